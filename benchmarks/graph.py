@@ -125,20 +125,20 @@ def faults_of(graph: LinkGraph, tree: SiteMap, rank: NDArray[np.float64]) -> lis
         (np.ones(len(graph.targets)), graph.targets, graph.offsets.astype(np.int32)), shape=(count, count)
     )
     distance = csgraph.dijkstra(links, unweighted=True, indices=np.array([tree.home]))[0]
-    layers = np.where(np.isinf(distance), -1, distance).astype(np.int64)
+    depths = np.where(np.isinf(distance), -1, distance).astype(np.int64)
     sources = np.repeat(np.arange(count), np.diff(graph.offsets))
-    one_nearer = (layers[sources] >= 0) & (layers[graph.targets] == layers[sources] + 1)
+    one_nearer = (depths[sources] >= 0) & (depths[graph.targets] == depths[sources] + 1)
     best = np.zeros(count)
     np.maximum.at(best, graph.targets[one_nearer], rank[sources[one_nearer]])
     hanging = np.flatnonzero(tree.parent >= 0)
     checks = {
-        "layers are not the least number of clicks": np.array_equal(tree.layer, layers),
-        "a reached page is missing or twice": np.array_equal(np.sort(tree.order), np.flatnonzero(layers >= 0)),
-        "a page hangs from no page": len(hanging) == np.count_nonzero(layers > 0),
-        "a parent is not the best of the layer before": bool(
+        "depths are not the least number of clicks": np.array_equal(tree.depth, depths),
+        "a reached page is missing or twice": np.array_equal(np.sort(tree.order), np.flatnonzero(depths >= 0)),
+        "a page hangs from no page": len(hanging) == np.count_nonzero(depths > 0),
+        "a parent is not the best of the depth before": bool(
             np.all(rank[tree.parent[hanging]] >= best[hanging] * (1 - 1e-9))
         ),
-        "a parent is not one layer nearer": bool(np.all(layers[tree.parent[hanging]] == layers[hanging] - 1)),
+        "a parent is not one depth nearer": bool(np.all(depths[tree.parent[hanging]] == depths[hanging] - 1)),
         "the home page does not hold all": int(tree.below[tree.home]) == len(tree.order) - 1,
     }
     return [fault for fault, fine in checks.items() if not fine]
@@ -175,7 +175,7 @@ def main() -> None:
     ]
     print(
         f"{options.pages:,} pages, {len(graph.targets):,} links, {len(tree.order):,} reached, "
-        f"{tree.depth} layers deep ({load()})"
+        f"{tree.depth} depths deep ({load()})"
     )
     print(table(("part", "s", "against the baseline", "peak RSS MiB so far"), rows))
     print("the tree is right" if not faults else "THE TREE IS WRONG: " + "; ".join(faults))

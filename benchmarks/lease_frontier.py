@@ -37,9 +37,9 @@ SEEN = 50_000  # links remembered by a worker, as a crawl's own remembers them
 PAGE = Fetched(200, Headers(), b"")
 
 
-def candidate(host: int, page: int, layer: int) -> Candidate:
+def candidate(host: int, page: int, depth: int) -> Candidate:
     url = Url(f"http://h{host}.test/{page}")
-    return Candidate(url, url_id(url), host_key(url), SiteKey(f"h{host}.test"), Reason.WAITING, layer)
+    return Candidate(url, url_id(url), host_key(url), SiteKey(f"h{host}.test"), Reason.WAITING, depth)
 
 
 def links(url: Url, hosts: int) -> list[Candidate]:

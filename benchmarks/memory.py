@@ -69,7 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=5000)
     parser.add_argument(
-        "--leaves", type=int, default=200, help="addresses beyond the last layer that each page alone links to"
+        "--leaves", type=int, default=200, help="addresses beyond the last depth that each page alone links to"
     )
     parser.add_argument(
         "--known", type=int, default=0, help="addresses known before, besides: 10000000 takes some 1.5 GB of disk"

@@ -131,7 +131,7 @@ def generate(folder: Path, pages: int, links: int) -> None:
             (url_id(url), url, host, reason.value, 3, {Reason.NOT_FOUND: 404, Reason.REDIRECT: 301}.get(reason), 0)
             for url, reason, host in others
         ]
-        names = ("id", "text", "host_id", "reason", "layer", "status", "in_sitemap")
+        names = ("id", "text", "host_id", "reason", "depth", "status", "in_sitemap")
         inserted(connection, "url", (dict(zip(names, row, strict=True)) for row in sorted(rows)))
         inserted(
             connection, "page", (page_row(n) for n in np.argsort([url_id(page_url(n)) for n in range(pages)]).tolist())

@@ -58,10 +58,10 @@ def truth(root: Path, start: str) -> Truth:
     pages = {start: 0}
     others: set[str] = set()
     dead: dict[tuple[str, str], None] = {}
-    layer = [start]
-    while layer:
+    depth = [start]
+    while depth:
         found: list[str] = []
-        for page in layer:
+        for page in depth:
             for target in local_links(root, page):
                 file = file_of(root, target)
                 if file is None:
@@ -71,7 +71,7 @@ def truth(root: Path, start: str) -> Truth:
                 elif target not in pages:
                     pages[target] = pages[page] + 1
                     found.append(target)
-        layer = found
+        depth = found
     files = sum(1 for path in files_of(root) if path.suffix in PAGES)
     return Truth(files, len({file_of(root, page) for page in pages}), pages, frozenset(others), tuple(dead))
 

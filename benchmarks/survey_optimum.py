@@ -46,7 +46,7 @@ def breadth_first(site: Site, most: int) -> list[int]:
     """New external links of each of the first `most` pages."""
     base = f"http://{site.name}"
     paths, known, seen, yields = [site.start], {site.start}, set[int](), list[int]()
-    for path in paths:  # links are appended as they are met: layer by layer
+    for path in paths:  # links are appended as they are met: by depth
         if len(yields) >= most:
             break
         document = page(site, base, path)

@@ -28,7 +28,7 @@ PAGE = {
     "weight_bytes": 1000,
     "images_without_alt": 0,
 }
-URL = {"reason": Reason.OK, "verdict": Verdict.UNCHECKED, "layer": 1, "own": True, "start": False, "in_sitemap": False}
+URL = {"reason": Reason.OK, "verdict": Verdict.UNCHECKED, "depth": 1, "own": True, "start": False, "in_sitemap": False}
 
 
 @dataclass
@@ -50,7 +50,7 @@ class SmallSite:
             names,
             np.array([REASONS.index(row["reason"]) for row in rows], np.uint8),
             np.array([VERDICTS.index(row["verdict"]) for row in rows], np.uint8),
-            np.array([row["layer"] for row in rows], np.int32),
+            np.array([row["depth"] for row in rows], np.int32),
             *(np.array([row[name] for row in rows], np.bool_) for name in ("own", "start", "in_sitemap")),
         )
         pages = self._pages(place)

@@ -68,7 +68,7 @@ def stored(
 
 
 def _walk(store: SqliteCrawlStore, worker: str, answers: Mapping[str, Answer], sites: set[str]) -> None:
-    """Layer by layer, until nothing is left that has an answer."""
+    """Depth by depth, until nothing is left that has an answer."""
     went_on = True
     while went_on:
         went_on = False
@@ -82,8 +82,8 @@ def _walk(store: SqliteCrawlStore, worker: str, answers: Mapping[str, Answer], s
 
 
 def _completion(lease: Lease, task: Task, answer: Answer, sites: set[str]) -> Completion:
-    request, layer = task.request, task.request.layer
-    below = None if layer is None else layer + 1
+    request, depth = task.request, task.request.depth
+    below = None if depth is None else depth + 1
     outcome: Outcome
     if isinstance(answer, int):
         outcome = Fetched(answer, HTML, b"") if answer else Failed(Cause.TIMEOUT)
@@ -91,7 +91,7 @@ def _completion(lease: Lease, task: Task, answer: Answer, sites: set[str]) -> Co
     if not answer.startswith("<"):
         target = canonical(answer, request.url)
         visit = Visit(request, NOW, 0.1, Redirected(301, Headers(), target))
-        return Completion(lease, task, visit, Reason.REDIRECT, target, candidates=(_candidate(target, layer, sites),))
+        return Completion(lease, task, visit, Reason.REDIRECT, target, candidates=(_candidate(target, depth, sites),))
     fetched = Fetched(200, HTML, answer.encode())
     document = understand(request.url, fetched)
     found = [
@@ -106,10 +106,10 @@ def _completion(lease: Lease, task: Task, answer: Answer, sites: set[str]) -> Co
     return Completion(lease, task, Visit(request, NOW, 0.1, fetched, len(answer)), reason, "", document, tuple(found))
 
 
-def _candidate(url: str, layer: int | None, sites: set[str]) -> Candidate:
+def _candidate(url: str, depth: int | None, sites: set[str]) -> Candidate:
     target = canonical(url)
     reason = Reason.WAITING if site_key(target) in sites else Reason.SCOPE
-    return Candidate(target, url_id(target), host_key(target), site_key(target), reason, layer)
+    return Candidate(target, url_id(target), host_key(target), site_key(target), reason, depth)
 
 
 def copied(made: Path, folder: Path) -> Path:

@@ -20,7 +20,7 @@ def breadth_first(site: Manual, most: int = PAGES) -> list[int]:
 def learned(site: Manual, most: int = PAGES) -> list[int]:
     """The order of `schedule.order`: a page can be asked for once a page that links to it was read."""
     order, seen, counts = PageOrder(), set[int](), list[int]()
-    pages, layers, offered = [0], [0], {0}
+    pages, depths, offered = [0], [0], {0}
     order.offer(Sighting(_url(site, 0), "", "", -1, 0, 0))
     while len(counts) < most and (number := order.next()) is not None:
         page = pages[number]
@@ -32,8 +32,8 @@ def learned(site: Manual, most: int = PAGES) -> list[int]:
             if target not in offered:
                 offered.add(target)
                 pages.append(target)
-                layers.append(layers[number] + 1)
-                order.offer(Sighting(_url(site, target), anchor, position, page, len(fresh), layers[-1]))
+                depths.append(depths[number] + 1)
+                order.offer(Sighting(_url(site, target), anchor, position, page, len(fresh), depths[-1]))
     return counts
 
 

@@ -36,7 +36,7 @@ class Learnt(NamedTuple):
 
     mean: Floats
     spread: Floats
-    layers: list[list[Floats]]  # weights and bias of each of two layers
+    depths: list[list[Floats]]  # weights and bias of each of two depths
 
 
 def scaled(measures: Floats, mean: Floats, spread: Floats) -> Floats:
@@ -44,10 +44,10 @@ def scaled(measures: Floats, mean: Floats, spread: Floats) -> Floats:
     return np.clip((measures - mean) / spread, -FARTHEST, FARTHEST)
 
 
-def forward(layers: list[list[Floats]], inputs: Floats) -> tuple[Floats, Floats]:
-    """The hidden layer and the shares."""
-    hidden = np.maximum(inputs @ layers[0][0] + layers[0][1], 0)
-    return hidden, 1 / (1 + np.exp(-np.clip((hidden @ layers[1][0] + layers[1][1])[:, 0], -30, 30)))
+def forward(depths: list[list[Floats]], inputs: Floats) -> tuple[Floats, Floats]:
+    """The hidden depth and the shares."""
+    hidden = np.maximum(inputs @ depths[0][0] + depths[0][1], 0)
+    return hidden, 1 / (1 + np.exp(-np.clip((hidden @ depths[1][0] + depths[1][1])[:, 0], -30, 30)))
 
 
 def learn(sample: Callable[[np.random.Generator], list[Example]], seed: int = 0) -> Learnt:
@@ -56,30 +56,30 @@ def learn(sample: Callable[[np.random.Generator], list[Example]], seed: int = 0)
     first = np.concatenate([example.measures[::5] for example in sample(rng)])
     mean, spread = first.mean(axis=0), first.std(axis=0) + np.float32(1e-3)
     sizes = (len(mean), HIDDEN, 1)
-    layers = [
+    depths = [
         [(rng.standard_normal(pair) * np.sqrt(2 / pair[0])).astype(np.float32), np.zeros(pair[1], np.float32)]
         for pair in pairwise(sizes)
     ]
-    slow, fast = ([[np.zeros_like(part) for part in layer] for layer in layers] for _ in range(2))
+    slow, fast = ([[np.zeros_like(part) for part in depth] for depth in depths] for _ in range(2))
     steps, step = ROUNDS * (len(sample(rng)) // BATCH + 1), 0
     for _ in range(ROUNDS):
         pages = sample(rng)
         order = rng.permutation(len(pages))
         for start in range(0, len(order), BATCH):
             step += 1
-            gradients = _gradients(layers, [pages[at] for at in order[start : start + BATCH]], (mean, spread), rng)
+            gradients = _gradients(depths, [pages[at] for at in order[start : start + BATCH]], (mean, spread), rng)
             rate = RATE * 0.5 * (1 + np.cos(np.pi * step / steps)) * min(1, step / 50)
-            for at, layer in enumerate(layers):
+            for at, depth in enumerate(depths):
                 for part, gradient in enumerate(gradients[at]):  # Adam
                     slow[at][part] = 0.9 * slow[at][part] + 0.1 * gradient
                     fast[at][part] = 0.99 * fast[at][part] + 0.01 * gradient * gradient
                     move = slow[at][part] / (1 - 0.9**step) / (np.sqrt(fast[at][part] / (1 - 0.99**step)) + 1e-8)
-                    layer[part] -= rate * (move + (DECAY * layer[part] if part == 0 else 0))
-    return Learnt(mean, spread, layers)
+                    depth[part] -= rate * (move + (DECAY * depth[part] if part == 0 else 0))
+    return Learnt(mean, spread, depths)
 
 
 def _gradients(
-    layers: list[list[Floats]], pages: list[Example], scale: tuple[Floats, Floats], rng: np.random.Generator
+    depths: list[list[Floats]], pages: list[Example], scale: tuple[Floats, Floats], rng: np.random.Generator
 ) -> list[tuple[Floats, Floats]]:
     inputs = scaled(np.concatenate([page.measures for page in pages]), *scale)
     inputs = inputs * (rng.random(inputs.shape[1], dtype=np.float32) > DROPPED)
@@ -87,12 +87,12 @@ def _gradients(
     page_of = np.repeat(np.arange(len(pages)), [len(page.words) for page in pages])
     gold = np.array([page.gold_words + 1 for page in pages])
     weight = np.array([page.weight for page in pages]) / len(pages)
-    hidden, found = forward(layers, inputs)
+    hidden, found = forward(depths, inputs)
     error = (found - share) * np.minimum(words / (gold + 20)[page_of], _MOST_ERROR)  # of the likelihood
     right = np.bincount(page_of, weights=found * share * words, minlength=len(pages))
     size = np.bincount(page_of, weights=found * words, minlength=len(pages)) + gold
     # of 1 - F1
     error += -2 * (share * words / size[page_of] - (right / size**2)[page_of] * words) * found * (1 - found)
     down = (error * weight[page_of]).astype(np.float32)[:, None]
-    back = (down @ layers[1][0].T) * (hidden > 0)
+    back = (down @ depths[1][0].T) * (hidden > 0)
     return [(inputs.T @ back, back.sum(axis=0)), (hidden.T @ down, down.sum(axis=0))]

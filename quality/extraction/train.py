@@ -232,7 +232,7 @@ def held_out(pairs: Sequence[tuple[Row, Example]], fold: dict[int, int], folds: 
         net = net_of([(row, shown) for row, shown in pairs if fold[row.site] != number])
         for row, shown in pairs:
             if fold[row.site] == number and row.whole and row.counts:
-                share = forward(net.layers, scaled(shown.measures, net.mean, net.spread))[1]
+                share = forward(net.depths, scaled(shown.measures, net.mean, net.spread))[1]
                 parts = [Part.CONTENT if value > THRESHOLD else Part.NAVIGATION for value in share.tolist()]
                 scores[row.set_name].append(scoring.word_f1(scoring.kept(row.blocks, parts), scoring.words(row.gold)))
     return scores
@@ -254,7 +254,7 @@ def table(
 ) -> dict[str, object]:
     """What `periplus.analyse.content.marking` reads."""
     splits = [tree["splits"] for tree in trees["oblivious_trees"]]
-    (hidden, hidden_bias), (out, out_bias) = net.layers
+    (hidden, hidden_bias), (out, out_bias) = net.depths
     rounded = {
         "mean": net.mean, "scale": 1 / net.spread, "hidden": hidden.T, "hidden_bias": hidden_bias, "out": out,
         "out_bias": out_bias,

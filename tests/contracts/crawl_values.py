@@ -17,12 +17,12 @@ def site_of(url):
     return urlsplit(url).hostname.removeprefix("www.")
 
 
-def candidate(url, layer=0, reason=Reason.WAITING, **more):
-    return Candidate(url, url_id(url), host_key(url), site_of(url), reason, layer, **more)
+def candidate(url, depth=0, reason=Reason.WAITING, **more):
+    return Candidate(url, url_id(url), host_key(url), site_of(url), reason, depth, **more)
 
 
-def side_request(url, purpose=Purpose.SITEMAP, layer=1_000_000_001, about=""):
-    return SideRequest(host_key(url), site_of(url), Request(url, purpose, about=about), layer)
+def side_request(url, purpose=Purpose.SITEMAP, priority=1_000_000_001, about=""):
+    return SideRequest(host_key(url), site_of(url), Request(url, purpose, about=about), priority)
 
 
 def visit_of(task, outcome=PAGE, at=1.0):
@@ -57,4 +57,4 @@ def urls(tasks):
 
 
 def take(store, lease, now=0.0, most=100, in_hand=()):
-    return store.take(lease, most, frozenset((task.layer, task.seq) for task in in_hand), now)[0]
+    return store.take(lease, most, frozenset((task.priority, task.seq) for task in in_hand), now)[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from periplus.model.frontier import LAYER_NONE, Lease, ReadyHost, RunCounts, ShownLines, Task, TrapMemory
+from periplus.model.frontier import PRIORITY_NONE, Lease, ReadyHost, RunCounts, ShownLines, Task, TrapMemory
 from periplus.model.visit import Reason, Request, Skipped
 from periplus.urls.hosts import origin_of
 
@@ -47,14 +47,14 @@ class Host:
 @dataclass
 class Known:
     reason: Reason
-    layer: int | None
+    depth: int | None
     in_sitemap: bool
 
 
 @dataclass
 class Entry:
     host_id: int
-    layer: int
+    priority: int
     seq: int
     url_id: int
     request: Request
@@ -210,17 +210,19 @@ class PlainStore:
         own = self._pending(lease.host_id)
         if not own:
             return (), None
-        layer = min(entry.layer for entry in own)
-        layers_of_site = [
-            entry.layer for entry in self.queue if self.hosts[entry.host_id - 1].site == lease.site and entry.layer >= 0
+        priority = min(entry.priority for entry in own)
+        priorities_of_site = [
+            entry.priority
+            for entry in self.queue
+            if self.hosts[entry.host_id - 1].site == lease.site and entry.priority >= 0
         ]
-        if layer >= 0 and min(layers_of_site) < layer:
+        if priority >= 0 and min(priorities_of_site) < priority:
             return (), POLL_S
-        held = {entry.url_id for entry in own if (entry.layer, entry.seq) in in_hand and entry.url_id}
+        held = {entry.url_id for entry in own if (entry.priority, entry.seq) in in_hand and entry.url_id}
         free = [
             entry
             for entry in own
-            if entry.layer == layer and (entry.layer, entry.seq) not in in_hand and entry.url_id not in held
+            if entry.priority == priority and (entry.priority, entry.seq) not in in_hand and entry.url_id not in held
         ]
         stale = [entry for entry in free if entry.url_id and self.urls[entry.url_id].reason is not Reason.WAITING]
         self.queue = [entry for entry in self.queue if entry not in stale]
@@ -234,9 +236,14 @@ class PlainStore:
         return (), 0.0 if stale and not in_hand else None
 
     def _task(self, entry):
-        request = replace(entry.request, layer=self.urls[entry.url_id].layer) if entry.url_id else entry.request
+        request = replace(entry.request, depth=self.urls[entry.url_id].depth) if entry.url_id else entry.request
         return Task(
-            entry.host_id, entry.layer, entry.seq, entry.url_id, request, doubt=self.doubts.get(entry.url_id, (0, 0))[1]
+            entry.host_id,
+            entry.priority,
+            entry.seq,
+            entry.url_id,
+            request,
+            doubt=self.doubts.get(entry.url_id, (0, 0))[1],
         )
 
     def robots(self, origin):
@@ -266,9 +273,9 @@ class PlainStore:
         self.hosts.append(Host(len(self.hosts) + 1, key, site))
         return self.hosts[-1]
 
-    def _enter(self, host_id, layer, url_id, request, not_before=0.0):
-        self.queue.append(Entry(host_id, layer, self.seq, url_id, request, not_before))
-        self.queue.sort(key=lambda entry: (entry.layer, entry.seq))
+    def _enter(self, host_id, priority, url_id, request, not_before=0.0):
+        self.queue.append(Entry(host_id, priority, self.seq, url_id, request, not_before))
+        self.queue.sort(key=lambda entry: (entry.priority, entry.seq))
         self.seq += 1
 
     def offer(self, candidates, side_requests, now, *, reopen=False):
@@ -282,7 +289,7 @@ class PlainStore:
         known = self.urls.get(candidate.url_id)
         waits = candidate.reason is Reason.WAITING
         if known is None:
-            known = self.urls[candidate.url_id] = Known(candidate.reason, candidate.layer, candidate.in_sitemap)
+            known = self.urls[candidate.url_id] = Known(candidate.reason, candidate.depth, candidate.in_sitemap)
         else:
             known.in_sitemap |= candidate.in_sitemap
             if candidate.vouched and not reopen:
@@ -290,23 +297,23 @@ class PlainStore:
             noted = known.reason in UNFOLLOWED
             if candidate.reason in UNFOLLOWED and not noted:
                 return False
-            only_sitemap = known.reason is Reason.WAITING and known.layer is None and candidate.layer is not None
+            only_sitemap = known.reason is Reason.WAITING and known.depth is None and candidate.depth is not None
             raised = waits and (
                 known.reason in (REOPENED if reopen else RAISED) or (known.reason is Reason.TRAP and candidate.vouched)
             )
             if (
                 (raised and noted)
-                or known.layer is None
-                or (candidate.layer is not None and candidate.layer < known.layer)
+                or known.depth is None
+                or (candidate.depth is not None and candidate.depth < known.depth)
             ):
-                known.layer = candidate.layer
+                known.depth = candidate.depth
             if raised:
                 known.reason = Reason.WAITING
             waits = raised or (waits and only_sitemap)
         if waits:
             self._enter(
                 host.id,
-                LAYER_NONE if known.layer is None else known.layer,
+                PRIORITY_NONE if known.priority is None else known.priority,
                 candidate.url_id,
                 Request(candidate.url, hops=candidate.hops),
             )
@@ -320,9 +327,9 @@ class PlainStore:
         if not any(
             (entry.request.url, entry.request.about) == wanted
             for entry in self._pending(host.id)
-            if entry.layer == side_request.layer
+            if entry.priority == side_request.priority
         ):
-            self._enter(host.id, side_request.layer, 0, side_request.request)
+            self._enter(host.id, side_request.priority, 0, side_request.request)
 
     def commit(self, worker, batch, now):
         lost = {
@@ -348,7 +355,9 @@ class PlainStore:
 
     def _complete(self, completion, now):
         task = completion.task
-        listed = [entry for entry in self._pending(task.host_id) if (entry.layer, entry.seq) == (task.layer, task.seq)]
+        listed = [
+            entry for entry in self._pending(task.host_id) if (entry.priority, entry.seq) == (task.priority, task.seq)
+        ]
         self.queue = [entry for entry in self.queue if entry not in listed]
         asked = not isinstance(completion.visit.outcome, Skipped)
         if task.url_id and asked:
@@ -360,8 +369,8 @@ class PlainStore:
         if completion.reason is None and listed:
             respelled = task.request.url != completion.visit.request.url
             again = replace(task.request, attempt=task.request.attempt + (asked and not respelled))
-            layer = task.layer if completion.retry_layer is None else completion.retry_layer
-            self._enter(task.host_id, layer, task.url_id, again, now + completion.retry_in_s)
+            priority = task.priority if completion.retry_priority is None else completion.retry_priority
+            self._enter(task.host_id, priority, task.url_id, again, now + completion.retry_in_s)
         for candidate in completion.candidates:
             self._offer(candidate)
 

@@ -13,9 +13,9 @@ from contracts.crawl_values import (
     batch,
     candidate,
     completion,
-    side_request,
     get,
     given_up,
+    side_request,
     state,
     take,
     urls,
@@ -65,15 +65,15 @@ def test_a_url_that_redirects_to_another_spelling_of_itself_is_asked_for_by_that
     assert store.counts().by_reason == {"ok": 1}
 
 
-def test_entries_come_layer_by_layer_in_the_order_of_their_entering(store):
+def test_entries_come_depth_by_depth_in_the_order_of_their_entering(store):
     below = [A + str(number) for number in (5, 2, 6, 1, 4, 3)]
     store.offer([*(candidate(url, 1) for url in below), candidate(A, 0)], (), 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
     first = take(store, lease)
     assert urls(first) == [A]
-    assert store.take(lease, 9, frozenset((t.layer, t.seq) for t in first), 0.0) == ((), None), (
-        "the layer's last is in hand"
+    assert store.take(lease, 9, frozenset((t.priority, t.seq) for t in first), 0.0) == ((), None), (
+        "the depth's last is in hand"
     )
     store.commit(worker, batch(completion(lease, first[0])), 0.0)
     assert urls(take(store, lease)) == below
@@ -86,7 +86,7 @@ def test_a_better_link_sets_a_noted_url_waiting(store, reason):
     assert store.offer([candidate(A, 2)], (), 1.0) == 1
     assert store.counts().by_reason == {"waiting": 1}
     (task,) = take(store, get(store, store.join(ME, 1.0), 1.0)["a.test"], 1.0)
-    assert (task.layer, task.request.layer) == (2, 2)
+    assert (task.priority, task.request.depth) == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_clicks_are_counted_along_followed_links(store):
     store.offer([candidate(A, 4)], (), 0.0)
     store.offer([candidate(A, 1, Reason.NOFOLLOW)], (), 0.0)
     (task,) = take(store, get(store, store.join(ME, 0.0))["a.test"])
-    assert (task.layer, task.request.layer) == (4, 4)
+    assert (task.priority, task.request.depth) == (4, 4)
 
 
 # leases
@@ -269,7 +269,7 @@ def test_who_was_silent_and_asks_for_its_share_keeps_what_it_holds(store):
 # the order within a site
 
 
-def test_no_page_of_the_next_layer_while_one_of_this_layer_waits_on_any_host_of_the_site(store):
+def test_no_page_of_the_next_depth_while_one_of_this_depth_waits_on_any_host_of_the_site(store):
     store.offer([candidate(A, 0), candidate(W, 1), candidate(B, 1)], (), 0.0)
     worker = store.join(ME, 0.0)
     leases = get(store, worker)
@@ -279,7 +279,7 @@ def test_no_page_of_the_next_layer_while_one_of_this_layer_waits_on_any_host_of_
     store.commit(
         worker, batch(completion(leases["a.test"], first[0], None, Failed(Cause.TIMEOUT), retry_in_s=5.0)), 0.0
     )
-    assert store.take(leases["www.a.test"], 9, NONE, 0.0) == ((), 0.2), "a retry holds its layer open"
+    assert store.take(leases["www.a.test"], 9, NONE, 0.0) == ((), 0.2), "a retry holds its depth open"
     (again,) = take(store, leases["a.test"], 5.0)
     store.commit(worker, batch(completion(leases["a.test"], again)), 5.0)
     assert urls(take(store, leases["www.a.test"], 5.0)) == [W]
@@ -294,7 +294,7 @@ def test_a_retry_comes_again_not_before_its_time(store):
     assert store.take(lease, 9, NONE, 11.0) == ((), pytest.approx(4.0))
     assert not store.idle(11.0)
     (again,) = take(store, lease, 15.0)
-    assert (again.request.attempt, again.request.hops, again.layer) == (1, 2, 0)
+    assert (again.request.attempt, again.request.hops, again.priority) == (1, 2, 0)
     assert store.counts().fetched == 1
 
 

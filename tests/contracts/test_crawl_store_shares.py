@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.crawl_values import batch, candidate, completion, side_request, get, state, take, urls
-from periplus.model.frontier import LAYER_FIRST, LAYER_NONE, LAYER_SITEMAP
+from contracts.crawl_values import batch, candidate, completion, get, side_request, state, take, urls
+from periplus.model.frontier import PRIORITY_FIRST, PRIORITY_NONE, PRIORITY_SITEMAP
 from periplus.model.visit import Cause, Failed, Purpose, Reason, Skipped
 from periplus.settings import Budget
 
@@ -25,7 +25,7 @@ def test_a_sitemaps_url_comes_after_all_links(store):
     assert urls(first) == [A]
     store.commit(worker, batch(completion(lease, first[0])), 0.0)
     (task,) = take(store, lease)
-    assert (task.layer, task.request.layer) == (LAYER_NONE, None)
+    assert (task.priority, task.request.depth) == (PRIORITY_NONE, None)
 
 
 def test_a_sitemaps_url_is_raised_by_a_link_and_done_once(store):
@@ -35,7 +35,7 @@ def test_a_sitemaps_url_is_raised_by_a_link_and_done_once(store):
     (home,) = take(store, lease)
     store.commit(worker, batch(completion(lease, home, candidates=(candidate(A + "s", 1),))), 0.0)
     (task,) = take(store, lease)
-    assert (task.request.url, task.layer) == (A + "s", 1)
+    assert (task.request.url, task.priority) == (A + "s", 1)
     assert take(store, lease, in_hand=[task]) == ()
     store.commit(worker, batch(completion(lease, task)), 0.0)
     tasks, later_s = store.take(lease, 9, NONE, 0.0)
@@ -50,7 +50,7 @@ def test_a_sitemaps_url_in_hand_is_not_given_out_again_when_a_link_raises_it(sto
     lease = get(store, worker)["a.test"]
     one, two = take(store, lease)
     store.commit(worker, batch(completion(lease, one, candidates=(candidate(A + "2", 1),))), 0.0)
-    assert store.take(lease, 9, frozenset({(two.layer, two.seq)}), 0.0)[0] in ((), [])
+    assert store.take(lease, 9, frozenset({(two.priority, two.seq)}), 0.0)[0] in ((), [])
     store.commit(worker, batch(completion(lease, two)), 0.0)
     assert take(store, lease) in ((), [])
     assert store.idle(0.0)
@@ -63,7 +63,7 @@ def test_a_url_known_from_a_page_and_a_sitemap_enters_once(store):
 
 
 def test_side_requests_go_to_their_own_hosts_list_and_enter_once(store):
-    robots = side_request(B + "robots.txt", Purpose.ROBOTS, LAYER_FIRST, about="http://a.test:80")
+    robots = side_request(B + "robots.txt", Purpose.ROBOTS, PRIORITY_FIRST, about="http://a.test:80")
     store.offer([candidate(A), candidate(B)], [robots, robots, side_request(A + "sitemap.xml", about="a.test")], 0.0)
     worker = store.join(ME, 0.0)
     leases = get(store, worker)
@@ -75,7 +75,11 @@ def test_side_requests_go_to_their_own_hosts_list_and_enter_once(store):
     pages = take(store, leases["a.test"])
     store.commit(worker, batch(completion(leases["a.test"], pages[0])), 0.0)
     (sitemap,) = take(store, leases["a.test"])
-    assert (sitemap.request.purpose, sitemap.layer, sitemap.request.about) == (Purpose.SITEMAP, LAYER_SITEMAP, "a.test")
+    assert (sitemap.request.purpose, sitemap.priority, sitemap.request.about) == (
+        Purpose.SITEMAP,
+        PRIORITY_SITEMAP,
+        "a.test",
+    )
     store.commit(worker, batch(completion(leases["a.test"], sitemap)), 0.0)
     assert store.counts().fetched == 1, "side requests are no pages"
 
@@ -105,9 +109,9 @@ def test_max_pages_is_exact_over_two_workers(make):
     assert both
     mine = leases[0][0]
     first = stores[0].take(mine, 3, NONE, 0.0)[0]
-    second = stores[1].take(mine, 64, frozenset((t.layer, t.seq) for t in first), 0.0)[0]
+    second = stores[1].take(mine, 64, frozenset((t.priority, t.seq) for t in first), 0.0)[0]
     assert len(first) + len(second) == 5
-    assert stores[0].take(mine, 1, frozenset((t.layer, t.seq) for t in (*first, *second)), 0.0)[0] == ()
+    assert stores[0].take(mine, 1, frozenset((t.priority, t.seq) for t in (*first, *second)), 0.0)[0] == ()
     assert not stores[0].budget_spent, "what is in hand may still fail to count"
     skipped = completion(mine, first[0], Reason.ROBOTS, Skipped(Reason.ROBOTS))
     stores[0].commit(workers[0], batch(skipped, *[completion(mine, task) for task in (*first, *second)[1:]]), 0.0)
@@ -136,7 +140,7 @@ def test_under_a_budget_no_site_is_more_than_a_quantum_ahead(make):
     leases = get(store, worker)
     first = store.take(leases["a.test"], 64, NONE, 0.0)[0]
     assert len(first) == 3
-    assert store.take(leases["a.test"], 64, frozenset((t.layer, t.seq) for t in first), 0.0) == ((), 0.2)
+    assert store.take(leases["a.test"], 64, frozenset((t.priority, t.seq) for t in first), 0.0) == ((), 0.2)
     store.commit(worker, batch(*[completion(leases["a.test"], task) for task in first]), 0.0)
     assert store.take(leases["a.test"], 64, NONE, 0.0) == ((), 0.2)
     other = store.take(leases["b.test"], 2, NONE, 0.0)[0]

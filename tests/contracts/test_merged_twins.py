@@ -42,8 +42,8 @@ def ask_again(world):
 
 
 def read(store, pages):
-    """Stores these answers; pages: {url: (layer, body)}."""
-    store.offer([candidate(url, layer) for url, (layer, _) in pages.items()], (), 0.0)
+    """Stores these answers; pages: {url: (depth, body)}."""
+    store.offer([candidate(url, depth) for url, (depth, _) in pages.items()], (), 0.0)
     worker = store.join(ME, 0.0)
     for lease in get(store, worker).values():
         while tasks := take(store, lease):
@@ -71,7 +71,7 @@ def test_pages_of_the_same_bytes_become_addresses_of_one(world):
     ]
     assert store.merge_twins() == 0
     kept = (
-        "SELECT t.text, p.text, a.learned, a.was, p.layer FROM alias a JOIN url t ON t.id = a.url_id"
+        "SELECT t.text, p.text, a.learned, a.was, p.depth FROM alias a JOIN url t ON t.id = a.url_id"
         " JOIN url p ON p.id = a.page_id ORDER BY t.text"
     )
     assert asked(world, kept) == [(X, A, 1, "ok", 1), (W, A, 1, "ok", 1)]
@@ -85,7 +85,7 @@ def test_a_refresh_asks_for_each_address_and_parts_those_that_differ_now(world):
     assert store.merge_twins() == 2
     assert ask_again(world) == 3
     assert store.counts().by_reason == {"ok": 3}
-    assert asked(world, "SELECT text, layer FROM url ORDER BY text") == [(A, 3), (X, 1), (W, None)]
+    assert asked(world, "SELECT text, depth FROM url ORDER BY text") == [(A, 3), (X, 1), (W, None)]
     assert asked(world, "SELECT count(*) FROM alias") == [(0,)]
 
 

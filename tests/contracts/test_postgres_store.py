@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from contracts.crawl_values import batch, candidate, completion, side_request, get, state, take, urls
+from contracts.crawl_values import batch, candidate, completion, get, side_request, state, take, urls
 from contracts.crawl_worlds import KEEPING, NO_LIMIT, PostgresWorld
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
@@ -57,7 +57,7 @@ def test_urls_that_an_older_version_named_by_their_spelling_have_the_id_of_all_s
         for old, text in ((4711, A + "%7Eu"), (4712, A + "%7ev")):
             number = url_id(A + "~u" if old == 4711 else A + "~v")
             twin = (
-                "SELECT shard, %s, %s, host_id, 'not-found', layer, rule, status, in_sitemap, first_seen, "
+                "SELECT shard, %s, %s, host_id, 'not-found', depth, rule, status, in_sitemap, first_seen, "
                 "visited FROM url WHERE id = %s"
             )
             connection.execute(f"INSERT INTO url {twin}", (old, text, number))

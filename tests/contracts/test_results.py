@@ -133,10 +133,10 @@ def test_what_was_computed_is_asked_for_in_sql(place, computed):
     whole = [
         tuple(row.values())
         for folder in computed[1].glob("map-*")
-        for block in blocks(folder, "map", ["url", "layer"])
+        for block in blocks(folder, "map", ["url", "depth"])
         for row in block.to_pylist()
     ]
-    assert sorted(asked(place, "SELECT url, layer FROM result_map")) == sorted(whole)
+    assert sorted(asked(place, "SELECT url, depth FROM result_map")) == sorted(whole)
 
 
 def test_what_is_loaded_again_takes_the_place_of_what_was(place, computed):

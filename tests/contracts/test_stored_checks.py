@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.crawl_values import batch, candidate, side_request, get, given_up, state
+from contracts.crawl_values import batch, candidate, get, given_up, side_request, state
 from contracts.crawl_worlds import PostgresWorld, SqliteWorld
 from periplus.model.visit import STATE_OF, Purpose, Reason
 from periplus.urls.canonical import url_id

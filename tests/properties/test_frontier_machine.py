@@ -15,9 +15,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from contracts.crawl_values import batch, candidate, completion, side_request, given_up, state
+from contracts.crawl_values import batch, candidate, completion, given_up, side_request, state
 from contracts.crawl_worlds import PlainWorld, PostgresWorld, SqliteWorld
-from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP
+from periplus.model.frontier import PRIORITY_FIRST, PRIORITY_SITEMAP
 from periplus.model.visit import Cause, Failed, Purpose, Reason, Skipped
 from periplus.settings import Budget, Storage
 from periplus.store.postgres.address import address_of
@@ -29,14 +29,14 @@ ORIGINS = ("http://a.test", "http://www.a.test", "http://b.test", "http://c.test
 URLS = st.builds("{}/{}".format, st.sampled_from(ORIGINS), st.integers(0, 3))
 WEAK = (Reason.DEPTH, Reason.NOFOLLOW, Reason.RESOURCE, Reason.SCOPE)
 CANDIDATES = st.builds(
-    lambda url, layer, reason: candidate(url, layer, reason, in_sitemap=layer is None),
+    lambda url, depth, reason: candidate(url, depth, reason, in_sitemap=depth is None),
     URLS,
     st.sampled_from((None, 0, 1, 2, 3)),
     st.sampled_from((Reason.WAITING,) * 5 + WEAK),
 )
 ERRANDS = st.builds(
     lambda origin, first: side_request(
-        f"{origin}/x", Purpose.ROBOTS if first else Purpose.SITEMAP, LAYER_FIRST if first else LAYER_SITEMAP
+        f"{origin}/x", Purpose.ROBOTS if first else Purpose.SITEMAP, PRIORITY_FIRST if first else PRIORITY_SITEMAP
     ),
     st.sampled_from(ORIGINS),
     st.booleans(),
@@ -64,7 +64,7 @@ class Held:
     asked: list = field(default_factory=list)
 
     def in_hand(self, world):
-        return frozenset((pair[world].layer, pair[world].seq) for pair in self.tasks + self.asked)
+        return frozenset((pair[world].priority, pair[world].seq) for pair in self.tasks + self.asked)
 
 
 @dataclass

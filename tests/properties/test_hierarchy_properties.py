@@ -21,16 +21,16 @@ def webs(draw):
 def plain_map(links, home, rank):
     """The slow twin: P1 to P5 word for word; the smaller URL on equal rank."""
     parent = {home: -1}
-    layers = [{home}]
-    while layers[-1]:
-        following = {target for source, target in links if source in layers[-1]} - set(parent)
+    depths = [{home}]
+    while depths[-1]:
+        following = {target for source, target in links if source in depths[-1]} - set(parent)
         for page in following:
             parent[page] = min(
-                (source for source, target in links if target == page and source in layers[-1]),
+                (source for source, target in links if target == page and source in depths[-1]),
                 key=lambda q: (-rank[q], q),
             )
-        layers.append(following)
-    return layers[:-1], parent
+        depths.append(following)
+    return depths[:-1], parent
 
 
 @settings(max_examples=150, deadline=None)
@@ -38,8 +38,8 @@ def plain_map(links, home, rank):
 def test_equals_its_plain_twin(web):
     count, links, rank = web
     found = hierarchical_map(graph_of(count, links), 0, rank)
-    layers, parent = plain_map(links, 0, rank)
-    assert [set(np.flatnonzero(found.layer == number).tolist()) for number in range(found.depth + 1)] == layers
+    depths, parent = plain_map(links, 0, rank)
+    assert [set(np.flatnonzero(found.depth == number).tolist()) for number in range(found.depth + 1)] == depths
     assert found.parent.tolist() == [parent.get(page, -1) for page in range(count)]
 
 
@@ -49,16 +49,16 @@ def test_every_reached_page_once_depth_first_below_a_page_that_links_to_it(web):
     count, links, rank = web
     found = hierarchical_map(graph_of(count, links), 0, rank)
     order = found.order.tolist()
-    assert sorted(order) == np.flatnonzero(found.layer >= 0).tolist()
+    assert sorted(order) == np.flatnonzero(found.depth >= 0).tolist()
     path = []
-    for page, layer, _ in found.walk():
-        del path[layer:]
+    for page, depth, _ in found.walk():
+        del path[depth:]
         assert (path[-1] if path else -1) == found.parent[page]
-        assert layer == 0 or (found.parent[page], page) in links
+        assert depth == 0 or (found.parent[page], page) in links
         path.append(page)
     for place, page in enumerate(order):
         branch = order[place : place + 1 + found.below[page]]
-        assert all(found.layer[other] > found.layer[page] for other in branch[1:])
+        assert all(found.depth[other] > found.depth[page] for other in branch[1:])
 
 
 @settings(max_examples=60, deadline=None)
@@ -73,7 +73,7 @@ def test_follows_a_renaming_that_keeps_ranks_apart(web, rng):
     found = hierarchical_map(graph_of(count, links), 0, rank)
     renamed = hierarchical_map(graph_of(count, {(name[a], name[b]) for a, b in links}), name[0], renamed_rank)
     assert renamed.order.tolist() == [name[page] for page in found.order]
-    assert renamed.layer[name].tolist() == found.layer.tolist()
+    assert renamed.depth[name].tolist() == found.depth.tolist()
 
 
 @settings(max_examples=100, deadline=None)
@@ -103,5 +103,5 @@ def test_a_folded_map_holds_every_page_in_one_node_and_its_totals_add_up(web, ma
     check(tree)
     assert tree.pages == len(found.order)
     assert len(named) == len(set(named)) <= max_nodes
-    assert max_depth < 0 or all(found.layer[page] <= max_depth for page in named)
+    assert max_depth < 0 or all(found.depth[page] <= max_depth for page in named)
     assert len(named) == max_nodes or max_depth >= 0 or len(named) == len(found.order)

@@ -84,10 +84,10 @@ class Comparison:
 def compared(name: str, oracle: Sight, crawled: Crawled) -> Comparison:
     """Links, dead ones and fragments are compared on pages that both have: a lost page is told once."""
     seen = crawled.sight
-    both = oracle.layers.keys() & seen.layers.keys()
+    both = oracle.depths.keys() & seen.depths.keys()
     lost = {
         url: crawled.reasons.get(url, "never met")
-        for url in oracle.layers.keys() - both
+        for url in oracle.depths.keys() - both
         if not _is_kept(url, oracle, crawled)
     }
     page_of = {url: kept for url, kept in crawled.aliases.items() if url not in lost}
@@ -100,12 +100,12 @@ def compared(name: str, oracle: Sight, crawled: Crawled) -> Comparison:
     ]
     places = [{row for row in rows if row[1] in both} for rows in places]
     deeper = [
-        f"{oracle.layers[url]} -> {seen.layers[url]} {url}" for url in both if oracle.layers[url] != seen.layers[url]
+        f"{oracle.depths[url]} -> {seen.depths[url]} {url}" for url in both if oracle.depths[url] != seen.depths[url]
     ]
     differences = {
         "command": list(crawled.failures),
         "lost": [f"{reason} {url}" for url, reason in lost.items()],
-        "extra": list(seen.layers.keys() - both),
+        "extra": list(seen.depths.keys() - both),
         "depth": deeper,
         **{
             f"{kind} {side}": [" ".join(row) for row in rows]
@@ -116,8 +116,8 @@ def compared(name: str, oracle: Sight, crawled: Crawled) -> Comparison:
     told = {kind: tuple(sorted(lines)) for kind, lines in differences.items()}
     return Comparison(
         name,
-        len(oracle.layers),
-        len(oracle.layers) - len(lost),
+        len(oracle.depths),
+        len(oracle.depths) - len(lost),
         len(edges[0]),
         len(dead[0]),
         len(places[0]),
@@ -129,7 +129,7 @@ def compared(name: str, oracle: Sight, crawled: Crawled) -> Comparison:
 def _is_kept(url: str, oracle: Sight, crawled: Crawled) -> bool:
     """Whether it is another address of a page that was read: the same bytes, by the other reader too."""
     kept = crawled.aliases.get(url, "")
-    return kept in crawled.sight.layers and oracle.digests.get(kept) == oracle.digests.get(url)
+    return kept in crawled.sight.depths and oracle.digests.get(kept) == oracle.digests.get(url)
 
 
 def _met(url: str, lost: dict[str, str]) -> bool:
@@ -197,7 +197,7 @@ def _read_back(folder: Path, start: str, failures: tuple[str, ...]) -> Crawled:
         aliases = {normal(url): normal(rule.removeprefix("same bytes as ")) for url, rule in connection.execute(query)}
         types = ", ".join(f"'{name}'" for name in sorted(PAGE_TYPES))
         query = f"SELECT url, depth FROM pages WHERE status = 200 AND error_kind IS NULL AND content_type IN ({types})"
-        layers = {normal(url): depth for url, depth in connection.execute(query)}
+        depths = {normal(url): depth for url, depth in connection.execute(query)}
         kinds = ", ".join(f"'{kind}'" for kind in KINDS)
         query = (
             "SELECT DISTINCT source_url, target_url, target_reason FROM links WHERE internal"
@@ -209,7 +209,7 @@ def _read_back(folder: Path, start: str, failures: tuple[str, ...]) -> Crawled:
     dead = {
         (source, target) for source, target, reason in rows if (source, target) in edges and states[reason] == "invalid"
     }
-    return Crawled(Sight(layers, frozenset(edges), frozenset(dead), _broken_places(folder)), reasons, aliases, failures)
+    return Crawled(Sight(depths, frozenset(edges), frozenset(dead), _broken_places(folder)), reasons, aliases, failures)
 
 
 def _broken_places(folder: Path) -> frozenset[tuple[str, str, str]]:
@@ -253,7 +253,7 @@ def comparison_of(
     with served(folder, host, work / "server") as site:
         sight = read_site(site.root, manual.start, site.port)
         politeness = ("--delay", "0.5") if stranger else ("--mine", host, *OURS)
-        after = max(len(sight.layers) // 5, 5) if interrupted else 0
+        after = max(len(sight.depths) // 5, 5) if interrupted else 0
         crawled = crawl(
             site.root + manual.start,
             site,

@@ -54,7 +54,7 @@ class PageRead:
 class Sight:
     """What one reader of a site saw, all URLs in their `normal` form. Of the oracle, or of Periplus."""
 
-    layers: dict[str, int | None]  # of the pages that were read: clicks from the home page
+    depths: dict[str, int | None]  # of the pages that were read: clicks from the home page
     edges: frozenset[tuple[str, str]]  # (page, URL of the same host that it links to)
     dead: frozenset[tuple[str, str]]  # those of them whose target is dead
     fragments: frozenset[tuple[str, str, str]]  # (page, page, place that the second lacks)
@@ -76,8 +76,8 @@ def normal(url: str) -> str:
 def read_site(root: str, start: str, port: int) -> Sight:
     """root: http://host:port, whose host needs no name server: 127.0.0.1 is asked."""
     pages = _fetched(root, root + start, port)
-    layers = _layers(pages, root + start)
-    read = {url for url in layers if pages[url].is_page}
+    depths = _depths(pages, root + start)
+    read = {url for url in depths if pages[url].is_page}
     edges = {(url, target) for url in read for target, _ in pages[url].links if target in pages and target != url}
     dead = {(url, target) for url, target in edges if _is_dead(pages, target)}
     lost = {
@@ -87,7 +87,7 @@ def read_site(root: str, start: str, port: int) -> Sight:
         if target in read and place and not _is_there(place, pages[target].names)
     }
     return Sight(
-        {url: layers[url] for url in read},
+        {url: depths[url] for url in read},
         frozenset(edges),
         frozenset(dead),
         frozenset(lost),
@@ -179,9 +179,9 @@ def _text(body: bytes, parameters: str) -> str:
     return body.decode("cp1252", "replace")
 
 
-def _layers(pages: dict[str, PageRead], start: str) -> dict[str, int]:
+def _depths(pages: dict[str, PageRead], start: str) -> dict[str, int]:
     """Clicks from start; a redirect is none. Shortest ways where steps are 0 or 1 long."""
-    layers, done = {start: 0}, set()
+    depths, done = {start: 0}, set()
     queue = deque([start])
     while queue:
         url = queue.popleft()
@@ -191,10 +191,10 @@ def _layers(pages: dict[str, PageRead], start: str) -> dict[str, int]:
         page = pages[url]
         step = 0 if page.moved_to else 1
         for target in [page.moved_to] if page.moved_to else (target for target, _ in page.links):
-            if target in pages and layers[url] + step < layers.get(target, 1 << 30):
-                layers[target] = layers[url] + step
+            if target in pages and depths[url] + step < depths.get(target, 1 << 30):
+                depths[target] = depths[url] + step
                 queue.append(target) if step else queue.appendleft(target)
-    return layers
+    return depths
 
 
 class Reader(html.parser.HTMLParser):

@@ -50,7 +50,7 @@ def site(tmp_path, request, monkeypatch):
 
 def test_the_reader_sees_pages_links_and_faults(site):
     sight = read_site(site.root, "/index.html", site.port)
-    short = {url.removeprefix(site.root): layer for url, layer in sight.layers.items()}
+    short = {url.removeprefix(site.root): depth for url, depth in sight.depths.items()}
     assert short == {
         "/index.html": 0, "/one.html": 1, "/folder/": 1, "/map.html": 1, "/two.html": 2, "/one.html?x=1": 2,
         "/frame.html": 2, "/caf%C3%A9.html": 2,

@@ -22,7 +22,7 @@ class GraphRecipe:
     seed: int = 1
     pages: int = 100
     links_per_page: int = 20  # distinct targets on every page, navigation and footer included
-    shape: str = "random"  # how deep: flat (2 to 3 layers), random (about log n), deep (about n / 10 layers)
+    shape: str = "random"  # how deep: flat (2 to 3 depths), random (about log n), deep (about n / 10 depths)
     page_bytes: int = 0  # about so long every page; 0: between 5 and 25 KB
     host: str = "a.test"
 

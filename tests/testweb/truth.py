@@ -1,4 +1,4 @@
-"""What is really there? The pages, links, states and layers of a synthetic web, known because we made them."""
+"""What is really there? The pages, links, states and depths of a synthetic web, known because we made them."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ class Truth:
         }
 
     @property
-    def layers(self) -> dict[str, int]:
+    def depths(self) -> dict[str, int]:
         """Clicks from the home page of its own site, for every URL that links or redirects within the site reach."""
         homes = [url for url in self.pages if urlsplit(url).path == "/"]
-        return {url: layer for home in homes for url, layer in self.layers_from(home).items()}
+        return {url: depth for home in homes for url, depth in self.depths_from(home).items()}
 
-    def layers_from(self, start: str) -> dict[str, int]:
-        """Clicks from start within start's host. A redirect is no click: its target has the layer of its source."""
+    def depths_from(self, start: str) -> dict[str, int]:
+        """Clicks from start within start's host. A redirect is no click: its target has the depth of its source."""
         home = urlsplit(start).netloc
-        layers = {start: 0}
+        depths = {start: 0}
         queue = deque([start])
         while queue:
             url = queue.popleft()
@@ -79,10 +79,10 @@ class Truth:
                     1,
                 )
             for target in onward:
-                if urlsplit(target).netloc == home and target not in layers:
-                    layers[target] = layers[url] + step
+                if urlsplit(target).netloc == home and target not in depths:
+                    depths[target] = depths[url] + step
                     queue.append(target) if step else queue.appendleft(target)
-        return layers
+        return depths
 
     def expected(self, start: str) -> dict[str, Reason]:
         """The reason (hence the state) of every URL that a crawl from start meets, with scope `site`, no limits,
@@ -90,7 +90,7 @@ class Truth:
         """
         found = {
             url: self.reasons.get(url, Reason.OK)
-            for url in [*self.layers_from(start), *(o for o in self.orphans if _host(o) == _host(start))]
+            for url in [*self.depths_from(start), *(o for o in self.orphans if _host(o) == _host(start))]
         }
         for source in list(found):
             for link in self.links.get(source, ()):

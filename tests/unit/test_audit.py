@@ -25,7 +25,7 @@ from periplus.model.visit import Reason
 
 def site(pages=(), others=(), links=(), **more):
     """home links to every page; none is an orphan."""
-    pages = {"home": {"start": True, "layer": 0}, **dict(pages)}
+    pages = {"home": {"start": True, "depth": 0}, **dict(pages)}
     return SmallSite(pages, dict(others), [*(("home", name) for name in pages if name != "home"), *links], **more)
 
 
@@ -51,7 +51,7 @@ def test_a_sound_site_has_no_issues():
         ({"images_without_alt": 3}, "image-without-alt"),
         ({"took_s": 1.9}, "slow-page"),
         ({"weight_bytes": 3_000_001}, "heavy-page"),
-        ({"layer": 7}, "deep-page"),
+        ({"depth": 7}, "deep-page"),
     ],
 )
 def test_a_page_by_itself(told, code):

@@ -148,7 +148,7 @@ def sectors(root):
     return found
 
 
-def test_angles_of_a_sunburst_are_shares_of_the_whole_and_layers_are_rings():
+def test_angles_of_a_sunburst_are_shares_of_the_whole_and_depths_are_rings():
     root = drawn(by="size", form="sunburst", room=(1200, TOP + 1016))  # a radius of 500 px
     ring = 500 / (2 + DISC)
     inner = {"rest": DISC * ring, "dead": DISC * ring, "cited": (1 + DISC) * ring}
@@ -170,14 +170,14 @@ def test_a_sunburst_says_links_and_hatches_what_the_icicle_does():
     assert len([path for path in drawn(form="sunburst").iter(f"{SVG}path") if path.get("fill")]) == 2
 
 
-def test_a_sunburst_says_which_layers_it_has_no_room_for():
+def test_a_sunburst_says_which_depths_it_has_no_room_for():
     node = MapNode(29, 1, 1, 1, 1.0)
     for page in range(28, -1, -1):
         node = MapNode(page, 1, 1, 1, 1.0, (node,))
     root = drawn(node, facts_of([f"https://e.org/{page}" for page in range(30)], [""] * 30), form="sunburst")
     links = len(list(root.iter(f"{SVG}a")))
     assert 5 < links < 10
-    assert f"the first {links} of 30 layers" in " ".join(root.itertext())
+    assert f"the first {links} of 30 depths" in " ".join(root.itertext())
 
 
 angles = st.floats(0, WHOLE)

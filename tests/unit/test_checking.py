@@ -4,7 +4,7 @@ import pytest
 
 from periplus.acquire.fetch import LOOK_CHARS, check_of, look_at
 from periplus.model.audit import FragmentVerdict
-from periplus.model.frontier import LAYER_CHECK, Lease, Task
+from periplus.model.frontier import PRIORITY_CHECK, Lease, Task
 from periplus.model.visit import (
     Cause,
     Cut,
@@ -27,7 +27,7 @@ HTML = Headers((("content-type", "text/html; charset=utf-8"),))
 
 def after(outcome, purpose=Purpose.HEAD, hops=0, about=""):
     request = Request(Url("http://h/x"), purpose, hops=hops, about=about)
-    return check_of(LEASE, Task(1, LAYER_CHECK, 0, UrlId(0), request), Visit(request, 1.0, 0.1, outcome), Settings())
+    return check_of(LEASE, Task(1, PRIORITY_CHECK, 0, UrlId(0), request), Visit(request, 1.0, 0.1, outcome), Settings())
 
 
 def onward(checked):

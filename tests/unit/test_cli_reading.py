@@ -93,7 +93,7 @@ def test_status_says_what_waits_and_why(tmp_path, monkeypatch):
     out, _ = run("status")
     assert "killed before its end" in out
     assert "e.org:443  2 waiting, 1 fetched; no crawl goes on" in out
-    assert "complete down to layer 0" in run("map")[0]
+    assert "complete down to depth 0" in run("map")[0]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_terminal_without_boxes_gets_plain_signs(folder):
     "words",
     [
         ("pages", "-n"),
-        ("pages", "--layer"),
+        ("pages", "--depth"),
         ("links", "-n"),
         ("links", "--bad", "-n"),
         ("delete", "--run"),

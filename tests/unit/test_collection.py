@@ -50,10 +50,10 @@ def collection(folder):
         yield opened
 
 
-def test_the_map_holds_the_pages_of_the_site_by_layer(collection):
+def test_the_map_holds_the_pages_of_the_site_by_depth(collection):
     site = collection.map()
-    layers = {url: int(layer) for url, layer in zip(site.facts.url, site.facts.layer, strict=True)}
-    assert layers == {
+    depths = {url: int(depth) for url, depth in zip(site.facts.url, site.facts.depth, strict=True)}
+    assert depths == {
         HOME: 0,
         "https://e.org/a": 1,
         "https://e.org/b": 1,
@@ -106,16 +106,16 @@ def test_counts_add_up_and_say_why(collection):
     assert (status.running, status.hosts_waiting, status.hosts, len(status.runs)) == (False, 0, 4, 1)
 
 
-def test_pages_are_listed_by_layer_and_url(collection):
+def test_pages_are_listed_by_depth_and_url(collection):
     rows = list(collection.pages(state="indexed"))
     assert [row.url for row in rows] == [HOME, "https://e.org/a", "https://e.org/b", "https://e.org/deep"]
-    assert (rows[0].title, rows[0].layer, rows[0].charset, rows[0].status) == ("Home", 0, "utf-8", 200)
+    assert (rows[0].title, rows[0].depth, rows[0].charset, rows[0].status) == ("Home", 0, "utf-8", 200)
 
 
 @pytest.mark.parametrize(
     ("filters", "count"),
     [
-        ({"status": "4xx"}, 2), ({"status": "404"}, 1), ({"reason": "redirect"}, 2), ({"layer": 0}, 1),
+        ({"status": "4xx"}, 2), ({"status": "404"}, 1), ({"reason": "redirect"}, 2), ({"depth": 0}, 1),
         ({"host": "www.e.org"}, 1),
         ({"host": "e.org:443"}, 9), ({"url": "other.org/"}, 2), ({"url": r"/[ab]$"}, 2), ({"url": "(a"}, 0),
         ({"media_type": "text/"}, 5),
@@ -179,7 +179,7 @@ def test_the_report_finds_what_is_wrong(collection):
     assert [(group.url, [page.url for page in group.pages]) for group in data.duplicates] == [
         ("https://e.org/b", ["https://e.org/deep"])
     ]
-    assert [(layer.indexed, layer.registered) for layer in data.layers] == [(1, 0), (3, 0), (1, 0)]
+    assert [(depth.indexed, depth.registered) for depth in data.depths] == [(1, 0), (3, 0), (1, 0)]
     assert [(tally.name, tally.pages) for tally in data.hosts] == [("e.org:443", 4), ("www.e.org:443", 1)]
     assert {tally.name for tally in data.media} == {"text/html"}
     assert data.finished > 0
@@ -247,7 +247,7 @@ def test_a_single_run_cannot_be_compared_and_the_message_says_what_to_do(folder)
         compare_runs(RunChoice(folder, "last-1"), RunChoice(folder, "last"))
 
 
-def test_while_a_crawl_goes_on_the_map_ends_with_the_last_complete_layer(tmp_path, monkeypatch):
+def test_while_a_crawl_goes_on_the_map_ends_with_the_last_complete_depth(tmp_path, monkeypatch):
     web = {HOME: page("Home", "/a", "/b"), "https://e.org/a": page("A", "/c"), "https://e.org/b": page("B")}
     folder = stored(tmp_path, web, [HOME], state="running")
     with periplus.open(folder) as collection:
@@ -256,8 +256,8 @@ def test_while_a_crawl_goes_on_the_map_ends_with_the_last_complete_layer(tmp_pat
         running = collection.map()
     assert (stopped.complete_to, stopped.shown_depth, stopped.depth) == (1, -1, 2)
     assert (running.complete_to, running.shown_depth) == (1, 1)
-    assert "goes on; complete down to layer 1" in "\n".join(running.head())
-    assert "stopped; complete down to layer 1" in "\n".join(stopped.head())
+    assert "goes on; complete down to depth 1" in "\n".join(running.head())
+    assert "stopped; complete down to depth 1" in "\n".join(stopped.head())
     assert [child.page == OTHERS for child in running.tree().children[0].children] == [True]
 
 

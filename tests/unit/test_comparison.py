@@ -38,7 +38,7 @@ def view(pages: dict[str, str], pairs: list[tuple[str, str]], name: str = "crawl
     fields = {
         "title": [pages[url.removeprefix(HOST)] for url in graph.pages],
         "reason": ["ok"] * len(paths),
-        "layer": site_map.layer.tolist(),
+        "depth": site_map.depth.tolist(),
     }
     return RunView(name, 0.0, "done", graph, site_map, fields, links, issues, dict.fromkeys(urls.texts, "ok"))
 
@@ -66,7 +66,7 @@ def test_a_page_that_changes_its_branch_takes_along_what_hangs_below_it():
     found = compared(BEFORE, AFTER)
     (move,) = found.moves
     assert (move.url, move.parent_before, move.parent_after) == (HOST + "/c", HOST + "/a", HOST + "/b")
-    assert (move.branch_before, move.branch_after, move.layer_before, move.layer_after, move.pages) == (
+    assert (move.branch_before, move.branch_after, move.depth_before, move.depth_after, move.pages) == (
         HOST + "/a",
         HOST + "/b",
         2,
@@ -155,11 +155,11 @@ def test_a_branch_is_the_ancestor_one_click_from_the_home_page(drawn):
     count, links = drawn
     names = {place: "/" if place == 0 else f"/{place:02}" for place in range(count)}
     run = view(dict.fromkeys(names.values(), ""), [(names[one], names[other]) for one, other in links])
-    layer, parent = run.site_map.layer, run.site_map.parent
+    depth, parent = run.site_map.depth, run.site_map.parent
 
     def plain(page: int) -> int:
-        while layer[page] > 1:
+        while depth[page] > 1:
             page = parent[page]
-        return page if layer[page] >= 0 else -1
+        return page if depth[page] >= 0 else -1
 
     assert branch_of(run.site_map).tolist() == [plain(page) for page in range(count)]

@@ -30,14 +30,14 @@ def page(*links):
     return understand(HOME, Fetched(200, HTML, html.encode()))
 
 
-def found(one, layer, *links, source=HOME):
-    """(URL, reason, layer) of the candidates of a page with these links."""
+def found(one, depth, *links, source=HOME):
+    """(URL, reason, depth) of the candidates of a page with these links."""
     return [
-        (candidate.url, candidate.reason, candidate.layer) for candidate in one.of_page(source, page(*links), layer)
+        (candidate.url, candidate.reason, candidate.depth) for candidate in one.of_page(source, page(*links), depth)
     ]
 
 
-def test_a_links_target_is_one_layer_below_its_page():
+def test_a_links_target_is_one_depth_below_its_page():
     assert found(discovery(), 3, "/x") == [(HOME + "x", Reason.WAITING, 4)]
     assert found(discovery(), None, "/x") == [(HOME + "x", Reason.WAITING, None)], "below what only a sitemap knows"
 
@@ -72,7 +72,7 @@ def test_depth_and_scope_are_told_with_the_rule_that_decided():
 
 
 @pytest.mark.parametrize(
-    ("rules", "path", "layer", "ruled"),
+    ("rules", "path", "depth", "ruled"),
     [
         ({"exclude": ("/old",)}, "old/a", 1, (Reason.SCOPE, "excluded by /old")),
         ({"include": ("/new",)}, "old/a", 1, (Reason.SCOPE, "matches no include expression")),
@@ -82,8 +82,8 @@ def test_depth_and_scope_are_told_with_the_rule_that_decided():
         ({}, "a", 1, None),
     ],
 )
-def test_what_waited_under_other_limits_is_judged_by_those_of_this_run(rules, path, layer, ruled):
-    task = Task(1, 1, 1, UrlId(1), Request(canonical(HOME + path), Purpose.PAGE, layer))
+def test_what_waited_under_other_limits_is_judged_by_those_of_this_run(rules, path, depth, ruled):
+    task = Task(1, 1, 1, UrlId(1), Request(canonical(HOME + path), Purpose.PAGE, depth))
     found = discovery(**rules).ruling(task)
     assert (found and (found.reason, found.rule)) == ruled
     assert discovery(**rules).ruling(replace(task, recheck=True)) is None, "a refresh asks for what is held"
@@ -108,7 +108,7 @@ def test_nofollow_links_and_parts_of_pages_are_only_noted():
     )
 
 
-def test_a_link_from_another_site_tells_no_layer():
+def test_a_link_from_another_site_tells_no_depth():
     one = discovery(starts=(HOME, "http://b.test/"))
     assert found(one, 2, "http://b.test/x") == [("http://b.test/x", Reason.WAITING, None)]
     assert found(one, 4, "http://b.test/x", source="http://b.test/") == [("http://b.test/x", Reason.WAITING, 5)]
@@ -117,19 +117,19 @@ def test_a_link_from_another_site_tells_no_layer():
 def test_a_redirects_target_is_as_near_as_its_source():
     one = discovery()
     (target,) = one.of_redirect(HOME, canonical(HOME + "new"), 2, 1)
-    assert (target.url, target.layer, target.hops, target.reason) == (HOME + "new", 2, 1, Reason.WAITING)
+    assert (target.url, target.depth, target.hops, target.reason) == (HOME + "new", 2, 1, Reason.WAITING)
     assert len(one.of_redirect(HOME, canonical(HOME + "new"), 2, 1)) == 1, "always offered: its hops count"
     assert found(one, 2, "/new") == []
 
 
-def test_sitemaps_bring_urls_without_a_layer_and_starts_have_layer_0():
+def test_sitemaps_bring_urls_without_a_depth_and_starts_have_depth_0():
     one = discovery()
     (listed,) = one.of_sitemap(
         read_sitemap(b"<urlset><url><loc>http://a.test/s</loc></url></urlset>", HOME + "sitemap.xml")
     )
-    assert (listed.url, listed.layer, listed.in_sitemap, listed.reason) == (HOME + "s", None, True, Reason.WAITING)
+    assert (listed.url, listed.depth, listed.in_sitemap, listed.reason) == (HOME + "s", None, True, Reason.WAITING)
     (start,) = one.of_starts([canonical(HOME)])
-    assert (start.layer, start.site, start.host) == (0, "a.test", "a.test:80")
+    assert (start.depth, start.site, start.host) == (0, "a.test", "a.test:80")
 
 
 def test_after_a_lost_lease_everything_is_offered_again():

@@ -17,8 +17,8 @@ from periplus.present.text import duplicate_lines, duplicate_rows, write_duplica
 from testweb.tongues import ENCODINGS, TEXTS, written
 
 
-def page(name, *, layer=1, named=False):
-    return Contender(UrlId(sum(map(ord, name))), Url(f"https://h/{name}"), "utf-8", layer, named)
+def page(name, *, depth=1, named=False):
+    return Contender(UrlId(sum(map(ord, name))), Url(f"https://h/{name}"), "utf-8", depth, named)
 
 
 def same(name, marks=0, text=0, body=0, **other):
@@ -32,9 +32,9 @@ def names(pages):
 @pytest.mark.parametrize(
     ("first", "other", "ground"),
     [
-        (same("long/name", marks=5, layer=3), same("b", named=True), Ground.MARKS),
-        (same("long/name", named=True, layer=3), same("b"), Ground.NAMED),
-        (same("long/name", layer=0), same("b"), Ground.CLICKS),
+        (same("long/name", marks=5, depth=3), same("b", named=True), Ground.MARKS),
+        (same("long/name", named=True, depth=3), same("b"), Ground.NAMED),
+        (same("long/name", depth=0), same("b"), Ground.CLICKS),
         (same("z"), same("aa"), Ground.LENGTH),
         (same("a"), same("b"), Ground.ORDER),
     ],

@@ -103,7 +103,7 @@ def test_a_page_that_another_names_as_its_canonical_is_named(tmp_path):
         HOME + "b": head + html("Two"),
     }
     connection = reading.connect(stored(tmp_path, pages, [HOME]))
-    assert {page.url.removeprefix(HOME): (page.layer, page.is_named) for page in text_rows.contenders(connection)} == {
+    assert {page.url.removeprefix(HOME): (page.depth, page.is_named) for page in text_rows.contenders(connection)} == {
         "": (0, False),
         "a": (1, True),
         "b": (1, False),

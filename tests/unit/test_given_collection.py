@@ -96,7 +96,7 @@ def test_other_columns_are_told_of_too():
 @pytest.mark.parametrize(
     ("statement", "words", "said"),
     [
-        ("UPDATE url SET layer = 'deep'", ("map",), "url.layer holds a value that is no integer"),
+        ("UPDATE url SET depth = 'deep'", ("map",), "url.depth holds a value that is no integer"),
         ("UPDATE url SET reason = 'invented'", ("map",), "url.reason holds a word that is none of ours"),
         ("UPDATE run SET settings = '{'", ("report",), "run.settings holds what is no JSON"),
         ("UPDATE run SET started = 'noon'", ("status",), "run.started holds a value that is no real"),

@@ -99,7 +99,7 @@ def expected(facts, node, title):
         },
         **{
             "bytes": page.size_bytes,
-            "layer": page.layer,
+            "depth": page.depth,
             "pagerank": page.rank,
             "score": page.score,
             "cited_by": page.links_in,
@@ -189,7 +189,7 @@ def test_any_titles_and_links_come_back(titles, pairs):
 def test_pajek_keeps_urls_and_arcs():
     graph, _ = graph_of(4, {(0, 1), (1, 3), (3, 0)})
     hostile = LinkGraph(
-        [*graph.pages[:3], 'https://e.org/?"\\'], graph.offsets, graph.targets, graph.indexed, graph.layers
+        [*graph.pages[:3], 'https://e.org/?"\\'], graph.offsets, graph.targets, graph.indexed, graph.depths
     )
     found = nx.read_pajek(io.BytesIO(written(write_pajek, hostile, weights=np.array([1, 2, 3]))))
     urls = [*graph.pages[:3], "https://e.org/?%22%5C"]

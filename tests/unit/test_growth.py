@@ -34,7 +34,7 @@ def test_it_tells_what_its_slow_twin_counts(urls: list[str], most: int) -> None:
     tree = grown.tree(most)
     assert {branch.prefix: branch.pages for branch in tree.branches}.items() <= counts.items()
     assert len(tree.branches) + tree.more == len(counts)
-    assert dict(tree.layers) == Counter(map(len, urls))
+    assert dict(tree.depths) == Counter(map(len, urls))
     named = {branch.prefix for branch in tree.branches}
     assert all(
         branch.depth == 0 or branch.prefix.rstrip("/").rpartition("/")[0] + "/" in named for branch in tree.branches

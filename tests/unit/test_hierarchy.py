@@ -36,7 +36,7 @@ def test_webmapa_figure():
     assert of["B"] > of["A"]
     found = hierarchical_map(graph, graph.pages.index("home"), rank)
     tree = {
-        (graph.pages[found.parent[page]], graph.pages[page], int(found.layer[page]))
+        (graph.pages[found.parent[page]], graph.pages[page], int(found.depth[page]))
         for page in found.order[1:].tolist()
     }
     assert tree == {
@@ -51,15 +51,15 @@ def test_webmapa_figure():
     assert found.depth == 2
 
 
-def test_p1_the_home_page_is_alone_in_layer_0():
+def test_p1_the_home_page_is_alone_in_depth_0():
     found = hierarchical_map(graph_of("hx", [("h", "x"), ("x", "h")]), 0, np.ones(2))
-    assert found.layer.tolist() == [0, 1]
+    assert found.depth.tolist() == [0, 1]
     assert found.parent.tolist() == [-1, 0]
 
 
 def test_p2_what_no_link_reaches_is_not_in_the_map():
     found = hierarchical_map(graph_of("hxy", [("h", "x"), ("y", "x")]), 0, np.ones(3))
-    assert found.layer.tolist() == [0, 1, -1]
+    assert found.depth.tolist() == [0, 1, -1]
     assert found.order.tolist() == [0, 1]
 
 
@@ -93,7 +93,7 @@ def test_a_home_page_that_was_not_fetched_gives_no_map():
         hierarchical_map(graph_of("hx", []), 5, np.ones(2))
 
 
-def test_a_chain_of_many_layers_is_walked_without_recursion():
+def test_a_chain_of_many_depths_is_walked_without_recursion():
     count = 5000
     offsets = np.minimum(np.arange(count + 1), count - 1).astype(np.int64)
     graph = LinkGraph(

@@ -19,7 +19,7 @@ def rows(*pairs):
     )
 
 
-def urls(known, layers=None):
+def urls(known, depths=None):
     """known: id -> Reason; id 7 is /07."""
     ids = list(known)
     codes = np.array([REASONS.index(known[one]) for one in ids], np.uint8)
@@ -27,7 +27,7 @@ def urls(known, layers=None):
         np.array(ids, np.int64),
         [f"https://e.org/{one:02}" for one in ids],
         codes,
-        np.array(layers or [0] * len(ids), np.int32),
+        np.array(depths or [0] * len(ids), np.int32),
     )
 
 
@@ -126,17 +126,17 @@ PAIRS = st.lists(st.tuples(NUMBERS, NUMBERS), max_size=40)
 )
 def test_the_graph_is_the_plain_twins_and_no_order_of_rows_matters(known, links, redirects, rng):
     redirects = [(source, target) for source, target in dict(redirects).items() if source not in known]
-    layers = list(range(len(known)))
-    graph = link_graph(urls(known, layers), rows(*links), rows(*redirects))
+    depths = list(range(len(known)))
+    graph = link_graph(urls(known, depths), rows(*links), rows(*redirects))
     assert shown(graph) == slow(known, links, redirects)
     mixed = list(known.items())
     rng.shuffle(mixed)
     rng.shuffle(links)
     rng.shuffle(redirects)
-    layer_of = dict(zip(known, layers, strict=True))
-    again = link_graph(urls(dict(mixed), [layer_of[one] for one, _ in mixed]), rows(*links), rows(*redirects))
+    depth_of = dict(zip(known, depths, strict=True))
+    again = link_graph(urls(dict(mixed), [depth_of[one] for one, _ in mixed]), rows(*links), rows(*redirects))
     assert list(again.pages) == list(graph.pages)
-    for name in ("offsets", "targets", "indexed", "layers"):
+    for name in ("offsets", "targets", "indexed", "depths"):
         assert np.array_equal(getattr(again, name), getattr(graph, name))
 
 

@@ -54,9 +54,9 @@ def plain(body):
 
 
 def test_a_row_a_page_at_its_depth():
-    layers = {0: 0, 1: 1, 2: 2, 3: 2, 4: 3, 5: 1, 6: 1, 7: 2}
+    depths = {0: 0, 1: 1, 2: 2, 3: 2, 4: 3, 5: 1, 6: 1, 7: 2}
     assert rows(typst_source(*site_of(PARENTS), ABOUT)) == [
-        (layers[page], str(page), f"https://e.org/{page}?a&b") for page in range(8)
+        (depths[page], str(page), f"https://e.org/{page}?a&b") for page in range(8)
     ]
 
 
@@ -112,11 +112,11 @@ def test_values_bars_and_cuts_are_set():
     source = typst_source(site_map, facts, ABOUT, values=("title", "linked", "rank"), max_depth=1)
     assert '(7, 8, 9, 10, 11, 12, 13, "70 B"), ("0.142857", )' in source
     assert '"3 not shown"' in source
-    assert pdf((site_map, facts), values=("title", "linked", "rank", "layer"), max_depth=1).startswith(b"%PDF-")
+    assert pdf((site_map, facts), values=("title", "linked", "rank", "depth"), max_depth=1).startswith(b"%PDF-")
     assert pdf((site_map, facts), values=()).startswith(b"%PDF-")
 
 
 def test_deep_maps_are_cut_and_large_ones_refused():
-    assert len(rows(typst_source(*site_of([-1, *range(3000)]), ABOUT))) == PDF_LIMITS.layers + 1
+    assert len(rows(typst_source(*site_of([-1, *range(3000)]), ABOUT))) == PDF_LIMITS.depths + 1
     with pytest.raises(UsageError, match=r"a PDF carries 10,000: cut it at max_depth 0 \(1 pages\)"):
         typst_source(*site_of([-1] + [0] * PDF_LIMITS.pages), ABOUT)

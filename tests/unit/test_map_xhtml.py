@@ -88,7 +88,7 @@ def heads(root):
 def test_only_chosen_values_are_shown():
     site = site_of(PARENTS)
     assert heads(read(written(site))) == ["page", "size", "links in", "links out", "score"]
-    assert heads(read(written(site, values=("title", "rank", "layer")))) == ["page", "layer", "rank"]
+    assert heads(read(written(site, values=("title", "rank", "depth")))) == ["page", "depth", "rank"]
     assert text_of(row(read(written(site, values=("score",))), 2)) == "/2?a&b2"
     with pytest.raises(UsageError, match="colour"):
         written(site, values=("colour",))
@@ -134,7 +134,7 @@ def test_only_web_addresses_become_links():
 def test_a_very_deep_map_is_cut_and_says_what_is_missing():
     root = read(written(site_of([-1, *range(20_000)])))  # 256 nested elements at most, else this parser refuses
     items = list(root.iter(f"{HTML}li"))
-    assert len(items) == LIMITS.layers + 1
+    assert len(items) == LIMITS.depths + 1
     assert "19,920 not shown" in text_of(items[-1])
     assert text_of(items[0].find(f".//{HTML}span[@class='count']")) == "20,001"
 

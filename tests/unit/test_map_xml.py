@@ -21,14 +21,14 @@ HOSTILE = 'a\x00\x1b<b attr="x">&amp;\ud800\ufffe\u202e"\'\t\nend'
 def site_of(parents, title=str):
     """parents: the parent of each page, pages numbered depth first; -2: not reached."""
     count = len(parents)
-    layer, below = [0] * count, [0] * count
+    depth, below = [0] * count, [0] * count
     for page in range(1, count):
-        layer[page] = layer[parents[page]] + 1 if parents[page] >= 0 else -1
+        depth[page] = depth[parents[page]] + 1 if parents[page] >= 0 else -1
     for page in range(count - 1, 0, -1):
         if parents[page] >= 0:
             below[parents[page]] += below[page] + 1
-    order = [page for page in range(count) if layer[page] >= 0]
-    site_map = SiteMap(0, *(np.array(values, np.int32) for values in (layer, np.maximum(parents, -1), order, below)))
+    order = [page for page in range(count) if depth[page] >= 0]
+    site_map = SiteMap(0, *(np.array(values, np.int32) for values in (depth, np.maximum(parents, -1), order, below)))
     reasons = [Reason.OK if page % 3 else Reason.WAITING for page in range(count)]
     numbers = np.arange(count)
     media = ["text/html" if page % 3 else "" for page in range(count)]
@@ -43,7 +43,7 @@ def site_of(parents, title=str):
         status,
         media,
         numbers,
-        np.array(layer),
+        np.array(depth),
         numbers / 7,
         numbers % 100,
         numbers,
@@ -96,7 +96,7 @@ def test_xml_is_valid_and_holds_the_tree_in_order():
             "damping": "0.85",
             "rounds": "42",
         },
-        **{"ties": "greater rank, then smaller URL", "pages": "8", "layers": "4", "unreached": "1"},
+        **{"ties": "greater rank, then smaller URL", "pages": "8", "depths": "4", "unreached": "1"},
     }
     assert dict(root[0].attrib) == {"name": "include", "value": 'a"<b\n'}
     assert dict(root[1][0].attrib) == {
@@ -109,7 +109,7 @@ def test_xml_is_valid_and_holds_the_tree_in_order():
             "type": "text/html",
             "size": "1",
         },
-        **{"layer": "1", "rank": "0.142857", "score": "1", "in": "1", "out": "1"},
+        **{"depth": "1", "rank": "0.142857", "score": "1", "in": "1", "out": "1"},
     }
 
 

@@ -90,9 +90,9 @@ def met(connection, rng):
     many("INSERT INTO host (id, key, site_id, epoch, lease_by, next_at, fetched) VALUES (?, ?, ?, ?, ?, ?, ?)", hosts)
     connection.execute("UPDATE site SET fetched = (SELECT sum(fetched) FROM host WHERE site_id = site.id)")
     found = [(canonical(f"https://{name_of(host)}/{n}"), host) for n in range(60) for host in [rng.randrange(1, 11)]]
-    reasons, layers = ("ok", "waiting", "not-found"), (None, 0, 3)
+    reasons, depths = ("ok", "waiting", "not-found"), (None, 0, 3)
     rows = [
-        (url_id(url), url, host, rng.choice(reasons), rng.choice(layers), "", 200, n % 2, n / 3, None)
+        (url_id(url), url, host, rng.choice(reasons), rng.choice(depths), "", 200, n % 2, n / 3, None)
         for n, (url, host) in enumerate(found)
     ]
     many("INSERT INTO url VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
@@ -168,7 +168,7 @@ def planned(connection, urls):
     """To-do lists, what hosts said and what was learned of them, sums."""
     many = connection.executemany
     entries = [(1 + n % 10, n, number, f"t{n}") for n, number in enumerate(urls[40:50])]
-    many("INSERT INTO queue (host_id, layer, seq, url_id, text) VALUES (?, 1, ?, ?, ?)", entries)
+    many("INSERT INTO queue (host_id, priority, seq, url_id, text) VALUES (?, 1, ?, ?, ?)", entries)
     connection.execute("UPDATE meta SET value = '77' WHERE name = 'seq'")
     connection.execute("INSERT INTO meta VALUES ('check_since', '3.5')")
     many("INSERT INTO url_history VALUES (?, 1, 'ok', '', 200, NULL)", [(number,) for number in urls[:5]])

@@ -69,7 +69,7 @@ def data_of(**changes):
         "counts": counts,
         "pages": pages,
         "tree": tree,
-        "layers": (DepthTally(0, 1, 0), DepthTally(1, 2, 2)),
+        "depths": (DepthTally(0, 1, 0), DepthTally(1, 2, 2)),
         "ranked": (0, 1),
         "groups": (IssueGroup(kind, kind.grade, 1, 1, (Fault("broken-link", kind.grade, PAGE, 1, 1, (issue,)),)),),
         "dead": dead,
@@ -208,7 +208,7 @@ def test_a_long_table_carries_its_rows_as_data_that_no_parser_takes_for_markup()
 
 def test_a_crawl_that_fetched_nothing_says_so_first():
     page = read(
-        counts=(StateTally(STATE_OF[Reason.UNREACHABLE], Reason.UNREACHABLE, 1),), tree=None, ranked=(), layers=()
+        counts=(StateTally(STATE_OF[Reason.UNREACHABLE], Reason.UNREACHABLE, 1),), tree=None, ranked=(), depths=()
     )
     assert "No page was fetched" in words(page.xpath("//header")[0])
     assert "there is no map" in words(page.xpath("//section[@id='map']")[0])
@@ -223,7 +223,7 @@ def test_sections_without_content_are_left_out():
     nothing = (
         "counts",
         "dead",
-        "layers",
+        "depths",
         "ranked",
         "groups",
         "chains",

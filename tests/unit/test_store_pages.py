@@ -53,7 +53,7 @@ class Desk:
         run = self.store._connection.execute  # a visit again, as a refresh will ask for it
         for path, _, _ in pages:
             run(
-                "UPDATE url SET reason = 'waiting', layer = NULL WHERE id = ? AND reason <> 'waiting'",
+                "UPDATE url SET reason = 'waiting', depth = NULL WHERE id = ? AND reason <> 'waiting'",
                 (url_id(HOME + path),),
             )
         self.store.offer([candidate(HOME + path) for path, _, _ in pages], (), self.now)

@@ -54,13 +54,13 @@ def faulty():
 @pytest.mark.parametrize("shape", ["flat", "random", "deep"])
 def test_every_page_is_reachable_and_has_the_links_asked_for(shape):
     truth = graph_site(GraphRecipe(seed=5, pages=120, links_per_page=15, shape=shape, page_bytes=6000)).truth
-    assert len(truth.layers) == len(truth.pages) == 120
+    assert len(truth.depths) == len(truth.pages) == 120
     assert {len({link.target for link in links}) for links in truth.links.values()} == {15}
 
 
 def test_shapes_differ_in_depth():
     depths = [
-        max(graph_site(GraphRecipe(pages=400, links_per_page=12, shape=shape, page_bytes=3000)).truth.layers.values())
+        max(graph_site(GraphRecipe(pages=400, links_per_page=12, shape=shape, page_bytes=3000)).truth.depths.values())
         for shape in ("flat", "deep")
     ]
     assert depths[0] <= 5
@@ -70,7 +70,7 @@ def test_shapes_differ_in_depth():
 def test_small_sites_and_small_allowances_work():
     for pages, links in ((1, 1), (2, 40), (3, 1), (10, 3)):
         truth = graph_site(GraphRecipe(pages=pages, links_per_page=links, page_bytes=500)).truth
-        assert len(truth.layers) == pages
+        assert len(truth.depths) == pages
 
 
 def test_same_recipe_same_web_and_another_seed_another():

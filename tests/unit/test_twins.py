@@ -10,9 +10,9 @@ from periplus.urls.canonical import canonical, url_id
 from periplus.urls.twins import AliasPage, merged
 
 
-def page(address, body="x", text="", layer=1, names=""):
+def page(address, body="x", text="", depth=1, names=""):
     url = canonical(address)
-    return AliasPage(url_id(url), url, layer, body.encode(), (text or body).encode(), names)
+    return AliasPage(url_id(url), url, depth, body.encode(), (text or body).encode(), names)
 
 
 def found(*pages, starts=()):
@@ -90,7 +90,7 @@ def test_a_canonical_link_to_another_site_is_no_evidence():
             ("https://e.org/index.html",),
             "https://e.org/index.html",
         ),
-        ((page("https://e.org/index.html"), page("https://e.org/", layer=None)), (), "https://e.org/"),
+        ((page("https://e.org/index.html"), page("https://e.org/", depth=None)), (), "https://e.org/"),
         (
             (page("https://e.org/", names="https://www.e.org/"), page("https://www.e.org/")),
             ("https://e.org/",),

@@ -410,7 +410,7 @@ def test_many_who_watch_are_shown_one_picture(folder):
 def test_a_page_has_its_place_in_the_map(folder):
     place = client(folder).get("/c/e/page?format=json&url=https://e.org/b/c").json()["place"]
     assert [step["url"] for step in place["way"]] == [HOME, "https://e.org/a", "https://e.org/b/c"]
-    assert (place["layer"], place["siblings"], place["children"]) == (2, 0, 0)
+    assert (place["depth"], place["siblings"], place["children"]) == (2, 0, 0)
     home = client(folder).get(f"/c/e/page?format=json&view=place&url={HOME}").json()["place"]
     assert {step["url"] for step in home["below"]} == {"https://e.org/a", "https://e.org/b"}
     assert (home["children"], home["siblings"]) == (2, 0)

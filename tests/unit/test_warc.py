@@ -266,7 +266,7 @@ def imported(tmp_path, data, name="x.warc.gz", **order):
 def test_an_archive_of_another_program_is_read(tmp_path, compressed):
     done, rows = imported(tmp_path, foreign(ENTRIES, compressed=compressed), starts=("http://e.org/",))
     assert (done.state, done.answers, done.left_out, done.damages) == ("done", 6, 1, ())
-    told = {url: (row.reason, row.layer, row.title) for url, row in rows.items()}
+    told = {url: (row.reason, row.depth, row.title) for url, row in rows.items()}
     assert told == {
         "/": ("ok", 0, "Home"),
         "/a": ("redirect", 1, None),
@@ -280,7 +280,7 @@ def test_an_archive_of_another_program_is_read(tmp_path, compressed):
 
 def test_the_start_is_the_first_page_unless_it_is_named(tmp_path):
     done, rows = imported(tmp_path, foreign(ENTRIES))
-    assert done.starts == ("http://e.org/b",) and rows["/b"].layer == 0
+    assert done.starts == ("http://e.org/b",) and rows["/b"].depth == 0
 
 
 def test_settings_in_an_archive_cannot_harm_its_reader():

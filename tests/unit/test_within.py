@@ -8,8 +8,8 @@ from periplus.model.web import Url
 from periplus.schedule.order import PageOrder, Sighting
 
 
-def sighting(path: str, anchor: str = "", layer: int = 1) -> Sighting:
-    return Sighting(Url(f"http://example.org{path}"), anchor, "main", 0, 0, layer)
+def sighting(path: str, anchor: str = "", depth: int = 1) -> Sighting:
+    return Sighting(Url(f"http://example.org{path}"), anchor, "main", 0, 0, depth)
 
 
 def order_of(order: PageOrder) -> list[int]:

@@ -84,7 +84,7 @@ PLAIN, SECURE = "http://a.test:8080", "https://a.test:8080"
 
 @pytest.mark.parametrize("cause", [Cause.TLS, Cause.RESET, Cause.TIMEOUT, Cause.CONNECT])
 def test_a_failing_scheme_of_a_port_costs_none_of_the_pages_of_the_other(tmp_path: Path, cause: Cause) -> None:
-    """Two layers of pages; the home page, and each of the first layer,
+    """Two depths of pages; the home page, and each of the first depth,
     links to the port by the scheme that it does not speak.
     """
 

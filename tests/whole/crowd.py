@@ -54,7 +54,7 @@ def work(place: str, run_id: int, few: int) -> int:
         for lease in leases:
             tasks, _ = store.take(lease, 10, frozenset(), time.time())
             ended += [
-                completion(lease, task, candidates=tuple(linked(task.request.url, few) if task.layer == 0 else ()))
+                completion(lease, task, candidates=tuple(linked(task.request.url, few) if task.priority == 0 else ()))
                 for task in tasks
             ]
         lost = store.commit(name, batch(*ended, hosts=tuple(state(lease, 0.0) for lease in leases)), time.time())

@@ -73,20 +73,20 @@ def test_the_map_is_that_of_the_collection(exported, tmp_path, engine):
     found = {
         names[url]: tuple(rest)
         for url, *rest in rows_of_columns(
-            tmp_path / folders["map"], "map", ("url", "layer", "parent", "below", "place")
+            tmp_path / folders["map"], "map", ("url", "depth", "parent", "below", "place")
         )
     }
     expected = {}
     for place, number in enumerate(site_map.order.tolist()):
         parent = int(site_map.parent[number])
         expected[urls[number]] = (
-            int(site_map.layer[number]),
+            int(site_map.depth[number]),
             urls[parent] if parent >= 0 else -1,
             int(site_map.below[number]),
             place,
         )
     assert {
-        url: (layer, names.get(parent, -1), below, place) for url, (layer, parent, below, place) in found.items()
+        url: (depth, names.get(parent, -1), below, place) for url, (depth, parent, below, place) in found.items()
     } == expected
 
 

@@ -13,7 +13,7 @@ from periplus.model.visit import Reason
 from testweb import GraphRecipe, Page, PageLink, Server, Site, Web, graph_site, serve
 from testweb.recipes import web_of
 
-ASKED = "SELECT text, reason, rule, layer, status FROM url WHERE visited IS NOT NULL"
+ASKED = "SELECT text, reason, rule, depth, status FROM url WHERE visited IS NOT NULL"
 PAGES = (
     "SELECT u.text, p.title, p.media_type, p.size, p.charset, p.cut, p.body_md5, p.text_md5, p.etag FROM page p"
     " JOIN url u ON u.id = p.url_id"
@@ -32,7 +32,7 @@ def archived(folder: Path, server: Server, collection: Collection, **options: ob
 
 
 def test_a_site_survives_the_archive(tmp_path: Path) -> None:
-    """Pages, links, layers, states and the map with its ranks."""
+    """Pages, links, depths, states and the map with its ranks."""
     with serve(graph_site(GraphRecipe(seed=3, pages=80, page_bytes=1500))) as server:
         first, _ = crawled(tmp_path / "c", server, "a.test", delay_s=0.005)
         again = archived(tmp_path, server, first)

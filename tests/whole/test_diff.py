@@ -37,7 +37,7 @@ def story(tmp_path_factory):
         url = lambda path: server.url("a.test", path)  # noqa: E731
         crawled(folder, server, "a.test", delay_s=0.0)
         gone, renamed = home.links[0].href, home.links[1].href
-        deepest = max(server.truth.layers.items(), key=lambda item: item[1])[0]
+        deepest = max(server.truth.depths.items(), key=lambda item: item[1])[0]
         path = urlsplit(deepest).path
         old_title = site.pages[renamed].title
         site.pages[renamed].title = "Another title"
@@ -90,8 +90,8 @@ def test_links_that_came_and_went(story):
 def test_a_page_with_a_shorter_way_moves_in_the_map(story):
     found = diff(story["folder"], "1", "2")
     move = next(move for move in found.moves if move.url == story["lifted"])
-    assert (move.parent_after, move.layer_after) == (story["home"], 1)
-    assert move.layer_before > 1
+    assert (move.parent_after, move.depth_after) == (story["home"], 1)
+    assert move.depth_before > 1
     assert move.branch_after == move.url
     assert next(branch for branch in found.branches if branch.url == move.url).before == 0
 
@@ -153,7 +153,7 @@ def test_a_run_that_is_not_there_is_refused_with_those_there_are(story):
         diff(story["folder"], "last-3", "last")
 
 
-def test_a_page_that_no_link_leads_to_any_longer_stands_in_no_layer(tmp_path):
+def test_a_page_that_no_link_leads_to_any_longer_stands_in_no_depth(tmp_path):
     site = Site("a.test")
     site.add(Page("/", "Home"))
     site.add(Page("/left", "Left alone"), linked_from="/")
@@ -166,4 +166,4 @@ def test_a_page_that_no_link_leads_to_any_longer_stands_in_no_layer(tmp_path):
             page.url: [(change.field, change.before, change.after) for change in page.changes]
             for page in diff(tmp_path).changed
         }
-        assert changed[server.url("a.test", "/left")] == [("layer", "1", "")]
+        assert changed[server.url("a.test", "/left")] == [("depth", "1", "")]

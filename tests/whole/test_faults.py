@@ -183,11 +183,11 @@ def redirecting() -> Site:
 def test_redirects_chain_loop_and_endless(tmp_path: Path) -> None:
     with serve(redirecting()) as server:
         collection, _ = crawled(tmp_path, server, "a.test", redirect_hops=5, delay_s=0.005)
-        reasons, layers = collection.reasons, collection.layers
+        reasons, depths = collection.reasons, collection.depths
         assert [reasons[server.url("a.test", path)] for path in ("/chain", "/chain/1", "/chain/2", "/end.html")] == [
             Reason.REDIRECT
         ] * 3 + [Reason.OK]
-        assert layers[server.url("a.test", "/end.html")] == 1, "a redirect is no click"
+        assert depths[server.url("a.test", "/end.html")] == 1, "a redirect is no click"
         assert [server.log.count(path) for path in ("/loop", "/loop/1", "/loop/2")] == [1, 1, 1]
         assert [server.log.count(f"/r?n={n}") for n in range(1, 8)] == [1, 1, 1, 1, 1, 0, 0]
         assert reasons[server.url("a.test", "/r?n=5")] is Reason.BAD_ANSWER

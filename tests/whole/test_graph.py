@@ -33,10 +33,10 @@ def true_links(truth: Truth) -> set[tuple]:
 
 
 def assert_recovered(collection: Collection, truth: Truth) -> None:
-    """Pages, titles, layers and links, all of them and no other."""
+    """Pages, titles, depths and links, all of them and no other."""
     assert collection.titles == {url: page.title for url, page in truth.pages.items()}
     assert set(collection.reasons.values()) == {Reason.OK}
-    assert collection.layers == truth.layers
+    assert collection.depths == truth.depths
     assert collection.links == true_links(truth)
     assert collection.sane() == []
 

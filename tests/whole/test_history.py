@@ -103,8 +103,8 @@ def test_after_a_refresh_the_map_is_that_of_a_crawl_from_nothing(tmp_path, seed)
             refresh(refresh_order(tmp_path / "kept", {}), lambda progress: False)
         crawled(tmp_path / "fresh", server, "a.test", delay_s=0.0)
     kept, fresh = seen(tmp_path / "kept", "last"), seen(tmp_path / "fresh", "last")
-    assert {url: fields | {"layer": 0} for url, fields in kept["pages"].items() if url in fresh["pages"]} == {
-        url: fields | {"layer": 0} for url, fields in fresh["pages"].items()
+    assert {url: fields | {"depth": 0} for url, fields in kept["pages"].items() if url in fresh["pages"]} == {
+        url: fields | {"depth": 0} for url, fields in fresh["pages"].items()
     }
     assert fresh["links"] <= kept["links"]
     assert {url: reason for url, reason in kept["reasons"].items() if url in fresh["reasons"]} == fresh["reasons"]

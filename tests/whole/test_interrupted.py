@@ -1,6 +1,6 @@
 """Is an interrupted crawl the same crawl?
 
-Random sites with endless parts, stopped at random in every way: fetched set, states, layers and map.
+Random sites with endless parts, stopped at random in every way: fetched set, states, depths and map.
 """
 
 from __future__ import annotations

@@ -51,12 +51,12 @@ def test_max_depth_and_a_second_run_that_goes_deeper(tmp_path: Path) -> None:
         collection, end = crawled(tmp_path, server, "a.test", max_depth=2)
         assert end.state == "done" and pages(server) == ["/", "/1.html", "/2.html"]
         row = collection.urls[server.url("a.test", "/3.html")]
-        assert (row.reason, row.state, row.rule, row.layer) == (Reason.DEPTH, "registered", "max-depth 2", 3)
+        assert (row.reason, row.state, row.rule, row.depth) == (Reason.DEPTH, "registered", "max-depth 2", 3)
         crawled(tmp_path, server, "a.test", max_depth=4)
         assert pages(server) == ["/", "/1.html", "/2.html", "/3.html", "/4.html"]
         crawled(tmp_path, server, "a.test")
         assert pages(server) == ["/"] + [f"/{number}.html" for number in range(1, 8)]
-        assert collection.layers == {server.url("a.test", path): layer for layer, path in enumerate(pages(server))}
+        assert collection.depths == {server.url("a.test", path): depth for depth, path in enumerate(pages(server))}
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -115,8 +115,8 @@ def test_several_starts_from_a_file_and_other_sites_only_named(tmp_path: Path) -
         assert (len(pages(server, "a.test")), len(pages(server, "b.test")), server.log.of("c.test")) == (6, 6, [])
         others = {row.reason for url, row in collection.urls.items() if "//c.test" in url}
         assert others == {Reason.SCOPE}
-        assert {url: layer for url, layer in collection.layers.items() if "//c.test" not in url} == {
-            url: layer for url, layer in server.truth.layers.items() if "//c.test" not in url
+        assert {url: depth for url, depth in collection.depths.items() if "//c.test" not in url} == {
+            url: depth for url, depth in server.truth.depths.items() if "//c.test" not in url
         }
 
 
@@ -145,20 +145,20 @@ def test_scopes_prefix_domain_and_any(tmp_path: Path) -> None:
         assert found["any"] == found["domain"] | {"else.test/"}
 
 
-def test_www_and_the_bare_name_are_one_site_layer_by_layer(tmp_path: Path) -> None:
+def test_www_and_the_bare_name_are_one_site_depth_by_depth(tmp_path: Path) -> None:
     web = Web([chain(3), chain(1, "www.a.test")])
     bare, www = web.sites.values()
     bare.link("/1.html", www.url("/"), "the other name", target=www.url("/"))
     www.link("/", bare.url("/2.html"), "two", target=bare.url("/2.html"))
     with serve(web) as server:
         collection, _ = crawled(tmp_path, server, "a.test")
-        assert collection.layers[server.url("www.a.test")] == 2
+        assert collection.depths[server.url("www.a.test")] == 2
         assert collection.reasons[server.url("www.a.test")] is Reason.OK
         assert len(collection.ask("SELECT 1 FROM site")) == 1
 
 
-def test_orphans_of_the_sitemap_have_no_layer(tmp_path: Path) -> None:
-    """They are read last; a page that links reach has its layer, whatever the sitemap says of it."""
+def test_orphans_of_the_sitemap_have_no_depth(tmp_path: Path) -> None:
+    """They are read last; a page that links reach has its depth, whatever the sitemap says of it."""
     site = chain(4)
     content.sitemaps(site, orphans=("/orphan.html", "/late.html"))
     site.add(Page("/child.html", "An orphan's child", ("Below the orphan.",)), "/orphan.html")
@@ -167,22 +167,22 @@ def test_orphans_of_the_sitemap_have_no_layer(tmp_path: Path) -> None:
         collection, _ = crawled(tmp_path, server, "a.test")
         rows = collection.urls
         assert [
-            (rows[server.url("a.test", path)].layer, rows[server.url("a.test", path)].in_sitemap)
+            (rows[server.url("a.test", path)].depth, rows[server.url("a.test", path)].in_sitemap)
             for path in ("/3.html", "/late.html", "/orphan.html")
         ] == [
             (3, True),
             (4, True),
             (None, True),
         ]
-        assert rows[server.url("a.test", "/child.html")].layer is None
+        assert rows[server.url("a.test", "/child.html")].depth is None
         assert set(collection.reasons.values()) == {Reason.OK}
         assert pages(server)[-2:] == ["/orphan.html", "/child.html"]
         crawled(tmp_path / "without", server, "a.test", sitemaps=False)
         assert server.log.count("/sitemap.xml") == 1 and server.log.count("/orphan.html") == 1
 
 
-def test_a_link_from_a_page_lately_reached_gives_an_orphan_its_layer(tmp_path: Path) -> None:
-    """With a limit of depth the sitemap's page stays out; once the link to it is found, it has a layer."""
+def test_a_link_from_a_page_lately_reached_gives_an_orphan_its_depth(tmp_path: Path) -> None:
+    """With a limit of depth the sitemap's page stays out; once the link to it is found, it has a depth."""
     site = chain(4)
     content.sitemaps(site, orphans=("/orphan.html",))
     site.link("/3.html", "/orphan.html", "at last")
@@ -190,17 +190,17 @@ def test_a_link_from_a_page_lately_reached_gives_an_orphan_its_layer(tmp_path: P
         collection, _ = crawled(tmp_path, server, "a.test", max_depth=2)
         assert (
             collection.reasons[server.url("a.test", "/orphan.html")],
-            collection.layers[server.url("a.test", "/orphan.html")],
+            collection.depths[server.url("a.test", "/orphan.html")],
         ) == (Reason.DEPTH, None)
         crawled(tmp_path, server, "a.test", max_depth=6)
         assert (
             collection.reasons[server.url("a.test", "/orphan.html")],
-            collection.layers[server.url("a.test", "/orphan.html")],
+            collection.depths[server.url("a.test", "/orphan.html")],
         ) == (Reason.OK, 4)
 
 
 def test_nofollow_only_targets_are_registered_until_a_followed_link_comes(tmp_path: Path) -> None:
-    """The layer counts along followed links, even if a nofollow link was nearer."""
+    """The depth counts along followed links, even if a nofollow link was nearer."""
     site = chain(4)
     site.link("/", "/secret.html", "hush", rel="nofollow")
     site.link("/", "/known.html", "hush", rel="nofollow")
@@ -211,7 +211,7 @@ def test_nofollow_only_targets_are_registered_until_a_followed_link_comes(tmp_pa
         assert collection.reasons[server.url("a.test", "/secret.html")] is Reason.NOFOLLOW
         assert (
             collection.reasons[server.url("a.test", "/known.html")],
-            collection.layers[server.url("a.test", "/known.html")],
+            collection.depths[server.url("a.test", "/known.html")],
         ) == (Reason.OK, 4)
 
 
@@ -298,7 +298,7 @@ def test_frames_refresh_and_base_lead_on(tmp_path: Path) -> None:
         assert {
             url.split(str(server.port))[1] for url, reason in collection.reasons.items() if reason is Reason.OK
         } == {page.path for page in site.pages.values()}
-        assert collection.layers[server.url("a.test", "/deep/b.html")] == 2
+        assert collection.depths[server.url("a.test", "/deep/b.html")] == 2
 
 
 def test_strange_links_are_kept_as_what_they_are(tmp_path: Path) -> None:

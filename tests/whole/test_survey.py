@@ -174,10 +174,10 @@ def test_a_site_that_was_met_before_it_was_added_is_read_from_its_start(tmp_path
         ran(tmp_path / "c", server, campaign(server, "first.test"))
         survey.add_sites(tmp_path / "c", [unit_of(server.url("other.test"))])
         kept, _ = ran(tmp_path / "c", server)
-        layers = {
-            url.partition("test:")[2].partition("/")[2]: layer for url, layer in kept.layers.items() if "other" in url
+        depths = {
+            url.partition("test:")[2].partition("/")[2]: depth for url, depth in kept.depths.items() if "other" in url
         }
-        assert layers == {"": 0, "deep/page": 1, "x": 1}
+        assert depths == {"": 0, "deep/page": 1, "x": 1}
         assert set(kept.reasons.values()) == {Reason.OK} and kept.sane() == []
 
 
@@ -206,7 +206,7 @@ def test_levels_are_limited_to_those_wished(tmp_path, server):
     kept, end = ran(tmp_path / "c", server, campaign(server, POOR, pages=0), max_depth=1)
     assert (end.state, end.counts.fetched) == ("done", 1 + PAGES // 2)
     assert {
-        row.reason for row in kept.urls.values() if row.layer == 2 and POOR in row.url and "example" not in row.url
+        row.reason for row in kept.urls.values() if row.depth == 2 and POOR in row.url and "example" not in row.url
     } == {Reason.DEPTH}
 
 

@@ -45,7 +45,7 @@ class Row:
     url: str
     reason: Reason
     rule: str
-    layer: int | None
+    depth: int | None
     status: int | None
     in_sitemap: bool
 
@@ -66,7 +66,7 @@ class Collection:
 
     @property
     def urls(self) -> dict[str, Row]:
-        rows = self.ask("SELECT text, reason, rule, layer, status, in_sitemap FROM url")
+        rows = self.ask("SELECT text, reason, rule, depth, status, in_sitemap FROM url")
         return {row[0]: Row(row[0], Reason(row[1]), row[2], row[3], row[4], bool(row[5])) for row in rows}
 
     @property
@@ -74,8 +74,8 @@ class Collection:
         return {url: row.reason for url, row in self.urls.items()}
 
     @property
-    def layers(self) -> dict[str, int | None]:
-        return {url: row.layer for url, row in self.urls.items()}
+    def depths(self) -> dict[str, int | None]:
+        return {url: row.depth for url, row in self.urls.items()}
 
     @property
     def titles(self) -> dict[str, str]:
@@ -101,7 +101,7 @@ class Collection:
     def tables(self) -> dict[str, set[tuple]]:
         """What two crawls of one web must agree in, whatever their timing."""
         return {
-            "url": set(self.ask("SELECT text, reason, rule, layer, status, in_sitemap FROM url")),
+            "url": set(self.ask("SELECT text, reason, rule, depth, status, in_sitemap FROM url")),
             "link": self.links,
             "page": set(
                 self.ask(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from periplus.document.sitemaps import Sitemap, read_sitemap
 from periplus.document.understand import understand
-from periplus.model.frontier import LAYER_NONE, LAYER_SITEMAP, Candidate, SideRequest, Task
+from periplus.model.frontier import PRIORITY_NONE, PRIORITY_SITEMAP, Candidate, SideRequest, Task
 from periplus.model.page import FOLLOWED_KINDS, Document
 from periplus.model.ports import CrawlScope
 from periplus.model.visit import Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
@@ -58,7 +58,7 @@ class Aliases:
         """A page's task that need not be asked for any longer,
         for its page was fetched under another address meanwhile.
         """
-        if self._lessons is None or task.request.purpose is not Purpose.PAGE or task.layer == 0:
+        if self._lessons is None or task.request.purpose is not Purpose.PAGE or task.priority == 0:
             return None
         naming = self.of(task.request.url)
         return None if naming.page == task.request.url else Skipped(Reason.ALIAS, naming.rule)
@@ -104,12 +104,12 @@ class Memory:
         self._young: dict[str, int] = {}
         self._old: dict[str, int] = {}
 
-    def is_new(self, text: str, layer: int | None = None) -> bool:
+    def is_new(self, text: str, depth: int | None = None) -> bool:
         """True the first time, and again when it is met nearer than before: what was too deep may be within the limit.
 
         Remembers.
         """
-        clicks = LAYER_NONE if layer is None else layer
+        clicks = PRIORITY_NONE if depth is None else depth
         before = self._young.get(text)
         if before is not None and before <= clicks:
             return False
@@ -134,19 +134,19 @@ class Discovery:
         self._scope, self._rules, self._aliases = scope, rules, aliases or Aliases()
         self._followed, self._noted = Memory(), Memory()
 
-    def candidate(self, url: Url, layer: int | None, *, hops: int = 0, in_sitemap: bool = False) -> Candidate:
+    def candidate(self, url: Url, depth: int | None, *, hops: int = 0, in_sitemap: bool = False) -> Candidate:
         """A URL that may be fetched if the scope and the depth allow it."""
         reason, rule = Reason.WAITING, ""
         if self._scope.decide(url) is not None:
             reason, rule = Reason.SCOPE, self._scope.rule_for(url)
-        elif self._is_too_deep(layer):
+        elif self._is_too_deep(depth):
             reason, rule = Reason.DEPTH, f"max-depth {self._rules.max_depth}"
         return Candidate(
-            url, url_id(url), host_key(url), self._scope.site_of(url), reason, layer, rule, hops, in_sitemap
+            url, url_id(url), host_key(url), self._scope.site_of(url), reason, depth, rule, hops, in_sitemap
         )
 
-    def _is_too_deep(self, layer: int | None) -> bool:
-        return self._rules.max_depth >= 0 and (layer is None or layer > self._rules.max_depth)
+    def _is_too_deep(self, depth: int | None) -> bool:
+        return self._rules.max_depth >= 0 and (depth is None or depth > self._rules.max_depth)
 
     def ruling(self, task: Task) -> Skipped | None:
         """A page's task that was set waiting under other limits, and that those of this run keep out.
@@ -158,31 +158,31 @@ class Discovery:
             return None
         if refused := self._scope.refused(request.url):
             return Skipped(Reason.SCOPE, refused)
-        return Skipped(Reason.DEPTH, f"max-depth {self._rules.max_depth}") if self._is_too_deep(request.layer) else None
+        return Skipped(Reason.DEPTH, f"max-depth {self._rules.max_depth}") if self._is_too_deep(request.depth) else None
 
-    def named(self, url: Url, layer: int | None, *, hops: int = 0, in_sitemap: bool = False) -> tuple[Candidate, ...]:
+    def named(self, url: Url, depth: int | None, *, hops: int = 0, in_sitemap: bool = False) -> tuple[Candidate, ...]:
         """The candidate for a URL's page, and with it the URL itself where that is only another address of the page."""
         naming = self._aliases.of(url) if self._aliases and self._scope.decide(url) is None else None
         if naming is None or (naming.page is not None and url_id(naming.page) == url_id(url)):
-            return (self.candidate(url, layer, hops=hops, in_sitemap=in_sitemap),)
+            return (self.candidate(url, depth, hops=hops, in_sitemap=in_sitemap),)
         host, site = host_key(url), self._scope.site_of(url)
         if naming.page is None:
-            return (Candidate(url, url_id(url), host, site, Reason.RULE, layer, naming.rule, in_sitemap=in_sitemap),)
-        page = self.candidate(naming.page, layer, hops=hops, in_sitemap=in_sitemap)
+            return (Candidate(url, url_id(url), host, site, Reason.RULE, depth, naming.rule, in_sitemap=in_sitemap),)
+        page = self.candidate(naming.page, depth, hops=hops, in_sitemap=in_sitemap)
         alias = Candidate(
-            url, url_id(url), host, site, Reason.ALIAS, layer, naming.rule, page=page.url_id, learned=naming.learned
+            url, url_id(url), host, site, Reason.ALIAS, depth, naming.rule, page=page.url_id, learned=naming.learned
         )
         return page, alias
 
-    def of_page(self, source: Url, document: Document, layer: int | None) -> tuple[Candidate, ...]:
-        """Candidates among the links of a page in `layer`.
+    def of_page(self, source: Url, document: Document, depth: int | None) -> tuple[Candidate, ...]:
+        """Candidates among the links of a page in `depth`.
 
         Parts of pages (images, styles) and nofollow links are only noted.
 
-        Layers are counted within the site of a start: a link from another site gives its target none, for which of two
+        Depths are counted within the site of a start: a link from another site gives its target none, for which of two
         sites is ahead at a moment is chance.
         """
-        below = None if layer is None else layer + 1
+        below = None if depth is None else depth + 1
         home = source[: source.index("/", 8) + 1]  # most links stay on their host, and so within its site
         found: list[Candidate] = []
         for link in document.links:
@@ -195,24 +195,24 @@ class Discovery:
                 found.append(self._noted_only(link.target, reason, below))
         return tuple(found)
 
-    def _noted_only(self, url: Url, reason: Reason, layer: int | None) -> Candidate:
+    def _noted_only(self, url: Url, reason: Reason, depth: int | None) -> Candidate:
         if reason is Reason.NOFOLLOW and self._scope.decide(url) is not None:
-            return self.candidate(url, layer)
-        clicks = layer if reason is Reason.NOFOLLOW else None
+            return self.candidate(url, depth)
+        clicks = depth if reason is Reason.NOFOLLOW else None
         return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), reason, clicks)
 
     def _is_from_afar(self, source: Url, target: Url) -> bool:
         site = self._scope.site_of(target)
         return site in self._scope.sites and site != self._scope.site_of(source)
 
-    def of_redirect(self, source: Url, target: Url, layer: int | None, hops: int) -> tuple[Candidate, ...]:
+    def of_redirect(self, source: Url, target: Url, depth: int | None, hops: int) -> tuple[Candidate, ...]:
         """A redirect's target: as near to the start as its source, for a click on the one shows the other."""
         if self._is_from_afar(source, target):
             return self.named(target, None, hops=hops)
-        self._followed.is_new(target, layer)
-        found = self.named(target, layer, hops=hops)
+        self._followed.is_new(target, depth)
+        found = self.named(target, depth, hops=hops)
         if found[0].url == source:  # a server that insists on what the rules drop: there the page is
-            return (self.candidate(target, layer, hops=hops),)
+            return (self.candidate(target, depth, hops=hops),)
         return found
 
     def of_sitemap(self, sitemap: Sitemap) -> tuple[Candidate, ...]:
@@ -267,16 +267,16 @@ class Harvester:
                 if request.purpose is Purpose.SITEMAP:
                     return Extracted(side_requests=(self._side_request(target, request),))
                 return Extracted(
-                    candidates=self._discovery.of_redirect(request.url, target, request.layer, request.hops + 1)
+                    candidates=self._discovery.of_redirect(request.url, target, request.depth, request.hops + 1)
                 )
             case Skipped(reason=Reason.ALIAS):
-                return Extracted(candidates=self._discovery.named(request.url, request.layer))
+                return Extracted(candidates=self._discovery.named(request.url, request.depth))
             case _:
                 return Extracted()
 
     def _of_page(self, request: Request, fetched: Fetched) -> Extracted:
         document = understand(request.url, fetched)
-        return Extracted(document, self._discovery.of_page(request.url, document, request.layer))
+        return Extracted(document, self._discovery.of_page(request.url, document, request.depth))
 
     def _of_sitemap(self, request: Request, fetched: Fetched) -> Extracted:
         sitemap = read_sitemap(fetched.body, request.url)
@@ -287,7 +287,7 @@ class Harvester:
 
     def _side_request(self, url: Url, request: Request) -> SideRequest:
         onward = Request(url, Purpose.SITEMAP, hops=request.hops + 1, about=request.about)
-        return SideRequest(host_key(url), self._scope.site_of(url), onward, LAYER_SITEMAP)
+        return SideRequest(host_key(url), self._scope.site_of(url), onward, PRIORITY_SITEMAP)
 
     def vouched(self, urls: Iterable[Url]) -> tuple[Candidate, ...]:
         """Offers again what was held back, as long as nothing vouched for it."""

@@ -17,7 +17,7 @@ from periplus.document.links import anchors, fragment_verdict
 from periplus.document.metadata import metadata
 from periplus.errors import InvalidUrl
 from periplus.model.audit import FragmentVerdict
-from periplus.model.frontier import LAYER_CHECK, Candidate, Completion, Lease, Look, SideRequest, Task
+from periplus.model.frontier import PRIORITY_CHECK, Candidate, Completion, Lease, Look, SideRequest, Task
 from periplus.model.page import Document
 from periplus.model.ports import Response
 from periplus.model.visit import (
@@ -234,8 +234,8 @@ def bug(lease: Lease, task: Task, visit: Visit, detail: str) -> Completion:
 
 
 # HEAD first, where nobody needs the page; GET when the answer to HEAD is anything but success or a redirect, for many
-# servers answer HEAD wrongly and none of them may be called broken for it. Redirects go on as side requests: the other host's
-# robots and delay hold for it too. What failed is asked again later by whoever planned the check: see `api.audit`.
+# servers answer HEAD wrongly and none of them may be called broken for it. Redirects go on as side requests: the other
+# host's robots and delay hold for it too. What failed is asked again later by whoever planned the check: see `api.audit`.
 
 LOOK_CHARS = 20_000  # of a text that are kept: an error page has rarely more than 3,000
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -280,7 +280,7 @@ def check_side_request(request: Request, in_s: float = 0.0) -> SideRequest:
 
     in_s: not before so many seconds from now.
     """
-    return SideRequest(host_key(request.url), site_key(request.url), request, LAYER_CHECK, in_s)
+    return SideRequest(host_key(request.url), site_key(request.url), request, PRIORITY_CHECK, in_s)
 
 
 def look_at(fetched: Fetched, fragments: list[str]) -> Look:

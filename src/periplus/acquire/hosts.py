@@ -12,7 +12,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from periplus.document.robots import Access, RobotsGroup
-from periplus.model.frontier import LAYER_DOUBT, GivenUp, HostState, Lease, ReadyHost, Task
+from periplus.model.frontier import PRIORITY_DOUBT, GivenUp, HostState, Lease, ReadyHost, Task
 from periplus.model.ports import Policy, TrapDetection
 from periplus.model.visit import Cause, Failed, Fetched, Outcome, Request, Visit
 from periplus.model.web import HostKey, Origin
@@ -285,8 +285,8 @@ class OriginHealth:
 class HeldHost:
     """One leased host. The only state of a crawl that lives in a process; all of it can be lost.
 
-    Always: in_hand holds the (layer, seq) of each task that was taken and is not yet committed; a host with something
-    in flight or uncommitted is not released.
+    Always: in_hand holds the (priority, seq) of each task that was taken and is not yet committed; a host with
+    something in flight or uncommitted is not released.
     """
 
     lease: Lease
@@ -302,13 +302,13 @@ class HeldHost:
     standings: dict[Origin, OriginHealth] = field(default_factory=dict)
     given_up: list[GivenUp] = field(default_factory=list)  # origins, since the last commit
     uncommitted: int = 0
-    doubt_round: int = 0  # the layer of the last task that was put off before
+    doubt_round: int = 0  # the priority of the last task that was put off before
     fresh: tuple[bool, bool] = (True, True)  # whether a page brought something new: in this round, in the one before
     leaving: bool = False  # beyond our share: nothing more is started, and its lease ends when it is quiet
     due_at: float | None = None  # its valid entry in the worker's heap
     # it has nothing to ask before others get on, and looks again now and then: nobody need wait for it
     polls: bool = False
-    dry: bool = False  # nothing to take until a commit, or until another host of the site is done with its layer
+    dry: bool = False  # nothing to take until a commit, or until another host of the site is done with its priority
 
     @property
     def in_flight(self) -> int:
@@ -330,17 +330,17 @@ class HeldHost:
     def keep_pace(self, origin: Origin, pace: Pace) -> None:
         self.pace, self.standings[origin] = pace, OriginHealth(pace.strikes, pace.answered)
 
-    def may_doubt_again(self, layer: int) -> bool:
-        """Whether a URL of this layer that looks like a trap may be put off once more:
+    def may_doubt_again(self, priority: int) -> bool:
+        """Whether a URL of this priority that looks like a trap may be put off once more:
         while each round brings something new.
         """
-        if layer >= LAYER_DOUBT and layer != self.doubt_round:
-            self.doubt_round, self.fresh = layer, (False, self.fresh[0])
-        return layer < LAYER_DOUBT or self.fresh[1]
+        if priority >= PRIORITY_DOUBT and priority != self.doubt_round:
+            self.doubt_round, self.fresh = priority, (False, self.fresh[0])
+        return priority < PRIORITY_DOUBT or self.fresh[1]
 
     def put_back(self) -> None:
         """Tasks that are not under way are no longer in hand: they will be taken anew."""
-        self.in_hand.difference_update((task.layer, task.seq) for task in self.tasks)
+        self.in_hand.difference_update((task.priority, task.seq) for task in self.tasks)
         self.tasks.clear()
 
     def take_back(self, request: Request) -> None:

@@ -24,7 +24,7 @@ from periplus.acquire.hosts import (
 )
 from periplus.document.robots import ERROR_LIFE_S, Access, RobotsAnswer, robots_from_answer
 from periplus.errors import InvalidUrl
-from periplus.model.frontier import LAYER_FIRST, LAYER_SITEMAP, GivenUp, SideRequest, StoredRobots, Task
+from periplus.model.frontier import PRIORITY_FIRST, PRIORITY_SITEMAP, GivenUp, SideRequest, StoredRobots, Task
 from periplus.model.ports import Clock, CrawlScope, CrawlStore
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
 from periplus.model.web import Origin, Url
@@ -107,7 +107,7 @@ class RobotsGate:
             return Skipped(Reason.ROBOTS, verdict.rule, verdict.line)
         trap = (
             host.traps.admit(url, task.doubt)
-            if task.request.purpose is Purpose.PAGE and task.layer != 0 and not task.recheck
+            if task.request.purpose is Purpose.PAGE and task.priority != 0 and not task.recheck
             else None
         )
         return Skipped(Reason.OK) if trap is None else Skipped(Reason.TRAP, trap)
@@ -197,7 +197,7 @@ class RobotsGate:
             return
         now = self._clock.now()
         self._sent[Origin(onward.about)] = now
-        self._side_requests.append(SideRequest(target, self._scope.site_of(onward.url), onward, LAYER_FIRST))
+        self._side_requests.append(SideRequest(target, self._scope.site_of(onward.url), onward, PRIORITY_FIRST))
         self._stored.append(StoredRobots(Origin(onward.about), 0, PENDING, b"", now, now + PENDING_LIFE_S))
 
     def _keep(self, host: HeldHost, origin: Origin, answer: RobotsAnswer, life_s: float, strikes: int) -> None:
@@ -245,7 +245,7 @@ class RobotsGate:
             except InvalidUrl:
                 continue
             request = Request(url, Purpose.SITEMAP, about=self._scope.site_of(home))
-            found.append(SideRequest(host_key(url), self._scope.site_of(url), request, LAYER_SITEMAP))
+            found.append(SideRequest(host_key(url), self._scope.site_of(url), request, PRIORITY_SITEMAP))
         return found
 
 

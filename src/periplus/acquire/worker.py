@@ -33,7 +33,7 @@ from periplus.acquire.hosts import (
     suspended,
 )
 from periplus.acquire.robots_desk import RobotsGate
-from periplus.model.frontier import LAYER_DOUBT, Batch, Completion, Lease, SideRequest, Task
+from periplus.model.frontier import PRIORITY_DOUBT, Batch, Completion, Lease, SideRequest, Task
 from periplus.model.ports import CrawlStore, Response
 from periplus.model.visit import CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
 from periplus.model.web import Url, UrlId
@@ -318,7 +318,7 @@ class Worker:
                 case Skipped(reason=Reason.OK):
                     host.flying[task.request] = task
                     return task.request
-                case Skipped(reason=Reason.TRAP) if host.may_doubt_again(task.layer):
+                case Skipped(reason=Reason.TRAP) if host.may_doubt_again(task.priority):
                     self._put_off(host, task, ruling)
                 case Skipped():
                     self._settle(host, task, Visit(task.request, self._clock.now(), 0.0, ruling))
@@ -333,13 +333,13 @@ class Worker:
             host.lease, TAKE if self._deps.policy.patience_s is None else 1, frozenset(host.in_hand), self._clock.now()
         )
         host.tasks.extend(tasks)
-        host.in_hand.update((task.layer, task.seq) for task in tasks)
+        host.in_hand.update((task.priority, task.seq) for task in tasks)
         if tasks:
             host.dry = False
             return True
         host.dry = True
         if later_s is not None:
-            host.pace = suspended(host.pace, self._clock.monotonic() + later_s, host.pace.waits_for or "layer")
+            host.pace = suspended(host.pace, self._clock.monotonic() + later_s, host.pace.waits_for or "priority")
             host.polls = True
         elif host.in_flight == 0 and host.uncommitted:
             self._commit_now = True
@@ -351,8 +351,8 @@ class Worker:
         """What looks like a trap now may look otherwise when nothing else is left:
         it goes to the end of the to-do list.
         """
-        layer, visit = max(LAYER_DOUBT, task.layer + 1), Visit(task.request, self._clock.now(), 0.0, ruling)
-        self._finish(host, Completion(host.lease, task, visit, None, retry_layer=layer))
+        priority, visit = max(PRIORITY_DOUBT, task.priority + 1), Visit(task.request, self._clock.now(), 0.0, ruling)
+        self._finish(host, Completion(host.lease, task, visit, None, retry_priority=priority))
 
     # answers ---------------------------------------------------------------------------------------------------------
 
@@ -480,7 +480,7 @@ class Worker:
         for completion in done:
             held = self._held.get(completion.lease.host_id)
             if held is not None and held.lease.epoch == completion.lease.epoch:
-                held.in_hand.discard((completion.task.layer, completion.task.seq))
+                held.in_hand.discard((completion.task.priority, completion.task.seq))
                 held.uncommitted -= 1
         gone = [host for host in self._held.values() if release or (host.is_quiet and host.leaving)]
         states = tuple(host.state(now, release=host in gone) for host in self._held.values())

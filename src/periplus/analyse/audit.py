@@ -374,7 +374,7 @@ def _measures(known: AuditInput) -> Iterator[IssueColumns]:
     every = np.ones(len(pages.place), np.bool_)
     yield _beyond("slow-page", pages, every, pages.took_s, limits.slow_s)
     yield _beyond("heavy-page", pages, every, pages.weight_bytes, limits.heavy_bytes)
-    yield _beyond("deep-page", pages, every, urls.layer[pages.place], limits.deep_clicks)
+    yield _beyond("deep-page", pages, every, urls.depth[pages.place], limits.deep_clicks)
     chars = np.fromiter(map(len, urls.url), np.int64, len(urls.url))
     long = np.flatnonzero(urls.own & (chars > limits.url_chars))
     yield IssueColumns("url-too-long", long, numbers=chars[long].astype(np.float64))

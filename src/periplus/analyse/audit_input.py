@@ -37,7 +37,7 @@ class AuditUrls:
     url: Sequence[Url]
     reason: NDArray[np.uint8]  # u: place in model.graph.REASONS
     verdict: NDArray[np.uint8]  # u: place in model.audit.VERDICTS; UNCHECKED where nobody judged
-    layer: NDArray[np.int32]  # u: clicks from the start; -1 where no link leads
+    depth: NDArray[np.int32]  # u: clicks from the start; -1 where no link leads
     own: NDArray[np.bool_]  # u: of the site under audit
     start: NDArray[np.bool_]  # u: the home page, which no link need lead to
     in_sitemap: NDArray[np.bool_]  # u

@@ -52,7 +52,7 @@ def compare(before: RunView, after: RunView, texts: Mapping[int, Url]) -> Compar
 
 
 def side(view: RunView) -> Side:
-    depth = view.site_map.depth if view.site_map else -1
+    depth = view.site_map.max_depth if view.site_map else -1
     return Side(view.name, view.started, view.state, int(view.graph.indexed.sum()), len(view.links.sources), depth)
 
 
@@ -101,16 +101,16 @@ def _only(view: RunView, other: RunView, shared: Indices) -> tuple[PageNote, ...
     """Pages that view fetched and other did not; shared: places of those that both did."""
     alone = view.graph.indexed.copy()
     alone[shared] = False
-    titles, layers = view.fields["title"], view.site_map.layer if view.site_map else np.full(len(alone), -1)
+    titles, depths = view.fields["title"], view.site_map.depth if view.site_map else np.full(len(alone), -1)
     return tuple(
-        PageNote(view.graph.pages[at], str(titles[at]), int(layers[at]), other.reasons.get(view.graph.pages[at], ""))
+        PageNote(view.graph.pages[at], str(titles[at]), int(depths[at]), other.reasons.get(view.graph.pages[at], ""))
         for at in np.flatnonzero(alone).tolist()
     )
 
 
 def _changed(before: RunView, after: RunView, old: Indices, new: Indices) -> tuple[ChangedPage, ...]:
     """Pages fetched by both whose fields differ. The fields that both views have are compared.
-    By URL, those that only stand in another layer last: one link can lift a thousand pages."""
+    By URL, those that only stand in another depth last: one link can lift a thousand pages."""
     found: dict[int, list[FieldChange]] = {}
     for field in before.fields:
         if field not in after.fields:
@@ -119,23 +119,23 @@ def _changed(before: RunView, after: RunView, old: Indices, new: Indices) -> tup
         for at in np.flatnonzero(was != now).tolist():
             found.setdefault(at, []).append(FieldChange(field, str(was[at]), str(now[at])))
     titles = after.fields["title"]
-    order = sorted(found, key=lambda at: (all(change.field == "layer" for change in found[at]), at))
+    order = sorted(found, key=lambda at: (all(change.field == "depth" for change in found[at]), at))
     return tuple(ChangedPage(after.graph.pages[new[at]], str(titles[new[at]]), tuple(found[at])) for at in order)
 
 
 def branch_of(site_map: SiteMap) -> Indices:
-    """int64[n]: the page of layer 1 above each page, or itself; the home page for itself; -1 where no link leads."""
+    """int64[n]: the page of depth 1 above each page, or itself; the home page for itself; -1 where no link leads."""
     order = site_map.order.astype(np.int64)
-    begins = np.flatnonzero(site_map.layer[order] <= 1)  # depth first: a branch follows its page at once
+    begins = np.flatnonzero(site_map.depth[order] <= 1)  # depth first: a branch follows its page at once
     heads = np.repeat(order[begins], np.diff(np.append(begins, len(order))))
-    branch = np.full(len(site_map.layer), -1, np.int64)
+    branch = np.full(len(site_map.depth), -1, np.int64)
     branch[order] = heads
     return branch
 
 
 def _in_both_maps(before: SiteMap, after: SiteMap, old: Indices, new: Indices) -> tuple[Indices, Indices]:
     """The common pages below both home pages."""
-    placed = (before.layer[old] > 0) & (after.layer[new] > 0)
+    placed = (before.depth[old] > 0) & (after.depth[new] > 0)
     return old[placed], new[placed]
 
 
@@ -149,7 +149,7 @@ def _moves(before: RunView, after: RunView, old: Indices, new: Indices) -> tuple
     branch, branch_now = was[branch_of(first)[old]], now[branch_of(second)[new]]
     found = [
         Move(
-            now[new[at]], above[at], above_now[at], int(first.layer[old[at]]), int(second.layer[new[at]]),
+            now[new[at]], above[at], above_now[at], int(first.depth[old[at]]), int(second.depth[new[at]]),
             branch[at], branch_now[at], int(second.below[new[at]]) + 1,
         )
         for at in np.flatnonzero(above != above_now).tolist()
@@ -180,7 +180,7 @@ def _branches(before: RunView, after: RunView, old: Indices, new: Indices) -> tu
 
 def _sizes(site_map: SiteMap, pages: Sequence[Url]) -> dict[Url, int]:
     """Pages of each branch, its head among them."""
-    heads = np.flatnonzero(site_map.layer == 1).tolist()
+    heads = np.flatnonzero(site_map.depth == 1).tolist()
     return {pages[head]: int(site_map.below[head]) + 1 for head in heads}
 
 

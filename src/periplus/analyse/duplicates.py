@@ -271,7 +271,7 @@ def merit(page: Contender, marks: int, copies: int = 0) -> Merit:
 
     copies: of pages of one text all have as many.
     """
-    return -marks, not page.is_named, -copies, page.layer, len(page.url), page.url
+    return -marks, not page.is_named, -copies, page.depth, len(page.url), page.url
 
 
 def best_first(pages: Iterable[SameText]) -> list[SameText]:

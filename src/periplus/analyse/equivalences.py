@@ -326,8 +326,8 @@ _FORMS = ("www", "scheme", "slash")
 
 
 def rules_text(proposals: Iterable[Proposal]) -> str:
-    """TOML tables [[site]] and [[script]] of all proposals with DifferenceVerdict.SAME, each with its evidence as a comment;
-    empty for none.
+    """TOML tables [[site]] and [[script]] of all proposals with DifferenceVerdict.SAME, each with its evidence as a
+    comment; empty for none.
     """
     ordered = sorted(proposals, key=lambda proposal: (proposal.site, proposal.place, sorted(proposal.twists)))
     parts = [

@@ -50,7 +50,7 @@ def link_graph(urls: UrlRows, links: LinkRows, redirects: LinkRows) -> LinkGraph
         offsets=offsets.astype(np.int64),
         targets=(distinct % max(count, 1)).astype(np.int32),
         indexed=fetched,
-        layers=urls.layers[rows],
+        depths=urls.depths[rows],
     )
 
 
@@ -137,10 +137,10 @@ Places = Indices | NDArray[np.int64]
 
 
 def hierarchical_map(graph: LinkGraph, home: int, rank: NDArray[np.float64]) -> SiteMap:
-    """The tree of layers: each page hangs from a page one click nearer to the home page.
+    """The tree of depths: each page hangs from a page one click nearer to the home page.
 
     graph: the indexed and registered pages of one site. rank: float64[n], greater is better. Where several pages of the
-    layer before link to a page, its parent is the one with the greatest rank; ranks closer than TIE are equal, and then
+    depth before link to a page, its parent is the one with the greatest rank; ranks closer than TIE are equal, and then
     the smaller URL wins, so that the map depends neither on the order of fetching nor on rounding.
     O(links + pages log pages). Raises UsageError if home is not an indexed page.
     Source: Rimnac, Susta, Zivnustka, Webmapa, (P1)-(P5).
@@ -154,9 +154,9 @@ def hierarchical_map(graph: LinkGraph, home: int, rank: NDArray[np.float64]) -> 
             f"{graph.pages[home]} was not fetched, and a map begins with a fetched page: name another home page"
         )
     by_precedence = _by_precedence(rank)
-    layer, parent, layers = _layers(graph, home, by_precedence)
-    order, below = _depth_first(parent, layers, by_precedence)
-    return SiteMap(home, layer, parent, order, below)
+    depth, parent, depths = _depths(graph, home, by_precedence)
+    order, below = _depth_first(parent, depths, by_precedence)
+    return SiteMap(home, depth, parent, order, below)
 
 
 def _by_precedence(rank: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -172,25 +172,25 @@ def _by_precedence(rank: NDArray[np.float64]) -> NDArray[np.int64]:
     return by_precedence
 
 
-def _layers(graph: LinkGraph, home: int, by_precedence: NDArray[np.int64]) -> tuple[Indices, Indices, list[Indices]]:
-    """(layer of each page, parent of each page, the pages layer by layer). Looks at each link once."""
+def _depths(graph: LinkGraph, home: int, by_precedence: NDArray[np.int64]) -> tuple[Indices, Indices, list[Indices]]:
+    """(depth of each page, parent of each page, the pages by depth). Looks at each link once."""
     count = len(graph.pages)
     precedence = np.empty(count, np.int32)
     precedence[by_precedence] = np.arange(count, dtype=np.int32)
-    layer = np.full(count, -1, np.int32)
+    depth = np.full(count, -1, np.int32)
     parent = np.full(count, -1, np.int32)
     frontier = np.array([home], np.int32)
-    layers: list[Indices] = []
+    depths: list[Indices] = []
     while frontier.size:
-        layer[frontier] = len(layers)
-        layers.append(frontier)
+        depth[frontier] = len(depths)
+        depths.append(frontier)
         best_last = frontier[np.argsort(-precedence[frontier])]
         sources, children = _links_out(graph, best_last)
-        new = layer[children] < 0
+        new = depth[children] < 0
         sources, children = sources[new], children[new]
         parent[children] = sources  # of several writes to one place the last stays: the best parent's
         frontier = children[parent[children] == sources]  # links are distinct, so each child is left once
-    return layer, parent, layers
+    return depth, parent, depths
 
 
 def _links_out(graph: LinkGraph, pages: Indices) -> tuple[Indices, Indices]:
@@ -202,24 +202,24 @@ def _links_out(graph: LinkGraph, pages: Indices) -> tuple[Indices, Indices]:
     return np.repeat(pages, counts), graph.targets[positions]
 
 
-def _depth_first(parent: Indices, layers: list[Indices], by_precedence: NDArray[np.int64]) -> tuple[Indices, Indices]:
+def _depth_first(parent: Indices, depths: list[Indices], by_precedence: NDArray[np.int64]) -> tuple[Indices, Indices]:
     """(the pages reached, depth first, siblings by precedence; how many stand below each page)."""
-    position, below = depth_first_places(parent, layers, by_precedence)
-    reached = np.concatenate(layers)
+    position, below = depth_first_places(parent, depths, by_precedence)
+    reached = np.concatenate(depths)
     order = np.empty(len(reached), np.int32)
     order[position[reached]] = reached
     return order, below
 
 
 def depth_first_places(
-    parent: Places, layers: Sequence[Places], by_precedence: NDArray[np.int64]
+    parent: Places, depths: Sequence[Places], by_precedence: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], Indices]:
     """(each page's place in its tree, depth first, siblings by precedence; how many stand below it).
 
     Of one tree or several.
     """
     below = np.zeros(len(parent), np.int32)
-    for pages in reversed(layers[1:]):
+    for pages in reversed(depths[1:]):
         np.add.at(below, parent[pages], below[pages] + 1)
     children = by_precedence[parent[by_precedence] >= 0]
     children = children[np.argsort(parent[children], kind="stable")]
@@ -229,7 +229,7 @@ def depth_first_places(
     ahead -= np.repeat(ahead[first], np.diff(np.flatnonzero(np.append(first, True))))
     position = np.zeros(len(parent), np.int64)
     position[children] = ahead + 1  # within the parent's branch; below: within the whole
-    for pages in layers[1:]:
+    for pages in depths[1:]:
         position[pages] += position[parent[pages]]
     return position, below
 
@@ -247,7 +247,7 @@ def map_tree(
 
     The pages kept are those whose branches hold most rank, so a well linked single page outlasts a long tail of
     calendar days. Every page of the map is in exactly one node; totals of children and the page itself add up
-    to the node's. size_bytes, indexed, rank: one value a page. max_depth: the last layer named; -1: any. The
+    to the node's. size_bytes, indexed, rank: one value a page. max_depth: the last depth named; -1: any. The
     home page is always named.
     """
     order = site_map.order
@@ -257,7 +257,7 @@ def map_tree(
     weights = np.rint(rank[order] / unit).astype(np.int64)
     own = np.stack([np.ones(len(order), np.int64), indexed[order], size_bytes[order], weights])
     totals = np.stack([_branch_totals(row, after) for row in own])
-    allowed = np.flatnonzero((site_map.layer[order] <= max_depth) | (max_depth < 0))
+    allowed = np.flatnonzero((site_map.depth[order] <= max_depth) | (max_depth < 0))
     # equal: the earlier, which is the parent
     heaviest = np.argsort(-totals[3, allowed], kind="stable")[: max(max_nodes, 1)]
     shown = np.sort(allowed[heaviest])

@@ -259,7 +259,7 @@ class _Import:
             self._left_out += record.kind != "metadata"
             return
         known = filler.known(url_id(url))
-        request = Request(url, layer=known[1] if known else 0 if url in self._order.starts else None)
+        request = Request(url, depth=known[1] if known else 0 if url in self._order.starts else None)
         visit = (
             _failed(record, request, started)
             if record.kind == "metadata"
@@ -300,8 +300,8 @@ class _Import:
         return _as_sent(visit_of(response, self._settings.limits), headers)
 
     def _enter(self, filler: Filler, visit: Visit) -> None:
-        url, layer, now = visit.request.url, visit.request.layer, visit.started
-        filler.offer(self._offered(url, layer), now)
+        url, depth, now = visit.request.url, visit.request.depth, visit.started
+        filler.offer(self._offered(url, depth), now)
         known = filler.known(url_id(url))
         assert known is not None
         task = Task(known[0], 0, -1, url_id(url), visit.request)
@@ -312,8 +312,8 @@ class _Import:
         self._pages += completion.document is not None
         filler.enter(completion)
 
-    def _offered(self, url: Url, layer: int | None) -> Candidate:
-        return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), Reason.NOT_ARCHIVED, layer)
+    def _offered(self, url: Url, depth: int | None) -> Candidate:
+        return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), Reason.NOT_ARCHIVED, depth)
 
 
 def _archived(candidate: Candidate) -> Candidate:

@@ -340,7 +340,7 @@ def audited(
     places = urls.places(np.array(order.starts, np.int64))
     start[places[places >= 0]] = True
     rows, by = urls.rows, urls.order
-    url_facts = AuditUrls(urls.texts, rows.reasons[by], verdicts, rows.layers[by], own, start, rows.in_sitemap[by])
+    url_facts = AuditUrls(urls.texts, rows.reasons[by], verdicts, rows.depths[by], own, start, rows.in_sitemap[by])
     fragments = list(_fragments(connection, order.site, links, notes))
     remarks = Remarks(
         fragments=[(row, fragment) for row, fragment, verdict in fragments if verdict is FragmentVerdict.MISSING],

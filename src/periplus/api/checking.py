@@ -29,7 +29,7 @@ from periplus.api.crawling import (
 )
 from periplus.api.findings import CHECK
 from periplus.api.refreshing import last_settings
-from periplus.model.frontier import LAYER_FIRST, Batch, Candidate, Lease, ReadyHost, SideRequest, Task
+from periplus.model.frontier import PRIORITY_FIRST, Batch, Candidate, Lease, ReadyHost, SideRequest, Task
 from periplus.model.graph import REASONS
 from periplus.model.ports import RunRecord
 from periplus.model.visit import Cause, Purpose, Reason, Request
@@ -82,7 +82,7 @@ class CheckFrontier(OwnFrontier):
 
 
 def _first(side_request: SideRequest) -> SideRequest:
-    return dataclasses.replace(side_request, layer=LAYER_FIRST)
+    return dataclasses.replace(side_request, priority=PRIORITY_FIRST)
 
 
 # docs/decisions/0004.

@@ -141,7 +141,7 @@ class Collection:
             )
 
     def pages(self, **filters: str | int) -> Iterator[PageRow]:
-        """URLs with what is known of each, by layer and URL.
+        """URLs with what is known of each, by depth and URL.
 
         filters: the fields of PageFilter, as in pages(status="4xx", limit=10).
         """

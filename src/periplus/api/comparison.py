@@ -141,7 +141,7 @@ def _fields(
     columns["reason"] = [REASONS[code].value for code in urls.rows.reasons[place].tolist()]
     if site_map is not None:
         # that no link leads to stand in none
-        columns["layer"] = ["" if layer < 0 else layer for layer in site_map.layer.tolist()]
+        columns["depth"] = ["" if depth < 0 else depth for depth in site_map.depth.tolist()]
     return {name: columns[name] for name in FIELDS if name in columns}, [page["media_type"] in _HTML for page in found]
 
 

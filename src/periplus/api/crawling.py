@@ -157,7 +157,7 @@ class ChosenFrontier(OwnFrontier, ABC):
     def _best(self, lease: Lease, in_hand: frozenset[tuple[int, int]], now: float) -> Task | None:
         while (url := self.given.pop(lease.host_id, None) or self.next_of(lease.host)) is not None:
             task = self.store.take_page(lease, url_id(url), now)
-            if task is not None and (task.layer, task.seq) not in in_hand:
+            if task is not None and (task.priority, task.seq) not in in_hand:
                 self.given[lease.host_id] = url
                 return task
         return None
@@ -355,8 +355,8 @@ def open_run(store: RunStore, order: CrawlOrder, now: float, scope: CrawlScope |
     starts = discovery.of_starts(order.starts)
     store.offer(starts, (), now, reopen=True)
     known = (
-        discovery.candidate(url, layer, in_sitemap=in_sitemap)
-        for url, layer, in_sitemap in store.never_asked(REOPENABLE)
+        discovery.candidate(url, depth, in_sitemap=in_sitemap)
+        for url, depth, in_sitemap in store.never_asked(REOPENABLE)
     )
     again = (candidate for candidate in known if candidate.reason is Reason.WAITING)
     while lot := list(islice(again, OFFERED_AT_ONCE)):
@@ -555,7 +555,7 @@ def _budget_note(order: CrawlOrder, waiting: bool) -> str:
 
 
 def at_limit(state: str, note: str) -> bool:
-    """Whether a run that ended so came to a limit that the user set: `_budget_note`, or what `_Supervisor` says of time."""
+    """Whether a run that ended so came to a limit of the user's: `_budget_note`, or what `_Supervisor` says of time."""
     return state == "stopped" and note.startswith("max-")
 
 

@@ -258,7 +258,7 @@ def _columns(
         status=status,
         media_type=media_types,
         size_bytes=size_bytes,
-        layer=site_map.layer if site_map else np.full(count, -1, np.int32),
+        depth=site_map.depth if site_map else np.full(count, -1, np.int32),
         rank=ranking.scores,
         score=link_score(ranking.scores),
         links_in=np.bincount(graph.targets, minlength=count).astype(np.int64),

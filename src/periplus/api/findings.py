@@ -413,7 +413,7 @@ def _gathered(
         tree=map_tree(found.site_map, facts.rank, facts.size_bytes, found.graph.indexed, max_nodes=MAP_NODES)
         if found.site_map
         else None,
-        layers=layer_tallies(found.site_map, found.graph.indexed) if found.site_map else (),
+        depths=depth_tallies(found.site_map, found.graph.indexed) if found.site_map else (),
         groups=issue_groups(connection, looked.audit),
         dead=dead_named,
         dead_urls=dead_urls,
@@ -440,14 +440,14 @@ def _counts(connection: reading.Connection, rows: SiteRows) -> tuple[StateTally,
     return tuple(reading.counts(connection, None if alone else rows.start.site))
 
 
-def layer_tallies(site_map: SiteMap, indexed: NDArray[np.bool_]) -> tuple[DepthTally, ...]:
-    """How many pages each layer holds."""
-    reached = site_map.layer >= 0
-    total = np.bincount(site_map.layer[reached])
-    fetched = np.bincount(site_map.layer[reached & indexed], minlength=len(total))
+def depth_tallies(site_map: SiteMap, indexed: NDArray[np.bool_]) -> tuple[DepthTally, ...]:
+    """How many pages each depth holds."""
+    reached = site_map.depth >= 0
+    total = np.bincount(site_map.depth[reached])
+    fetched = np.bincount(site_map.depth[reached & indexed], minlength=len(total))
     return tuple(
-        DepthTally(layer, own, pages - own)
-        for layer, (pages, own) in enumerate(zip(total.tolist(), fetched.tolist(), strict=True))
+        DepthTally(depth, own, pages - own)
+        for depth, (pages, own) in enumerate(zip(total.tolist(), fetched.tolist(), strict=True))
     )
 
 

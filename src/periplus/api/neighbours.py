@@ -339,8 +339,8 @@ def write_neighbours(found: Around, created: float, out: TextIO) -> None:
     targets = np.array([link[1] for link in links], np.int32)
     offsets = np.concatenate(([0], np.cumsum(np.bincount(source, minlength=count)))).astype(np.int64)
     urls = [Url(node.url) for node in found.nodes]
-    layers = np.array([brief.layer for brief in found.briefs], np.int32)
-    graph = LinkGraph(urls, offsets, targets, np.array([node.fetched > 0 for node in found.nodes], np.bool_), layers)
+    depths = np.array([brief.depth for brief in found.briefs], np.int32)
+    graph = LinkGraph(urls, offsets, targets, np.array([node.fetched > 0 for node in found.nodes], np.bool_), depths)
     facts = PageColumns(
         url=urls,
         title=[node.name for node in found.nodes],
@@ -349,7 +349,7 @@ def write_neighbours(found: Around, created: float, out: TextIO) -> None:
         status=np.array([min(brief.status, 999) for brief in found.briefs], np.int16),
         media_type=[brief.media_type for brief in found.briefs],
         size_bytes=np.array([brief.size for brief in found.briefs], np.int64),
-        layer=layers,
+        depth=depths,
         rank=np.array(found.ranks),
         score=np.array([node.score for node in found.nodes], np.uint8),
         links_in=np.bincount(targets, minlength=count).astype(np.int64),

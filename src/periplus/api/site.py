@@ -56,19 +56,19 @@ class Site:
 
     @property
     def depth(self) -> int:
-        """The last layer's number."""
-        return self.site_map.depth
+        """The last depth's number."""
+        return self.site_map.max_depth
 
     @property
     def complete_to(self) -> int:
-        """The last layer down to which nothing waits to be fetched; -1 while even the home page does."""
+        """The last depth down to which nothing waits to be fetched; -1 while even the home page does."""
         waiting = np.array([reason is Reason.WAITING for reason in self.facts.reason], np.bool_)
-        layers = self.site_map.layer[waiting & (self.site_map.layer >= 0)]
-        return int(layers.min()) - 1 if layers.size else self.depth
+        depths = self.site_map.depth[waiting & (self.site_map.depth >= 0)]
+        return int(depths.min()) - 1 if depths.size else self.depth
 
     @property
     def shown_depth(self) -> int:
-        """The last layer worth showing: all (-1), but while the crawl goes on only what will not change."""
+        """The last depth worth showing: all (-1), but while the crawl goes on only what will not change."""
         return self.complete_to if self.running and self.complete_to < self.depth else -1
 
     def top(self, most: int = 10) -> list[PageOverview]:
@@ -113,12 +113,12 @@ class Site:
             )
 
     def _state(self) -> str:
-        layer = self.complete_to
-        if layer < self.depth:
+        depth = self.complete_to
+        if depth < self.depth:
             goes = (
                 "goes on" if self.running else "stopped" if self.run.state in ("running", "stopped") else self.run.state
             )
-            return f"{goes}; complete down to layer {layer}"
+            return f"{goes}; complete down to depth {depth}"
         if self.running:
             return "goes on"
         state = "killed" if self.run.state == "running" else self.run.state
@@ -258,7 +258,7 @@ class MapPlace:
 
     site: str
     pages: int  # of the map
-    layer: int
+    depth: int
     rank: float  # share of a surfer's time
     score: int
     better: int  # pages of greater rank
@@ -276,7 +276,7 @@ def place_in(site: Site, url: Url) -> MapPlace | None:
     if page == len(pages) or pages[page] != url:
         return None
     rank, parent = site.facts.rank, site.site_map.parent
-    way = [page] if site.site_map.layer[page] >= 0 else []
+    way = [page] if site.site_map.depth[page] >= 0 else []
     while way and parent[way[-1]] >= 0:
         way.append(int(parent[way[-1]]))
     beside = np.flatnonzero(parent == parent[page]) if len(way) > 1 else np.zeros(0, np.int64)
@@ -285,7 +285,7 @@ def place_in(site: Site, url: Url) -> MapPlace | None:
         group[np.argsort(-rank[group], kind="stable")][:BESIDE].tolist() for group in (beside[beside != page], below)
     ]
     return MapPlace(
-        str(site.key), len(site.site_map.order), int(site.site_map.layer[page]), float(rank[page]),
+        str(site.key), len(site.site_map.order), int(site.site_map.depth[page]), float(rank[page]),
         int(site.facts.score[page]), int((rank > rank[page]).sum()),
         _steps(site, way[::-1]), _steps(site, best[0]), max(len(beside) - 1, 0), _steps(site, best[1]), len(below),
     )  # fmt: skip

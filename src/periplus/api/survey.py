@@ -345,7 +345,7 @@ class PageOrders:
     """
 
     def __init__(self, crawl_scope: CrawlScope, max_depth: int) -> None:
-        """max_depth: layers below the start; -1: no limit."""
+        """max_depth: depths below the start; -1: no limit."""
         self._crawl_scope, self._max_depth = crawl_scope, max_depth
         self._hosts: dict[HostKey, _Host] = {}
 
@@ -372,7 +372,7 @@ class PageOrders:
         if held is not None and number is not None:
             held.order.asked(number)
 
-    def read(self, url: Url, layer: int | None, links: Sequence[LinkSighting], new_links: int, redirect: Url) -> None:
+    def read(self, url: Url, depth: int | None, links: Sequence[LinkSighting], new_links: int, redirect: Url) -> None:
         """What a page brought, and which pages it shows."""
         host = self._hosts.get(host_key(url))
         number = host.numbers.get(url) if host else None
@@ -383,10 +383,10 @@ class PageOrders:
             self._show(
                 [LinkSighting(redirect, "redirect", "", "", False)],
                 site,
-                Sighting(url, "", "", place, new_links, layer or 0),
+                Sighting(url, "", "", place, new_links, depth or 0),
             )
-        if self._max_depth < 0 or layer is None or layer < self._max_depth:
-            self._show(sorted(links), site, Sighting(url, "", "", place, new_links, (layer or 0) + 1))
+        if self._max_depth < 0 or depth is None or depth < self._max_depth:
+            self._show(sorted(links), site, Sighting(url, "", "", place, new_links, (depth or 0) + 1))
 
     def _show(self, links: Iterable[LinkSighting], site: SiteKey, told: Sighting) -> None:
         """Offers the targets on the same site. By target, for so they can be had again from what is stored."""
@@ -456,7 +456,7 @@ class Chooser:
     rule: SitePolicy
     crawl_scope: UnitScope
     record: YieldRecord = field(default_factory=YieldRecord)
-    orders: PageOrders | None = None  # None: layer by layer
+    orders: PageOrders | None = None  # None: by depth
     last: dict[int, int] = field(default_factory=dict)  # new links of documents that are not stored yet, by identity
 
     @property
@@ -543,7 +543,7 @@ def again(chooser: Chooser, connection: reading.Connection, visit: survey.PageVi
         new = chooser.book(site, [link.target for link in links if link.kind in _CHOICE_FOLLOWED], visit.took_s)
     if chooser.orders is not None:
         chooser.orders.again(visit.url)
-        chooser.orders.read(visit.url, visit.layer, links, new, Url(visit.redirect))
+        chooser.orders.read(visit.url, visit.depth, links, new, Url(visit.redirect))
     return visit.asked
 
 

@@ -55,7 +55,7 @@ class CampaignFrontier(ChosenFrontier):
     _lean: bool = False
 
     def next_of(self, host: HostKey) -> Url | None:
-        """By the learned order. Without one, and of what it does not know, pages come layer by layer."""
+        """By the learned order. Without one, and of what it does not know, pages come by depth."""
         return self.chooser.orders.next(host) if self.chooser.orders is not None else None
 
     def learn(self, completion: Completion) -> None:
@@ -64,7 +64,7 @@ class CampaignFrontier(ChosenFrontier):
         request, document, outcome = completion.task.request, completion.document, completion.visit.outcome
         new = self.chooser.last.pop(id(document), 0)
         redirect = outcome.target if isinstance(outcome, Redirected) else Url("")
-        orders.read(request.url, request.layer, seen(document) if document is not None else [], new, redirect)
+        orders.read(request.url, request.depth, seen(document) if document is not None else [], new, redirect)
 
 
 SURVEY = "survey"  # kind of a run

@@ -76,34 +76,34 @@ class Branch(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """The largest branches, each before those on it, larger ones first; more: branches that are not named; layers:
+    """The largest branches, each before those on it, larger ones first; more: branches that are not named; depths:
     (clicks, pages).
     """
 
     branches: tuple[Branch, ...]
     more: int
-    layers: tuple[tuple[int, int], ...]
+    depths: tuple[tuple[int, int], ...]
     whole: bool  # of all runs, not of the last alone
 
 
 @dataclass(slots=True)
 class Growth:
-    """Pages by branch and by layer."""
+    """Pages by branch and by depth."""
 
     whole: bool = True
     pages: Counter[Key] = field(default_factory=Counter)
     grown: Counter[Key] = field(default_factory=Counter)
-    layers: Counter[int] = field(default_factory=Counter)
+    depths: Counter[int] = field(default_factory=Counter)
     earlier: set[int] = field(default_factory=set)  # hashes of the URLs of earlier runs, which a refresh brings again
 
     def add(self, found: Iterable[tuple[str, int | None]], *, new: bool = True) -> None:
-        """Pages, as (URL, layer). new: of this run; those of earlier ones are told once, before it."""
-        for url, layer in found:
+        """Pages, as (URL, depth). new: of this run; those of earlier ones are told once, before it."""
+        for url, depth in found:
             if hash(url) in self.earlier:
                 continue
             if not new:
                 self.earlier.add(hash(url))
-            self.layers[-1 if layer is None else layer] += 1
+            self.depths[-1 if depth is None else depth] += 1
             steps = branch_of(url)
             for end in range(1, len(steps) + 1):
                 key = steps[:end]
@@ -123,7 +123,7 @@ class Growth:
         return Tree(
             branches,
             len(self.pages) - len(branches),
-            tuple(sorted(self.layers.items(), key=lambda row: (row[0] < 0, row[0]))),
+            tuple(sorted(self.depths.items(), key=lambda row: (row[0] < 0, row[0]))),
             self.whole,
         )
 
@@ -215,7 +215,7 @@ class _Watch:
             elif row.outcome == "fetched":
                 pages, wire_bytes = self.types.get(row.media_type, (0, 0))
                 self.types[row.media_type] = (pages + 1, wire_bytes + row.wire_bytes)
-                self.growth.add(((row.url, row.layer),))
+                self.growth.add(((row.url, row.depth),))
 
     def begin(self, run_id: int, last: int, before: Sequence[tuple[str, int | None]] | None) -> None:
         """before: pages of earlier runs; None: too many to be read."""

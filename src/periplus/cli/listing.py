@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # `periplus pages` and `periplus links`: rows with what is known of each, streamed as a table, CSV or JSON lines.
 
-PAGE_COLUMNS = ("status", "reason", "layer", "size", "media_type", "url", "title")
+PAGE_COLUMNS = ("status", "reason", "depth", "size", "media_type", "url", "title")
 LINK_COLUMNS = ("source", "target", "anchor", "kind", "position", "nofollow", "target_reason", "target_status")
 
 
@@ -58,14 +58,14 @@ def _row_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--status", metavar="404|4xx", help="What the server answered.")
 @click.option("--media-type", metavar="TYPE", help="`text/html`, or `image/` for all of them.")
-@click.option("--layer", type=WholeNumber(), help="Clicks from the start.")
+@click.option("--depth", type=WholeNumber(), help="Clicks from the start.")
 @click.option("--url", metavar="TEXT|REGEX", help="Part of the URL, or a regular expression.")
 @click.option("--host", help="With or without its port.")
 @_row_options
 def pages(
     collection: Path | None, format: str, columns: str, limit: int | None, output: Path | None, **filters: Any
 ) -> None:
-    """List URLs with what is known of each, by layer and URL.
+    """List URLs with what is known of each, by depth and URL.
 
     Every URL that was ever seen is in the list; `--state indexed` leaves what was fetched.
     """

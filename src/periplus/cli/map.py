@@ -66,7 +66,7 @@ CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn any
 @click.option(
     "--max-depth",
     type=click.IntRange(0),
-    help="Last layer shown. By default all; while a crawl goes on, the last complete one.",
+    help="Last depth shown. By default all; while a crawl goes on, the last complete one.",
 )
 @click.option(
     "--scale",
@@ -100,7 +100,7 @@ CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn any
     type=click.Choice(FORMS),
     default=FORMS[0],
     show_default=True,
-    help="How svg draws it: layers in columns, boxes within boxes, or layers in rings.",
+    help="How svg draws it: depths in columns, boxes within boxes, or depths in rings.",
 )
 @click.option(
     "--no-run", is_flag=True, help="Leave out the run, its settings and the time: equal sites give equal files."

@@ -22,7 +22,7 @@ FIELDS = (
     "h1",
     "language",
     "robots",
-    "layer",
+    "depth",
 )
 """What is compared of a page. text: how long it is, and a part of its digest."""
 
@@ -49,7 +49,7 @@ class PageNote:
 
     url: Url
     title: str
-    layer: int  # where it is, or was; -1: no link leads there
+    depth: int  # where it is, or was; -1: no link leads there
     reason: str = ""
 
 
@@ -86,16 +86,16 @@ class Move:
     url: Url
     parent_before: Url
     parent_after: Url
-    layer_before: int
-    layer_after: int
-    branch_before: Url  # the page of layer 1 that it stands under, or itself
+    depth_before: int
+    depth_after: int
+    branch_before: Url  # the page of depth 1 that it stands under, or itself
     branch_after: Url
     pages: int  # with it, those below it after
 
 
 @dataclass(frozen=True, slots=True)
 class BranchChange:
-    """A page of layer 1 with all below it. came and left: pages that stand in another branch in the other run."""
+    """A page of depth 1 with all below it. came and left: pages that stand in another branch in the other run."""
 
     url: Url
     before: int
@@ -129,7 +129,7 @@ class Side:
 class Comparison:
     """What is different after, seen from before.
 
-    Lists by URL; changed: other layers alone last; moves: most pages first.
+    Lists by URL; changed: other depths alone last; moves: most pages first.
     """
 
     before: Side

@@ -38,7 +38,7 @@ class Contender(NamedTuple):
     url_id: UrlId
     url: Url
     charset: str
-    layer: int  # clicks from the start; 2^30: no link leads there
+    depth: int  # clicks from the start; 2^30: no link leads there
     is_named: bool  # another page names it as its canonical
 
 

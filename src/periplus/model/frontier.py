@@ -61,12 +61,12 @@ def finding_of(before: Reason, after: Reason, changed: bool) -> Finding:
 
 # What passes between a worker and the store: leases, tasks, and what became of them.
 
-LAYER_FIRST = -1  # robots.txt that another host's rules depend on
-LAYER_CHECK = 1_000_000_000  # links' targets are checked when no page is left to fetch
-LAYER_SITEMAP = 1_000_000_001  # sitemaps are read when no link is left to follow
-LAYER_NONE = 1_000_000_002  # what only a sitemap knows
+PRIORITY_FIRST = -1  # robots.txt that another host's rules depend on
+PRIORITY_CHECK = 1_000_000_000  # links' targets are checked when no page is left to fetch
+PRIORITY_SITEMAP = 1_000_000_001  # sitemaps are read when no link is left to follow
+PRIORITY_NONE = 1_000_000_002  # what only a sitemap knows
 # what looks like a trap is asked about again when nothing else is left; further rounds follow
-LAYER_DOUBT = 1_000_000_003
+PRIORITY_DOUBT = 1_000_000_003
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Task:
     """One row of the to-do list. url_id is 0 for robots.txt and sitemaps, which are not pages."""
 
     host_id: int
-    layer: int
+    priority: int  # of the queue, the least first: the depth of a page, or one of PRIORITY_*
     seq: int
     url_id: UrlId
     request: Request
@@ -131,7 +131,7 @@ class Candidate:
     host: HostKey
     site: SiteKey
     reason: Reason
-    layer: int | None
+    depth: int | None
     rule: str = ""
     hops: int = 0
     in_sitemap: bool = False
@@ -149,7 +149,7 @@ class SideRequest:
     host: HostKey
     site: SiteKey
     request: Request
-    layer: int
+    priority: int
     in_s: float = 0.0  # not before so many seconds from now
 
 
@@ -222,7 +222,7 @@ class Look:
 class Completion:
     """What became of one task.
 
-    reason None: to be tried again, not before retry_in_s from now, and in another layer if that is named.
+    reason None: to be tried again, not before retry_in_s from now, and with another priority if that is named.
     """
 
     lease: Lease
@@ -233,7 +233,7 @@ class Completion:
     document: Document | None = None
     candidates: tuple[Candidate, ...] = ()
     retry_in_s: float = 0.0
-    retry_layer: int | None = None
+    retry_priority: int | None = None
     look: Look | None = None  # Purpose.CHECK
 
 

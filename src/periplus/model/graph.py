@@ -25,7 +25,7 @@ class LinkGraph:
     offsets: NDArray[np.int64]  # n + 1
     targets: NDArray[np.int32]  # m
     indexed: NDArray[np.bool_]  # n: fetched and analysed; the others are registered
-    layers: NDArray[np.int32]  # n: clicks from the start as the crawl found it; -1 when no link reached it
+    depths: NDArray[np.int32]  # n: clicks from the start as the crawl found it; -1 when no link reached it
 
 
 REASONS = tuple(Reason)
@@ -39,7 +39,7 @@ class UrlRows:
     ids: NDArray[np.int64]  # distinct
     texts: Sequence[Url]
     reasons: NDArray[np.uint8]  # places in REASONS
-    layers: NDArray[np.int32]  # clicks from the start as the crawl found them; -1 where no link leads
+    depths: NDArray[np.int32]  # clicks from the start as the crawl found them; -1 where no link leads
 
 
 @dataclass(frozen=True, slots=True)

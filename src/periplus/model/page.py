@@ -293,7 +293,7 @@ class PageSummary:
     reason: Reason
     why: str  # the rule, limit or failure behind the reason
     status: int | None
-    layer: int | None
+    depth: int | None
     page: PageFacts | None
     fault: str  # why it could not be read, or not whole
     links_in: int  # pages that link to it

@@ -161,7 +161,7 @@ class CrawlStore(Protocol):
     Always:  (1) a URL is offered any number of times and enters once;  (2) a host has at most one lease at a time;
     (3) two leases of a host start at least its delay apart;  (4) every lease ends, by release, expiry or the death of
     its holder;  (5) a batch is stored whole or not at all, and only as far as its leases' epochs still hold;
-    (6) a page of layer i + 1 of a site is not given out while one of layer i of that site is waiting.
+    (6) a page of depth i + 1 of a site is not given out while one of depth i of that site is waiting.
     While the crawl is paused no host is ready and none is leased; what is held stays held, and may be stored.
     Not its business: fetching, parsing, choosing rules, sleeping.
     Times: `now` is seconds since the epoch, UTC.
@@ -195,7 +195,7 @@ class CrawlStore(Protocol):
     def take(
         self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float
     ) -> tuple[Sequence[Task], float | None]:
-        """Up to `most` tasks of a leased host in order, without those in_hand ((layer, seq)).
+        """Up to `most` tasks of a leased host in order, without those in_hand ((priority, seq)).
 
         With none, the seconds until there may be one (None: not before other tasks of the host end).
         """
@@ -257,7 +257,7 @@ class RunStore(CrawlStore, Protocol):
         """How a known URL stands, and by which rule."""
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
-        """(url, layer, in sitemap) of the URLs that stand at one of these reasons,
+        """(url, depth, in sitemap) of the URLs that stand at one of these reasons,
         none of which means that they were fetched.
         """
 

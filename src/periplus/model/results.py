@@ -36,26 +36,26 @@ class SiteMap:
     """
 
     home: int
-    layer: NDArray[np.int32]  # n: clicks from the home page; -1 where no link leads
-    parent: NDArray[np.int32]  # n: a page of the layer before; -1 for the home page and where no link leads
+    depth: NDArray[np.int32]  # n: clicks from the home page; -1 where no link leads
+    parent: NDArray[np.int32]  # n: a page of the depth before; -1 for the home page and where no link leads
     order: NDArray[np.int32]  # the pages reached, depth first
     below: NDArray[np.int32]  # n: pages under it, at any depth
 
     @property
-    def depth(self) -> int:
-        """The last layer's number."""
-        return int(self.layer.max())
+    def max_depth(self) -> int:
+        """The last depth's number."""
+        return int(self.depth.max())
 
     def walk(self, max_depth: int = -1) -> Iterator[tuple[int, int, int]]:
-        """(page, layer, pages below it) in `order`, down to max_depth; -1: all. Bounded memory, no recursion."""
+        """(page, depth, pages below it) in `order`, down to max_depth; -1: all. Bounded memory, no recursion."""
         block = 65_536  # pages turned into Python numbers at once
         for start in range(0, len(self.order), block):
             pages = self.order[start : start + block]
-            for page, layer, below in zip(
-                pages.tolist(), self.layer[pages].tolist(), self.below[pages].tolist(), strict=True
+            for page, depth, below in zip(
+                pages.tolist(), self.depth[pages].tolist(), self.below[pages].tolist(), strict=True
             ):
-                if max_depth < 0 or layer <= max_depth:
-                    yield page, layer, below
+                if max_depth < 0 or depth <= max_depth:
+                    yield page, depth, below
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class PageOverview:
     status: int  # 0: no answer
     media_type: str
     size_bytes: int
-    layer: int  # clicks from the home page, -1 where no link leads
+    depth: int  # clicks from the home page, -1 where no link leads
     rank: float
     score: int  # 0 to 100, logarithmic: see analyse.pagerank.link_score
     links_in: int  # pages that link to it
@@ -113,7 +113,7 @@ class PageColumns:
     status: NDArray[np.int16]
     media_type: Sequence[str]
     size_bytes: NDArray[np.int64]
-    layer: NDArray[np.int32]
+    depth: NDArray[np.int32]
     rank: NDArray[np.float64]
     score: NDArray[np.uint8]
     links_in: NDArray[np.int64]
@@ -131,7 +131,7 @@ class PageColumns:
             status=int(self.status[index]),
             media_type=self.media_type[index],
             size_bytes=int(self.size_bytes[index]),
-            layer=int(self.layer[index]),
+            depth=int(self.depth[index]),
             rank=float(self.rank[index]),
             score=int(self.score[index]),
             links_in=int(self.links_in[index]),
@@ -176,7 +176,7 @@ class StateTally:
 class DepthTally:
     """How many pages stand so many clicks from the home page."""
 
-    layer: int
+    depth: int
     indexed: int
     registered: int
 
@@ -266,7 +266,7 @@ class ReportData:
     pages: PageColumns
     ranked: tuple[int, ...]  # indices of pages, greatest rank first
     tree: MapNode | None  # None: the home page was not fetched, so there is no map
-    layers: tuple[DepthTally, ...]
+    depths: tuple[DepthTally, ...]
     groups: tuple[IssueGroup, ...]  # gravest first, then by category as the table of issues has them
     dead: tuple[DeadLink, ...]
     dead_urls: int  # in all; dead names the first

@@ -127,7 +127,7 @@ class Request:
 
     url: Url
     purpose: Purpose = Purpose.PAGE
-    layer: int | None = None  # clicks from the start; None while no link reaches it (sitemap)
+    depth: int | None = None  # clicks from the start; None while no link reaches it (sitemap)
     hops: int = 0  # redirects followed to get here
     attempt: int = 0  # earlier attempts in this run
     # ROBOTS: the origin whose rules are sought; SITEMAP: the site; CHECK: the fragments to look for, parted by spaces

@@ -1,7 +1,7 @@
 """Where does a site's weight lie, at one look?
 
-An icicle: the home page on the left, each layer a column further right. A sunburst: the home page in the middle, each
-layer a ring further out. A treemap: each branch a box within that of the page above it.
+An icicle: the home page on the left, each depth a column further right. A sunburst: the home page in the middle, each
+depth a ring further out. A treemap: each branch a box within that of the page above it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COLUMN = 120  # px: the narrowest column in which labels can be read
 HEAD = 20.0  # px of a treemap's box that its own name takes, above its branches
 RIM = 3.0  # px around them
 LEAST_BOX = 4.0  # px: sides of the smallest box that is drawn
-LEAST_RING = 44.0  # px: a narrower ring holds no names; layers that would need it are not drawn
+LEAST_RING = 44.0  # px: a narrower ring holds no names; depths that would need it are not drawn
 DISC = 0.6  # of a ring's width: the home page's radius
 LEAST_EDGED = 3.0  # px: of narrower parts of a ring the edges would be all that is seen
 
@@ -107,7 +107,7 @@ def write_chart(
 def _icicle(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int]) -> tuple[int, Iterator[str]]:
     """(width in px, the places)"""
     places = list(_nested(tree, facts, by, room[1] - TOP - 8.0))
-    columns = _layers(places)
+    columns = _depths(places)
     width = max(room[0], columns * COLUMN)
     column = (width - 16) / columns
     boxes = (
@@ -118,28 +118,28 @@ def _icicle(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int]) -
 
 
 def _sunburst(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int]) -> Iterator[str]:
-    """The home page as a disc, each layer a ring around it, as many as there is room for."""
+    """The home page as a disc, each depth a ring around it, as many as there is room for."""
     radius = min(room[1] - TOP, room[0]) / 2 - 8.0
     places = list(_nested(tree, facts, by, WHOLE * radius))
-    layers, most = _layers(places), int(radius / LEAST_RING)
-    wide = radius / (min(max(layers, 2), most) - 1 + DISC)
-    if layers > most:
-        yield f'<text class="soft" x="12" y="{TOP + 12}">the first {most} of {layers} layers;</text>\n'
+    depths, most = _depths(places), int(radius / LEAST_RING)
+    wide = radius / (min(max(depths, 2), most) - 1 + DISC)
+    if depths > most:
+        yield f'<text class="soft" x="12" y="{TOP + 12}">the first {most} of {depths} depths;</text>\n'
         yield f'<text class="soft" x="12" y="{TOP + 28}">deeper pages count for their branch</text>\n'
     yield f'<g transform="translate({room[0] / 2:.1f} {TOP + radius:.1f})">\n'
     for place in places:
-        layer, start, _, part = place.box
-        if layer < most:
+        depth, start, _, part = place.box
+        if depth < most:
             yield _curved(
                 place,
-                Sector(max(layer - 1 + DISC, 0) * wide, (layer + DISC) * wide, start / radius, (start + part) / radius),
+                Sector(max(depth - 1 + DISC, 0) * wide, (depth + DISC) * wide, start / radius, (start + part) / radius),
                 facts,
             )
     yield "</g>\n"
 
 
 def _nested(tree: MapNode, facts: PageColumns, by: str, length: float) -> Iterator[_Place]:
-    """Every node that is long enough to be seen, parents first: x its layer, y and height its share of the length;
+    """Every node that is long enough to be seen, parents first: x its depth, y and height its share of the length;
     a page's own share stays free behind its branches.
     """
     whole = _value(tree, by) or 1.0
@@ -156,7 +156,7 @@ def _nested(tree: MapNode, facts: PageColumns, by: str, length: float) -> Iterat
         stack += reversed(branches)  # so that the keyboard walks them in their order
 
 
-def _layers(places: list[_Place]) -> int:
+def _depths(places: list[_Place]) -> int:
     return 1 + int(max(place.box.x for place in places))
 
 

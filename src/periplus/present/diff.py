@@ -111,7 +111,7 @@ def _moves(found: Comparison, most: int) -> Iterator[str]:
         yield f"  branch {visible(branch.url)}: {number(branch.before)} -> {count_of(branch.after, 'page')}{moved}"
     lines = []
     for move in found.moves:
-        deeper = f", layer {move.layer_before} -> {move.layer_after}" if move.layer_before != move.layer_after else ""
+        deeper = f", depth {move.depth_before} -> {move.depth_after}" if move.depth_before != move.depth_after else ""
         with_it = f", with {count_of(move.pages - 1, 'page')} below" if move.pages > 1 else ""
         lines.append(
             f"  > {visible(move.url)}: from {visible(move.parent_before)} to "
@@ -223,7 +223,7 @@ def _figure(value: int | tuple[int, int]) -> Html:
 
 
 def _html_side(side: Side) -> Html:
-    depth = f", {count_of(side.depth + 1, 'layer')}" if side.depth >= 0 else ", no map"
+    depth = f", {count_of(side.depth + 1, 'depth')}" if side.depth >= 0 else ", no map"
     return (
         f"{text(side.name)}, {text(utc(side.started))}, {count_of(side.pages, 'page')}, "
         f"{count_of(side.links, 'link')}{depth}"
@@ -235,7 +235,7 @@ def _notes(notes: Sequence[PageNote], elsewhere: str) -> Html:
         (
             f"{link(note.url, note.title or short(note.url))}<br><small>{text(note.url)}</small>",
             f'<span class="chip">{elsewhere} {text(note.reason)}</span>' if note.reason else "",
-            number(note.layer) if note.layer >= 0 else "",
+            number(note.depth) if note.depth >= 0 else "",
         )
         for note in notes[:SHOWN]
     ]
@@ -321,9 +321,9 @@ def _html_moves(found: Comparison) -> Html:
             link(move.url, short(move.url)),
             link(move.parent_before, short(move.parent_before)),
             link(move.parent_after, short(move.parent_after)),
-            f"{move.layer_before} → {move.layer_after}"
-            if move.layer_before != move.layer_after
-            else str(move.layer_after),
+            f"{move.depth_before} → {move.depth_after}"
+            if move.depth_before != move.depth_after
+            else str(move.depth_after),
             number(move.pages),
         )
         for move in found.moves[:SHOWN]

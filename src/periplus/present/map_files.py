@@ -31,7 +31,7 @@ _FIELDS = {
     "status": "status",
     "type": "media_type",
     "size": "size_bytes",
-    "layer": "layer",
+    "depth": "depth",
     "rank": "rank",
     "score": "score",
     "in": "links_in",
@@ -101,8 +101,8 @@ def about_values(about: About, site_map: SiteMap) -> dict[str, str | int | float
         "rounds": about.rounds,
         "ties": about.ties,
         "pages": len(site_map.order),
-        "layers": site_map.depth + 1,
-        "unreached": int(np.count_nonzero(site_map.layer < 0)),
+        "depths": site_map.max_depth + 1,
+        "unreached": int(np.count_nonzero(site_map.depth < 0)),
     }
     return {name: value for name, value in known.items() if about.run or name not in ("run", "created")}
 
@@ -123,30 +123,30 @@ def write_map_json(
 ) -> None:
     """{"map": {run, start, ...}, "home": {url, ..., "children": [...]}}; streamed, a page a line, without recursion.
 
-    values: which of VALUES stand beside the URL; what is empty is left out. max_depth: the last layer written, -1: all;
+    values: which of VALUES stand beside the URL; what is empty is left out. max_depth: the last depth written, -1: all;
     a page whose branch is cut there says how many pages are missing ("omitted"). out: UTF-8.
     Raises UsageError for an unknown value. Many readers refuse JSON nested deeper than some
-    1,000 layers: set max_depth.
+    1,000 depths: set max_depth.
     """
     wanted = chosen(values)
     further = further_values(facts)
     head = {**about_values(about, site_map), "parameters": dict(parameters(about))}
     out.write(f'{{"map": {json.dumps(head, ensure_ascii=False)},\n"home":\n')
     previous = -1
-    for page, layer, below in site_map.walk(max_depth):
-        if layer <= previous:  # the page before had no children written: close lists up to its and our common parent
-            out.write("]}" * (previous - layer) + ",\n")
-        previous = layer
+    for page, depth, below in site_map.walk(max_depth):
+        if depth <= previous:  # the page before had no children written: close lists up to its and our common parent
+            out.write("]}" * (previous - depth) + ",\n")
+        previous = depth
         values_of = facts.page(page)
         shown: dict[str, object] = dict(page_values(values_of, wanted))
         if behind := linked_values(values_of, wanted):
             shown[LINKED] = dict(behind)
         if results := {name: _plain(column[page]) for name, column in further if column[page] != ""}:
             shown["results"] = results
-        if below and layer == max_depth:
+        if below and depth == max_depth:
             shown["omitted"] = below
         text = json.dumps(shown, ensure_ascii=False)
-        out.write(text[:-1] + ', "children": [\n' if below and layer != max_depth else text)
+        out.write(text[:-1] + ', "children": [\n' if below and depth != max_depth else text)
     out.write("]}" * previous + "}\n")
 
 

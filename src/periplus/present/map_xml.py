@@ -45,10 +45,10 @@ def write_map_xml(
     """<map run start created ...><parameter/>...<page url ...><linked/><page/>...</page></map>; streamed,
     a page a line, no recursion.
 
-    values: which of VALUES stand beside the URL; what is empty is left out. max_depth: the last layer written, -1: all;
+    values: which of VALUES stand beside the URL; what is empty is left out. max_depth: the last depth written, -1: all;
     a page whose branch is cut there says how many pages are missing (omitted). out: UTF-8.
     facts.further become attributes in the namespace RESULTS.
-    Raises UsageError for an unknown value. libxml2 reads up to 256 layers, 2,048 with huge_tree: beyond, set max_depth.
+    Raises UsageError for an unknown value. libxml2 reads up to 256 depths, 2,048 with huge_tree: beyond, set max_depth.
     """
     wanted = chosen(values)
     further = [(f"r:{name}", column) for name, column in further_values(facts)]
@@ -60,16 +60,16 @@ def write_map_xml(
     for name, value in parameters(about):
         out.write(f"<parameter{attributes([('name', name), ('value', value)])}/>\n")
     previous = 0
-    for page, layer, below in site_map.walk(max_depth):
-        out.write("</page>\n" * (previous - layer))
-        previous = layer
+    for page, depth, below in site_map.walk(max_depth):
+        out.write("</page>\n" * (previous - depth))
+        previous = depth
         shown = facts.page(page)
         tag = f"<page{attributes(page_values(shown, wanted))}"
         if further:
             tag += attributes((name, column[page]) for name, column in further if column[page] != "")
         behind = attributes(linked_values(shown, wanted))
         within = f"<linked{behind}/>" if behind else ""
-        if below and layer != max_depth:
+        if below and depth != max_depth:
             out.write(f"{tag}>{within}\n")
         else:
             tag += f' omitted="{below}"' if below else ""
@@ -78,8 +78,8 @@ def write_map_xml(
 
 
 WORDS = "urn:periplus:words:1"  # names and words for people, put into the map before it is transformed
-# the place in the tree says the layer, the score the rank
-SHOWN = tuple(value for value in VALUES if value not in ("layer", "rank"))
+# the place in the tree says the depth, the score the rank
+SHOWN = tuple(value for value in VALUES if value not in ("depth", "rank"))
 _PAGE = f"{{{NAMESPACE}}}page"
 
 
@@ -89,7 +89,7 @@ class Limits:
 
     form: str  # its name in messages
     pages: int
-    layers: int  # below the home page; deeper branches are cut, and say so
+    depths: int  # below the home page; deeper branches are cut, and say so
 
 
 def transformed(
@@ -105,15 +105,15 @@ def transformed(
     Raises UsageError for an unknown value, and for more than limits.pages, with the depth that would do.
     """
     values, max_depth = chosen
-    depth = min(max_depth, limits.layers) if max_depth >= 0 else limits.layers
+    depth = min(max_depth, limits.depths) if max_depth >= 0 else limits.depths
     _refuse_too_many(site_map, depth, limits)
     sheet = etree.parse(io.BytesIO(files("periplus.present").joinpath("xsl", stylesheet).read_bytes()), _parser())
     return etree.XSLT(sheet)(_document(site_map, facts, about, values, depth))
 
 
 def _refuse_too_many(site_map: SiteMap, depth: int, limits: Limits) -> None:
-    layers = site_map.layer[site_map.order]
-    upto = np.cumsum(np.bincount(layers))  # pages down to each layer
+    depths = site_map.depth[site_map.order]
+    upto = np.cumsum(np.bincount(depths))  # pages down to each depth
     shown = int(upto[min(depth, len(upto) - 1)])
     if shown > limits.pages:
         fits = int(np.searchsorted(upto, limits.pages, "right")) - 1
@@ -159,9 +159,9 @@ def _name(parent: etree._Element, titled: bool) -> None:
 
 
 # 50,000 pages: 3.2 s, 560 MB and a file of 28 MB, which a browser opens in 5 s; twice as many take 7 to 18
-# s and 1.1 GB. 80 layers: three elements a layer keep the page under the 256 nested elements of libxml2 and
+# s and 1.1 GB. 80 depths: three elements a depth keep the page under the 256 nested elements of libxml2 and
 # the 512 of browsers' HTML.
-LIMITS = Limits("a page for a browser", pages=50_000, layers=80)
+LIMITS = Limits("a page for a browser", pages=50_000, depths=80)
 
 
 def write_map_xhtml(
@@ -175,17 +175,17 @@ def write_map_xhtml(
 ) -> None:
     """One XHTML page in UTF-8 that needs nothing else and is read alike as XML (.xhtml) and as HTML (.html).
 
-    values: which of VALUES stand beside each page; those that no page has take no room. max_depth: the last layer
-    shown, -1: down to LIMITS.layers; what is cut is counted where it would stand. Bytes behind links are drawn as a
+    values: which of VALUES stand beside each page; those that no page has take no room. max_depth: the last depth
+    shown, -1: down to LIMITS.depths; what is cut is counted where it would stand. Bytes behind links are drawn as a
     small bar. Not streamed. Raises UsageError for an unknown value or more than LIMITS.pages.
     """
     # lxml-stubs lacks it
     transformed("map-xhtml.xsl", site_map, facts, about, LIMITS, (values, max_depth)).write_output(out)  # type: ignore[attr-defined]
 
 
-# 10,000 pages, 160 sheets of paper: 6 s, 900 MB, a file of 20 MB; twice as many take 20 s and 1.7 GB. 80 layers: as on
+# 10,000 pages, 160 sheets of paper: 6 s, 900 MB, a file of 20 MB; twice as many take 20 s and 1.7 GB. 80 depths: as on
 # the page for a browser, and each costs the stylesheet a nested template, of which libxslt allows 3,000.
-PDF_LIMITS = Limits("a PDF", pages=10_000, layers=80)
+PDF_LIMITS = Limits("a PDF", pages=10_000, depths=80)
 
 
 def typst_source(
@@ -204,7 +204,7 @@ def write_map_pdf(
     values: tuple[str, ...] = SHOWN,
     max_depth: int = -1,
 ) -> None:
-    """A4 pages with a head, a legend, bookmarks of the branches in layer 1, and a row a page that links to it.
+    """A4 pages with a head, a legend, bookmarks of the branches in depth 1, and a row a page that links to it.
 
     values, max_depth: as in `write_map_xhtml`. The same map gives the same bytes on the same fonts. Latin, Greek and
     Cyrillic are in the fonts that typst brings; for other scripts (Chinese, Japanese, Arabic, ...) it takes the

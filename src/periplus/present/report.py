@@ -142,7 +142,7 @@ def _cells(
 SHOWN = 200  # entries of a list that has no pages to turn
 DEAD_IN_FULL = 50  # dead URLs with every page that links there; beyond, they are rows of a table
 HOLDERS_OPEN = 5  # pages with one dead link that are seen at once
-LAYERS_SHOWN = 30
+DEPTHS_SHOWN = 30
 STATES = (State.INDEXED, State.REGISTERED, State.IGNORED, State.INVALID)
 
 
@@ -190,7 +190,7 @@ def _sections(data: ReportData) -> list[tuple[str, str, Html]]:
         ("redirects", "Redirects", _redirects(data)),
         ("duplicates", "Duplicates", _duplicates(data)),
         ("sizes", "Sizes", _sizes(data)),
-        ("layers", "Depth: clicks from the home page", _layers(data)),
+        ("depths", "Depth: clicks from the home page", _depths(data)),
         ("sites", "Other sites linked to", _external(data)),
         ("pages", "Pages that count most", _pages(data)),
         ("kinds", "Kinds of pages", _kinds(data)),
@@ -234,7 +234,7 @@ def _head(data: ReportData) -> Html:
             )
             for grade in Grade
         ),
-        ("layers", number(len(data.layers)), ""),
+        ("depths", number(len(data.depths)), ""),
     ]
     cells = "".join(f'<div class="{kind}"><dt>{name}</dt><dd>{value}</dd></div>' for name, value, kind in figures)
     return "\n".join(lines) + f'\n<dl class="figures">{cells}</dl>'
@@ -362,20 +362,20 @@ def _chip(page: PageOverview) -> Html:
     return f'<span class="chip{" dead" if page.state is State.INVALID else ""}">{REASON_WORDS[page.reason]}</span>'
 
 
-def _layers(data: ReportData) -> Html:
-    if not data.layers:
+def _depths(data: ReportData) -> Html:
+    if not data.depths:
         return ""
-    widest = max(layer.indexed + layer.registered for layer in data.layers)
+    widest = max(depth.indexed + depth.registered for depth in data.depths)
     rows = [
         (
-            number(layer.layer),
-            bar([(State.INDEXED, layer.indexed), (State.REGISTERED, layer.registered)], widest),
-            number(layer.indexed),
-            number(layer.registered),
+            number(depth.depth),
+            bar([(State.INDEXED, depth.indexed), (State.REGISTERED, depth.registered)], widest),
+            number(depth.indexed),
+            number(depth.registered),
         )
-        for layer in data.layers[:LAYERS_SHOWN]
+        for depth in data.depths[:DEPTHS_SHOWN]
     ]
-    rest = left_out(len(data.layers), LAYERS_SHOWN, "layer")
+    rest = left_out(len(data.depths), DEPTHS_SHOWN, "depth")
     return table(["clicks", "", "fetched", "not fetched"], rows, ["n", "chart", "n", "n"]) + rest
 
 
@@ -384,7 +384,7 @@ def _pages(data: ReportData) -> Html:
     rows = (
         (
             named(pages.url[page], pages.title[page]),
-            int(pages.layer[page]) if pages.layer[page] >= 0 else "–",
+            int(pages.depth[page]) if pages.depth[page] >= 0 else "–",
             int(pages.links_in[page]),
             int(pages.links_out[page]),
             int(pages.size_bytes[page]),

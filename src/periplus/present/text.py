@@ -119,7 +119,7 @@ def _facts(said: PageSummary) -> Iterator[tuple[str, str]]:
     why = f" ({said.why})" if said.why else ""
     yield "state", f"{REASON_WORDS[said.reason]}{why}"
     yield "status", str(said.status or "")
-    yield "layer", "" if said.layer is None else str(said.layer)
+    yield "depth", "" if said.depth is None else str(said.depth)
     page = said.page
     if page is not None:
         yield "fetched", page.fetched

@@ -21,7 +21,7 @@ from periplus.urls.hosts import path_and_query
 class SiteTurns:
     """`model.ports.Policy`: sites that had fewer quanta of pages go first; within a quantum, who is due first.
 
-    The order within a site is the store's: layer by layer.
+    The order within a site is the store's: by depth.
     """
 
     quantum: int  # pages
@@ -83,7 +83,7 @@ class Sighting:
     position: str
     source: int  # number of the page that showed it; -1: none did
     source_links: int  # new external links of that page
-    layer: int
+    depth: int
 
 
 @dataclass(slots=True)
@@ -183,7 +183,7 @@ def features(sighting: Sighting) -> tuple[list[str], set[str]]:
     said = [word.lower() for word in _WORD.findall(sighting.anchor)][:6]
     names = [
         "all",
-        f"layer {min(sighting.layer, 6)}",
+        f"depth {min(sighting.depth, 6)}",
         f"position {sighting.position}",
         f"from {sighting.source}",
         f"steps {min(len(steps), 6)}",

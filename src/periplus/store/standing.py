@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from periplus.model.frontier import ASKED_AGAIN, LAYER_NONE, READ, Candidate, Task
+from periplus.model.frontier import ASKED_AGAIN, PRIORITY_NONE, READ, Candidate, Task
 from periplus.model.visit import Cut, Purpose, Reason, Request
 from periplus.model.web import Url, UrlId
 from periplus.urls.canonical import url_id
@@ -74,39 +74,39 @@ REOPENED = RAISED | NEVER_ASKED | {Reason.DELETED, Reason.ALIVE}
 RECHECK = "recheck"  # in place of the purpose `page`: a refresh asks, and the URL keeps its reason meanwhile
 # a site whose hosts all fail, or wait longer than this (a Crawl-delay), does not hold up the others' quanta
 RIVAL_WAIT_S = 2.0
-BARRIER_POLL_S = 0.2  # how soon a host whose site's layer is not finished elsewhere is looked at again
+BARRIER_POLL_S = 0.2  # how soon a host whose site's priority is not finished elsewhere is looked at again
 # the same bytes would be cut alike
 LASTING_CUTS = frozenset({Cut.NONE, Cut.BODY_LIMIT, Cut.INFLATED_LIMIT, Cut.RATIO_LIMIT, Cut.NOT_WANTED})
 
 
 class UrlState(NamedTuple):
-    """How a URL stands. layer: clicks from the start; None: no link has led to it."""
+    """How a URL stands. depth: clicks from the start; None: no link has led to it."""
 
     reason: str
-    layer: int | None
+    depth: int | None
     in_sitemap: bool
 
 
 def met_again(known: UrlState, candidate: Candidate, *, reopen: bool) -> tuple[UrlState, bool]:
-    """A known URL seen again: how it stands now, and whether it is to be entered into the to-do list, at its layer."""
-    reason, layer, in_sitemap = known
+    """A known URL seen again: how it stands now, and whether it is to be entered into the to-do list, at its depth."""
+    reason, depth, in_sitemap = known
     in_sitemap = in_sitemap or candidate.in_sitemap
     unfollowed = reason in UNFOLLOWED
     if candidate.reason in UNFOLLOWED and not unfollowed:
-        return UrlState(reason, layer, in_sitemap), False  # clicks are counted along links that are followed
-    nearer = candidate.layer is not None and (layer is None or candidate.layer < layer)
-    now_layer = candidate.layer if nearer else layer
+        return UrlState(reason, depth, in_sitemap), False  # clicks are counted along links that are followed
+    nearer = candidate.depth is not None and (depth is None or candidate.depth < depth)
+    now_depth = candidate.depth if nearer else depth
     if candidate.reason is not Reason.WAITING:
-        return UrlState(reason, now_layer, in_sitemap), False
+        return UrlState(reason, now_depth, in_sitemap), False
     if reason in (REOPENED if reopen else RAISED) or (reason == Reason.TRAP and candidate.vouched):
-        return UrlState(Reason.WAITING.value, candidate.layer if unfollowed else now_layer, in_sitemap), True
-    return UrlState(reason, now_layer, in_sitemap), nearer and reason == Reason.WAITING and layer is None
+        return UrlState(Reason.WAITING.value, candidate.depth if unfollowed else now_depth, in_sitemap), True
+    return UrlState(reason, now_depth, in_sitemap), nearer and reason == Reason.WAITING and depth is None
 
 
 class TaskRow(NamedTuple):
     """One row of a to-do list beside its URL. clicks and reason: the URL's; None for robots.txt and sitemaps."""
 
-    layer: int
+    priority: int
     seq: int
     url_id: int
     text: str
@@ -123,7 +123,7 @@ class TaskRow(NamedTuple):
 class Choice(NamedTuple):
     """What a list gives out.
 
-    stale: (layer, seq) of entries whose URL was done by another; soonest: when the next put-off one may be asked.
+    stale: (priority, seq) of entries whose URL was done by another; soonest: when the next put-off one may be asked.
     """
 
     tasks: list[Task]
@@ -142,7 +142,7 @@ class Choice(NamedTuple):
 class TaskQuery(NamedTuple):
     """What a worker asks of a host's list.
 
-    in_hand: (layer, seq) of what it has of it already; twins: URLs in hand by another entry.
+    in_hand: (priority, seq) of what it has of it already; twins: URLs in hand by another entry.
     """
 
     host_id: int
@@ -156,17 +156,17 @@ Held = tuple[bytes, str, str]  # (digest, ETag, Last-Modified) of the body that 
 
 
 def chosen(wish: TaskQuery, entries: Iterable[TaskRow], held: Callable[[int, str], Held]) -> Choice:
-    """Up to `most` of a layer's entries, in their order. held: for entries that ask again."""
+    """Up to `most` of a priority's entries, in their order. held: for entries that ask again."""
     choice, twins = Choice([], [], None), set(wish.twins)
     soonest: float | None = None
     for entry in entries:
-        if (entry.layer, entry.seq) in wish.in_hand or entry.url_id in twins:
+        if (entry.priority, entry.seq) in wish.in_hand or entry.url_id in twins:
             continue
         recheck = entry.purpose == RECHECK
         if (entry.purpose == "page" and entry.reason != Reason.WAITING) or (
             recheck and entry.reason not in ASKED_AGAIN
         ):
-            choice.stale.append((entry.layer, entry.seq))
+            choice.stale.append((entry.priority, entry.seq))
         elif entry.not_before > wish.now:
             soonest = min(soonest or entry.not_before, entry.not_before)
         elif len(choice.tasks) < wish.most:
@@ -176,9 +176,9 @@ def chosen(wish: TaskQuery, entries: Iterable[TaskRow], held: Callable[[int, str
                 Url(entry.text), purpose, entry.clicks, entry.hops, entry.attempt, entry.about, etag, modified
             )
             choice.tasks.append(
-                Task(wish.host_id, entry.layer, entry.seq, UrlId(entry.url_id), request, recheck, known, entry.doubt)
+                Task(wish.host_id, entry.priority, entry.seq, UrlId(entry.url_id), request, recheck, known, entry.doubt)
             )
-            if entry.layer >= LAYER_NONE and entry.url_id:
+            if entry.priority >= PRIORITY_NONE and entry.url_id:
                 twins.add(entry.url_id)
     return choice._replace(soonest=soonest)
 

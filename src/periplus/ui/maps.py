@@ -22,7 +22,7 @@ from periplus.urls.scope import site_key
 
 NODES = 400  # of a tree at first; it opens branch by branch
 MOST_NODES = 5_000  # 3 MB of HTML
-OPEN_LAYERS = 1  # whose branches are open at first
+OPEN_DEPTHS = 1  # whose branches are open at first
 FOUND = 200  # pages named that have a text
 MEASURES = ("rank", "size", "pages")
 SHOWN = {
@@ -45,7 +45,7 @@ class TreeLine:
     url: str = ""
     label: str = ""
     state: str = ""
-    layer: int = 0
+    depth: int = 0
     pages: int = 0
     size_bytes: int = 0
     score: int = -1  # -1: of no page
@@ -143,7 +143,7 @@ def _place(node: MapNode, facts: PageColumns, label: str) -> TreeLine:
         page.url,
         label,
         page.state.value,
-        page.layer,
+        page.depth,
         node.pages,
         node.size_bytes,
         page.score,
@@ -167,7 +167,7 @@ def _found(facts: PageColumns, text: str) -> Iterator[TreeLine]:
             one.url,
             one.title or one.url,
             one.state.value,
-            one.layer,
+            one.depth,
             score=one.score,
             links_in=one.links_in,
             status=one.status,

@@ -202,7 +202,7 @@ class AliasPage(NamedTuple):
 
     url_id: UrlId
     url: Url
-    layer: int | None
+    depth: int | None
     body: bytes  # digest
     text: bytes  # digest
     canonical: str  # that it names; empty: none
@@ -280,13 +280,13 @@ def _leader_of(leader: dict[Url, Url], url: Url) -> Url:
 
 def _oddity(page: AliasPage, doors: Set[tuple[str, bool]]) -> tuple[object, ...]:
     parts = shape(page.url)
-    far = page.layer is None
+    far = page.depth is None
     return (
         (parts.scheme, parts.www) not in doors,
         parts.scheme != "https",
         bool(parts.index_file),
         far,
-        page.layer or 0,
+        page.depth or 0,
         len(page.url),
         page.url,
     )

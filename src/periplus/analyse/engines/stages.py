@@ -323,8 +323,8 @@ _ALL = (
         "map", "The hierarchical map of each site", ("graph", "ranks"), (),
         {
             "map": (
-                _URL, Field("layer", "int64", "clicks from the home page"),
-                Field("parent", "int64", "the page of the layer before that it hangs from; -1: the home page"),
+                _URL, Field("depth", "int64", "clicks from the home page"),
+                Field("parent", "int64", "the page of the depth before that it hangs from; -1: the home page"),
                 Field("below", "int64", "pages under it, at any depth"),
                 Field("place", "int64", "its place in its site's map, depth first, from 0"),
             )

@@ -71,7 +71,7 @@ class NumberTally:
         self._waiting, self._rows = [], 0
 
 
-LINKS_AT_ONCE = 1 << 22  # of a map's layer: 100 MB
+LINKS_AT_ONCE = 1 << 22  # of a map's depth: 100 MB
 
 
 def graph(task: StageTask) -> None:
@@ -208,16 +208,16 @@ def _ranks(task: StageTask, *, by_site: bool) -> None:
 
 
 def site_map(task: StageTask) -> None:
-    """The maps of all sites at once, layer by layer: 70 bytes a page."""
+    """The maps of all sites at once, by depth: 70 bytes a page."""
     nodes = _nodes(task, by_site=True)
     rank = reals(task.folders["ranks"], "ranks", "rank")
     home = np.flatnonzero(flags(task.folders["graph"], "nodes", "home"))
     by_precedence = _by_precedence(rank, nodes.group)
-    layer, parent, layers = _layers(_links_by_source(task, nodes, inside=True), home, by_precedence)
-    place, below = depth_first_places(parent, layers, by_precedence)
-    reached = np.flatnonzero(layer >= 0)
+    depth, parent, depths = _depths(_links_by_source(task, nodes, inside=True), home, by_precedence)
+    place, below = depth_first_places(parent, depths, by_precedence)
+    reached = np.flatnonzero(depth >= 0)
     above = np.where(parent[reached] >= 0, nodes.pages[parent[reached]], -1)
-    write_map(task, np.stack([nodes.pages[reached], layer[reached], above, below[reached], place[reached]], axis=1))
+    write_map(task, np.stack([nodes.pages[reached], depth[reached], above, below[reached], place[reached]], axis=1))
 
 
 def _by_precedence(rank: Floats, site: Ints) -> Ints:
@@ -229,27 +229,27 @@ def _by_precedence(rank: Floats, site: Ints) -> Ints:
     return order[np.lexsort((order, classes))]
 
 
-def _layers(links: _Links, homes: Ints, by_precedence: Ints) -> tuple[Ints, Ints, list[Ints]]:
+def _depths(links: _Links, homes: Ints, by_precedence: Ints) -> tuple[Ints, Ints, list[Ints]]:
     """As analyse.linkgraph, from many homes, LINKS_AT_ONCE or the links of one page at a time."""
     count = len(by_precedence)
     precedence = np.empty(count, np.int64)
     precedence[by_precedence] = np.arange(count)
-    layer, parent = np.full(count, -1), np.full(count, -1)
+    depth, parent = np.full(count, -1), np.full(count, -1)
     frontier = homes
-    layers: list[Ints] = []
+    depths: list[Ints] = []
     while frontier.size:
-        layer[frontier] = len(layers)
-        layers.append(frontier)
+        depth[frontier] = len(depths)
+        depths.append(frontier)
         met = [np.zeros(0, np.int64)]
         # the best last: of several writes to one place the last stays
         for pages in _some(links, frontier[np.argsort(-precedence[frontier])]):
             sources, children = _links_out(links, pages)
-            new = layer[children] < 0
+            new = depth[children] < 0
             sources, children = sources[new], children[new]
             met.append(distinct_sorted(children[parent[children] < 0]))
             parent[children] = sources
         frontier = np.concatenate(met)
-    return layer, parent, layers
+    return depth, parent, depths
 
 
 def _some(links: _Links, pages: Ints) -> Iterator[Ints]:

@@ -144,7 +144,7 @@ def site_map(task: StageTask) -> None:
             above = np.where(parent >= 0, pages[parent], -1)
             rows.append(
                 np.stack(
-                    [pages[reached], placed.layer[reached], above, placed.below[reached], np.arange(len(reached))],
+                    [pages[reached], placed.depth[reached], above, placed.below[reached], np.arange(len(reached))],
                     axis=1,
                 )
             )
@@ -154,7 +154,7 @@ def site_map(task: StageTask) -> None:
 def write_map(task: StageTask, rows: Ints) -> None:
     """rows: one a page, in the columns of the table."""
     rows = rows[np.argsort(rows[:, 0])]
-    task.write("map", dict(zip(("url", "layer", "parent", "below", "place"), rows.T.copy(), strict=True)))
+    task.write("map", dict(zip(("url", "depth", "parent", "below", "place"), rows.T.copy(), strict=True)))
 
 
 def broken(task: StageTask) -> None:

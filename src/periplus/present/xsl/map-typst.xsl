@@ -1,6 +1,6 @@
 <?xml version="1.0" encoding="UTF-8"?>
 <!--
-  The map as a document for typst, which makes the PDF: a head, a legend, the branches of layer 1 as contents and bookmarks, a row a page.
+  The map as a document for typst, which makes the PDF: a head, a legend, the branches of depth 1 as contents and bookmarks, a row a page.
   All text of the map stands in typst's string literals, where only \ and " mean something; both are escaped by the template `text`.
 -->
 <xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform" xmlns:m="urn:periplus:map:1" xmlns:w="urn:periplus:words:1"
@@ -10,7 +10,7 @@
 
   <xsl:key name="word" match="w:word" use="@of"/>
   <xsl:variable name="linked" select="boolean(//m:linked)"/>
-  <xsl:variable name="layer" select="boolean(//m:page/@layer)"/>
+  <xsl:variable name="depth" select="boolean(//m:page/@depth)"/>
   <xsl:variable name="size" select="boolean(//m:page/@size)"/>
   <xsl:variable name="in" select="boolean(//m:page/@in)"/>
   <xsl:variable name="out" select="boolean(//m:page/@out)"/>
@@ -22,7 +22,7 @@
   <xsl:template match="/m:map">
     <xsl:text>#let host = </xsl:text><xsl:call-template name="text"><xsl:with-param name="of" select="$host"/></xsl:call-template>
     <xsl:text>&#10;#let heads = (</xsl:text>
-    <xsl:if test="$layer">"layer", </xsl:if>
+    <xsl:if test="$depth">"depth", </xsl:if>
     <xsl:if test="$size">"size", </xsl:if>
     <xsl:if test="$in">"links in", </xsl:if>
     <xsl:if test="$out">"links out", </xsl:if>
@@ -33,7 +33,7 @@
     <xsl:text>&#10;#head(</xsl:text><xsl:call-template name="text"><xsl:with-param name="of" select="@start"/></xsl:call-template>
     <xsl:text>, (</xsl:text>
     <xsl:call-template name="figure"><xsl:with-param name="value" select="@pages"/><xsl:with-param name="one" select="'page'"/></xsl:call-template>
-    <xsl:call-template name="figure"><xsl:with-param name="value" select="@layers"/><xsl:with-param name="one" select="'layer'"/></xsl:call-template>
+    <xsl:call-template name="figure"><xsl:with-param name="value" select="@depths"/><xsl:with-param name="one" select="'depth'"/></xsl:call-template>
     <xsl:if test="@unreached != 0">
       <xsl:text>("</xsl:text><xsl:value-of select="format-number(@unreached, '#,##0')"/><xsl:text>", "reached by no link"), </xsl:text>
     </xsl:if>
@@ -94,7 +94,7 @@
     <xsl:text>", (</xsl:text><xsl:call-template name="remarks"/><xsl:text>), </xsl:text>
     <xsl:value-of select="@state = 'invalid' or @status &gt;= 400"/>
     <xsl:text>, (</xsl:text><xsl:apply-templates select="m:linked"/><xsl:text>), (</xsl:text>
-    <xsl:if test="$layer">"<xsl:value-of select="@layer"/>", </xsl:if>
+    <xsl:if test="$depth">"<xsl:value-of select="@depth"/>", </xsl:if>
     <xsl:if test="$size">"<xsl:if test="@size != 0"><xsl:call-template name="size"><xsl:with-param name="bytes" select="@size"/></xsl:call-template></xsl:if>", </xsl:if>
     <xsl:if test="$in">"<xsl:value-of select="format-number(@in, '#,##0')"/>", </xsl:if>
     <xsl:if test="$out">"<xsl:value-of select="format-number(@out, '#,##0')"/>", </xsl:if>
@@ -168,7 +168,7 @@
 )
 #let widths = (1fr,)
 #if has-linked { widths += (15mm, 13mm) }
-#{ widths += heads.map(head => if head == "rank" { 17mm } else if head == "layer" { 8mm } else { 12mm }) }
+#{ widths += heads.map(head => if head == "rank" { 17mm } else if head == "depth" { 8mm } else { 12mm }) }
 #if has-score { widths += (16mm,) }
 #let small = 7.5pt
 

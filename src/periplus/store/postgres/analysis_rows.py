@@ -41,7 +41,7 @@ class DatabaseRows:
 
     def urls(self) -> Iterator[Sequence[tuple[object, ...]]]:
         find = (
-            "SELECT u.id, u.text, u.host_id, u.reason, u.layer, nullif(u.status, 0), u.in_sitemap, "
+            "SELECT u.id, u.text, u.host_id, u.reason, u.depth, nullif(u.status, 0), u.in_sitemap, "
             "(s.url_id IS NOT NULL)::int,"
             f" {_millis('u.first_seen')}, {_millis('u.visited')}"
             ' FROM url u LEFT JOIN start s ON s.url_id = u.id ORDER BY u.text COLLATE "C"'

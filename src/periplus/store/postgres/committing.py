@@ -287,7 +287,7 @@ class Commit:
                 found = _finding(ledger, one, one.reason, changed.get(task.url_id, False))
                 notes += [(shard, task.url_id, found)] if found is not None else []
                 news = found is not Finding.UNCHANGED
-            elif one.reason is None and (task.host_id, task.layer, task.seq) in listed:
+            elif one.reason is None and (task.host_id, task.priority, task.seq) in listed:
                 ledger.put_back(shard, one)
             if news and (asked or one.reason is not None):  # else it was only put off
                 ledger.visit(shard, task.url_id, one)
@@ -303,12 +303,12 @@ class Commit:
         """
         if not completions:
             return set()
-        keys = [(shard_of(one.lease.site), one.task.host_id, one.task.layer, one.task.seq) for one in completions]
+        keys = [(shard_of(one.lease.site), one.task.host_id, one.task.priority, one.task.seq) for one in completions]
         drop = (
             "DELETE FROM queue q USING unnest(%s::smallint[], %s::bigint[], %s::bigint[], "
-            "%s::bigint[]) k(shard, host, layer, seq)"
-            " WHERE q.shard = k.shard AND q.host_id = k.host AND q.layer = k.layer AND q.seq = k.seq"
-            " RETURNING q.shard, q.host_id, q.layer, q.seq"
+            "%s::bigint[]) k(shard, host, priority, seq)"
+            " WHERE q.shard = k.shard AND q.host_id = k.host AND q.priority = k.priority AND q.seq = k.seq"
+            " RETURNING q.shard, q.host_id, q.priority, q.seq"
         )
         rows = connection.execute(drop, columns_of(keys, 4)).fetchall()
         ledger.pending.subtract(Counter((row[0], row[1]) for row in rows))

@@ -17,7 +17,7 @@ from periplus.model.frontier import (
     ASKED_AGAIN,
     EARLY_SHARE,
     FIRST_INTERVAL_S,
-    LAYER_NONE,
+    PRIORITY_NONE,
     Batch,
     Candidate,
     Finding,
@@ -58,7 +58,7 @@ from periplus.store.segments import shelf_of
 from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body
 from periplus.urls.parameters import rules_key
 
-# One statement reads the host, its site's layer, and the entries.
+# One statement reads the host, its site's priority, and the entries.
 
 Stale = Sequence[tuple[int, int]]
 _SPARE = 16  # entries read beyond those asked for, and as many again: some may be stale, or not yet due
@@ -66,18 +66,18 @@ _SPARE = 16  # entries read beyond those asked for, and as many again: some may 
 _FIND = f"""
 WITH t AS (SELECT {NOW} AS now),
 host_ AS (SELECT site_id FROM host WHERE shard = %(shard)s AND id = %(host)s AND epoch = %(epoch)s AND lease_by IS NOT NULL),
-own AS (SELECT (SELECT min(layer) FROM queue WHERE shard = %(shard)s AND host_id = %(host)s) AS layer FROM host_),
+own AS (SELECT (SELECT min(priority) FROM queue WHERE shard = %(shard)s AND host_id = %(host)s) AS priority FROM host_),
 site_ AS (
-    SELECT min((SELECT min(q.layer) FROM queue q WHERE q.shard = h.shard AND q.host_id = h.id AND q.layer >= 0)) AS layer
+    SELECT min((SELECT min(q.priority) FROM queue q WHERE q.shard = h.shard AND q.host_id = h.id AND q.priority >= 0)) AS priority
     FROM host_ JOIN host h ON h.shard = %(shard)s AND h.site_id = host_.site_id AND h.pending > 0)
-SELECT t.now, own.layer, coalesce(site_.layer, 0), e.*
+SELECT t.now, own.priority, coalesce(site_.priority, 0), e.*
 FROM t, own, site_ LEFT JOIN LATERAL (
-    SELECT q.layer, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, q.not_before, u.layer, u.reason,
+    SELECT q.priority, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, q.not_before, u.depth, u.reason,
         coalesce(d.doubt, 0), p.body_md5, p.etag, p.last_modified_field, p.cut
     FROM queue q LEFT JOIN url u ON u.shard = q.shard AND u.id = q.url_id
         LEFT JOIN doubtful d ON d.shard = q.shard AND d.url_id = q.url_id
         LEFT JOIN page p ON q.purpose = 'recheck' AND p.shard = q.shard AND p.url_id = q.url_id
-    WHERE q.shard = %(shard)s AND q.host_id = %(host)s AND q.layer = (SELECT layer FROM own) ORDER BY q.seq LIMIT %(most)s) e ON true
+    WHERE q.shard = %(shard)s AND q.host_id = %(host)s AND q.priority = (SELECT priority FROM own) ORDER BY q.seq LIMIT %(most)s) e ON true
 """  # noqa: E501
 
 
@@ -121,12 +121,13 @@ def _twins(connection: Connection, shard: int, host_id: int, in_hand: frozenset[
     """URLs in hand by their sitemap's entry, or put off: a link found meanwhile gave each a second one,
     which must not be fetched beside it.
     """
-    entries = [entry for entry in in_hand if entry[0] >= LAYER_NONE]
+    entries = [entry for entry in in_hand if entry[0] >= PRIORITY_NONE]
     if not entries:
         return set()
     find = (
-        "SELECT q.url_id FROM unnest(%s::bigint[], %s::bigint[]) k(layer, seq)"
-        " JOIN queue q ON q.shard = %s AND q.host_id = %s AND q.layer = k.layer AND q.seq = k.seq WHERE q.url_id <> 0"
+        "SELECT q.url_id FROM unnest(%s::bigint[], %s::bigint[]) k(priority, seq)"
+        " JOIN queue q ON q.shard = %s AND q.host_id = %s AND q.priority = k.priority AND q.seq = k.seq"
+        " WHERE q.url_id <> 0"
     )
     return {row[0] for row in connection.execute(find, (*columns_of(entries, 2), shard, host_id))}
 
@@ -138,8 +139,8 @@ def forget(connection: Connection, lease: Lease, stale: Stale) -> None:
     if connection.execute(held, (shard, lease.host_id, lease.epoch)).fetchone() is None:
         return
     drop = (
-        "DELETE FROM queue q USING unnest(%s::bigint[], %s::bigint[]) k(layer, seq)"
-        " WHERE q.shard = %s AND q.host_id = %s AND q.layer = k.layer AND q.seq = k.seq"
+        "DELETE FROM queue q USING unnest(%s::bigint[], %s::bigint[]) k(priority, seq)"
+        " WHERE q.shard = %s AND q.host_id = %s AND q.priority = k.priority AND q.seq = k.seq"
     )
     dropped = connection.execute(drop, (*columns_of(stale, 2), shard, lease.host_id)).rowcount
     connection.execute(
@@ -424,17 +425,17 @@ class PostgresCrawlStore:
         return self._session.read(lambda connection: committing.standing(connection, url))
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
-        """(url, layer, in sitemap) of the URLs that stand at one of these reasons,
+        """(url, depth, in sitemap) of the URLs that stand at one of these reasons,
         none of which means that they were fetched.
         """
         find = (
-            "SELECT shard, id, text, layer, in_sitemap FROM url WHERE (shard, id) > (%s, %s) AND reason = ANY(%s)"
+            "SELECT shard, id, text, depth, in_sitemap FROM url WHERE (shard, id) > (%s, %s) AND reason = ANY(%s)"
             " ORDER BY shard, id LIMIT %s"
         )
         names, last = [reason.value for reason in reasons], (-1, 0)
         while rows := self._session.read(partial(_fetched, find, (*last, names, READ_AT_ONCE))):
-            for _, _, text, layer, in_sitemap in rows:
-                yield Url(text), layer, bool(in_sitemap)
+            for _, _, text, depth, in_sitemap in rows:
+                yield Url(text), depth, bool(in_sitemap)
             last = rows[-1][:2]
 
     def busiest(self, most: int, now: float) -> Sequence[HostRow]:
@@ -465,13 +466,13 @@ _DUE = (
     " OR EXISTS (SELECT 1 FROM start s WHERE s.shard = u.shard AND s.url_id = u.id)"
 )
 _ENQUEUE = (
-    "INSERT INTO queue (shard, host_id, layer, url_id, purpose)"
-    " SELECT u.shard, u.host_id, coalesce(u.layer, %(none)s), u.id, 'recheck' FROM url u LEFT"
+    "INSERT INTO queue (shard, host_id, priority, url_id, purpose)"
+    " SELECT u.shard, u.host_id, coalesce(u.depth, %(none)s), u.id, 'recheck' FROM url u LEFT"
     " JOIN freshness f ON f.shard = u.shard AND f.url_id = u.id"
     f" WHERE u.reason = ANY(%(reasons)s) AND (%(all)s OR {_DUE})"
     " AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.shard = u.shard AND q.host_id = u.host_id"
     " AND q.url_id = u.id AND q.purpose = 'recheck')"
-    ' ORDER BY u.layer NULLS LAST, u.text COLLATE "C"'
+    ' ORDER BY u.depth NULLS LAST, u.text COLLATE "C"'
 )
 
 
@@ -491,7 +492,7 @@ def ask_again(connection: Connection, *, due_only: bool) -> int:
         "all": not due_only,
         "first": FIRST_INTERVAL_S,
         "early": 1 - EARLY_SHARE,
-        "none": LAYER_NONE,
+        "none": PRIORITY_NONE,
         "reasons": reasons,
     }
     added = connection.execute(_ENQUEUE, values).rowcount

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from psycopg.rows import TupleRow
 
-from periplus.model.frontier import LAYER_NONE, Candidate, Completion, Finding, GivenUp, SideRequest
+from periplus.model.frontier import PRIORITY_NONE, Candidate, Completion, Finding, GivenUp, SideRequest
 from periplus.model.visit import CHECKS, Purpose, Reason, Request, Skipped, Visit
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.store.postgres import hosts
@@ -24,7 +24,7 @@ from periplus.store.standing import RECHECK, UrlState, met_again
 # The inbox has one kind of row for URLs, side requests and findings that fell.
 
 INBOX = (
-    "shard, host, site, url_id, text, reason, layer, rule, hops, in_sitemap, page_id, learned, "
+    "shard, host, site, url_id, text, reason, priority, rule, hops, in_sitemap, page_id, learned, "
     "purpose, about, attempt, in_s, added"
 )
 RETRACT = "retract"  # in place of a purpose: a learned finding fell, and what was skipped by it waits again
@@ -33,7 +33,7 @@ RETRACT = "retract"  # in place of a purpose: a learned finding fell, and what w
 def inbox_row(candidate: Candidate, now: float) -> tuple[object, ...]:
     return (
         shard_of(candidate.site), candidate.host, candidate.site, candidate.url_id, candidate.url,
-        candidate.reason.value, candidate.layer, candidate.rule,
+        candidate.reason.value, candidate.depth, candidate.rule,
         candidate.hops, int(candidate.in_sitemap), candidate.page, int(candidate.learned), "", "", 0, 0.0, now,
     )  # fmt: skip
 
@@ -41,24 +41,23 @@ def inbox_row(candidate: Candidate, now: float) -> tuple[object, ...]:
 def side_request_row(side_request: SideRequest, now: float) -> tuple[object, ...]:
     request = side_request.request
     return (
-        shard_of(side_request.site), side_request.host, side_request.site, 0, request.url, "", side_request.layer, "", request.hops, 0, None, 0,
-        request.purpose.value,
-        request.about, request.attempt, side_request.in_s, now,
+        shard_of(side_request.site), side_request.host, side_request.site, 0, request.url, "", side_request.priority, "",
+        request.hops, 0, None, 0, request.purpose.value, request.about, request.attempt, side_request.in_s, now,
     )  # fmt: skip
 
 
 def candidate_of(row: TupleRow) -> Candidate:
     """What `inbox_row` was given."""
-    _, host, site, url_id, text, reason, layer, rule, hops, in_sitemap, page_id, learned, *_ = row
-    known = (Reason(reason), layer, rule, hops, bool(in_sitemap), page_id, bool(learned))
+    _, host, site, url_id, text, reason, depth, rule, hops, in_sitemap, page_id, learned, *_ = row
+    known = (Reason(reason), depth, rule, hops, bool(in_sitemap), page_id, bool(learned))
     return Candidate(Url(text), UrlId(url_id), HostKey(host), SiteKey(site), *known)
 
 
 def side_request_of(row: TupleRow) -> SideRequest:
     """What `errand_row` was given."""
-    _, host, site, _, text, _, layer, _, hops, _, _, _, purpose, about, attempt, in_s, _ = row
+    _, host, site, _, text, _, priority, _, hops, _, _, _, purpose, about, attempt, in_s, _ = row
     return SideRequest(
-        HostKey(host), SiteKey(site), Request(Url(text), Purpose(purpose), None, hops, attempt, about), layer, in_s
+        HostKey(host), SiteKey(site), Request(Url(text), Purpose(purpose), None, hops, attempt, about), priority, in_s
     )
 
 
@@ -70,9 +69,9 @@ def retract_row(site: SiteKey, finding: str, now: float) -> tuple[object, ...]:
 # concerns any other host goes to `inbox`, in the same transaction, and is merged by whoever comes to it
 # (`ledger.merge`). Sums are kept by `part`, one of each writer, so that nobody waits for another over a number.
 
-_QUEUE = "shard, host_id, layer, url_id, text, purpose, about, hops, attempt, not_before"
+_QUEUE = "shard, host_id, priority, url_id, text, purpose, about, hops, attempt, not_before"
 _VISIT = "shard, run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address, head"
-_URL = "shard, id, text, host_id, reason, layer, rule, status, in_sitemap, first_seen, visited"
+_URL = "shard, id, text, host_id, reason, depth, rule, status, in_sitemap, first_seen, visited"
 
 
 class LedgerRun(NamedTuple):
@@ -93,14 +92,14 @@ class HostRef(NamedTuple):
 
 @dataclass(slots=True)
 class UrlRow:
-    """A row of `url` as this transaction sees it. was: (reason, rule, status, layer) as stored; None: it is new."""
+    """A row of `url` as this transaction sees it. was: (reason, rule, status, depth) as stored; None: it is new."""
 
     shard: int
     id: int
     text: str
     host_id: int
     reason: str
-    layer: int | None
+    depth: int | None
     rule: str
     status: int | None
     in_sitemap: int
@@ -117,7 +116,7 @@ class UrlRow:
             self.text,
             self.host_id,
             self.reason,
-            self.layer,
+            self.depth,
             self.rule,
             self.status,
             self.in_sitemap,
@@ -177,21 +176,21 @@ class PostgresLedger:
         )
         for row in self._connection.execute(find, columns_of(keys, 2)):
             url = UrlRow(*row)
-            url.was = (url.reason, url.rule, url.status, url.layer)
+            url.was = (url.reason, url.rule, url.status, url.depth)
             self.urls.setdefault(url.id, url)
 
     def _load_side_requests(self, side_requests: Sequence[SideRequest]) -> None:
         ours = [
-            (self.hosts[one.host].shard, self.hosts[one.host].id, one.layer, one.request.url)
+            (self.hosts[one.host].shard, self.hosts[one.host].id, one.priority, one.request.url)
             for one in side_requests
             if one.host in self.hosts
         ]
         if not ours:
             return
         find = (
-            "SELECT q.host_id, q.layer, q.text, q.about, q.purpose"
-            " FROM unnest(%s::smallint[], %s::bigint[], %s::bigint[], %s::text[]) k(shard, host, layer, text)"
-            " JOIN queue q ON q.shard = k.shard AND q.host_id = k.host AND q.layer = k.layer AND q.text = k.text"
+            "SELECT q.host_id, q.priority, q.text, q.about, q.purpose"
+            " FROM unnest(%s::smallint[], %s::bigint[], %s::bigint[], %s::text[]) k(shard, host, priority, text)"
+            " JOIN queue q ON q.shard = k.shard AND q.host_id = k.host AND q.priority = k.priority AND q.text = k.text"
         )
         self._listed |= set(self._connection.execute(find, columns_of(ours, 4)).fetchall())
 
@@ -211,7 +210,7 @@ class PostgresLedger:
                 candidate.url,
                 host.id,
                 reason.value,
-                candidate.layer,
+                candidate.depth,
                 candidate.rule,
                 None,
                 int(candidate.in_sitemap),
@@ -226,14 +225,14 @@ class PostgresLedger:
             enters = False
         else:
             now, enters = met_again(
-                UrlState(known.reason, known.layer, bool(known.in_sitemap)), candidate, reopen=reopen
+                UrlState(known.reason, known.depth, bool(known.in_sitemap)), candidate, reopen=reopen
             )
             if now.reason != known.reason:
                 self.restate(known, now.reason, "")
             if candidate.vouched and not reopen:
                 self._vouched.append((known.shard, known.id))
-            known.touched |= now != (known.reason, known.layer, bool(known.in_sitemap))
-            known.layer, known.in_sitemap = now.layer, int(now.in_sitemap)
+            known.touched |= now != (known.reason, known.depth, bool(known.in_sitemap))
+            known.depth, known.in_sitemap = now.depth, int(now.in_sitemap)
         if is_alias and known.reason == reason.value:
             self._aliases.append(
                 (
@@ -246,8 +245,8 @@ class PostgresLedger:
                 )
             )
         if enters:
-            layer = LAYER_NONE if known.layer is None else known.layer
-            self._enqueue(host, layer, candidate.url_id, Request(candidate.url, hops=candidate.hops), 0.0)
+            priority = PRIORITY_NONE if known.depth is None else known.depth
+            self._enqueue(host, priority, candidate.url_id, Request(candidate.url, hops=candidate.hops), 0.0)
         return enters
 
     def restate(self, url: UrlRow, reason: str, rule: str) -> None:
@@ -260,7 +259,7 @@ class PostgresLedger:
         """A URL that was skipped waits again."""
         self.restate(url, Reason.WAITING.value, "")
         host = HostRef(url.host_id, url.shard, 0)
-        self._enqueue(host, LAYER_NONE if url.layer is None else url.layer, url.id, Request(Url(url.text)), 0.0)
+        self._enqueue(host, PRIORITY_NONE if url.depth is None else url.depth, url.id, Request(Url(url.text)), 0.0)
 
     def send(self, side_request: SideRequest) -> None:
         """Enters a side request into its host's list, unless it stands there already."""
@@ -268,11 +267,11 @@ class PostgresLedger:
         if host is None:
             self._inbox.append(side_request_row(side_request, self.now))
             return
-        twin = (host.id, side_request.layer, request.url, request.about, request.purpose.value)
+        twin = (host.id, side_request.priority, request.url, request.about, request.purpose.value)
         if twin not in self._listed:
             self._listed.add(twin)
             self._enqueue(
-                host, side_request.layer, 0, request, self.now + side_request.in_s if side_request.in_s else 0.0
+                host, side_request.priority, 0, request, self.now + side_request.in_s if side_request.in_s else 0.0
             )
 
     def retract(self, site: SiteKey, finding: str) -> None:
@@ -280,7 +279,7 @@ class PostgresLedger:
         self._inbox.append(retract_row(site, finding, self.now))
 
     def _enqueue(
-        self, host: HostRef, layer: int, url_id: int, request: Request, not_before: float, *, recheck: bool = False
+        self, host: HostRef, priority: int, url_id: int, request: Request, not_before: float, *, recheck: bool = False
     ) -> None:
         purpose = RECHECK if recheck else request.purpose.value
         text = None if url_id else request.url
@@ -288,7 +287,7 @@ class PostgresLedger:
             (
                 host.shard,
                 host.id,
-                layer,
+                priority,
                 url_id,
                 text,
                 purpose,
@@ -322,10 +321,10 @@ class PostgresLedger:
         again = replace(
             task.request, attempt=task.request.attempt + (asked and not respelled), etag="", last_modified=""
         )
-        layer = task.layer if completion.retry_layer is None else completion.retry_layer
+        priority = task.priority if completion.retry_priority is None else completion.retry_priority
         self._enqueue(
             HostRef(task.host_id, shard, 0),
-            layer,
+            priority,
             task.url_id,
             again,
             self.now + completion.retry_in_s,
@@ -395,24 +394,24 @@ class PostgresLedger:
         past = [url for url in changed if url.is_history and url.first_seen < self._run.started]
         for url in past:
             assert url.was is not None
-            reason, rule, status, layer = url.was
+            reason, rule, status, depth = url.was
             keep = (
-                "INSERT INTO url_history (shard, url_id, run_id, reason, rule, status, layer)"
+                "INSERT INTO url_history (shard, url_id, run_id, reason, rule, status, depth)"
                 " VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
             )
-            self._connection.execute(keep, (url.shard, url.id, self._run.id, reason, rule, status, layer))
+            self._connection.execute(keep, (url.shard, url.id, self._run.id, reason, rule, status, depth))
         if not changed:
             return
         rows = [
-            (url.shard, url.id, url.reason, url.layer, url.rule, url.status, url.in_sitemap, url.visited)
+            (url.shard, url.id, url.reason, url.depth, url.rule, url.status, url.in_sitemap, url.visited)
             for url in changed
         ]
         update = (
-            "UPDATE url u SET reason = v.reason, layer = v.layer, rule = v.rule, status = v.status, in_sitemap = "
+            "UPDATE url u SET reason = v.reason, depth = v.depth, rule = v.rule, status = v.status, in_sitemap = "
             "v.in_sitemap, visited = v.visited"
             " FROM unnest(%s::smallint[], %s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::bigint[], "
             "%s::smallint[], %s::float8[])"
-            " v(shard, id, reason, layer, rule, status, in_sitemap, visited) WHERE u.shard = v.shard AND u.id = v.id"
+            " v(shard, id, reason, depth, rule, status, in_sitemap, visited) WHERE u.shard = v.shard AND u.id = v.id"
         )
         self._connection.execute(update, columns_of(rows, 8))
 
@@ -447,10 +446,10 @@ def drop(connection: Connection, ledger: PostgresLedger, run: LedgerRun, host: H
     pages = f"SELECT url_id {listed} AND purpose = 'page'"
     waiting = f"reason = 'waiting' AND shard = %(shard)s AND id IN ({pages})"
     keep = (
-        f"SELECT shard, id, %(run)s, reason, rule, status, layer FROM url WHERE {waiting} AND first_seen < %(started)s"
+        f"SELECT shard, id, %(run)s, reason, rule, status, depth FROM url WHERE {waiting} AND first_seen < %(started)s"
     )
     connection.execute(
-        f"INSERT INTO url_history (shard, url_id, run_id, reason, rule, status, layer) {keep} ON CONFLICT DO NOTHING",
+        f"INSERT INTO url_history (shard, url_id, run_id, reason, rule, status, depth) {keep} ON CONFLICT DO NOTHING",
         values,
     )
     dropped = connection.execute(

@@ -441,7 +441,7 @@ def merge_twins(connection: Connection) -> int:
     Within a transaction; the hosts concerned are locked in their order, as by who stores pages.
     """
     alike = connection.execute(
-        "SELECT u.shard, u.id, u.text, u.layer, p.body_md5, p.text_md5, p.canonical FROM page p"
+        "SELECT u.shard, u.id, u.text, u.depth, p.body_md5, p.text_md5, p.canonical FROM page p"
         " JOIN url u ON u.shard = p.shard AND u.id = p.url_id"
         " WHERE u.reason = ANY(%s) AND u.status = 200"
         " AND (p.shard, p.text_md5) IN (SELECT shard, text_md5 FROM page"
@@ -480,24 +480,24 @@ _MERGE = (  # the twin keeps its row and its content; the page is as near to the
     " JOIN url u ON u.shard = m.shard AND u.id IN (m.id, m.page))"
     " ORDER BY h.shard, h.id FOR NO KEY UPDATE",
     "DELETE FROM merger m USING url u WHERE u.shard = m.shard AND u.id = m.id AND u.reason <> ALL(%s)",
-    "INSERT INTO alias (shard, url_id, page_id, rule, learned, was, was_rule, page_layer)"
-    " SELECT m.shard, m.id, m.page, m.why, 1, u.reason, u.rule, CASE WHEN u.layer < coalesce(p.layer, 2000000000) "
-    "THEN coalesce(p.layer, 2000000000) END"
+    "INSERT INTO alias (shard, url_id, page_id, rule, learned, was, was_rule, page_depth)"
+    " SELECT m.shard, m.id, m.page, m.why, 1, u.reason, u.rule, CASE WHEN u.depth < coalesce(p.depth, 2000000000) "
+    "THEN coalesce(p.depth, 2000000000) END"
     " FROM merger m JOIN url u ON u.shard = m.shard AND u.id = m.id JOIN url p ON p.shard = m.shard AND p.id = m.page"
     " ON CONFLICT (shard, url_id) DO UPDATE SET page_id = excluded.page_id, rule = excluded.rule, "
     "learned = 1, was = excluded.was,"
-    " was_rule = excluded.was_rule, moved = '', page_layer = excluded.page_layer",
+    " was_rule = excluded.was_rule, moved = '', page_depth = excluded.page_depth",
     _TALLY.format(reason="u.reason", sign="-") + _ADD,
     _TALLY.format(reason="'alias'", sign="") + _ADD,
-    "UPDATE url p SET layer = n.layer FROM (SELECT m.shard, m.page, min(u.layer) AS layer FROM merger m"
+    "UPDATE url p SET depth = n.depth FROM (SELECT m.shard, m.page, min(u.depth) AS depth FROM merger m"
     " JOIN url u ON u.shard = m.shard AND u.id = m.id"
-    " GROUP BY 1, 2) n WHERE p.shard = n.shard AND p.id = n.page AND n.layer < coalesce(p.layer, 2000000000)",
+    " GROUP BY 1, 2) n WHERE p.shard = n.shard AND p.id = n.page AND n.depth < coalesce(p.depth, 2000000000)",
     "UPDATE url u SET reason = 'alias', rule = m.why FROM merger m WHERE u.shard = m.shard AND u.id = m.id",
 )
 _PART = (
-    "UPDATE url p SET layer = nullif(greatest(p.layer, n.layer), 2000000000)"
-    " FROM (SELECT shard, page_id, max(page_layer) AS layer FROM alias"
-    " WHERE learned = 1 AND was <> 'waiting' AND page_layer IS NOT NULL GROUP BY 1, 2) n"
+    "UPDATE url p SET depth = nullif(greatest(p.depth, n.depth), 2000000000)"
+    " FROM (SELECT shard, page_id, max(page_depth) AS depth FROM alias"
+    " WHERE learned = 1 AND was <> 'waiting' AND page_depth IS NOT NULL GROUP BY 1, 2) n"
     " WHERE p.shard = n.shard AND p.id = n.page_id",
     f"INSERT INTO tally SELECT 0, 'reason:' || a.was, count(*) FROM alias a JOIN url u ON {_PARTED} GROUP BY 2" + _ADD,
     f"INSERT INTO tally SELECT 0, 'reason:alias', -count(*) FROM alias a JOIN url u ON {_PARTED} GROUP BY 2" + _ADD,

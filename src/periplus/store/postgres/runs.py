@@ -74,11 +74,11 @@ _AS_CRAWLED, _AS_CHECKED = ("was", "was_rule", "was_status"), ("reason", "rule",
 # What stands otherwise meanwhile, since a crawl asked for it, stays.
 _RESTATE = """
 WITH moved AS (
-    SELECT u.shard, u.id, u.reason, u.rule, u.status, u.layer, u.first_seen, v.{3} AS new, v.{4} AS new_rule, v.{5} AS new_status
+    SELECT u.shard, u.id, u.reason, u.rule, u.status, u.depth, u.first_seen, v.{3} AS new, v.{4} AS new_rule, v.{5} AS new_status
     FROM verdict v JOIN url u ON u.shard = v.shard AND u.id = v.url_id AND u.reason = v.{0} AND u.rule = v.{1}),
 kept AS (
-    INSERT INTO url_history (shard, url_id, run_id, reason, rule, status, layer)
-    SELECT shard, id, %(run)s, reason, rule, status, layer FROM moved
+    INSERT INTO url_history (shard, url_id, run_id, reason, rule, status, depth)
+    SELECT shard, id, %(run)s, reason, rule, status, depth FROM moved
     WHERE first_seen < (SELECT started FROM run WHERE id = %(run)s) ON CONFLICT DO NOTHING),
 restated AS (
     UPDATE url u SET reason = m.new, rule = m.new_rule, status = m.new_status FROM moved m WHERE u.shard = m.shard AND u.id = m.id)

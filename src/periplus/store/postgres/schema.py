@@ -179,12 +179,20 @@ CREATE TABLE verdict (
     was text NOT NULL, was_rule text NOT NULL, was_status bigint, PRIMARY KEY (shard, url_id));
 """
 ALIVE: Final = "INSERT INTO reason VALUES ('alive', 'registered') ON CONFLICT DO NOTHING;"
+DEPTH: Final = """
+ALTER TABLE url RENAME COLUMN layer TO depth;
+ALTER TABLE url_history RENAME COLUMN layer TO depth;
+ALTER TABLE alias RENAME COLUMN page_layer TO page_depth;
+ALTER TABLE queue RENAME COLUMN layer TO priority;
+ALTER TABLE inbox RENAME COLUMN layer TO priority;
+"""
 IDENTITIES: Final = "5-identities"
 MIGRATIONS: Final = (
     ("1-tables", TABLES),
     ("2-traps", TRAPS),
     ("3-reasons", REASONS),
     ("4-verdicts", VERDICTS),
+    ("5-depth", DEPTH),
     (IDENTITIES, ""),  # ids of URLs, which only Python can tell: `respelled.rename`
     ("6-alive", ALIVE),
 )  # in order; a change of a released table is another entry, never an edit

@@ -159,19 +159,19 @@ class DatabaseSite:
         ids: list[int] = []
         texts: list[Url] = []
         codes = bytearray()
-        layers: list[int] = []
+        depths: list[int] = []
         for block in row_blocks(
             self._connection,
-            f"SELECT u.id, u.text, u.reason, coalesce(u.layer, -1) FROM url u WHERE {self._of(site)}",
+            f"SELECT u.id, u.text, u.reason, coalesce(u.depth, -1) FROM url u WHERE {self._of(site)}",
             ROWS_AT_ONCE,
         ):
-            for url_id, text, reason, layer in block:
+            for url_id, text, reason, depth in block:
                 ids.append(url_id)
                 texts.append(text)
                 codes.append(_CODE[reason])
-                layers.append(layer)
+                depths.append(depth)
         return UrlRows(
-            np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(layers, np.int32)
+            np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(depths, np.int32)
         )
 
     def links(self, site: SiteKey) -> LinkRows:
@@ -237,12 +237,12 @@ _SUM = (
 )
 STATEMENTS = {
     "urls": f"""
-SELECT u.id, u.text, h.key, s.key, r.state, u.reason, nullif(u.rule, ''), u.layer, nullif(u.status, 0), u.in_sitemap, {_time("u.first_seen")},
+SELECT u.id, u.text, h.key, s.key, r.state, u.reason, nullif(u.rule, ''), u.depth, nullif(u.status, 0), u.in_sitemap, {_time("u.first_seen")},
     {_time("u.visited")}
 FROM {_OF_URL}""",  # noqa: E501
     "pages": f"""
 SELECT u.id, u.text, s.key, r.state, nullif(u.status, 0), CASE WHEN {_READ} THEN NULL ELSE u.reason END, CASE u.reason WHEN 'redirect' THEN u.rule END,
-    nullif(p.media_type, ''), nullif(p.charset, ''), nullif(p.language, ''), p.size, u.layer, nullif(p.title, ''), nullif(p.description, ''),
+    nullif(p.media_type, ''), nullif(p.charset, ''), nullif(p.language, ''), p.size, u.depth, nullif(p.title, ''), nullif(p.description, ''),
     nullif(p.h1, ''), nullif(p.canonical, ''), nullif(p.robots, ''), p.text_chars, nullif(encode(p.text_md5, 'hex'), ''), p.took_s, {_time("u.visited")},
     {_time("p.last_modified")}, nullif(p.etag, ''), u.in_sitemap
 FROM {_OF_URL} LEFT JOIN page p ON p.url_id = u.id AND {_READ} WHERE u.visited IS NOT NULL""",  # noqa: E501

@@ -32,8 +32,8 @@ from periplus.urls.twins import AliasPage, Merger, merged
 FOREIGN = frozenset({Reason.SCOPE.value, Reason.SCHEME.value, Reason.RESOURCE.value, Reason.DELETED.value})
 # and so is the page's one URL
 HELD_BACK = frozenset({Reason.DEPTH, Reason.NOFOLLOW, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN})
-# in place of a layer: no link had led to the page; greater than any, for layers are undone to the greatest
-NO_LAYER = 2_000_000_000
+# in place of a depth: no link had led to the page; greater than any, for depths are undone to the greatest
+NO_DEPTH = 2_000_000_000
 INVENTED = "invented"  # in place of a reason: the page's URL was made by the rule, no link had shown it
 
 
@@ -148,35 +148,35 @@ class Reapplication:
             self._ledger.await_again(identity)
 
     def _do(self, wish: RewrittenUrl) -> None:
-        reason, rule, layer = self._run("SELECT reason, rule, layer FROM url WHERE id = ?", (wish.url_id,)).fetchone()
+        reason, rule, depth = self._run("SELECT reason, rule, depth FROM url WHERE id = ?", (wish.url_id,)).fetchone()
         # a person's rule goes before what was learned
         if self._run("DELETE FROM alias WHERE url_id = ? AND learned = 1", (wish.url_id,)).rowcount:
             reason, rule = Reason.WAITING.value, ""
         page_id = url_id(Url(wish.page)) if wish.page else None
-        moved, page_layer = "", None
+        moved, page_depth = "", None
         if page_id is not None:
-            page_was, page_layer = self._page_row(Url(wish.page), page_id, reason, layer)
+            page_was, page_depth = self._page_row(Url(wish.page), page_id, reason, depth)
             if reason in FETCHED:
                 moved = self._take_content(wish.url_id, page_id, page_was)
-        row = (wish.url_id, page_id, wish.rule, reason, rule, moved, page_layer)
+        row = (wish.url_id, page_id, wish.rule, reason, rule, moved, page_depth)
         self._run("INSERT INTO alias VALUES (?, ?, ?, 0, ?, ?, ?, ?)", row)
         self._restate(wish.url_id, Reason.ALIAS if wish.page else Reason.RULE, wish.rule)
 
-    def _page_row(self, page: Url, page_id: UrlId, reason: str, layer: int | None) -> tuple[str, int | None]:
+    def _page_row(self, page: Url, page_id: UrlId, reason: str, depth: int | None) -> tuple[str, int | None]:
         """Sees to it that the page's URL is known, and waits if its alias did.
 
-        Returns what it was, and its layer if that changed.
+        Returns what it was, and its depth if that changed.
         """
-        found = self._run("SELECT reason, layer FROM url WHERE id = ?", (page_id,)).fetchone()
+        found = self._run("SELECT reason, depth FROM url WHERE id = ?", (page_id,)).fetchone()
         offered = Reason(reason) if reason in HELD_BACK else Reason.WAITING
         if found is None:
             # a moment later it has the alias's content, and its reason
             first = Reason.DEPTH if reason in FETCHED else offered
-            self._ledger.offer(Candidate(page, page_id, host_key(page), site_key(page), first, layer), self._now)
+            self._ledger.offer(Candidate(page, page_id, host_key(page), site_key(page), first, depth), self._now)
             return INVENTED, None
-        self._ledger.offer(Candidate(page, page_id, host_key(page), site_key(page), offered, layer), self._now)
-        nearer = layer is not None and (found[1] is None or layer < found[1])
-        return str(found[0]), (NO_LAYER if found[1] is None else found[1]) if nearer else None
+        self._ledger.offer(Candidate(page, page_id, host_key(page), site_key(page), offered, depth), self._now)
+        nearer = depth is not None and (found[1] is None or depth < found[1])
+        return str(found[0]), (NO_DEPTH if found[1] is None else found[1]) if nearer else None
 
     def _take_content(self, alias: UrlId, page: UrlId, page_was: str) -> str:
         """Files the content of a fetched alias under its page, when that has none.
@@ -201,15 +201,15 @@ class Reapplication:
 
     def _undo(self, identity: int) -> None:
         """The URL is what it was, and has its content again; so is the page that had it."""
-        find = "SELECT page_id, was, was_rule, moved, page_layer FROM alias WHERE url_id = ?"
-        page_id, was, was_rule, moved, layer = self._run(find, (identity,)).fetchone()
+        find = "SELECT page_id, was, was_rule, moved, page_depth FROM alias WHERE url_id = ?"
+        page_id, was, was_rule, moved, depth = self._run(find, (identity,)).fetchone()
         self._run("DELETE FROM alias WHERE url_id = ?", (identity,))
         if moved:
             self._move(page_id, identity)
             self._restate(page_id, Reason.WAITING if moved == INVENTED else Reason(moved), "")
             self._run("UPDATE url SET status = NULL, visited = NULL WHERE id = ?", (page_id,))
-        if layer is not None:  # of several aliases the one that first brought the page nearer knows the farthest
-            self._run("UPDATE url SET layer = nullif(max(layer, ?), ?) WHERE id = ?", (layer, NO_LAYER, page_id))
+        if depth is not None:  # of several aliases the one that first brought the page nearer knows the farthest
+            self._run("UPDATE url SET depth = nullif(max(depth, ?), ?) WHERE id = ?", (depth, NO_DEPTH, page_id))
         self._restate(identity, Reason(was), was_rule)
 
     def _drop_needless(self, pages: set[int]) -> None:
@@ -258,7 +258,7 @@ def twins_found(connection: sqlite3.Connection) -> list[Merger]:
 def _alike(connection: sqlite3.Connection) -> Iterator[AliasPage]:
     """Pages whose text another page has too."""
     find = (
-        "SELECT u.id, u.text, u.layer, p.body_md5, p.text_md5, p.canonical FROM page p JOIN url u ON u.id = p.url_id"
+        "SELECT u.id, u.text, u.depth, p.body_md5, p.text_md5, p.canonical FROM page p JOIN url u ON u.id = p.url_id"
         f" WHERE u.reason IN ({names(MERGED)}) AND u.status = 200"
         " AND p.text_md5 IN (SELECT text_md5 FROM page GROUP BY text_md5 HAVING count(*) > 1)"
     )
@@ -272,11 +272,11 @@ def merge(connection: sqlite3.Connection, ledger: Ledger, merger: Merger) -> Non
     """
     twin, page = merger.twin, merger.page
     reason, rule = connection.execute("SELECT reason, rule FROM url WHERE id = ?", (twin.url_id,)).fetchone()
-    (layer,) = connection.execute("SELECT layer FROM url WHERE id = ?", (page.url_id,)).fetchone()
-    nearer = twin.layer is not None and (layer is None or twin.layer < layer)
+    (depth,) = connection.execute("SELECT depth FROM url WHERE id = ?", (page.url_id,)).fetchone()
+    nearer = twin.depth is not None and (depth is None or twin.depth < depth)
     if nearer:
-        connection.execute("UPDATE url SET layer = ? WHERE id = ?", (twin.layer, page.url_id))
-    was = (reason, rule, "", (NO_LAYER if layer is None else layer) if nearer else None)
+        connection.execute("UPDATE url SET depth = ? WHERE id = ?", (twin.depth, page.url_id))
+    was = (reason, rule, "", (NO_DEPTH if depth is None else depth) if nearer else None)
     connection.execute(
         "INSERT OR REPLACE INTO alias VALUES (?, ?, ?, 1, ?, ?, ?, ?)", (twin.url_id, page.url_id, merger.why, *was)
     )

@@ -46,7 +46,7 @@ class FolderRows:
 
     def urls(self) -> Iterator[Sequence[tuple[object, ...]]]:
         find = (
-            "SELECT u.id, u.text, u.host_id, u.reason, u.layer, nullif(u.status, 0), "
+            "SELECT u.id, u.text, u.host_id, u.reason, u.depth, nullif(u.status, 0), "
             "u.in_sitemap, s.url_id IS NOT NULL,"
             f" {_millis('u.first_seen')}, {_millis('u.visited')} FROM url u LEFT"
             " JOIN start s ON s.url_id = u.id ORDER BY u.text"
@@ -224,20 +224,20 @@ def url_past(connection: sqlite3.Connection, moment: RunEnd) -> UrlPast:
 
 def site_urls(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd, past: UrlPast) -> PastUrls:
     find = (
-        "SELECT u.id, u.text, u.reason, coalesce(u.layer, -1), coalesce(u.status, 0) FROM url u"
+        "SELECT u.id, u.text, u.reason, coalesce(u.depth, -1), coalesce(u.status, 0) FROM url u"
         f" WHERE {SITE_OF_URL} AND u.first_seen < ?"
     )
     ids: list[int] = []
     texts: list[Url] = []
-    codes, layers, statuses = bytearray(), list[int](), list[int]()
-    for identity, text, now, layer, status_now in connection.execute(find, (site, moment.until)):
+    codes, depths, statuses = bytearray(), list[int](), list[int]()
+    for identity, text, now, depth, status_now in connection.execute(find, (site, moment.until)):
         reason, _, status = past.get(identity, (now, "", status_now))
         ids.append(identity)
         texts.append(Url(text))
         codes.append(_CODE[reason])
-        layers.append(layer)
+        depths.append(depth)
         statuses.append(min(status, 999))
-    found = UrlRows(np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(layers, np.int32))
+    found = UrlRows(np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(depths, np.int32))
     return PastUrls(found, np.array(statuses, np.int16))
 
 

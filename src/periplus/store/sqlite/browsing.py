@@ -132,7 +132,7 @@ _PAGES = (
     ("status", INTEGER, "nullif(u.status, 0)", "HTTP status of the last answer"),
     ("type", TEXT, "p.media_type", "media type"),
     ("size", INTEGER, "p.size", "bytes, after decompression"),
-    ("depth", INTEGER, "u.layer", "clicks from the start"),
+    ("depth", INTEGER, "u.depth", "clicks from the start"),
     (
         "language",
         TEXT,

@@ -307,9 +307,9 @@ class Filler:
                 self._pages.store_dictionary(site, data)
 
     def known(self, url_id: UrlId) -> tuple[int, int | None, float] | None:
-        """(host id, layer, when it was last visited: 0.0 never) of a URL; None: never seen."""
+        """(host id, depth, when it was last visited: 0.0 never) of a URL; None: never seen."""
         found = self._connection.execute(
-            "SELECT host_id, layer, coalesce(visited, 0) FROM url WHERE id = ?", (url_id,)
+            "SELECT host_id, depth, coalesce(visited, 0) FROM url WHERE id = ?", (url_id,)
         ).fetchone()
         return (int(found[0]), found[1], float(found[2])) if found else None
 
@@ -328,25 +328,25 @@ class Filler:
             self._commit([completion.lease.site])
 
     def count_clicks(self, starts: Iterable[UrlId]) -> None:
-        """Layers anew, breadth first from the starts: archives need not be in any order.
+        """Depths anew, breadth first from the starts: archives need not be in any order.
 
         As a crawl counts them: along links that are followed, redirects for free, not from one start's site to
         another's. O(pages + links).
         """
         run = self._connection.execute
-        run(f"UPDATE url SET layer = NULL WHERE layer IS NOT NULL AND reason NOT IN {_BY_NOFOLLOW}")
+        run(f"UPDATE url SET depth = NULL WHERE depth IS NOT NULL AND reason NOT IN {_BY_NOFOLLOW}")
         own = {start: self._site_of(start) for start in starts}
         sites = set(own.values())
         frontier = [(start, site) for start, site in own.items() if self._reach(start, 0)]
-        layer = 0
+        depth = 0
         while frontier:
             following: list[tuple[UrlId, int]] = []
             for source, site in frontier:  # grows by what redirects lead to
                 for target, is_redirect, target_site in run(_TARGETS, (source,)).fetchall():
-                    clicks = layer if is_redirect else layer + 1
+                    clicks = depth if is_redirect else depth + 1
                     if (target_site == site or target_site not in sites) and self._reach(target, clicks):
                         (frontier if is_redirect else following).append((target, target_site))
-            frontier, layer = following, layer + 1
+            frontier, depth = following, depth + 1
 
     def _site_of(self, url_id: UrlId) -> int:
         found = self._connection.execute(
@@ -354,7 +354,7 @@ class Filler:
         ).fetchone()
         return int(found[0]) if found else 0
 
-    def _reach(self, url_id: UrlId, layer: int) -> bool:
+    def _reach(self, url_id: UrlId, depth: int) -> bool:
         """True the first time."""
-        update = f"UPDATE url SET layer = ? WHERE id = ? AND layer IS NULL AND reason NOT IN {_BY_NOFOLLOW}"
-        return bool(self._connection.execute(update, (layer, url_id)).rowcount)
+        update = f"UPDATE url SET depth = ? WHERE id = ? AND depth IS NULL AND reason NOT IN {_BY_NOFOLLOW}"
+        return bool(self._connection.execute(update, (depth, url_id)).rowcount)

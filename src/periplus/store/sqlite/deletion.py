@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from periplus.errors import UsageError
 from periplus.model.collection import Deletion, DeletionPlan
-from periplus.model.frontier import LAYER_NONE, READ
+from periplus.model.frontier import PRIORITY_NONE, READ
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import Url, UrlId
 from periplus.store.sqlite import schema
@@ -73,7 +73,7 @@ CREATE TEMP TABLE doomed (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, leaves
 CREATE TEMP TABLE orphan (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
 CREATE TEMP TABLE doomed_visit (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
 CREATE TEMP TABLE doomed_body (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
-CREATE TEMP TABLE doomed_entry (host_id INTEGER, layer INTEGER, seq INTEGER, batch INTEGER NOT NULL, PRIMARY KEY (host_id, layer, seq)) WITHOUT ROWID;
+CREATE TEMP TABLE doomed_entry (host_id INTEGER, priority INTEGER, seq INTEGER, batch INTEGER NOT NULL, PRIMARY KEY (host_id, priority, seq)) WITHOUT ROWID;
 CREATE TEMP TABLE inlink (source INTEGER, target INTEGER, batch INTEGER NOT NULL, PRIMARY KEY (source, target)) WITHOUT ROWID;
 CREATE TEMP TABLE gone_host (id INTEGER PRIMARY KEY);
 """  # noqa: E501
@@ -218,10 +218,10 @@ def _entries(connection: sqlite3.Connection, wish: Deletion) -> None:
     run = connection.execute
     insert = "INSERT OR IGNORE INTO doomed_entry"
     for table in ("doomed", "orphan"):
-        run(f"{insert} SELECT q.host_id, q.layer, q.seq, d.batch FROM queue q JOIN {table} d ON d.id = q.url_id")
+        run(f"{insert} SELECT q.host_id, q.priority, q.seq, d.batch FROM queue q JOIN {table} d ON d.id = q.url_id")
     if wish.site is not None:
         run(
-            f"{insert} SELECT host_id, layer, seq, ? FROM queue WHERE host_id IN {_OF_SITE}",
+            f"{insert} SELECT host_id, priority, seq, ? FROM queue WHERE host_id IN {_OF_SITE}",
             (last_batch(connection), wish.site),
         )
 
@@ -403,7 +403,7 @@ def _leave_lists(connection: sqlite3.Connection, this: dict[str, int]) -> None:
         run("UPDATE host SET pending = pending - ? WHERE id = ?", (entries, host_id))
     run(
         (
-            "DELETE FROM queue WHERE (host_id, layer, seq) IN (SELECT host_id, layer, seq"
+            "DELETE FROM queue WHERE (host_id, priority, seq) IN (SELECT host_id, priority, seq"
             " FROM doomed_entry WHERE batch = :batch)"
         ),
         this,
@@ -437,10 +437,10 @@ def _enqueue(connection: sqlite3.Connection, this: dict[str, int]) -> None:
     run = connection.execute
     seq = int(run("SELECT value FROM meta WHERE name = 'seq'").fetchone()[0])
     insert = (
-        "INSERT INTO queue (host_id, layer, seq, url_id) SELECT host_id, coalesce(layer, :none), :seq + row_number() "
-        "OVER (ORDER BY layer, text), id"
+        "INSERT INTO queue (host_id, priority, seq, url_id) SELECT host_id, coalesce(depth, :none),"
+        " :seq + row_number() OVER (ORDER BY depth, text), id"
     )
-    added = run(f"{insert} FROM url WHERE id IN {_STAYING}", this | {"none": LAYER_NONE, "seq": seq}).rowcount
+    added = run(f"{insert} FROM url WHERE id IN {_STAYING}", this | {"none": PRIORITY_NONE, "seq": seq}).rowcount
     run("UPDATE meta SET value = ? WHERE name = 'seq'", (str(seq + added + 1),))
     hosts = run(f"SELECT host_id, count(*) FROM url WHERE id IN {_STAYING} GROUP BY host_id", this).fetchall()
     connection.executemany(

@@ -13,7 +13,7 @@ from periplus.model.frontier import (
     ASKED_AGAIN,
     EARLY_SHARE,
     FIRST_INTERVAL_S,
-    LAYER_NONE,
+    PRIORITY_NONE,
     READ,
     Batch,
     Candidate,
@@ -219,26 +219,26 @@ class SqliteCrawlStore:
         """Whether the host has to be asked for something that another host's robots.txt depends on."""
         return (
             self._connection.execute(
-                "SELECT 1 FROM queue WHERE host_id = ? AND layer < 0 LIMIT 1", (host_id,)
+                "SELECT 1 FROM queue WHERE host_id = ? AND priority < 0 LIMIT 1", (host_id,)
             ).fetchone()
             is not None
         )
 
     def take_page(self, lease: Lease, page: UrlId, now: float) -> Task | None:
-        """The entry of one page of a leased host, whatever its layer; None where it does not wait, or not yet."""
+        """The entry of one page of a leased host, whatever its priority; None where it does not wait, or not yet."""
         find = (
-            "SELECT q.layer, q.seq, u.text, q.hops, q.attempt, u.layer, coalesce(d.doubt, 0) FROM queue q"
+            "SELECT q.priority, q.seq, u.text, q.hops, q.attempt, u.depth, coalesce(d.doubt, 0) FROM queue q"
             " JOIN url u ON u.id = q.url_id"
             " LEFT JOIN doubtful d ON d.url_id = q.url_id"
             " WHERE q.host_id = ? AND q.url_id = ? AND q.purpose = 'page' AND q.not_before <= ?"
-            " AND u.reason = 'waiting' ORDER BY q.layer, q.seq LIMIT 1"
+            " AND u.reason = 'waiting' ORDER BY q.priority, q.seq LIMIT 1"
         )
         row = self._connection.execute(find, (lease.host_id, page, now)).fetchone() if self._holds(lease) else None
         if row is None:
             return None
-        layer, seq, text, hops, attempt, clicks, doubt = row
+        priority, seq, text, hops, attempt, clicks, doubt = row
         return Task(
-            lease.host_id, layer, seq, page, Request(Url(text), Purpose.PAGE, clicks, hops, attempt), doubt=doubt
+            lease.host_id, priority, seq, page, Request(Url(text), Purpose.PAGE, clicks, hops, attempt), doubt=doubt
         )
 
     def _holds(self, lease: Lease) -> bool:
@@ -266,17 +266,19 @@ class SqliteCrawlStore:
     def _take(
         self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float
     ) -> tuple[Sequence[Task], float | None]:
-        own = self._connection.execute("SELECT min(layer) FROM queue WHERE host_id = ?", (lease.host_id,)).fetchone()[0]
+        own = self._connection.execute(
+            "SELECT min(priority) FROM queue WHERE host_id = ?", (lease.host_id,)
+        ).fetchone()[0]
         if own is None:
             return (), None
-        if own >= 0 and self._layer_of_site(lease.host_id) < own:
+        if own >= 0 and self._priority_of_site(lease.host_id) < own:
             return (), BARRIER_POLL_S
         find = (
-            "SELECT q.layer, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, "
-            "q.not_before, u.layer, u.reason,"
+            "SELECT q.priority, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, "
+            "q.not_before, u.depth, u.reason,"
             " coalesce(d.doubt, 0) FROM queue q LEFT JOIN url u ON u.id = q.url_id LEFT"
             " JOIN doubtful d ON d.url_id = q.url_id"
-            " WHERE q.host_id = ? AND q.layer = ? ORDER BY q.seq LIMIT ?"
+            " WHERE q.host_id = ? AND q.priority = ? ORDER BY q.seq LIMIT ?"
         )
         wish = TaskQuery(lease.host_id, most, in_hand, self._twins_in_hand(lease.host_id, in_hand), now)
         entries = map(TaskRow._make, self._connection.execute(find, (lease.host_id, own, most + len(in_hand) + 64)))
@@ -292,14 +294,14 @@ class SqliteCrawlStore:
         """URLs in hand by their sitemap's entry, or put off: a link found meanwhile gave each a second one,
         which must not be fetched beside it.
         """
-        find = "SELECT url_id FROM queue WHERE host_id = ? AND layer = ? AND seq = ? AND url_id <> 0"
-        entries = [(host_id, layer, seq) for layer, seq in in_hand if layer >= LAYER_NONE]
+        find = "SELECT url_id FROM queue WHERE host_id = ? AND priority = ? AND seq = ? AND url_id <> 0"
+        entries = [(host_id, priority, seq) for priority, seq in in_hand if priority >= PRIORITY_NONE]
         return {row[0] for entry in entries for row in self._connection.execute(find, entry)}
 
-    def _layer_of_site(self, host_id: int) -> int:
-        """The first layer that any host of the same site still has waiting."""
+    def _priority_of_site(self, host_id: int) -> int:
+        """The first priority that any host of the same site still has waiting."""
         find = (
-            "SELECT min((SELECT min(layer) FROM queue WHERE host_id = h.id AND layer >= 0))"
+            "SELECT min((SELECT min(priority) FROM queue WHERE host_id = h.id AND priority >= 0))"
             " FROM host h INDEXED BY host_site"
             " WHERE h.site_id = (SELECT site_id FROM host WHERE id = ?) AND h.pending > 0"
         )
@@ -310,7 +312,7 @@ class SqliteCrawlStore:
         """Drops entries whose URL was done by way of another entry (a sitemap's, then a link's)."""
         if not stale:
             return
-        drop = "DELETE FROM queue WHERE host_id = ? AND layer = ? AND seq = ?"
+        drop = "DELETE FROM queue WHERE host_id = ? AND priority = ? AND seq = ?"
         less = "UPDATE host SET pending = pending - ? WHERE id = ?"
         with contextlib.nullcontext() if self._connection.in_transaction else self._transaction():
             self._connection.executemany(drop, stale)
@@ -440,18 +442,18 @@ class SqliteCrawlStore:
         return row is not None and row[0] in READ
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
-        """(url, layer, in sitemap) of the URLs that stand at one of these reasons,
+        """(url, depth, in sitemap) of the URLs that stand at one of these reasons,
         none of which means that they were fetched.
         """
         marks = ",".join("?" * len(reasons))
         find = (
-            f"SELECT id, text, layer, in_sitemap FROM url WHERE id > ? AND reason IN ({marks})"
+            f"SELECT id, text, depth, in_sitemap FROM url WHERE id > ? AND reason IN ({marks})"
             f" ORDER BY id LIMIT {READ_AT_ONCE}"
         )
         last = -(1 << 63)  # no id is below it
         while rows := self._connection.execute(find, (last, *(reason.value for reason in reasons))).fetchall():
             last = rows[-1][0]
-            yield from ((Url(text), layer, bool(in_sitemap)) for _, text, layer, in_sitemap in rows)
+            yield from ((Url(text), depth, bool(in_sitemap)) for _, text, depth, in_sitemap in rows)
 
     def busiest(self, most: int, now: float) -> Sequence[HostRow]:
         """Hosts with work, those with most waiting first."""
@@ -475,9 +477,9 @@ _DUE = (
     "u.id IN (SELECT url_id FROM start)"
 )
 _ENQUEUE = (
-    "INSERT INTO queue (host_id, layer, seq, url_id, purpose)"
-    " SELECT u.host_id, coalesce(u.layer, :none), :seq + row_number() OVER (ORDER BY u.layer IS NULL, "
-    "u.layer, u.text), u.id, 'recheck'"
+    "INSERT INTO queue (host_id, priority, seq, url_id, purpose)"
+    " SELECT u.host_id, coalesce(u.depth, :none), :seq + row_number() OVER (ORDER BY u.depth IS NULL, "
+    "u.depth, u.text), u.id, 'recheck'"
     " FROM url u LEFT JOIN freshness f ON f.url_id = u.id"
     f" WHERE u.reason IN ({names(sorted(ASKED_AGAIN))}) AND (:all OR {_DUE})"
     " AND u.id NOT IN (SELECT url_id FROM queue WHERE purpose = 'recheck')"
@@ -498,7 +500,7 @@ def ask_again(folder: Path, now: float, *, due_only: bool) -> int:
             "now": now,
             "first": FIRST_INTERVAL_S,
             "early": 1 - EARLY_SHARE,
-            "none": LAYER_NONE,
+            "none": PRIORITY_NONE,
             "seq": seq,
         }
         added = connection.execute(_ENQUEUE, values).rowcount

@@ -10,7 +10,7 @@ from dataclasses import astuple, replace
 from itertools import chain
 
 from periplus.model.frontier import (
-    LAYER_NONE,
+    PRIORITY_NONE,
     READ,
     Batch,
     Candidate,
@@ -239,7 +239,7 @@ class Ledger:
         """
         run, task, visit = self._connection.execute, completion.task, completion.visit
         listed = run(
-            "DELETE FROM queue WHERE host_id = ? AND layer = ? AND seq = ?", (task.host_id, task.layer, task.seq)
+            "DELETE FROM queue WHERE host_id = ? AND priority = ? AND seq = ?", (task.host_id, task.priority, task.seq)
         ).rowcount
         self._pending[task.host_id] -= listed  # 0: its host was given up while it was under way
         asked = not isinstance(visit.outcome, Skipped)
@@ -257,8 +257,8 @@ class Ledger:
             again = replace(
                 task.request, attempt=task.request.attempt + (asked and not respelled), etag="", last_modified=""
             )
-            layer = task.layer if completion.retry_layer is None else completion.retry_layer
-            self._enqueue(task.host_id, layer, task.url_id, again, now + completion.retry_in_s, recheck=task.recheck)
+            priority = task.priority if completion.retry_priority is None else completion.retry_priority
+            self._enqueue(task.host_id, priority, task.url_id, again, now + completion.retry_in_s, recheck=task.recheck)
         if news and (asked or completion.reason is not None):  # else it was only put off
             visit_id = run(_INSERT_VISIT, visit_row(self._run_id, task.url_id, visit)).lastrowid
             if completion.look is not None and visit_id:
@@ -312,7 +312,7 @@ class Ledger:
         if reason in (Reason.ALIAS, Reason.RULE):
             return self._note_alias(host_id, candidate, now)
         insert = (
-            "INSERT OR IGNORE INTO url (id, text, host_id, reason, layer, rule, in_sitemap, first_seen)"
+            "INSERT OR IGNORE INTO url (id, text, host_id, reason, depth, rule, in_sitemap, first_seen)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         )
         row = (
@@ -320,7 +320,7 @@ class Ledger:
             candidate.url,
             host_id,
             reason.value,
-            candidate.layer,
+            candidate.depth,
             candidate.rule,
             candidate.in_sitemap,
             now,
@@ -329,7 +329,7 @@ class Ledger:
             return self._raise(host_id, candidate, reopen)
         self._tallies["known"] += 1
         self._tallies["reason:" + reason.value] += 1
-        return reason is Reason.WAITING and self._await(host_id, candidate, candidate.layer)
+        return reason is Reason.WAITING and self._await(host_id, candidate, candidate.depth)
 
     def _note_alias(self, host_id: int, candidate: Candidate, now: float) -> bool:
         """A URL that is not to be fetched: it has another address's page, or none.
@@ -338,7 +338,7 @@ class Ledger:
         """
         run, reason = self._connection.execute, candidate.reason.value
         insert = (
-            "INSERT OR IGNORE INTO url (id, text, host_id, reason, layer, rule, in_sitemap, first_seen)"
+            "INSERT OR IGNORE INTO url (id, text, host_id, reason, depth, rule, in_sitemap, first_seen)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         )
         row = (
@@ -346,7 +346,7 @@ class Ledger:
             candidate.url,
             host_id,
             reason,
-            candidate.layer,
+            candidate.depth,
             candidate.rule,
             candidate.in_sitemap,
             now,
@@ -385,10 +385,10 @@ class Ledger:
 
     def await_again(self, url_id: int) -> None:
         """Enters a waiting URL that stands in no to-do list."""
-        host_id, text, layer = self._connection.execute(
-            "SELECT host_id, text, layer FROM url WHERE id = ?", (url_id,)
+        host_id, text, depth = self._connection.execute(
+            "SELECT host_id, text, depth FROM url WHERE id = ?", (url_id,)
         ).fetchone()
-        self._enqueue(host_id, LAYER_NONE if layer is None else layer, url_id, Request(Url(text)), 0.0)
+        self._enqueue(host_id, PRIORITY_NONE if depth is None else depth, url_id, Request(Url(text)), 0.0)
 
     def clear_lists(self) -> None:
         """Takes from the to-do lists the pages that wait no longer."""
@@ -409,11 +409,11 @@ class Ledger:
         self._tallies["known"] -= 1
         self._tallies["reason:" + reason] -= 1
 
-    def _await(self, host_id: int, candidate: Candidate, layer: int | None) -> bool:
+    def _await(self, host_id: int, candidate: Candidate, depth: int | None) -> bool:
         """Enters a waiting URL into the to-do list; always True."""
         self._enqueue(
             host_id,
-            LAYER_NONE if layer is None else layer,
+            PRIORITY_NONE if depth is None else depth,
             candidate.url_id,
             Request(candidate.url, hops=candidate.hops),
             0.0,
@@ -425,15 +425,15 @@ class Ledger:
         run, url_id = self._connection.execute, candidate.url_id
         if candidate.vouched and not reopen:
             run("DELETE FROM doubtful WHERE url_id = ?", (url_id,))
-        known = UrlState(*run("SELECT reason, layer, in_sitemap FROM url WHERE id = ?", (url_id,)).fetchone())
+        known = UrlState(*run("SELECT reason, depth, in_sitemap FROM url WHERE id = ?", (url_id,)).fetchone())
         now, enters = met_again(known, candidate, reopen=reopen)
         if now.reason != known.reason:
-            run("UPDATE url SET reason = ?, rule = '', layer = ?, in_sitemap = ? WHERE id = ?", (*now, url_id))
+            run("UPDATE url SET reason = ?, rule = '', depth = ?, in_sitemap = ? WHERE id = ?", (*now, url_id))
             self._tallies["reason:" + known.reason] -= 1
             self._tallies["reason:" + now.reason] += 1
         elif now != known:
-            run("UPDATE url SET layer = ?, in_sitemap = ? WHERE id = ?", (now.layer, now.in_sitemap, url_id))
-        return enters and self._await(host_id, candidate, now.layer)
+            run("UPDATE url SET depth = ?, in_sitemap = ? WHERE id = ?", (now.depth, now.in_sitemap, url_id))
+        return enters and self._await(host_id, candidate, now.depth)
 
     def send(self, side_request: SideRequest, now: float) -> None:
         """Enters a side request into its host's list, unless it stands there already,
@@ -448,24 +448,24 @@ class Ledger:
         ):
             return
         # +: by queue_text, not all of a host
-        twin = "SELECT 1 FROM queue WHERE +host_id = ? AND +layer = ? AND text = ? AND about = ? AND purpose = ?"
+        twin = "SELECT 1 FROM queue WHERE +host_id = ? AND +priority = ? AND text = ? AND about = ? AND purpose = ?"
         if (
             self._connection.execute(
-                twin, (host_id, side_request.layer, request.url, request.about, request.purpose.value)
+                twin, (host_id, side_request.priority, request.url, request.about, request.purpose.value)
             ).fetchone()
             is None
         ):
             self._enqueue(
-                host_id, side_request.layer, 0, request, now + side_request.in_s if side_request.in_s else 0.0
+                host_id, side_request.priority, 0, request, now + side_request.in_s if side_request.in_s else 0.0
             )
 
     def _enqueue(
-        self, host_id: int, layer: int, url_id: int, request: Request, not_before: float, *, recheck: bool = False
+        self, host_id: int, priority: int, url_id: int, request: Request, not_before: float, *, recheck: bool = False
     ) -> None:
         text = None if url_id else request.url
         row = (
             host_id,
-            layer,
+            priority,
             self._seq,
             url_id,
             text,

@@ -32,7 +32,7 @@ class PageRow(NamedTuple):
     status: int | None
     media_type: str | None
     size: int | None
-    layer: int | None
+    depth: int | None
     title: str | None
     language: str | None
     charset: str | None
@@ -60,7 +60,7 @@ def utc_time(column: str) -> str:
 
 _ELSEWHERE = {
     "url": "u.text", "state": "r.state", "reason": "u.reason", "why": "u.rule", "status": "u.status",
-    "layer": "u.layer", "host": "h.key",
+    "depth": "u.depth", "host": "h.key",
     "site": "s.key", "in_sitemap": "u.in_sitemap", "first_seen": utc_time("u.first_seen"),
     "visited": utc_time("u.visited"),
     "last_modified": utc_time("p.last_modified"),
@@ -107,7 +107,7 @@ class PageFilter:
     reason: str = ""
     status: str = ""  # "404", or "4xx" for all of 400 to 499
     media_type: str = ""  # "text/html", or "image/" for all of them
-    layer: int = -1
+    depth: int = -1
     url: str = ""  # part of the URL, or a regular expression
     host: str = ""  # with or without port
     limit: int = -1
@@ -130,7 +130,7 @@ class LinkFilter:
 def pages(
     connection: sqlite3.Connection, wanted: PageFilter, columns: Sequence[str] = PageRow._fields
 ) -> Iterator[tuple[object, ...]]:
-    """The URLs wanted, by layer and URL, those without a layer last.
+    """The URLs wanted, by depth and URL, those without a depth last.
 
     Raises UsageError for a filter or column that cannot be.
     """
@@ -142,7 +142,7 @@ def pages(
         f"SELECT {', '.join(PAGE_COLUMNS[name] for name in columns)} FROM url u JOIN host h ON h.id = u.host_id"
         " JOIN site s ON s.id = h.site_id"
         f" JOIN reason r ON r.name = u.reason LEFT JOIN page p ON p.url_id = u.id WHERE {where}"
-        " ORDER BY u.layer IS NULL, u.layer, u.text LIMIT ?"
+        " ORDER BY u.depth IS NULL, u.depth, u.text LIMIT ?"
     )
     return rows(connection.execute(find, (*values, wanted.limit)))
 
@@ -161,8 +161,8 @@ def _page_conditions(wanted: PageFilter) -> tuple[str, list[object]]:
         parts.append(
             ("p.media_type = ?", [wanted.media_type]) if whole else ("instr(p.media_type, ?) = 1", [wanted.media_type])
         )
-    if wanted.layer >= 0:
-        parts.append(("u.layer = ?", [wanted.layer]))
+    if wanted.depth >= 0:
+        parts.append(("u.depth = ?", [wanted.depth]))
     if wanted.host:
         parts.append(("(h.key = ? OR substr(h.key, 1, length(?) + 1) = ? || ':')", [wanted.host] * 3))
     if wanted.url:
@@ -308,7 +308,7 @@ _FETCHED = names(reasons_of(State.INDEXED))
 _ROWS = (
     "SELECT v.id, v.run_id, coalesce(v.text, u.text, ''), v.purpose, v.started, v.took_s, v.outcome, "
     "v.status, v.detail, v.wire_bytes,"
-    " coalesce(p.media_type, ''), u.layer FROM visit v LEFT JOIN url u ON u.id = v.url_id LEFT"
+    " coalesce(p.media_type, ''), u.depth FROM visit v LEFT JOIN url u ON u.id = v.url_id LEFT"
     " JOIN page p ON p.url_id = v.url_id"
 )
 
@@ -327,7 +327,7 @@ class VisitRow(NamedTuple):
     detail: str
     wire_bytes: int
     media_type: str
-    layer: int | None
+    depth: int | None
 
 
 def before_run(connection: sqlite3.Connection, run_id: int) -> int:
@@ -358,12 +358,12 @@ def newest(connection: sqlite3.Connection, run_id: int, most: int) -> list[Visit
 
 
 def pages_before(connection: sqlite3.Connection, started: float, most: int) -> list[tuple[str, int | None]] | None:
-    """(URL, layer) of the pages that were fetched before a run began and not in it; None:
+    """(URL, depth) of the pages that were fetched before a run began and not in it; None:
     there are more URLs than `most`.
     """
     known = connection.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%'").fetchone()[0]
     if known > most:
         return None
     return connection.execute(
-        f"SELECT text, layer FROM url WHERE reason IN ({_FETCHED}) AND visited < ?", (started,)
+        f"SELECT text, depth FROM url WHERE reason IN ({_FETCHED}) AND visited < ?", (started,)
     ).fetchall()

@@ -20,9 +20,9 @@ DUPLICATES_MOST = 50  # that are named
 def whereabouts(
     connection: sqlite3.Connection, url_id: UrlId
 ) -> tuple[State, Reason, str, int | None, int | None] | None:
-    """(state, reason, why, status, layer) of a URL; None: it is not known."""
+    """(state, reason, why, status, depth) of a URL; None: it is not known."""
     find = (
-        "SELECT r.state, u.reason, u.rule, u.status, u.layer FROM url u"
+        "SELECT r.state, u.reason, u.rule, u.status, u.depth FROM url u"
         " JOIN reason r ON r.name = u.reason WHERE u.id = ?"
     )
     row = connection.execute(find, (url_id,)).fetchone()
@@ -57,7 +57,7 @@ class Brief(NamedTuple):
     status: int
     media_type: str
     size: int
-    layer: int
+    depth: int
 
 
 def briefs(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Brief]:
@@ -65,7 +65,7 @@ def briefs(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Brief]:
     find = (
         "SELECT u.id, u.text, coalesce(p.title, ''), u.reason, coalesce(u.status, 0), "
         "coalesce(p.media_type, ''), coalesce(p.size, 0),"
-        " coalesce(u.layer, -1) FROM url u LEFT JOIN page p ON p.url_id = u.id"
+        " coalesce(u.depth, -1) FROM url u LEFT JOIN page p ON p.url_id = u.id"
         " WHERE u.id IN (SELECT value FROM json_each(?))"
     )
     found = {row[0]: Brief(*row) for row in connection.execute(find, (json.dumps(list(ids)),))}

@@ -47,7 +47,7 @@ def rename(connection: sqlite3.Connection) -> None:
 
 HISTORY = f"""
 CREATE TABLE url_history (
-    url_id INTEGER NOT NULL, run_id INTEGER NOT NULL, reason TEXT NOT NULL, rule TEXT NOT NULL, status INTEGER, layer INTEGER,
+    url_id INTEGER NOT NULL, run_id INTEGER NOT NULL, reason TEXT NOT NULL, rule TEXT NOT NULL, status INTEGER, depth INTEGER,
     PRIMARY KEY (url_id, run_id)) WITHOUT ROWID;
 CREATE TABLE page_history (url_id INTEGER NOT NULL, run_id INTEGER NOT NULL, {", ".join(FIELDS)}, PRIMARY KEY (url_id, run_id));
 CREATE TABLE link_history (
@@ -60,7 +60,7 @@ CREATE TRIGGER url_keeps_history AFTER UPDATE OF reason, rule, status ON url
 WHEN (OLD.reason <> NEW.reason OR OLD.rule <> NEW.rule OR OLD.status IS NOT NEW.status)
     AND OLD.first_seen < (SELECT CASE state WHEN 'running' THEN started ELSE 1e99 END FROM run ORDER BY id DESC LIMIT 1)
 BEGIN
-    INSERT OR IGNORE INTO url_history SELECT OLD.id, id + (state <> 'running'), OLD.reason, OLD.rule, OLD.status, OLD.layer
+    INSERT OR IGNORE INTO url_history SELECT OLD.id, id + (state <> 'running'), OLD.reason, OLD.rule, OLD.status, OLD.depth
     FROM run ORDER BY id DESC LIMIT 1;
 END;
 """  # noqa: E501
@@ -203,17 +203,17 @@ CREATE TABLE robots (
 CREATE TABLE family (host_id INTEGER NOT NULL, key TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (host_id, key)) WITHOUT ROWID;
 CREATE TABLE reason (name TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE url (
-    id INTEGER PRIMARY KEY, text TEXT NOT NULL, host_id INTEGER NOT NULL, reason TEXT NOT NULL, layer INTEGER,
+    id INTEGER PRIMARY KEY, text TEXT NOT NULL, host_id INTEGER NOT NULL, reason TEXT NOT NULL, depth INTEGER,
     rule TEXT NOT NULL DEFAULT '', status INTEGER, in_sitemap INTEGER NOT NULL DEFAULT 0,
     first_seen REAL NOT NULL, visited REAL);
 CREATE TABLE alias (
     url_id INTEGER PRIMARY KEY, page_id INTEGER, rule TEXT NOT NULL, learned INTEGER NOT NULL,
-    was TEXT NOT NULL, was_rule TEXT NOT NULL DEFAULT '', moved TEXT NOT NULL DEFAULT '', page_layer INTEGER);
+    was TEXT NOT NULL, was_rule TEXT NOT NULL DEFAULT '', moved TEXT NOT NULL DEFAULT '', page_depth INTEGER);
 CREATE TABLE queue (
-    host_id INTEGER NOT NULL, layer INTEGER NOT NULL, seq INTEGER NOT NULL, url_id INTEGER NOT NULL, text TEXT,
+    host_id INTEGER NOT NULL, priority INTEGER NOT NULL, seq INTEGER NOT NULL, url_id INTEGER NOT NULL, text TEXT,
     purpose TEXT NOT NULL DEFAULT 'page', about TEXT NOT NULL DEFAULT '', hops INTEGER NOT NULL DEFAULT 0,
     attempt INTEGER NOT NULL DEFAULT 0, not_before REAL NOT NULL DEFAULT 0,
-    PRIMARY KEY (host_id, layer, seq)) WITHOUT ROWID;
+    PRIMARY KEY (host_id, priority, seq)) WITHOUT ROWID;
 CREATE TABLE page (
     url_id INTEGER PRIMARY KEY, fetched REAL NOT NULL, media_type TEXT NOT NULL, size INTEGER NOT NULL, wire_bytes INTEGER NOT NULL,
     took_s REAL NOT NULL, charset TEXT NOT NULL, charset_source TEXT NOT NULL, language TEXT NOT NULL, title TEXT NOT NULL,
@@ -250,6 +250,10 @@ CREATE TABLE xml (body_id INTEGER PRIMARY KEY, media_type TEXT NOT NULL, data BL
 """
 _REASONS = ", ".join(f"('{reason.value}', '{state.value}')" for reason, state in STATE_OF.items())
 _FROM_3 = f"""
+ALTER TABLE url RENAME COLUMN layer TO depth;
+ALTER TABLE url_history RENAME COLUMN layer TO depth;
+ALTER TABLE alias RENAME COLUMN page_layer TO page_depth;
+ALTER TABLE queue RENAME COLUMN layer TO priority;
 DELETE FROM family;
 {_TRAP_TABLES}
 {checks.VERDICTS}
@@ -258,6 +262,11 @@ DROP TRIGGER page_restated;
 {changes.PAGE_RESTATED}
 """  # what was learned of traps is learned anew
 _UPGRADES = {2: _FROM_2 + _FROM_3, 3: _FROM_3}
+_RENAMED_IN_PLACE = """
+CREATE TEMP VIEW url AS SELECT id, text, host_id, reason, layer AS depth, rule, status, in_sitemap, first_seen, visited FROM main.url;
+CREATE TEMP VIEW url_history AS SELECT url_id, run_id, reason, rule, status, layer AS depth FROM main.url_history;
+CREATE TEMP VIEW alias AS SELECT url_id, page_id, rule, learned, was, was_rule, moved, page_layer AS page_depth FROM main.alias;
+"""  # noqa: E501
 _IN_PLACE = """
 CREATE TEMP VIEW page AS SELECT *, '' AS language_found, NULL AS parts FROM main.page;
 CREATE TEMP VIEW body AS SELECT *, NULL AS blocks FROM main.body;
@@ -401,6 +410,7 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
                 "Crawl again into another folder."
             )
         if version < SCHEMA_VERSION and read_only:
+            connection.executescript(_RENAMED_IN_PLACE)
             connection.execute(checks.VERDICTS.replace("CREATE TABLE", "CREATE TEMP TABLE"))
         if version == OLDEST_READ and read_only:
             connection.executescript(_IN_PLACE)

@@ -75,16 +75,16 @@ def site_urls(connection: sqlite3.Connection, site: SiteKey) -> UrlRows:
     ids: list[int] = []
     texts: list[Url] = []
     codes = bytearray()
-    layers: list[int] = []
-    find = f"SELECT u.id, u.text, u.reason, coalesce(u.layer, -1) FROM url u WHERE {SITE_OF_URL}"
+    depths: list[int] = []
+    find = f"SELECT u.id, u.text, u.reason, coalesce(u.depth, -1) FROM url u WHERE {SITE_OF_URL}"
     cursor = connection.execute(find, (site,))
     while block := cursor.fetchmany(10_000):
-        some_ids, some_texts, reasons, some_layers = zip(*block, strict=True)
+        some_ids, some_texts, reasons, some_depths = zip(*block, strict=True)
         ids += some_ids
         texts += some_texts
         codes += bytes(map(_CODE.__getitem__, reasons))
-        layers += some_layers
-    return UrlRows(np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(layers, np.int32))
+        depths += some_depths
+    return UrlRows(np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(depths, np.int32))
 
 
 def page_links(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
@@ -192,7 +192,7 @@ class AllUrls:
     ids: Ids
     texts: list[Url]
     reasons: NDArray[np.uint8]  # places in REASONS
-    layers: NDArray[np.int32]  # -1 where no link leads
+    depths: NDArray[np.int32]  # -1 where no link leads
     statuses: NDArray[np.int16]  # 0: no answer
     in_sitemap: NDArray[np.bool_]
     sites: NDArray[np.int32]  # numbers of site.id
@@ -250,17 +250,17 @@ def _joined(parts: list[NDArray[np.generic]], kind: type[np.generic]) -> NDArray
 def all_urls(connection: sqlite3.Connection) -> AllUrls:
     """Whatever the collection knows: the site's own URLs, and what they lead to."""
     find = (
-        "SELECT u.id, u.text, u.reason, coalesce(u.layer, -1), coalesce(u.status, 0), u.in_sitemap, h.site_id"
+        "SELECT u.id, u.text, u.reason, coalesce(u.depth, -1), coalesce(u.status, 0), u.in_sitemap, h.site_id"
         " FROM url u CROSS JOIN host h ON h.id = u.host_id ORDER BY u.id"
     )
     texts: list[Url] = []
     parts: tuple[list[NDArray[np.generic]], ...] = ([], [], [], [], [], [])
-    for ids, some, reasons, layers, statuses, listed, sites in _blocks(connection.execute(find)):
+    for ids, some, reasons, depths, statuses, listed, sites in _blocks(connection.execute(find)):
         texts += some  # type: ignore[arg-type]  # a column of texts
         # a column of texts
         codes = np.fromiter(map(_REASON.__getitem__, reasons), np.uint8, len(ids))  # type: ignore[arg-type]
         answers = np.array(statuses).clip(0, 999)
-        for part, column, kind in zip(parts, (ids, codes, layers, answers, listed, sites), _URL_TYPES, strict=True):
+        for part, column, kind in zip(parts, (ids, codes, depths, answers, listed, sites), _URL_TYPES, strict=True):
             part.append(np.asarray(column, kind))
     first, *others = (_joined(part, kind) for part, kind in zip(parts, _URL_TYPES, strict=True))
     return AllUrls(first, texts, *others)  # type: ignore[arg-type]  # each of its own type

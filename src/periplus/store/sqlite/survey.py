@@ -73,7 +73,7 @@ def bring_in_line(folder: Path, crawl_scope: CrawlScope) -> None:
                 gone.append((url_id,))
                 moves[reason] += 1
         connection.executemany(
-            "UPDATE url SET reason = 'depth', rule = ?, layer = iif(?, layer, NULL) WHERE id = ?", come
+            "UPDATE url SET reason = 'depth', rule = ?, depth = iif(?, depth, NULL) WHERE id = ?", come
         )
         connection.executemany(
             "UPDATE url SET reason = 'scope', rule = ? WHERE id = ?", [(_REMOVED, *row) for row in gone]
@@ -143,7 +143,7 @@ class ExternalLink(NamedTuple):
 
 
 def every_url(connection: sqlite3.Connection) -> UrlRows:
-    """Whatever the collection knows, ascending by id; layers are left out (-1)."""
+    """Whatever the collection knows, ascending by id; depths are left out (-1)."""
     ids: list[Ids] = [np.zeros(0, np.int64)]
     texts: list[Url] = []
     codes = bytearray()
@@ -242,7 +242,7 @@ def links(connection: sqlite3.Connection, page: str, target: str, anchor: str) -
     where = " AND ".join(_MATCHING.format(column=column) for column in ("a.text", "b.text", "l.anchor"))
     find = (
         "SELECT l.source, l.target, l.kind, l.position, l.nofollow, a.text, b.text, l.anchor, coalesce(p.title, "
-        "''), l.times, b.layer, b.reason,"
+        "''), l.times, b.depth, b.reason,"
         " b.visited IS NOT NULL FROM url a CROSS JOIN link l ON l.source = a.id JOIN url b ON b.id = l.target LEFT"
         " JOIN page p ON p.url_id = a.id"
         f" WHERE l.kind IN ({_HYPERLINKS}) AND {where} ORDER BY a.id, l.target"
@@ -283,7 +283,7 @@ class PageVisit(NamedTuple):
     id: int  # of the visit
     url_id: UrlId
     url: Url
-    layer: int | None
+    depth: int | None
     took_s: float
     asked: bool  # a request was made
     read: bool  # and a page came
@@ -303,13 +303,13 @@ class LinkSighting(NamedTuple):
 def page_visits(connection: sqlite3.Connection, after: int = 0) -> Iterator[PageVisit]:
     """Oldest first. after: those of a greater id."""
     find = (
-        f"SELECT v.id, v.url_id, u.text, u.layer, v.took_s, v.outcome <> 'skipped', {_FETCHED}, "
+        f"SELECT v.id, v.url_id, u.text, u.depth, v.took_s, v.outcome <> 'skipped', {_FETCHED}, "
         "iif(v.outcome = 'redirected', v.detail, '')"
         " FROM visit v JOIN url u ON u.id = v.url_id WHERE v.id > ? AND v.purpose = 'page'"
         " AND v.url_id <> 0 ORDER BY v.id"
     )
-    for visit, url_id, url, layer, took_s, asked, read, redirect in connection.execute(find, (after,)):
-        yield PageVisit(visit, UrlId(url_id), Url(url), layer, took_s, bool(asked), bool(read), redirect)
+    for visit, url_id, url, depth, took_s, asked, read, redirect in connection.execute(find, (after,)):
+        yield PageVisit(visit, UrlId(url_id), Url(url), depth, took_s, bool(asked), bool(read), redirect)
 
 
 def links_of(connection: sqlite3.Connection, page: UrlId) -> list[LinkSighting]:

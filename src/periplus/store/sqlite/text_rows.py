@@ -151,7 +151,7 @@ def _rows(cursor: sqlite3.Cursor) -> Iterator[tuple[int, int, str, str]]:
 
 # Digests find them, the texts themselves confirm it where they were kept.
 
-_FAR = 1 << 30  # in place of a layer: no link leads there
+_FAR = 1 << 30  # in place of a depth: no link leads there
 _DUPLICATE_PAGES = f"FROM page p JOIN url u ON u.id = p.url_id WHERE u.reason IN ({_READ})"
 _OF_SITE = " AND u.host_id IN (SELECT id FROM host WHERE site_id = :site)"
 
@@ -160,7 +160,7 @@ def contenders(connection: sqlite3.Connection, site_id: int | None = None) -> It
     """All pages of a site, or of all sites, by id."""
     named = _named(connection)
     for row in connection.execute(
-        f"SELECT u.id, u.text, p.charset, u.layer {_scope(site_id)} ORDER BY u.id", {"site": site_id}
+        f"SELECT u.id, u.text, p.charset, u.depth {_scope(site_id)} ORDER BY u.id", {"site": site_id}
     ):
         yield _contender(row, named)
 
@@ -173,7 +173,7 @@ def same_texts(connection: sqlite3.Connection, site_id: int | None = None) -> It
     """
     scope, named, contents = _scope(site_id), _named(connection), Contents(connection)
     find = (
-        "SELECT u.id, u.text, p.charset, u.layer, p.folded_md5, p.text_md5, p.body_md5, p.body_id "
+        "SELECT u.id, u.text, p.charset, u.depth, p.folded_md5, p.text_md5, p.body_md5, p.body_id "
         f"{scope} AND p.folded_md5 IN"
         f" (SELECT p.folded_md5 {scope} GROUP BY 1 HAVING count(*) > 1) ORDER BY p.folded_md5, u.id"
     )
@@ -224,9 +224,9 @@ def _named(connection: sqlite3.Connection) -> frozenset[Url]:
 
 
 def _contender(row: list[object] | tuple[object, ...], named: frozenset[Url]) -> Contender:
-    url_id, url, charset, layer = row
+    url_id, url, charset, depth = row
     # as the columns are
-    return Contender(url_id, url, charset, _FAR if layer is None else layer, url in named)  # type: ignore[arg-type]
+    return Contender(url_id, url, charset, _FAR if depth is None else depth, url in named)  # type: ignore[arg-type]
 
 
 _LINKS = ", ".join(f"'{kind.value}'" for kind in (LinkKind.ANCHOR, LinkKind.AREA))

@@ -213,14 +213,14 @@ def interlinking(session: SparkSession, task: StageTask) -> None:
 
 
 def site_map(session: SparkSession, task: StageTask) -> None:
-    """Layer by layer: the pages that the last layer links to and that stand nowhere yet,
+    """Depth by depth: the pages that the last depth links to and that stand nowhere yet,
     each below the first by precedence that links to it.
     """
     nodes = frame(session, task.folders["graph"], "nodes")
     turns = settled(_turns(nodes, frame(session, task.folders["ranks"], "ranks")), task, "turns")
     edges = frame(session, task.folders["graph"], "edges").where("inside").select("source", "target")
-    layers = _layers(nodes.where("home").select("url"), edges, turns, task)
-    placed = _placed(_with_below(layers, task), turns, task)
+    depths = _depths(nodes.where("home").select("url"), edges, turns, task)
+    placed = _placed(_with_below(depths, task), turns, task)
     write(placed.orderBy("url"), task, "map")
 
 
@@ -244,12 +244,12 @@ def _turns(nodes: DataFrame, ranks: DataFrame) -> DataFrame:
     )
 
 
-def _layers(homes: DataFrame, edges: DataFrame, turns: DataFrame, task: StageTask) -> list[DataFrame]:
-    """(url, turn, parent) of each layer."""
+def _depths(homes: DataFrame, edges: DataFrame, turns: DataFrame, task: StageTask) -> list[DataFrame]:
+    """(url, turn, parent) of each depth."""
     last = settled(
-        homes.join(turns, "url").select("url", "turn", lit(-1).cast("bigint").alias("parent")), task, "layer-0"
+        homes.join(turns, "url").select("url", "turn", lit(-1).cast("bigint").alias("parent")), task, "depth-0"
     )
-    layers, reached = [last], last.select("url")
+    depths, reached = [last], last.select("url")
     while True:
         met = edges.join(last.select(col("url").alias("source"), "turn"), "source").join(
             reached.withColumnRenamed("url", "target"), "target", "left_anti"
@@ -258,43 +258,43 @@ def _layers(homes: DataFrame, edges: DataFrame, turns: DataFrame, task: StageTas
         last = settled(
             best.join(turns, "url").select("url", turns["turn"], col("best.source").alias("parent")),
             task,
-            f"layer-{len(layers)}",
+            f"depth-{len(depths)}",
         )
         if last.isEmpty():
-            return layers
-        layers.append(last)
+            return depths
+        depths.append(last)
         reached = reached.unionByName(last.select("url"))
 
 
-def _with_below(layers: list[DataFrame], task: StageTask) -> list[DataFrame]:
-    """The layers with `below`: from the last to the first, each page's children are summed when its turn comes."""
+def _with_below(depths: list[DataFrame], task: StageTask) -> list[DataFrame]:
+    """The depths with `below`: from the last to the first, each page's children are summed when its turn comes."""
     found: list[DataFrame] = []
     under: DataFrame | None = None
-    for number in range(len(layers) - 1, -1, -1):
-        layer = layers[number]
+    for number in range(len(depths) - 1, -1, -1):
+        depth = depths[number]
         if under is None:
-            counted = layer.withColumn("below", lit(0).cast("bigint"))
+            counted = depth.withColumn("below", lit(0).cast("bigint"))
         else:
-            counted = layer.join(under, "url", "left").withColumn("below", coalesce("below", lit(0)).cast("bigint"))
+            counted = depth.join(under, "url", "left").withColumn("below", coalesce("below", lit(0)).cast("bigint"))
         counted = settled(counted, task, f"below-{number}")
         under = counted.groupBy(col("parent").alias("url")).agg(total(col("below") + 1).alias("below"))
         found.append(counted)
     return found[::-1]
 
 
-def _placed(layers: list[DataFrame], turns: DataFrame, task: StageTask) -> DataFrame:
+def _placed(depths: list[DataFrame], turns: DataFrame, task: StageTask) -> DataFrame:
     """All pages with `place`: behind the parent and the branches of the siblings before."""
     before = Window.partitionBy("parent").orderBy("turn").rowsBetween(Window.unboundedPreceding, -1)
-    last = layers[0].select("url", lit(0).alias("layer"), "parent", "below", lit(0).cast("bigint").alias("place"))
+    last = depths[0].select("url", lit(0).alias("depth"), "parent", "below", lit(0).cast("bigint").alias("place"))
     found = last = settled(last, task, "place-0")
-    for number, layer in enumerate(layers[1:], 1):
+    for number, depth in enumerate(depths[1:], 1):
         above = last.select(col("url").alias("parent"), col("place").alias("above"))
         ahead = coalesce(total(col("below") + 1).over(before), lit(0))
         placed = (
-            layer.withColumn("ahead", ahead).join(above, "parent").withColumn("place", col("above") + 1 + col("ahead"))
+            depth.withColumn("ahead", ahead).join(above, "parent").withColumn("place", col("above") + 1 + col("ahead"))
         )
         last = settled(
-            placed.select("url", lit(number).alias("layer"), "parent", "below", "place"), task, f"place-{number}"
+            placed.select("url", lit(number).alias("depth"), "parent", "below", "place"), task, f"place-{number}"
         )
         found = found.unionByName(last)
     return found
