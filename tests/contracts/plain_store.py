@@ -313,7 +313,7 @@ class PlainStore:
         if waits:
             self._enter(
                 host.id,
-                PRIORITY_NONE if known.priority is None else known.priority,
+                PRIORITY_NONE if known.depth is None else known.depth,
                 candidate.url_id,
                 Request(candidate.url, hops=candidate.hops),
             )

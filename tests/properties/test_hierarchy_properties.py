@@ -39,7 +39,7 @@ def test_equals_its_plain_twin(web):
     count, links, rank = web
     found = hierarchical_map(graph_of(count, links), 0, rank)
     depths, parent = plain_map(links, 0, rank)
-    assert [set(np.flatnonzero(found.depth == number).tolist()) for number in range(found.depth + 1)] == depths
+    assert [set(np.flatnonzero(found.depth == number).tolist()) for number in range(found.max_depth + 1)] == depths
     assert found.parent.tolist() == [parent.get(page, -1) for page in range(count)]
 
 

@@ -48,7 +48,7 @@ def test_webmapa_figure():
         ("B", "G", 2),  # g
         ("C", "H", 2),  # g'; a' and h lead to placed pages
     }
-    assert found.depth == 2
+    assert found.max_depth == 2
 
 
 def test_p1_the_home_page_is_alone_in_depth_0():
@@ -100,7 +100,7 @@ def test_a_chain_of_many_depths_is_walked_without_recursion():
         range(count), offsets, np.arange(1, count, dtype=np.int32), np.ones(count, bool), np.full(count, -1, np.int32)
     )
     found = hierarchical_map(graph, 0, np.ones(count))
-    assert found.depth == count - 1
+    assert found.max_depth == count - 1
     assert list(found.walk())[-1] == (count - 1, count - 1, 0)
     assert list(found.walk(2)) == [(page, page, count - 1 - page) for page in range(3)]
 

@@ -235,7 +235,8 @@ def bug(lease: Lease, task: Task, visit: Visit, detail: str) -> Completion:
 
 # HEAD first, where nobody needs the page; GET when the answer to HEAD is anything but success or a redirect, for many
 # servers answer HEAD wrongly and none of them may be called broken for it. Redirects go on as side requests: the other
-# host's robots and delay hold for it too. What failed is asked again later by whoever planned the check: see `api.audit`.
+# host's robots and delay hold for it too. What failed is asked again later by whoever planned the check: see
+# `api.audit`.
 
 LOOK_CHARS = 20_000  # of a text that are kept: an error page has rarely more than 3,000
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})

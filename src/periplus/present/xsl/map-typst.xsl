@@ -10,7 +10,7 @@
 
   <xsl:key name="word" match="w:word" use="@of"/>
   <xsl:variable name="linked" select="boolean(//m:linked)"/>
-  <xsl:variable name="depth" select="boolean(//m:page/@depth)"/>
+  <xsl:variable name="has-depth" select="boolean(//m:page/@depth)"/>
   <xsl:variable name="size" select="boolean(//m:page/@size)"/>
   <xsl:variable name="in" select="boolean(//m:page/@in)"/>
   <xsl:variable name="out" select="boolean(//m:page/@out)"/>
@@ -22,7 +22,7 @@
   <xsl:template match="/m:map">
     <xsl:text>#let host = </xsl:text><xsl:call-template name="text"><xsl:with-param name="of" select="$host"/></xsl:call-template>
     <xsl:text>&#10;#let heads = (</xsl:text>
-    <xsl:if test="$depth">"depth", </xsl:if>
+    <xsl:if test="$has-depth">"depth", </xsl:if>
     <xsl:if test="$size">"size", </xsl:if>
     <xsl:if test="$in">"links in", </xsl:if>
     <xsl:if test="$out">"links out", </xsl:if>
@@ -94,7 +94,7 @@
     <xsl:text>", (</xsl:text><xsl:call-template name="remarks"/><xsl:text>), </xsl:text>
     <xsl:value-of select="@state = 'invalid' or @status &gt;= 400"/>
     <xsl:text>, (</xsl:text><xsl:apply-templates select="m:linked"/><xsl:text>), (</xsl:text>
-    <xsl:if test="$depth">"<xsl:value-of select="@depth"/>", </xsl:if>
+    <xsl:if test="$has-depth">"<xsl:value-of select="@depth"/>", </xsl:if>
     <xsl:if test="$size">"<xsl:if test="@size != 0"><xsl:call-template name="size"><xsl:with-param name="bytes" select="@size"/></xsl:call-template></xsl:if>", </xsl:if>
     <xsl:if test="$in">"<xsl:value-of select="format-number(@in, '#,##0')"/>", </xsl:if>
     <xsl:if test="$out">"<xsl:value-of select="format-number(@out, '#,##0')"/>", </xsl:if>

@@ -12,7 +12,7 @@
   <xsl:key name="word" match="w:word" use="@of"/>
   <xsl:variable name="linked" select="boolean(//m:linked)"/>
   <xsl:variable name="size" select="boolean(//m:page/@size)"/>
-  <xsl:variable name="depth" select="boolean(//m:page/@depth)"/>
+  <xsl:variable name="has-depth" select="boolean(//m:page/@depth)"/>
   <xsl:variable name="in" select="boolean(//m:page/@in)"/>
   <xsl:variable name="out" select="boolean(//m:page/@out)"/>
   <xsl:variable name="rank" select="boolean(//m:page/@rank)"/>
@@ -58,7 +58,7 @@
           <div class="row heads">
             <span class="name">page</span>
             <xsl:if test="$linked"><span class="linked">behind its links</span></xsl:if>
-            <xsl:if test="$depth"><span class="n">depth</span></xsl:if>
+            <xsl:if test="$has-depth"><span class="n">depth</span></xsl:if>
             <xsl:if test="$size"><span class="n size">size</span></xsl:if>
             <xsl:if test="$in"><span class="n">links in</span></xsl:if>
             <xsl:if test="$out"><span class="n">links out</span></xsl:if>
@@ -122,7 +122,7 @@
       <xsl:if test="@omitted"><span class="chip"><xsl:value-of select="format-number(@omitted, '#,##0')"/> not shown</span></xsl:if>
     </span>
     <xsl:if test="$linked"><span class="linked"><xsl:apply-templates select="m:linked"/></span></xsl:if>
-    <xsl:if test="$depth"><span class="n"><xsl:value-of select="@depth"/></span></xsl:if>
+    <xsl:if test="$has-depth"><span class="n"><xsl:value-of select="@depth"/></span></xsl:if>
     <xsl:if test="$size"><span class="n size"><xsl:if test="@size != 0"><xsl:call-template name="size"><xsl:with-param name="bytes" select="@size"/></xsl:call-template></xsl:if>&#8203;</span></xsl:if>
     <xsl:if test="$in"><span class="n"><xsl:value-of select="format-number(@in, '#,##0')"/></span></xsl:if>
     <xsl:if test="$out"><span class="n"><xsl:value-of select="format-number(@out, '#,##0')"/></span></xsl:if>

@@ -41,8 +41,8 @@ def inbox_row(candidate: Candidate, now: float) -> tuple[object, ...]:
 def side_request_row(side_request: SideRequest, now: float) -> tuple[object, ...]:
     request = side_request.request
     return (
-        shard_of(side_request.site), side_request.host, side_request.site, 0, request.url, "", side_request.priority, "",
-        request.hops, 0, None, 0, request.purpose.value, request.about, request.attempt, side_request.in_s, now,
+        shard_of(side_request.site), side_request.host, side_request.site, 0, request.url, "", side_request.priority,
+        "", request.hops, 0, None, 0, request.purpose.value, request.about, request.attempt, side_request.in_s, now,
     )  # fmt: skip
 
 
