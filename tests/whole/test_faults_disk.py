@@ -267,7 +267,7 @@ def test_urls_that_an_older_schema_named_by_their_spelling_are_found_by_each_spe
         ):
             connection.execute(f"UPDATE {table} SET {column} = 4711 WHERE {column} = ?", (first,))
         twin = (
-            "INSERT INTO url SELECT 4712, replace(text, '.html', '%2Ehtml'), host_id, reason, depth, rule, status, "
+            "INSERT INTO url SELECT 4712, replace(text, '.html', '%2Ehtml'), host_id, reason, layer, rule, status, "
             "in_sitemap, first_seen, visited FROM url"
         )
         connection.execute(f"{twin} WHERE text = ?", (known,))
