@@ -296,7 +296,8 @@ def as_schema_2(folder):
             + "ALTER TABLE page DROP COLUMN parts; ALTER TABLE page DROP COLUMN language_found; ALTER "
             "TABLE body DROP COLUMN blocks;"
             "ALTER TABLE url RENAME COLUMN depth TO layer; ALTER TABLE url_history RENAME COLUMN depth TO layer;"
-            "ALTER TABLE alias RENAME COLUMN page_depth TO page_layer; ALTER TABLE queue RENAME COLUMN priority TO layer;"
+            "ALTER TABLE alias RENAME COLUMN page_depth TO page_layer;"
+            "ALTER TABLE queue RENAME COLUMN priority TO layer;"
             "UPDATE meta SET value = '2' WHERE name = 'schema';"
         )
     connection.close()
