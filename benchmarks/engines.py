@@ -24,7 +24,7 @@ from graph import kept_graph
 from measure import MIB, descendants, load, process_cpu_s, resident_bytes, table
 
 from periplus.model.dataset import TABLES, Manifest, PartNote, TableNote
-from periplus.model.table import ColumnKind
+from periplus.model.tables import ColumnKind
 
 SITES = 100
 GRAPH = ("ranks", "web-ranks", "map", "links", "interlinking")

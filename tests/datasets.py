@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from periplus.analyse.engines.stages import blocks
 from periplus.model.dataset import TABLES, Manifest, PartNote, TableNote
 from periplus.model.page import LinkKind
-from periplus.model.table import ColumnKind
+from periplus.model.tables import ColumnKind
 from periplus.model.visit import STATE_OF, Reason
 from periplus.settings import VERSION
 

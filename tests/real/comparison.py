@@ -196,11 +196,11 @@ def _read_back(folder: Path, start: str, failures: tuple[str, ...]) -> Crawled:
         query = "SELECT url, rule FROM urls WHERE reason = 'alias' AND rule LIKE 'same bytes as %'"
         aliases = {normal(url): normal(rule.removeprefix("same bytes as ")) for url, rule in connection.execute(query)}
         types = ", ".join(f"'{name}'" for name in sorted(PAGE_TYPES))
-        query = f"SELECT url, depth FROM pages WHERE status = 200 AND error_kind IS NULL AND content_type IN ({types})"
+        query = f"SELECT url, depth FROM pages WHERE status = 200 AND media_type IN ({types})"
         depths = {normal(url): depth for url, depth in connection.execute(query)}
         kinds = ", ".join(f"'{kind}'" for kind in KINDS)
         query = (
-            "SELECT DISTINCT source_url, target_url, target_reason FROM links WHERE internal"
+            "SELECT DISTINCT source, target, target_reason FROM links WHERE internal"
             f" AND NOT nofollow AND kind IN ({kinds})"
         )
         rows = [(normal(source), normal(target), reason) for source, target, reason in connection.execute(query)]

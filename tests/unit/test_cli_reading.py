@@ -120,8 +120,8 @@ def test_pages_as_table_csv_and_json_lines(folder):
     lines = [
         json.loads(line) for line in run("pages", "-f", "jsonl", "--columns", "all", "--status", "4xx")[0].splitlines()
     ]
-    assert [(row["url"], row["why"], row["first_seen"]) for row in lines] == [
-        ("https://e.org/gone", "", "1970-01-12T13:46:40Z")
+    assert [(row["url"], row["rule"], row["first_seen"]) for row in lines] == [
+        ("https://e.org/gone", None, "1970-01-12T13:46:40Z")
     ]
     assert len(run("pages", "-n", "2")[0].splitlines()) == 4
 

@@ -12,7 +12,7 @@ from periplus.model.results import OTHERS
 from periplus.model.visit import Reason, State
 from periplus.settings import settings_from
 from periplus.store.sqlite import runs, schema
-from periplus.store.sqlite.listing import LINK_COLUMNS, PAGE_COLUMNS, LinkRow, PageRow, status_range
+from periplus.store.sqlite.listing import status_range
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -147,11 +147,6 @@ def test_links_say_where_and_with_which_words(collection):
     assert [row.kind for row in collection.links(source="https://e.org/old")] == ["redirect"]
     assert [row.target for row in collection.links(kind="style")] == ["https://e.org/s.css"]
     assert [(row.why, row.text) for row in collection.bad_links("https://e.org/b")] == [("mailto", "mailto:x@e.org")]
-
-
-def test_columns_are_those_of_the_rows():
-    assert tuple(PAGE_COLUMNS) == PageRow._fields
-    assert tuple(LINK_COLUMNS) == LinkRow._fields
 
 
 def test_a_status_class_is_a_range():

@@ -20,7 +20,7 @@ from periplus.api.datasets import export_dataset
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.dataset import MANIFEST, TABLES, manifest_of
-from periplus.model.table import ColumnKind
+from periplus.model.tables import ColumnKind
 from periplus.present import dataset_files
 from periplus.store import datasets
 from periplus.store.datasets import in_order

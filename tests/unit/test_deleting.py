@@ -21,7 +21,7 @@ from periplus.model.collection import Deletion
 from periplus.model.job import JobOrder, JobState
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
-from periplus.store.sqlite import browsing, deletion, reading, runs
+from periplus.store.sqlite import deletion, reading, runs, tables
 from periplus.store.sqlite.job_queue import JobQueue
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
@@ -183,10 +183,10 @@ def test_search_finds_it_no_longer_and_another_stands_for_its_duplicates(tmp_pat
 
 def test_what_was_remembered_of_the_collection_holds_no_longer(folder: Path) -> None:
     with contextlib.closing(reading.connect(folder)) as connection:
-        before = browsing.standing(connection)
+        before = tables.version(connection)
     deleting.delete(folder, Deletion(ids(START)))
     with contextlib.closing(reading.connect(folder)) as connection:
-        assert browsing.standing(connection) > before
+        assert tables.version(connection) > before
 
 
 def test_a_deleted_text_is_in_no_file(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import zipfile
 import pytest
 from click.testing import CliRunner
 
-from periplus.api.exporting import TABLES, columns_of, table
+from periplus.api.exporting import table
 from periplus.cli.export import EXPORT_FORMATS
 from periplus.cli.main import main
 from periplus.errors import UsageError
-from periplus.model.table import Column, ColumnKind
+from periplus.model.tables import EXPORTS, Column, ColumnKind
 from periplus.present.tables import write_parquet, write_xlsx
 from stored import page, stored
 
@@ -35,15 +35,14 @@ def folder(tmp_path_factory):
 
 def rows_of(folder, name, **options):
     with table(folder, name, **options) as found:
-        names = [column.name for column in found.columns]
-        return [dict(zip(names, row, strict=True)) for row in found.rows]
+        return [dict(zip(found.table.names, row, strict=True)) for row in found.rows]
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", EXPORTS)
 def test_every_table_has_the_columns_that_it_names(folder, name):
     kinds = {"text": str, "time": str, "integer": int, "boolean": int, "real": float}
     for row in rows_of(folder, name):
-        for column in columns_of(name):
+        for column in EXPORTS[name].columns:
             assert row[column.name] is None or type(row[column.name]) is kinds[column.kind], column
 
 
@@ -53,9 +52,9 @@ def test_pages_come_with_their_rank_and_where_redirects_end(folder):
     assert found["https://e.org/e"]["final_url"] is None  # a loop
     home, deep = found["https://e.org/"], found["https://e.org/d"]
     assert home["final_url"] == home["url"] and home["inlinks"] == 1 and home["outlinks"] == 1
-    assert home["pagerank"] + deep["pagerank"] == pytest.approx(1) and 0 <= home["link_score"] <= 100
-    assert found["https://e.org/a"]["pagerank"] is None and found["https://e.org/a"]["error_kind"] == "not-found"
-    assert "pagerank" not in rows_of(folder, "pages", ranks=False)[0]
+    assert home["rank"] + deep["rank"] == pytest.approx(1) and 0 <= home["score"] <= 100
+    assert found["https://e.org/a"]["rank"] is None and found["https://e.org/a"]["reason"] == "not-found"
+    assert "rank" not in rows_of(folder, "pages", ranks=False)[0]
 
 
 def test_redirects_are_told_hop_by_hop(folder):
@@ -81,7 +80,7 @@ def test_csv_and_json_lines_hold_the_same_rows(folder):
     lines = run(main, ["export", "links", "-c", str(folder), "-f", "jsonl"]).stdout.splitlines()
     text = run(main, ["export", "links", "-c", str(folder)]).stdout
     found = list(csv.DictReader(io.StringIO(text)))
-    assert [row["target_url"] for row in found] == [json.loads(line)["target_url"] for line in lines] and found
+    assert [row["target"] for row in found] == [json.loads(line)["target"] for line in lines] and found
     pages = run(main, ["export", "pages", "-c", str(folder)]).stdout
     assert ",'=cmd|' /C calc'!A0," in pages
 
@@ -92,9 +91,9 @@ def test_parquet_keeps_the_kinds(folder, tmp_path):
     ended = CliRunner().invoke(main, ["export", "pages", "-c", str(folder), "-o", str(path)])
     assert ended.exit_code == 0 and "7 rows" in ended.output
     found = pq.read_table(path)
-    assert found.column_names == [column.name for column in columns_of("pages")]
+    assert found.column_names == list(EXPORTS["pages"].names)
     assert (
-        str(found.schema.field("fetched_at").type) == "timestamp[ms, tz=UTC]"
+        str(found.schema.field("visited").type) == "timestamp[ms, tz=UTC]"
         and str(found.schema.field("in_sitemap").type) == "bool"
     )
     assert found.schema.field("url").metadata[b"description"]
@@ -104,7 +103,7 @@ def test_parquet_keeps_the_kinds(folder, tmp_path):
 def test_parquet_without_pyarrow_says_what_to_install(folder, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match=r"pip install 'periplus\[parquet\]'"):
-        write_parquet(columns_of("runs"), [], tmp_path / "x.parquet")
+        write_parquet(EXPORTS["runs"].columns, [], tmp_path / "x.parquet")
 
 
 COLUMNS = (Column("a", ColumnKind.TEXT, ""), Column("n", ColumnKind.INTEGER, ""), Column("b", ColumnKind.BOOLEAN, ""))

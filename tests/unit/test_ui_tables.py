@@ -12,9 +12,9 @@ import pyarrow.parquet
 import pytest
 
 from interface import client
-from periplus.api.tables import SOURCES, TABLES, Browser, TableQuery
+from periplus.api.tables import TABLES, Browser, TableQuery
 from periplus.errors import UsageError
-from periplus.store.sqlite.browsing import condition
+from periplus.store.sqlite.tables import LEAFED, condition
 from periplus.ui.tables import SCREENS
 from stored import page, stored
 
@@ -161,7 +161,7 @@ def test_bytes_that_are_no_text_are_taken_for_some(folder):
 
 def test_the_first_row_that_is_wanted_is_the_same_however_it_is_asked_for(folder):
     browser = Browser()
-    for table in SOURCES:
+    for table in LEAFED:
         whole = browser.page(folder / "e.periplus", table, TableQuery(most=-1)).rows
         parts = [
             browser.page(folder / "e.periplus", table, TableQuery(first=first, most=2)).rows
@@ -173,15 +173,15 @@ def test_the_first_row_that_is_wanted_is_the_same_however_it_is_asked_for(folder
 
 def test_a_condition_on_a_column_that_is_not_there_is_refused():
     with pytest.raises(UsageError, match="choose among"):
-        condition(SOURCES["pages"], "colour", "red")
+        condition(LEAFED["pages"], "colour", "red")
 
 
 def test_issues_are_made_once_for_one_state_of_a_collection(folder):
     browser = Browser()
     one = browser.page(folder / "e.periplus", "issues", TableQuery(conditions=(("severity", "error"),)))
-    assert len(browser._audits) == 1
+    assert len(browser._computed) == 1
     browser.page(folder / "e.periplus", "issues", TableQuery())
-    assert len(browser._audits) == 1
+    assert len(browser._computed) == 1
     assert {row[0] for row in one.rows} <= {HOME, "https://e.org/a", "https://e.org/b"}
 
 
@@ -192,14 +192,14 @@ def test_a_large_collection_is_looked_at_less_and_shows_the_same_rows(folder, wi
     """Limits so small that this collection passes them."""
     whole = rows(folder, f"links?{wish}&per=500")
     for name, value in (("LARGE", 1), ("FEW", 2), ("SAMPLED", 2), ("COUNTED", 3)):
-        monkeypatch.setattr(f"periplus.store.sqlite.browsing.{name}", value)
+        monkeypatch.setattr(f"periplus.store.sqlite.tables.{name}", value)
     assert rows(folder, f"links?{wish}&per=500") == whole
     found = client(folder).get(f"/c/e/t/links?{wish}&format=json").json()["count"]
     assert found == ({"rows": len(whole), "capped": False} if len(whole) < 2 else {"rows": 2, "capped": True})
     pages = client(folder).get("/c/e/t/pages?format=json&per=500").json()
     assert pages["count"] == {"rows": 3, "capped": True}
     assert len(pages["rows"]) == 6
-    monkeypatch.setattr("periplus.store.sqlite.browsing.FEW", 4)  # the first look brings the rows along
+    monkeypatch.setattr("periplus.store.sqlite.tables.FEW", 4)  # the first look brings the rows along
     assert [rows(folder, f"links?{wish}&per=2&at={at}") for at in (1, 2, 3)] == [whole[:2], whole[2:4], whole[4:6]]
 
 

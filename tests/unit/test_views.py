@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from periplus.errors import StoreError
+from periplus.model.tables import VIEWS
 from periplus.model.visit import Headers
 from periplus.store.bodies import pack_head, unpack_head
-from periplus.store.sqlite import schema, views
+from periplus.store.sqlite import schema
 from stored import page, stored
 
 SITE = {
@@ -28,7 +29,7 @@ def database(tmp_path_factory):
     connection.close()
 
 
-@pytest.mark.parametrize("view", views.VIEWS.values(), ids=list(views.VIEWS))
+@pytest.mark.parametrize("view", VIEWS.values(), ids=list(VIEWS))
 def test_a_view_has_the_columns_that_its_description_names(database, view):
     cursor = database.execute(f"SELECT * FROM {view.name}")
     assert [column[0] for column in cursor.description] == [column.name for column in view.columns]
@@ -41,15 +42,12 @@ def test_a_view_has_the_columns_that_its_description_names(database, view):
 
 
 def test_pages_are_what_was_asked_for(database):
-    found = {
-        row[0]: row[1:]
-        for row in database.execute("SELECT url, state, status, error_kind, redirect_to, title FROM pages")
-    }
+    found = {row[0]: row[1:] for row in database.execute("SELECT url, state, status, reason, rule, title FROM pages")}
     assert found == {
-        "https://e.org/": ("indexed", 200, None, None, "Home"),
+        "https://e.org/": ("indexed", 200, "ok", None, "Home"),
         "https://e.org/a": ("invalid", 404, "not-found", None, None),
         "https://e.org/b": ("ignored", 301, "redirect", "https://e.org/c", None),
-        "https://e.org/c": ("indexed", 200, None, None, "C"),
+        "https://e.org/c": ("indexed", 200, "ok", None, "C"),
     }
 
 

@@ -274,7 +274,7 @@ def test_an_archive_of_another_program_is_read(tmp_path, compressed):
         "/c": ("not-in-archive", 2, None),
         "/z": ("ok", None, "Z"),
         "/gone": ("not-found", None, None),
-        "/p.png": ("other-media", None, ""),
+        "/p.png": ("other-media", None, None),
     }
 
 

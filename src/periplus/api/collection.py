@@ -16,11 +16,12 @@ from periplus.model.duplicates import PUBLISHED, TemplateRules
 from periplus.model.frontier import HostRow, TrapTally
 from periplus.model.ports import RunRecord
 from periplus.model.results import StateTally
+from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Row, row_of
 from periplus.model.web import Url
 from periplus.settings import read_settings, settings_from
 from periplus.store.sqlite import listing, reading, schema
 from periplus.store.sqlite import runs as collection_runs
-from periplus.store.sqlite.listing import BadLinkRow, LinkFilter, LinkRow, PageFilter, PageRow
+from periplus.store.sqlite.listing import LinkFilter, PageFilter
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_key
 
@@ -37,12 +38,9 @@ if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when 
     from periplus.model.topic import KeywordList
 
 __all__ = [
-    "BadLinkRow",
     "Collection",
     "LinkFilter",
-    "LinkRow",
     "PageFilter",
-    "PageRow",
     "Status",
     "contents",
     "crawl",
@@ -140,30 +138,33 @@ class Collection:
                 traps=tuple(reading.traps(self._connection)),
             )
 
-    def pages(self, **filters: str | int) -> Iterator[PageRow]:
-        """URLs with what is known of each, by depth and URL.
+    def pages(self, **filters: str | int) -> Iterator[Row]:
+        """URLs with what is known of each, by depth and URL: rows of `model.tables.SEEN`.
 
         filters: the fields of PageFilter, as in pages(status="4xx", limit=10).
         """
-        wanted = _filter(PageFilter, filters)
-        return self._streamed(lambda: map(PageRow._make, listing.pages(self._connection, wanted)))
+        where = _filter(PageFilter, filters)
+        return self._streamed(lambda: map(row_of(SEEN), listing.pages(self._connection, where)))
 
-    def page_columns(self, wanted: PageFilter, columns: Sequence[str]) -> Iterator[tuple[object, ...]]:
+    def page_columns(self, where: PageFilter, columns: Sequence[str]) -> Iterator[tuple[object, ...]]:
         """The same with the named columns only."""
-        return self._streamed(lambda: listing.pages(self._connection, wanted, columns))
+        return self._streamed(lambda: listing.pages(self._connection, where, columns))
 
-    def links(self, **filters: str | int) -> Iterator[LinkRow]:
-        """Links with anchors. filters: the fields of LinkFilter, as in links(broken=True)."""
-        wanted = _filter(LinkFilter, filters)
-        return self._streamed(lambda: map(LinkRow._make, listing.links(self._connection, wanted)))
+    def links(self, **filters: str | int) -> Iterator[Row]:
+        """Links with anchors: rows of `model.tables.LINKS`.
 
-    def link_columns(self, wanted: LinkFilter, columns: Sequence[str]) -> Iterator[tuple[object, ...]]:
+        filters: the fields of LinkFilter, as in links(broken=True).
+        """
+        where = _filter(LinkFilter, filters)
+        return self._streamed(lambda: map(row_of(LINKS), listing.links(self._connection, where)))
+
+    def link_columns(self, where: LinkFilter, columns: Sequence[str]) -> Iterator[tuple[object, ...]]:
         """The same with the named columns only."""
-        return self._streamed(lambda: listing.links(self._connection, wanted, columns))
+        return self._streamed(lambda: listing.links(self._connection, where, columns))
 
-    def bad_links(self, source: str = "", limit: int = -1) -> Iterator[BadLinkRow]:
+    def bad_links(self, source: str = "", limit: int = -1) -> Iterator[Row]:
         """What stood where a link belongs, and is none: of the page named, or of all."""
-        return self._streamed(lambda: map(BadLinkRow._make, listing.bad_links(self._connection, source, limit)))
+        return self._streamed(lambda: map(row_of(BAD_LINKS), listing.bad_links(self._connection, source, limit)))
 
     def knows(self, url: Url) -> bool:
         """Whether the URL was ever seen."""

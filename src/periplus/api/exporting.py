@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from periplus.api.homes import rows_of
 from periplus.errors import UsageError
-from periplus.model.table import Column, ColumnKind
+from periplus.model.tables import CHAINS, EXPORTS, ISSUES, PAGES, RANKED_PAGES, Table
 from periplus.present import issues
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Answer, ask
-from periplus.store.sqlite.views import PAGES, REDIRECTS, VIEWS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,78 +36,61 @@ def asked(folder: Path, question: str, time_limit_s: float = 10.0, most: int = -
             yield answer
 
 
-TABLES = (*VIEWS, "issues")
-RANKED = (
-    Column(
-        "final_url",
-        ColumnKind.TEXT,
-        "where the redirects end that begin here; the URL itself where there are none; none for a loop",
-    ),
-    Column("inlinks", ColumnKind.INTEGER, "pages of the site that link to it, each counted once, redirects followed"),
-    Column("outlinks", ColumnKind.INTEGER, "pages of the site that it links to, each counted once, redirects followed"),
-    Column(
-        "pagerank",
-        ColumnKind.REAL,
-        (
-            "share of a random surfer's time, summing to 1 over the site's pages; none for "
-            "what is no page of a start's site"
-        ),
-    ),
-    Column("link_score", ColumnKind.INTEGER, "the same on a logarithmic scale from 0 to 100"),
-)
-CHAINS = (
-    Column("chain_id", ColumnKind.INTEGER, "the id of the URL that begins the chain; the same in every run"),
-    Column("order", ColumnKind.INTEGER, "place in the chain, from 0"),
-    Column("url", ColumnKind.TEXT, "the URL"),
-    Column("status", ColumnKind.INTEGER, "its HTTP status; 0: not asked"),
-    Column("role", ColumnKind.TEXT, "requested, intermediate, final, or loop: it stood in the chain before"),
-)
-
-
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableRows:
     """A table to be written.
 
-    rows: values a row in the order of columns, streamed; to be read while the collection is open.
+    rows: values a row in the order of its columns, streamed; to be read while the collection is open.
     """
 
-    name: str
-    columns: tuple[Column, ...]
+    table: Table
     rows: Iterator[tuple[object, ...]]
 
 
 @contextlib.contextmanager
-def table(folder: Path, name: str, *, ranks: bool = True) -> Iterator[Table]:
-    """One of TABLES, as it stands at one moment.
+def table(folder: Path, name: str, *, ranks: bool = True) -> Iterator[TableRows]:
+    """One of EXPORTS, as it stands at one moment.
 
     ranks: with what is computed for each page, for which a site's links are loaded.
 
     Raises UsageError, NoCollection, StoreError.
     """
-    if name not in TABLES:
-        raise UsageError(f"there is no table {name!r}: choose among {', '.join(TABLES)}")
+    exported = exported_table(name, ranks=ranks)
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
-        columns = columns_of(name, ranks=ranks)
-        yield Table(name, columns, _rows(connection, name, ranks))
+        yield TableRows(exported, _rows(connection, exported))
 
 
-def columns_of(name: str, *, ranks: bool = True) -> tuple[Column, ...]:
-    """The columns of an exported table."""
-    if name == PAGES.name and ranks:
-        return PAGES.columns + RANKED
-    return {REDIRECTS.name: CHAINS, "issues": issues.COLUMNS}.get(name) or VIEWS[name].columns
+@contextlib.contextmanager
+def stored_table(store: str, name: str) -> Iterator[TableRows]:
+    """As `table` without ranks, of the collection at an address.
+
+    Raises UsageError, NoCollection, StoreError.
+    """
+    if name in (CHAINS.name, ISSUES.name):
+        raise UsageError(
+            f"{name} are found in collections in folders: `periplus move` makes one of a collection in a database"
+        )
+    with rows_of(store, name) as rows:
+        yield TableRows(exported_table(name, ranks=False), rows)
 
 
-def _rows(connection: reading.Connection, name: str, ranks: bool) -> Iterator[tuple[object, ...]]:
+def exported_table(name: str, *, ranks: bool = True) -> Table:
+    """One of EXPORTS. ranks: of pages, with what is computed for each. Raises UsageError for another name."""
+    if name not in EXPORTS:
+        raise UsageError(f"there is no table {name!r}: choose among {', '.join(EXPORTS)}")
+    return PAGES if name == PAGES.name and not ranks else EXPORTS[name]
+
+
+def _rows(connection: reading.Connection, exported: Table) -> Iterator[tuple[object, ...]]:
     from periplus.store.sqlite.listing import whole
 
-    if name == PAGES.name and ranks:
+    if exported is RANKED_PAGES:
         return _ranked_pages(connection)
-    if name == REDIRECTS.name:
+    if exported is CHAINS:
         return _chains(connection)
-    if name == "issues":
+    if exported is ISSUES:
         return issue_rows(connection)
-    return whole(connection, VIEWS[name])
+    return whole(connection, exported)
 
 
 def _chains(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
@@ -124,10 +107,11 @@ def _ranked_pages(connection: reading.Connection) -> Iterator[tuple[object, ...]
     from periplus.store.sqlite.listing import whole
 
     ends, ranks = _ends(connection), _Ranks(connection)
+    id_place, url_place = PAGES.names.index("id"), PAGES.names.index("url")
     for row in whole(connection, PAGES):
-        identity = row[0]
-        assert isinstance(identity, int)
-        yield (*row, ends.get(identity, row[1]), *ranks.of(identity))
+        page_id = row[id_place]
+        assert isinstance(page_id, int)
+        yield (*row, ends.get(page_id, row[url_place]), *ranks.of(page_id))
 
 
 def _ends(connection: reading.Connection) -> dict[int, str | None]:
@@ -169,11 +153,11 @@ class _Ranks:
             place = int(ids.searchsorted(identity))
             if place < len(ids) and ids[place] == identity:
                 return tuple(value[place].item() for value in values)
-        return (None,) * (len(RANKED) - 1)
+        return (None,) * 4
 
 
 def issue_rows(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
-    """In the columns of `present.issues`."""
+    """Rows of ISSUES."""
     from periplus.analyse.issues import KINDS_OF_ISSUES
 
     for issue in issues_of_sites(connection):

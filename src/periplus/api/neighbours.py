@@ -26,9 +26,9 @@ from periplus.model.web import Url
 from periplus.present.graphs import Ego, EgoNode, write_gexf
 from periplus.present.wording import count_of, labels, short, without_site_name
 from periplus.store.sqlite import inlinks, listing, page_rows, reading, runs
-from periplus.store.sqlite.browsing import TableQuery
 from periplus.store.sqlite.inlinks import InlinkIndexVersion, StoredInlinkIndex
 from periplus.store.sqlite.page_rows import Brief
+from periplus.store.sqlite.tables import TableQuery
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 
@@ -130,7 +130,7 @@ def narrowed(
     if table == "visits":
         return replace(wish, within=("id", tuple(inlinks.visits_of(connection, book, url))))
     many, sources = inlinks.linking(connection, book, url_id(url), NARROWED)
-    return replace(wish, within=("l.source", (*sources, url_id(url)))) if many <= NARROWED else wish
+    return replace(wish, within=("source", (*sources, url_id(url)))) if many <= NARROWED else wish
 
 
 def _made(connection: reading.Connection) -> StoredInlinkIndex:

@@ -10,10 +10,11 @@ from periplus.document.formats.table import FILES
 from periplus.document.understand import canonical_xml, understand
 from periplus.errors import UsageError
 from periplus.model.page import Block, PageSummary, Part
+from periplus.model.tables import LINKS, Row, row_of
 from periplus.model.visit import Fetched, Headers, Reason
 from periplus.model.web import Url
 from periplus.store.sqlite import listing, page_rows
-from periplus.store.sqlite.listing import LinkFilter, LinkRow
+from periplus.store.sqlite.listing import LinkFilter
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.reading import Connection
 from periplus.urls.canonical import url_id
@@ -89,14 +90,14 @@ class Page:
             self._missing("bytes")
         return canonical_xml(self.url, fetched) or self._missing("text")
 
-    def inlinks(self, limit: int = -1) -> Iterator[LinkRow]:
+    def inlinks(self, limit: int = -1) -> Iterator[Row]:
         """Links to it, with their anchors and the pages that hold them;
         with a book those of the pages of greatest rank first.
         """
         if self._book is None or limit < 0:
-            return map(LinkRow._make, listing.links(self._connection, LinkFilter(target=self.url, limit=limit)))
+            return map(row_of(LINKS), listing.links(self._connection, LinkFilter(target=self.url, limit=limit)))
         found = listing.links_between(self._connection, self._linking(limit)[1], self._id)
-        return map(LinkRow._make, islice(found, limit))
+        return map(row_of(LINKS), islice(found, limit))
 
     def visits(self) -> list[int] | None:
         """The numbers of the visits that asked for it; None: there is no book that tells."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from periplus.api import survey
@@ -20,12 +19,12 @@ from periplus.api.watching import SurveyMoment
 from periplus.api.webometrics import SurveyOrder, SurveyRows, results, survey_rows_of
 from periplus.errors import UsageError
 from periplus.model.survey import SiteMark, Unit
-from periplus.model.table import Column, ColumnKind
+from periplus.model.tables import Column, ColumnKind, Table
 from periplus.model.webometrics import SurveyResults
 from periplus.present.survey_report import STANDING, standing_rows, survey_table
-from periplus.store.sqlite import browsing, reading, schema
+from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import survey as stored_survey
-from periplus.store.sqlite.browsing import TableSource
+from periplus.store.sqlite import tables as stored_tables
 
 KEPT = 2  # of a million pages each takes 0.5 GB
 READ_S = 120.0
@@ -42,14 +41,14 @@ class Maps:
     def at_hand(self, folder: Path, site: str) -> Site | None:
         """The map, if it takes no time: it was just looked at, or its collection is small. Raises as `of`."""
         with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-            key = (folder.resolve(), site, *browsing.standing(connection))
-            small = browsing.known(connection) <= SMALL_URLS
+            key = (folder.resolve(), site, *stored_tables.version(connection))
+            small = stored_tables.urls_seen(connection) <= SMALL_URLS
         return self.of(folder, site) if small or key in self._sites else None
 
     def of(self, folder: Path, site: str) -> Site:
         """Raises UsageError where there is no map, NoCollection, StoreError."""
         with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-            standing = browsing.standing(connection)
+            standing = stored_tables.version(connection)
         key = (folder.resolve(), site, *standing)
         with self._lock:
             if key not in self._sites:
@@ -90,6 +89,7 @@ _FACETS = {
     "external": ("unit", "position"),
     "bad": ("unit", "why"),
 }  # fmt: skip
+_WIDE = ("site", "first", "second", "prefixes", "page", "state", "source", "target", "anchor", "title", "text")
 _Key = tuple[object, ...]
 
 
@@ -108,26 +108,31 @@ class Counted:
 class LazyTable:
     """A table whose rows are computed when it is looked at. key: what they follow from."""
 
-    name: str
-    columns: tuple[Column, ...]
+    table: Table
     key: _Key
     rows: Callable[[], Iterable[Sequence[object]]]
 
-    @property
-    def source(self) -> TableSource:
-        return browsing.memory_source(self.name, self.columns, _SEARCHED.get(self.name, ()), _FACETS.get(self.name, ()))
+
+def _table(name: str, columns: Iterable[Column]) -> Table:
+    searched, facets = _SEARCHED.get(name, ()), _FACETS.get(name, ())
+
+    def marked(column: Column) -> Column:
+        name = column.name
+        return replace(column, searched=name in searched, facet=name in facets, wide=name in _WIDE)
+
+    return Table(name, "", tuple(map(marked, columns)))
 
 
 def result_table(counted: Counted, name: str) -> LazyTable:
     """One of `present.survey_report`. Raises UsageError for another name."""
     columns, rows = survey_table(counted.found, name)
-    return LazyTable(name, columns, counted.key, lambda: rows)
+    return LazyTable(_table(name, columns), counted.key, lambda: rows)
 
 
 def standing_table(folder: Path, moment: SurveyMoment, marks: Mapping[str, SiteMark]) -> LazyTable:
     """The sites as they stand while the survey is read."""
     key = (folder.resolve(), moment.seq, tuple(marks.values()))
-    return LazyTable("standing", STANDING, key, lambda: standing_rows(moment.standing, marks))
+    return LazyTable(_table("standing", STANDING), key, lambda: standing_rows(moment.standing, marks))
 
 
 def link_table(folder: Path, wanted: LinkChoice) -> LazyTable:
@@ -136,9 +141,9 @@ def link_table(folder: Path, wanted: LinkChoice) -> LazyTable:
     if kinds is None:
         raise UsageError(f"there are links of the kinds {', '.join(survey.KINDS)}, not {wanted.kind!r}")
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-        key = (folder.resolve(), browsing.standing(connection), stored_survey.plan(connection), wanted)
-    columns = tuple(Column(name, _KINDS.get(name, ColumnKind.TEXT), _LINK_WORDS[name]) for name in kinds)
-    return LazyTable(wanted.kind, columns, key, lambda: survey.links(folder, dataclasses.replace(wanted, limit=LINKS)))
+        key = (folder.resolve(), stored_tables.version(connection), stored_survey.plan(connection), wanted)
+    columns = (Column(name, _KINDS.get(name, ColumnKind.TEXT), _LINK_WORDS[name]) for name in kinds)
+    return LazyTable(_table(wanted.kind, columns), key, lambda: survey.links(folder, replace(wanted, limit=LINKS)))
 
 
 @dataclass(slots=True)
@@ -159,14 +164,14 @@ class Surveys:
         with self._lock, contextlib.closing(reading.connect(folder)) as connection, reading.reading():
             plan, marks = stored_survey.plan(connection), schema.marks(connection)
             campaign = campaign_from(plan, folder)
-            order = dataclasses.replace(order, title=campaign.title, item=campaign.item)
+            order = replace(order, title=campaign.title, item=campaign.item)
             asked = (folder.resolve(), plan, tuple(marks.values()), order)
-            now = browsing.standing(connection)
+            now = stored_tables.version(connection)
             kept = self._counted.get(asked)
             if kept is None or (kept.key[-1] != now and time.monotonic() > kept.good_until):
                 began = time.monotonic()
                 rows = self._read(connection, (folder.resolve(), plan, order.choice, now), campaign.units, order)
-                found = results(dataclasses.replace(rows, marks=marks), order, time.time())
+                found = results(replace(rows, marks=marks), order, time.time())
                 good_s = max(AGAIN_S, (time.monotonic() - began) / SHARE)
                 kept = Counted((*asked, now), found, marks, time.time(), time.monotonic() + good_s)
             self._counted[asked] = kept
@@ -181,20 +186,20 @@ class Surveys:
             self._rows = key, survey_rows_of(connection, units, order)
         return self._rows[1]
 
-    def page(self, table: LazyTable, wish: TableQuery, columns: Sequence[str] = ()) -> TablePage:
+    def page(self, lazy: LazyTable, query: TableQuery, columns: Sequence[str] = ()) -> TablePage:
         """Raises UsageError."""
         with self._lock:
-            return leafed(self._held(table), table.source, wish, columns)
+            return leafed(self._held(lazy), lazy.table, query, columns)
 
-    def write(self, table: LazyTable, wish: TableQuery, format: str, path: Path) -> None:
+    def write(self, lazy: LazyTable, query: TableQuery, format: str, path: Path) -> None:
         """Every row that answers, as a file. Raises UsageError."""
         with self._lock:
-            written(self._held(table), table.source, wish, format, path)
+            written(self._held(lazy), lazy.table, query, format, path)
 
-    def _held(self, table: LazyTable) -> reading.Connection:
-        key = (table.name, *table.key)
+    def _held(self, lazy: LazyTable) -> reading.Connection:
+        key = (lazy.table.name, *lazy.key)
         if key not in self._tables:
-            self._tables[key] = browsing.kept_in_memory(table.name, table.columns, list(table.rows()))
+            self._tables[key] = stored_tables.in_memory((lazy.table, lazy.rows()))
             while len(self._tables) > TABLES_KEPT:
                 self._tables.popitem(last=False)[1].close()
         self._tables.move_to_end(key)

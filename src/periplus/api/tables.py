@@ -9,68 +9,47 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from periplus.api.exporting import Table, columns_of
-from periplus.api.homes import rows_of
 from periplus.api.neighbours import InlinkIndexes, narrowed
 from periplus.api.portal import desk_of
 from periplus.api.results import judged_stamp, kept_judged, kept_stories, stories_file, when_kept
 from periplus.api.topics import topic_file, topic_of
 from periplus.errors import UsageError
-from periplus.model.table import Column, ColumnKind
-from periplus.present import issues as present_issues
+from periplus.model.tables import (
+    ENTRIES,
+    FAULTS,
+    ISSUES,
+    JUDGED,
+    PORTAL_SITES,
+    STORIES,
+    STORY_PAGES,
+    WORDS,
+    Column,
+    Table,
+)
+from periplus.present.issues import fault_row, issue_row
 from periplus.present.stories import delay
 from periplus.present.tables import write_parquet, write_table, write_xlsx
 from periplus.present.wording import iso
-from periplus.store.sqlite import browsing, reading
-from periplus.store.sqlite.browsing import SOURCES, Count, TableQuery, TableSource
+from periplus.store.sqlite import reading
+from periplus.store.sqlite import tables as stored_tables
+from periplus.store.sqlite.tables import LEAFED, Count, TableQuery
 from periplus.urls.scope import site_key
 
 __all__ = [
-    "AUDIT_S",
-    "BOOLEAN",
     "DOWNLOADS",
-    "FAULT_TABLE",
-    "INTEGER",
-    "ISSUE_TABLE",
-    "PAGES_REMEMBERED",
-    "READ_S",
-    "REAL",
-    "REMEMBERED",
-    "RESULT_TABLES",
     "TABLES",
-    "TEXT",
-    "TIME",
-    "WRITE_S",
     "Browser",
-    "Count",
-    "ResultTable",
-    "Rows",
     "TableFacet",
     "TablePage",
     "TableQuery",
     "leafed",
-    "stored_table",
+    "table_of",
     "written",
 ]
 
 
-@contextlib.contextmanager
-def stored_table(store: str, name: str) -> Iterator[Table]:
-    """As `exporting.table` without ranks, of the collection at an address.
-
-    Raises UsageError, NoCollection, StoreError.
-    """
-    if name in ("redirects", "issues"):
-        raise UsageError(
-            f"{name} are found in collections in folders: `periplus move` makes one of a collection in a database"
-        )
-    with rows_of(store, name) as rows:
-        yield Table(name, columns_of(name, ranks=False), rows)
-
-
 # A table of a topic or a portal is named with it: `judged:films`.
 
-TEXT, INTEGER, REAL, BOOLEAN, TIME = ColumnKind
 _RELEVANT = 0.5  # as everywhere
 Rows = Iterator[Sequence[object]]
 
@@ -79,15 +58,9 @@ Rows = Iterator[Sequence[object]]
 class ResultTable:
     """rows, stamp: of the table of a topic or portal in a collection's folder; the stamp changes when the rows do."""
 
-    columns: tuple[Column, ...]
+    table: Table
     rows: Callable[[Path, str], Rows]
     stamp: Callable[[Path, str], object]
-    searched: tuple[str, ...]
-    facets: tuple[str, ...] = ()
-
-
-def _columns(*made: tuple[str, ColumnKind, str]) -> tuple[Column, ...]:
-    return tuple(Column(name, kind, sentence) for name, kind, sentence in made)
 
 
 def _stories(folder: Path, _: str) -> Rows:
@@ -167,91 +140,23 @@ def _stories_stamp(folder: Path, _: str) -> object:
 
 
 RESULT_TABLES = {
-    "stories": ResultTable(
-        _columns(
-            ("story", INTEGER, "its number, the weightiest first"), ("title", TEXT, "of its first page that has one"),
-            ("sites", INTEGER, "that tell it"),
-            ("pages", INTEGER, "that tell it"), ("first", TIME, "when its first page was published"),
-            ("last", TIME, "when its last page was"),
-            ("first_site", TEXT, "the site that had it first"), ("url", TEXT, "its first page"),
-            ("language", TEXT, "of the first page"),
-            ("ordered", TEXT, "the weakest word on which a page stands where it stands: dates, links, first seen"),
-            ("told_by", TEXT, "sites, in order"),
-        ),
-        _stories, _stories_stamp, ("title", "told_by", "url"), ("first_site", "language", "ordered", "sites"),
-    ),
-    "story-pages": ResultTable(
-        _columns(
-            ("story", INTEGER, "number of its story"), ("place", INTEGER, "in the story, from 1"),
-            ("url", TEXT, "the address"), ("site", TEXT, "the site"),
-            ("title", TEXT, "without the site's name"), ("date", TIME, "when it was published"),
-            ("after", TEXT, "the first page: how much later"),
-            ("dated_by", TEXT, "on whose word it is dated"),
-            ("placed_by", TEXT, "what decided its place: dates, links, first seen"),
-        ),
-        _story_pages, _stories_stamp, ("url", "title"), ("site", "dated_by", "placed_by"),
-    ),
-    "judged": ResultTable(
-        _columns(
-            ("url", TEXT, "the address"), ("title", TEXT, "the title"), ("site", TEXT, "the site"),
-            ("probability", REAL, "that it belongs to the topic, 0 to 1"),
-            ("relevant", BOOLEAN, "whether it belongs rather than not"),
-            ("label", TEXT, "what a person said: relevant, not"),
-            ("beginning", TEXT, "of its content"),
-        ),
-        _judged, judged_stamp, ("url", "title", "beginning"), ("relevant", "label", "site"),
-    ),
-    "words": ResultTable(
-        _columns(
-            ("word", TEXT, "the word, folded"), ("speaks", TEXT, "for the topic, or against it"),
-            ("weight", REAL, "above 0: for it"),
-            ("positive_share", REAL, "of positive examples that have it"),
-            ("negative_share", REAL, "of negative examples that have it"),
-        ),
-        _words, lambda folder, topic: when_kept(topic_file(folder, topic)), ("word",), ("speaks",),
-    ),
-    "entries": ResultTable(
-        _columns(
-            ("key", TEXT, "of the entry"), ("kind", TEXT, "what becomes of it: published, waiting, hidden"),
-            ("verdict", TEXT, "what the editor decided"),
-            ("title", TEXT, "of the story"), ("published", TIME, "when the first page was"),
-            ("sites", INTEGER, "that tell it"),
-            ("pages", INTEGER, "that tell it"), ("weight", REAL, "telling sites, each counted less the older"),
-            ("relevance", REAL, "to the portal's topic, 0 to 1"), ("sentence", TEXT, "with which its content begins"),
-            ("keywords", TEXT, "what it is about"), ("url", TEXT, "its first page"),
-        ),
-        _entries, _desk_stamp, ("title", "sentence", "keywords", "url"), ("kind", "verdict", "sites"),
-    ),
-    "sources": ResultTable(
-        _columns(
-            ("site", TEXT, "the site"), ("chosen", BOOLEAN, "whether the portal follows it"),
-            ("verdict", TEXT, "what the editor decided: pinned, banned"),
-            ("stories", INTEGER, "that it tells"),
-            ("gain", REAL, "share of the stories that it has and none before it"),
-            ("relevance", REAL, "of its pages to the portal's topic, 0 to 1"),
-        ),
-        _sources, _desk_stamp, ("site",), ("chosen", "verdict"),
-    ),
-}  # fmt: skip
-
-
-ISSUE_TABLE = "issues"
-FAULT_TABLE = "faults"
-TABLES = (*SOURCES, ISSUE_TABLE, FAULT_TABLE)
+    made.table.name: made
+    for made in (
+        ResultTable(STORIES, _stories, _stories_stamp),
+        ResultTable(STORY_PAGES, _story_pages, _stories_stamp),
+        ResultTable(JUDGED, _judged, judged_stamp),
+        ResultTable(WORDS, _words, lambda folder, topic: when_kept(topic_file(folder, topic))),
+        ResultTable(ENTRIES, _entries, _desk_stamp),
+        ResultTable(PORTAL_SITES, _sources, _desk_stamp),
+    )
+}
+TABLES = LEAFED | {table.name: table for table in (ISSUES, FAULTS)}
 DOWNLOADS = ("csv", "xlsx", "parquet", "jsonl")
 READ_S = 10.0  # longest time of one screen
 AUDIT_S = 120.0  # of reading what an audit needs
 WRITE_S = 600.0  # of one file
 PAGES_REMEMBERED = 100  # of tables; whoever goes back, or watches what has ended, asks for the same again
 REMEMBERED = 4  # audits and kept results in memory, of 100 to 400 bytes a row
-_AUDIT_SOURCES = {
-    ISSUE_TABLE: browsing.memory_source(
-        ISSUE_TABLE, present_issues.COLUMNS, ("url", "detail", "cause"), ("severity", "category", "code", "position")
-    ),
-    FAULT_TABLE: browsing.memory_source(
-        FAULT_TABLE, present_issues.FAULT_COLUMNS, ("cause", "detail", "url"), ("severity", "category", "code")
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,57 +187,48 @@ class Browser:
     For many threads.
     """
 
-    _audits: OrderedDict[tuple[object, ...], reading.Connection] = field(default_factory=OrderedDict)
+    _computed: OrderedDict[tuple[object, ...], reading.Connection] = field(default_factory=OrderedDict)
     _pages: dict[tuple[object, ...], TablePage] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     books: InlinkIndexes = field(default_factory=InlinkIndexes)
 
-    def page(self, folder: Path, table: str, wish: TableQuery, columns: Sequence[str] = ()) -> TablePage:
+    def page(self, folder: Path, name: str, query: TableQuery, columns: Sequence[str] = ()) -> TablePage:
         """Raises UsageError, NoCollection, and StoreError when it takes longer than READ_S."""
         with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-            key = (folder.resolve(), browsing.standing(connection), _stamp(folder, table), table, wish, tuple(columns))
-        found = self._pages.get(key)
-        if found is None:
-            found = self._pages[key] = self._page(folder, table, wish, columns)
+            version = stored_tables.version(connection)
+        key = (folder.resolve(), version, _stamp(folder, name), name, query, tuple(columns))
+        page = self._pages.get(key)
+        if page is None:
+            page = self._pages[key] = self._page(folder, name, query, columns)
             while len(self._pages) > PAGES_REMEMBERED:
                 with contextlib.suppress(StopIteration, KeyError):  # another thread was faster
                     del self._pages[next(iter(self._pages))]
-        return found
+        return page
 
-    def _page(self, folder: Path, table: str, wish: TableQuery, columns: Sequence[str]) -> TablePage:
-        with self._opened(folder, table) as (connection, source), reading.limited(connection, READ_S):
-            return leafed(connection, source, narrowed(folder, connection, table, wish, self.books), columns)
+    def _page(self, folder: Path, name: str, query: TableQuery, columns: Sequence[str]) -> TablePage:
+        with self._opened(folder, name) as (connection, table), reading.limited(connection, READ_S):
+            return leafed(connection, table, narrowed(folder, connection, name, query, self.books), columns)
 
-    @staticmethod
-    def columns(table: str) -> tuple[Column, ...]:
-        """All that a table of TABLES or RESULT_TABLES has."""
-        kind = table.partition(":")[0]
-        if kind in RESULT_TABLES:
-            return tuple(RESULT_TABLES[kind].columns)
-        return (_AUDIT_SOURCES.get(table) or SOURCES[table]).columns
-
-    def write(self, folder: Path, table: str, wish: TableQuery, format: str, path: Path) -> None:
+    def write(self, folder: Path, name: str, query: TableQuery, format: str, path: Path) -> None:
         """Every row that answers, in the order shown, as a file. Raises UsageError."""
-        with self._opened(folder, table) as (connection, source), reading.limited(connection, WRITE_S):
-            written(connection, source, wish, format, path)
+        with self._opened(folder, name) as (connection, table), reading.limited(connection, WRITE_S):
+            written(connection, table, query, format, path)
 
     @contextlib.contextmanager
-    def _opened(self, folder: Path, table: str) -> Iterator[tuple[reading.Connection, TableSource]]:
-        if table.partition(":")[0] in RESULT_TABLES:
-            with self._lock:
-                yield self._result(folder, table)
+    def _opened(self, folder: Path, name: str) -> Iterator[tuple[reading.Connection, Table]]:
+        table = table_of(name)
+        if table.source:
+            with (
+                contextlib.closing(reading.connect(folder)) as connection,
+                reading.reading(),
+                reading.snapshot(connection),
+            ):
+                yield connection, table
             return
-        if table not in TABLES:
-            raise UsageError(f"there is no table {table!r}: choose among {', '.join(TABLES)}")
-        with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-            if table not in _AUDIT_SOURCES:
-                with reading.snapshot(connection):
-                    yield connection, SOURCES[table]
-                return
-            with self._lock:  # one audit at a time: each takes a site's links into memory
-                yield self._audit(folder, connection), _AUDIT_SOURCES[table]
+        with self._lock:  # one audit at a time: each takes a site's links into memory
+            yield self._result(folder, name) if name not in TABLES else self._audit(folder), table
 
-    def _audit(self, folder: Path, connection: reading.Connection) -> reading.Connection:
+    def _audit(self, folder: Path) -> reading.Connection:
         """The faults of all sites, gravest first, and their issues, as tables;
         made anew when a run has changed anything.
         """
@@ -340,74 +236,74 @@ class Browser:
         from periplus.analyse.issues import KINDS_OF_ISSUES
         from periplus.api.exporting import issues_of_sites
 
-        key = (folder.resolve(), *browsing.standing(connection))
-        if key not in self._audits:
-            with reading.limited(connection, AUDIT_S), reading.snapshot(connection):
-                found = faults(issues_of_sites(connection))
-            issues = [present_issues.issue_row(issue, KINDS_OF_ISSUES) for fault in found for issue in fault.issues]
-            made = browsing.kept_in_memory(ISSUE_TABLE, present_issues.COLUMNS, issues)
-            browsing.keep(
-                made,
-                FAULT_TABLE,
-                present_issues.FAULT_COLUMNS,
-                [present_issues.fault_row(fault, KINDS_OF_ISSUES) for fault in found],
-            )
-            self._audits[key] = made
+        with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+            key = (folder.resolve(), *stored_tables.version(connection))
+            if key not in self._computed:
+                with reading.limited(connection, AUDIT_S), reading.snapshot(connection):
+                    causes = faults(issues_of_sites(connection))
+                self._computed[key] = stored_tables.in_memory(
+                    (ISSUES, (issue_row(issue, KINDS_OF_ISSUES) for fault in causes for issue in fault.issues)),
+                    (FAULTS, (fault_row(fault, KINDS_OF_ISSUES) for fault in causes)),
+                )
         return self._latest(key)
 
-    def _result(self, folder: Path, table: str) -> tuple[reading.Connection, TableSource]:
-        """A kept result, as a table; read anew when it has changed."""
-        kind, _, which = table.partition(":")
-        made = RESULT_TABLES[kind]
-        source = browsing.memory_source(kind, made.columns, made.searched, made.facets)
-        source = replace(source, source=f'"{kind}"')
-        key = (folder.resolve(), table, made.stamp(folder, which))
-        if key not in self._audits:
-            self._audits[key] = browsing.kept_in_memory(kind, made.columns, list(made.rows(folder, which)))
-        return self._latest(key), source
+    def _result(self, folder: Path, name: str) -> reading.Connection:
+        """A stored result, as a table; read anew when it has changed."""
+        kind, _, which = name.partition(":")
+        result = RESULT_TABLES[kind]
+        key = (folder.resolve(), name, result.stamp(folder, which))
+        if key not in self._computed:
+            self._computed[key] = stored_tables.in_memory((result.table, result.rows(folder, which)))
+        return self._latest(key)
 
     def _latest(self, key: tuple[object, ...]) -> reading.Connection:
         """Of those remembered; the oldest are forgotten."""
-        self._audits.move_to_end(key)
-        while len(self._audits) > REMEMBERED:
-            self._audits.popitem(last=False)[1].close()
-        return self._audits[key]
+        self._computed.move_to_end(key)
+        while len(self._computed) > REMEMBERED:
+            self._computed.popitem(last=False)[1].close()
+        return self._computed[key]
 
 
-def _stamp(folder: Path, table: str) -> object:
-    """Of a kept result; of what the store has its standing is enough."""
-    kind, _, which = table.partition(":")
+def table_of(name: str) -> Table:
+    """One of TABLES or, of a topic or portal named with it, of RESULT_TABLES. Raises UsageError for another name."""
+    kind = name.partition(":")[0]
+    if kind in RESULT_TABLES:
+        return RESULT_TABLES[kind].table
+    if name not in TABLES:
+        raise UsageError(f"there is no table {name!r}: choose among {', '.join(TABLES)}")
+    return TABLES[name]
+
+
+def _stamp(folder: Path, name: str) -> object:
+    """Of a stored result; of what the store has its version is enough."""
+    kind, _, which = name.partition(":")
     return RESULT_TABLES[kind].stamp(folder, which) if kind in RESULT_TABLES else None
 
 
-def leafed(
-    connection: reading.Connection, source: TableSource, wish: TableQuery, columns: Sequence[str] = ()
-) -> TablePage:
+def leafed(connection: reading.Connection, table: Table, query: TableQuery, columns: Sequence[str] = ()) -> TablePage:
     """One page of a table. Raises UsageError."""
-    shown = tuple(column for name in columns for column in source.columns if column.name == name) or source.columns
-    look = browsing.looked(connection, source, wish, columns)
-    content = tuple(browsing.found(connection, source, wish, columns, look))
-    told = tuple(TableFacet(name, values) for name, values in look.facets) if content else ()
+    sample = stored_tables.sample_of(connection, table, query, columns)
+    rows = tuple(stored_tables.rows_of(connection, table, query, columns, sample))
     return TablePage(
-        source.name,
-        shown,
-        content,
-        look.count,
-        told,
-        look.sampled,
-        look.count.capped and not wish.sort and bool(source.order),
+        table.name,
+        table.select(columns),
+        rows,
+        sample.count,
+        tuple(TableFacet(name, values) for name, values in sample.facets) if rows else (),
+        sample.sampled,
+        sample.count.capped and not query.sort and bool(table.order),
     )
 
 
-def written(connection: reading.Connection, source: TableSource, wish: TableQuery, format: str, path: Path) -> None:
+def written(connection: reading.Connection, table: Table, query: TableQuery, format: str, path: Path) -> None:
     """Every row that answers, in the order shown, as a file. Raises UsageError."""
-    content = browsing.found(connection, source, replace(wish, first=0, most=-1))
+    rows = stored_tables.rows_of(connection, table, replace(query, first=0, most=-1))
     if format == "xlsx":
-        write_xlsx(source.name, source.columns, content, path)
+        write_xlsx(table.name, table.columns, rows, path)
     elif format == "parquet":
-        write_parquet(source.columns, content, path)
+        write_parquet(table.columns, rows, path)
     elif format in DOWNLOADS:
         with path.open("w", encoding="utf-8", errors="replace", newline="") as out:
-            write_table([column.name for column in source.columns], content, format, out)
+            write_table(table.names, rows, format, out)
     else:
         raise UsageError(f"there is no file format {format!r}: choose {', '.join(DOWNLOADS)}")

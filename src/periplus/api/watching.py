@@ -19,7 +19,8 @@ from urllib.parse import unquote
 from periplus.api.collection import Status, open_collection
 from periplus.api.survey import Chooser, again, campaign_from, chooser_of, last_settings, standing
 from periplus.model.webometrics import Campaign, CampaignProgress
-from periplus.store.sqlite import browsing, listing, reading, runs, survey
+from periplus.store.sqlite import listing, reading, runs, survey
+from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.listing import VisitRow
 
 __all__ = [
@@ -359,7 +360,7 @@ class SurveyWatchers:
 def _survey_looked(folder: Path, watch: _SurveyWatch, connection: reading.Connection) -> SurveyMoment:
     plan = survey.plan(connection)
     campaign = campaign_from(plan, folder)
-    seen = (*browsing.standing(connection), plan)
+    seen = (*stored_tables.version(connection), plan)
     if watch.moment is not None and seen == watch.seen and not watch.moment.behind:
         return watch.moment
     fetched = sum(run.fetched for run in runs.run_records(connection))

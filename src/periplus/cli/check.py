@@ -215,7 +215,8 @@ def _tell(wish: _CheckRequest, quiet: bool, issues: list[Issue], baseline: int) 
 
 def _write(format: str, issues: list[Issue], faults: list[Fault], out: Any) -> None:
     from periplus.analyse.issues import KINDS_OF_ISSUES
-    from periplus.present.issues import COLUMNS, fault_list, github, issue_row, junit
+    from periplus.model.tables import ISSUES
+    from periplus.present.issues import fault_list, github, issue_row, junit
     from periplus.present.tables import write_table
 
     if format == "junit":
@@ -225,6 +226,4 @@ def _write(format: str, issues: list[Issue], faults: list[Fault], out: Any) -> N
     elif format == "table":
         out.writelines(line + "\n" for line in fault_list(faults, KINDS_OF_ISSUES))
     else:
-        write_table(
-            [column.name for column in COLUMNS], (issue_row(issue, KINDS_OF_ISSUES) for issue in issues), format, out
-        )
+        write_table(ISSUES.names, (issue_row(issue, KINDS_OF_ISSUES) for issue in issues), format, out)

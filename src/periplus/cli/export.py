@@ -20,6 +20,7 @@ from periplus.cli.options import (
     store_option,
 )
 from periplus.errors import UsageError
+from periplus.model.tables import EXPORTS
 from periplus.present.tables import FORMATS, write_table
 from periplus.present.wording import count_of, number
 
@@ -27,17 +28,6 @@ from periplus.present.wording import count_of, number
 
 TEXT_FORMATS = ("csv", "jsonl")
 EXPORT_FORMATS = (*TEXT_FORMATS, "parquet", "xlsx")
-_SENTENCES = {
-    "pages": "URLs that were asked for, with what came of each, its links, rank and score.",
-    "links": "Every link with anchor, position, and what became of its target.",
-    "redirects": "Chains of redirects, one row a hop.",
-    "issues": "What is wrong, page by page.",
-    "sites": "Sites with sums over their pages.",
-    "runs": "Runs with their settings.",
-    "urls": "Every URL that was ever seen, fetched or not.",
-    "hosts": "Every host that was met.",
-    "visits": "Every attempt to fetch a URL.",
-}
 
 
 @click.group()
@@ -74,12 +64,12 @@ def _table_command(name: str) -> click.Command:
             click.option(
                 "--no-rank",
                 is_flag=True,
-                help=("Without final_url, inlinks, outlinks, pagerank and link_score: faster."),
+                help=("Without final_url, inlinks, outlinks, rank and score: faster."),
             )
         )
     for option in options:
         write = option(write)
-    return click.command(name, help=_SENTENCES[name])(collection_option(store_option(output_option(write))))
+    return click.command(name, help=EXPORTS[name].sentence)(collection_option(store_option(output_option(write))))
 
 
 def _format_of(output: Path | None) -> str:
@@ -92,24 +82,23 @@ def export_table(place: Path | str, name: str, format: str, output: Path | None,
 
     Raises UsageError.
     """
-    from periplus.api.exporting import table
-    from periplus.api.tables import stored_table
-    from periplus.present.tables import write_table
+    from periplus.api.exporting import stored_table, table
 
     if format not in TEXT_FORMATS and output is None:
         raise UsageError(f"a {format} file needs a name: -o {name}.{format}")
-    with table(place, name, ranks=ranks) if isinstance(place, Path) else stored_table(place, name) as found:
+    with table(place, name, ranks=ranks) if isinstance(place, Path) else stored_table(place, name) as exported:
+        columns, rows = exported.table.columns, exported.rows
         if output is None or format in TEXT_FORMATS:
             with opened(output, exact=True) as out:
-                write_table([column.name for column in found.columns], found.rows, format, out)
+                write_table(exported.table.names, rows, format, out)
             return
         from periplus.present.tables import write_parquet, write_xlsx
 
         try:
             if format == "parquet":
-                written = count_of(write_parquet(found.columns, found.rows, output), "row")
+                written = count_of(write_parquet(columns, rows, output), "row")
             else:
-                written = count_of(write_xlsx(name, found.columns, found.rows, output), "sheet")
+                written = count_of(write_xlsx(name, columns, rows, output), "sheet")
         except OSError as error:
             raise UsageError(f"{output} cannot be written: {error.strerror or error}") from None
     click.echo(f"Written to {output}: {written}", err=True)
@@ -181,7 +170,7 @@ def parquet(collection: Path | None, store: str, folder: Path, texts: bool) -> N
     click.echo(f"Written to {folder}: {told}", err=True)
 
 
-for _name in _SENTENCES:
+for _name in EXPORTS:
     export.add_command(_table_command(_name))
 
 
@@ -215,7 +204,7 @@ def sql(
 
     \b
     periplus sql "SELECT reason, count(*) FROM urls GROUP BY reason"
-    periplus sql "SELECT target_url, count(*) n FROM links WHERE target_status = 404 GROUP BY 1 ORDER BY n DESC" -n 20
+    periplus sql "SELECT target, count(*) n FROM links WHERE target_status = 404 GROUP BY 1 ORDER BY n DESC" -n 20
     """
     from periplus.api.exporting import asked
 

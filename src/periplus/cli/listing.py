@@ -14,6 +14,7 @@ import click
 from periplus.cli.options import WholeNumber, collection_option, found_collection, opened, opened_bytes, output_option
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.page import LinkKind, Position
+from periplus.model.tables import BAD_LINKS, LINKS, SEEN
 from periplus.model.visit import Reason, State
 from periplus.present.tables import FORMATS, write_table
 
@@ -69,14 +70,14 @@ def pages(
 
     Every URL that was ever seen is in the list; `--state indexed` leaves what was fetched.
     """
-    from periplus.api.collection import PageFilter, PageRow, open_collection
+    from periplus.api.collection import PageFilter, open_collection
 
-    wanted = PageFilter(
+    where = PageFilter(
         limit=-1 if limit is None else limit, **{name: value for name, value in filters.items() if value is not None}
     )
-    names = _columns(columns, PAGE_COLUMNS, PageRow._fields)
+    names = _columns(columns, PAGE_COLUMNS, SEEN.names)
     with open_collection(found_collection(collection)) as kept, opened(output, exact=format != "table") as out:
-        write_table(names, kept.page_columns(wanted, names), format, out)
+        write_table(names, kept.page_columns(where, names), format, out)
 
 
 @click.command()
@@ -110,14 +111,14 @@ def links(
     A page's links that agree in target, kind and position are one row (`times` counts them). Rows are ordered
     with --from or --to only.
     """
-    from periplus.api.collection import BadLinkRow, LinkFilter, LinkRow, open_collection
+    from periplus.api.collection import LinkFilter, open_collection
 
     most = -1 if limit is None else limit
     bad = filters.pop("bad")
     given = sorted(name for name, value in filters.items() if value and name != "source")
     if bad and (given or columns):
         raise UsageError("--bad goes with --from, --limit, --format and -o only")
-    names = BadLinkRow._fields if bad else _columns(columns, LINK_COLUMNS, LinkRow._fields)
+    names = BAD_LINKS.names if bad else _columns(columns, LINK_COLUMNS, LINKS.names)
     with open_collection(found_collection(collection)) as kept, opened(output, exact=format != "table") as out:
         filters |= {name: _known(kept, filters[name]) for name in ("source", "target") if filters[name]}
         if bad:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from periplus.model.table import Column
+from periplus.model.tables import EXPORTS, VIEWS, Column
 from periplus.settings import SettingRow, Settings, rows
 
 _SQL = """# Asking a collection in SQL
@@ -81,8 +81,6 @@ graph/
 
 def sql_reference() -> str:
     """docs/sql.md: every view."""
-    from periplus.store.sqlite.views import VIEWS
-
     parts = [_SQL]
     for view in VIEWS.values():
         parts.append(f"## {view.name}\n\n{view.sentence}\n\n{_columns(view.columns)}")
@@ -91,14 +89,12 @@ def sql_reference() -> str:
 
 def exports_reference() -> str:
     """docs/exports.md: every table of an export."""
-    from periplus.api.exporting import TABLES, columns_of
-
-    return "\n".join([_EXPORTS, *(f"## {name}\n\n{_columns(columns_of(name))}" for name in TABLES)])
+    return "\n".join([_EXPORTS, *(f"## {name}\n\n{_columns(table.columns)}" for name, table in EXPORTS.items())])
 
 
 def parquet_reference() -> str:
     """docs/parquet.md: every table of a dataset."""
-    from periplus.model.dataset import TABLES
+    from periplus.model.dataset import TABLES  # with NumPy
 
     return "\n".join([_PARQUET, *(f"## {name}\n\n{_columns(columns)}" for name, columns in TABLES.items())])
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from periplus.errors import StoreError
 from periplus.model.graph import LinkRows
 from periplus.model.ports import RunRecord
-from periplus.model.table import Column, ColumnKind
+from periplus.model.tables import Column, ColumnKind
 
 # What engines computed of a collection, on its way back: tables, a note on each analysis, and
 # the place that takes them.

@@ -12,7 +12,7 @@ import numpy as np
 
 from periplus.errors import UsageError
 from periplus.model.dataset import MANIFEST, TABLES, Block, Coded, Manifest, PartNote, TableNote, Values
-from periplus.model.table import Column, ColumnKind
+from periplus.model.tables import Column, ColumnKind
 from periplus.present.tables import arrow_type, sound
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from periplus.model.audit import CausedBy, Fault, Grade, Issue, IssueKind
-from periplus.model.table import Column, ColumnKind
 from periplus.present.markup import attributes, escaped
 from periplus.present.wording import count_of, visible
 
@@ -14,48 +13,17 @@ from periplus.present.wording import count_of, visible
 # programs one issue a row.
 
 FOLDED = 5  # issues of one cause that are listed: enough to find the template they come from
-COLUMNS = (
-    Column("url", ColumnKind.TEXT, "the page to mend"),
-    Column("severity", ColumnKind.TEXT, "its grade: error, warning or notice"),
-    Column("category", ColumnKind.TEXT, "links, redirects, titles, indexing, ..."),
-    Column("code", ColumnKind.TEXT, "the kind of issue; stable"),
-    Column("message", ColumnKind.TEXT, "the kind of issue in a few words"),
-    Column("detail", ColumnKind.TEXT, "this issue in words"),
-    Column(
-        "related_url",
-        ColumnKind.TEXT,
-        ("the other URL that it is about: a link's target, the page with the same title"),
-    ),
-    Column("anchor_text", ColumnKind.TEXT, "of a link: its words"),
-    Column("position", ColumnKind.TEXT, "of a link: the part of the page that it stands in"),
-    Column(
-        "cause",
-        ColumnKind.TEXT,
-        "what is to be mended once for all issues of one code with the same cause: a URL or words",
-    ),
-)
-FAULT_COLUMNS = (
-    Column("severity", ColumnKind.TEXT, "its grade: error, warning or notice"),
-    Column("message", ColumnKind.TEXT, "the kind of issue in a few words"),
-    Column("cause", ColumnKind.TEXT, "what is to be mended: a URL or words"),
-    Column("detail", ColumnKind.TEXT, "what all of its issues say"),
-    Column("pages", ColumnKind.INTEGER, "pages on which it is met"),
-    Column("issues", ColumnKind.INTEGER, "issues of this cause: a page may have several"),
-    Column("url", ColumnKind.TEXT, "the first of these pages"),
-    Column("category", ColumnKind.TEXT, "links, redirects, titles, indexing, ..."),
-    Column("code", ColumnKind.TEXT, "the kind of issue; stable"),
-)
 
 
 def issue_row(issue: Issue, kinds: Mapping[str, IssueKind]) -> tuple[str | None, ...]:
-    """For tables: one value a column of COLUMNS."""
+    """For tables: one value a column of ISSUES."""
     kind = kinds[issue.code]
     row = (issue.url, issue.grade.value, kind.category.value, issue.code, kind.title, issue.detail)
     return (*row, issue.related or None, issue.anchor or None, issue.position or None, issue.cause or issue.url)
 
 
 def fault_row(fault: Fault, kinds: Mapping[str, IssueKind]) -> tuple[str | int | None, ...]:
-    """For tables: one value a column of FAULT_COLUMNS."""
+    """For tables: one value a column of FAULTS."""
     kind = kinds[fault.code]
     row = (fault.grade.value, kind.title, fault.cause, fault.detail, fault.pages, fault.total, fault.issues[0].url)
     return (*row, kind.category.value, fault.code)

@@ -11,7 +11,7 @@ from typing import TextIO
 
 from periplus.errors import UsageError
 from periplus.model.survey import CompanionClass, SiteMark
-from periplus.model.table import Column, ColumnKind
+from periplus.model.tables import Column, ColumnKind
 from periplus.model.webometrics import CampaignProgress, Connectivity, ImpactFactor, SurveyResults
 from periplus.present import markup
 from periplus.present.fragment import write_fragment_svg

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from periplus.errors import UsageError
-from periplus.model.table import Column, ColumnKind
+from periplus.model.tables import Column, ColumnKind
 from periplus.present.wording import cells, fit, visible
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _fill(
 ) -> None:
     sheet.freeze_panes(1, 0)
     for place, column in enumerate(columns):
-        sheet.set_column(place, place, 60 if column.name.endswith("url") else 16)
+        sheet.set_column(place, place, 60 if column.wide else 16)
         sheet.write_string(0, place, column.name, bold)
     booleans = {place for place, column in enumerate(columns) if column.kind is ColumnKind.BOOLEAN}
     for number, row in enumerate(rows, 1):

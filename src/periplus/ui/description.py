@@ -28,7 +28,7 @@ from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.comparison import Comparison
 from periplus.model.job import Job
 from periplus.model.page import PageSummary
-from periplus.model.table import Column
+from periplus.model.tables import Column
 from periplus.model.topic import KeywordList
 from periplus.settings import VERSION
 from periplus.ui.pages import VIEWS, PageSearch

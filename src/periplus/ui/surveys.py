@@ -34,7 +34,7 @@ from periplus.jobs.presets import (
     units_of_text,
 )
 from periplus.model.survey import GLOBAL_SITES, CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus
-from periplus.model.table import ColumnKind
+from periplus.model.tables import ColumnKind
 from periplus.model.webometrics import Campaign, CompanionSite, SiteProgress, SurveyResults
 from periplus.present.harvest import completeness_told, round_robin_told, write_yield_curves
 from periplus.present.network import matrix_part, said_of
@@ -44,7 +44,7 @@ from periplus.ui.live import job_of, pushed, stop_jobs
 from periplus.ui.maps import SANDBOX
 from periplus.ui.rendering import AppState, folder_of, house_of, line_or_fault, now
 from periplus.ui.safety import form_of
-from periplus.ui.tables import LONG, ROWS, sent, tells, wish_of
+from periplus.ui.tables import ROWS, query_of, sent, tells
 
 READ_S = 3.0  # for one collection of the list
 SITES = 50  # that are shown while they change; all of them stand in the table
@@ -482,33 +482,33 @@ def _table(request: Request, name: str, counted: Counted | None = None) -> LazyT
     return result_table(counted or house_of(request).surveys.of(folder, order_of(asked)), name)
 
 
-def _rows(request: Request, table: LazyTable, columns: tuple[str, ...]) -> dict[str, object]:
+def _rows(request: Request, lazy: LazyTable, columns: tuple[str, ...]) -> dict[str, object]:
     """A page of a table, as table screens have it."""
     asked = {name: text for name, text in request.query_params.items() if name not in (*COUNTING, *LINKING)}
-    wish, at = wish_of(asked)
-    wished = tuple(part for part in asked.get("columns", "").split(",") if part) or columns
-    ticked = TICKED.get(table.name)
-    found = house_of(request).surveys.page(table, wish, (*wished, ticked) if ticked else wished)
-    shown, rows = (
-        (found.columns[:-1], [row[:-1] for row in found.rows]) if ticked else (found.columns, list(found.rows))
-    )
+    query, at = query_of(asked)
+    names = tuple(part for part in asked.get("columns", "").split(",") if part) or columns
+    ticked = TICKED.get(lazy.table.name)
+    page = house_of(request).surveys.page(lazy, query, (*names, ticked) if ticked else names)
+    shown, rows = (page.columns[:-1], [row[:-1] for row in page.rows]) if ticked else (page.columns, list(page.rows))
     values: dict[str, object] = {
-        "table": table.name, "columns": shown, "rows": rows, "count": found.count,
-        "facets": [facet for facet in found.facets if tells(facet, asked)], "conditions": list(wish.conditions),
-    }  # fmt: skip
+        "table": lazy.table.name,
+        "columns": shown,
+        "rows": rows,
+        "count": page.count,
+        "facets": [facet for facet in page.facets if tells(facet, asked)],
+        "conditions": list(query.conditions),
+    }
     if not rendering.wants_json(request):
         values |= {
             "at": at,
-            "first": wish.first,
-            "per": wish.most,
+            "first": query.first,
+            "per": query.most,
             "sizes": ROWS,
-            "sort": wish.sort[0] if wish.sort else "",
+            "sort": query.sort[0] if query.sort else "",
             "downloads": DOWNLOADS,
-        }
-        values |= {"sampled": found.sampled, "numeric": {column.name for column in shown if column.kind in _NUMBERS}}
-        values |= {
-            "long": LONG | {"site", "first", "second", "prefixes", "page", "state"},
-            "ticks": [row[-1] for row in found.rows] if ticked else [],
+            "sampled": page.sampled,
+            "numeric": {column.name for column in shown if column.kind in _NUMBERS},
+            "ticks": [row[-1] for row in page.rows] if ticked else [],
         }
     return values
 
@@ -575,11 +575,11 @@ def table_file(request: Request) -> Response:
     """A table as CSV, XLSX, Parquet or JSON lines: exactly what is filtered, in the order shown."""
     name, ending = request.path_params["table"], request.path_params["ending"]
     asked = {key: text for key, text in request.query_params.items() if key not in (*COUNTING, *LINKING)}
-    table, (wish, _) = _table(request, name), wish_of(asked)
+    lazy, (query, _) = _table(request, name), query_of(asked)
     return sent(
         f"{request.path_params['name']}-{name}",
         ending,
-        lambda path: house_of(request).surveys.write(table, wish, ending, path),
+        lambda path: house_of(request).surveys.write(lazy, query, ending, path),
     )
 
 

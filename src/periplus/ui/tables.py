@@ -14,20 +14,14 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from periplus.api.collection import open_collection
-from periplus.api.tables import DOWNLOADS, TableFacet, TableQuery
+from periplus.api.tables import DOWNLOADS, TableFacet, TableQuery, table_of
 from periplus.errors import NoCollection, UsageError
-from periplus.model.table import ColumnKind
+from periplus.model.tables import ColumnKind
 from periplus.ui import rendering
 from periplus.ui.rendering import folder_of, house_of
 
 ROWS = (50, 100, 250, 500)  # of one page
 RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format", "where", "is"})
-LONG = frozenset({
-    "url", "title", "rule", "description", "h1", "canonical", "source", "target", "anchor", "text", "detail", "message",
-    "related_url", "anchor_text",
-    "target_url", "note", "cause", "start_urls", "settings", "host", "name", "home_page", "waits_for", "told_by",
-    "beginning", "sentence", "keywords",
-})  # columns that may wrap  # fmt: skip
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
 MEDIA = {
     "csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet",
@@ -37,91 +31,67 @@ MEDIA = {
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """A table as it is shown. fixed: conditions that make it what it is; columns: those shown where none are wished."""
+    """A table as it is shown. columns: those shown where none are asked for; fixed: conditions that make it what it is;
+    sentence: what it shows, where the table's own does not say it.
+    """
 
     title: str
     table: str
-    sentence: str
     columns: tuple[str, ...]
     fixed: tuple[tuple[str, str], ...] = ()
+    sentence: str = ""
 
 
 _LINK = ("source", "anchor", "target", "target_status", "kind", "position")
 SCREENS = {
-    "pages": Screen(
-        "Pages", "pages", "Every URL that was ever seen, with what is known of it.",
-        ("url", "title", "status", "reason", "type", "size", "depth", "language")
-    ),
-    "links": Screen("Links", "links",
-        "Links as pages write them; those of one page that agree in target, kind and position are one row.", _LINK),
+    "pages": Screen("Pages", "pages", ("url", "title", "status", "reason", "media_type", "size", "depth", "language")),
+    "links": Screen("Links", "links", _LINK),
     "external": Screen(
-        "External links", "links", "Links to other sites. Those to dead places stand among the dead links.",
+        "External links",
+        "links",
         ("source", "anchor", "target", "target_site", "kind", "position", "nofollow"),
         (("internal", "no"), ("target_state", "!invalid")),
+        "Links to other sites. Those to dead places stand among the dead links.",
     ),
     "dead": Screen(
-        "Dead links", "links", "Links to what does not exist or cannot be reached, with the pages that hold them.",
-        ("target", "target_reason", "target_status", "source", "anchor", "position"), (("target_state", "invalid"),),
+        "Dead links",
+        "links",
+        ("target", "target_reason", "target_status", "source", "anchor", "position"),
+        (("target_state", "invalid"),),
+        "Links to what does not exist or cannot be reached, with the pages that hold them.",
     ),
-    "bad": Screen(
-        "Bad links", "bad", "What stands where a link belongs and is none: mailto:, javascript:, malformed.",
-        ("source", "text", "why", "anchor", "position")
-    ),
-    "faults": Screen(
-        "Issues", "faults",
-        "What is wrong, by cause, by all that was seen in crawls and checks; the number of pages leads to them.",
-        ("severity", "message", "cause", "detail", "pages", "url", "code"),
-    ),
+    "bad": Screen("Bad links", "bad", ("source", "text", "why", "anchor", "position")),
+    "faults": Screen("Issues", "faults", ("severity", "message", "cause", "detail", "pages", "url", "code")),
     "issues": Screen(
-        "Issues page by page", "issues", "What is wrong with each page, by all that was seen in crawls and checks.",
-        ("severity", "message", "url", "cause", "detail", "anchor_text", "position", "category"),
+        "Issues page by page",
+        "issues",
+        ("severity", "message", "url", "cause", "detail", "anchor", "position", "category"),
     ),
-    "hosts": Screen("Hosts", "hosts", "Every host that was met.",
-        ("host", "site", "fetched", "waiting", "delay_s", "strikes", "waits_for")),
-    "sites": Screen("Sites", "sites", "Every site that was met.",
-        ("name", "hosts", "pages_total", "pages_crawled", "pages_invalid", "size", "visited")),
-    "runs": Screen("Runs", "runs", "Every run of the collection.",
-        ("id", "kind", "state", "note", "started", "ended", "fetched", "wire_bytes", "start_urls")),
-    "redirects": Screen("Redirects", "redirects", "URLs that redirect, one hop a row.",
-        ("url", "target_url", "status", "permanent", "fetched_at")),
-    "stories": Screen(
-        "Stories", "stories", "What several sites tell, the weightiest first.",
-        ("story", "title", "sites", "pages", "first", "first_site", "told_by")
+    "hosts": Screen("Hosts", "hosts", ("host", "site", "fetched", "waiting", "delay_s", "strikes", "waits_for")),
+    "sites": Screen(
+        "Sites", "sites", ("name", "hosts", "pages_total", "pages_crawled", "pages_invalid", "size", "visited")
     ),
+    "runs": Screen(
+        "Runs", "runs", ("id", "kind", "state", "note", "started", "ended", "fetched", "wire_bytes", "start_urls")
+    ),
+    "redirects": Screen("Redirects", "redirects", ("url", "target", "status", "permanent", "visited")),
+    "stories": Screen("Stories", "stories", ("story", "title", "sites", "pages", "first", "first_site", "told_by")),
     "story-pages": Screen(
-        "Pages of stories", "story-pages", "Each page of each story, in order.",
-        ("story", "place", "date", "after", "site", "title", "url", "dated_by")
+        "Pages of stories", "story-pages", ("story", "place", "date", "after", "site", "title", "url", "dated_by")
     ),
-    "visits": Screen("Visits", "visits", "Every request, and what came of it.",
-        ("id", "url", "purpose", "outcome", "status", "detail", "started", "took_s")),
-}  # fmt: skip
+    "visits": Screen(
+        "Visits", "visits", ("id", "url", "purpose", "outcome", "status", "detail", "started", "response_s")
+    ),
+}
 
 
 OF_ONE = {  # tables of one topic or portal, named with it
-    "judged": Screen(
-        "Judged pages",
-        "judged",
-        "How likely each page belongs to the topic, as it was judged last.",
-        ("probability", "title", "url", "label", "beginning"),
-    ),
-    "words": Screen(
-        "Words",
-        "words",
-        "The words that tell the topic’s pages from others most.",
-        ("word", "speaks", "weight", "positive_share", "negative_share"),
-    ),
+    "judged": Screen("Judged pages", "judged", ("probability", "title", "url", "label", "beginning")),
+    "words": Screen("Words", "words", ("word", "speaks", "weight", "positive_share", "negative_share")),
     "entries": Screen(
-        "Entries",
-        "entries",
-        "What the portal may show, as it was gathered last, with what was decided since.",
-        ("key", "kind", "verdict", "title", "published", "sites", "weight", "keywords"),
+        "Entries", "entries", ("key", "kind", "verdict", "title", "published", "sites", "weight", "keywords")
     ),
-    "sources": Screen(
-        "Sources",
-        "sources",
-        "Sites that tell the portal’s stories.",
-        ("site", "chosen", "verdict", "stories", "gain", "relevance"),
-    ),
+    "sources": Screen("Sources", "sources", ("site", "chosen", "verdict", "stories", "gain", "relevance")),
 }
 HOMES = {
     "judged": "topic/{}",
@@ -143,32 +113,35 @@ def table(request: Request) -> Response:
     if (short := shortened(request.query_params)) is not None:
         return RedirectResponse("?" + urlencode(short), 303)
     columns = tuple(part for part in asked.get("columns", "").split(",") if part) or screen.columns
-    wish, at = wish_of(asked, screen.fixed)
-    found = house_of(request).browser.page(folder, screen.table, wish, columns)
+    query, at = query_of(asked, screen.fixed)
+    table, page = table_of(screen.table), house_of(request).browser.page(folder, screen.table, query, columns)
     values: dict[str, object] = {
-        "title": screen.title, "name": name, "sentence": screen.sentence, "table": shown, "columns": found.columns,
-        "rows": found.rows,
-        "count": found.count,
-        "facets": [facet for facet in found.facets if facet.name not in dict(screen.fixed) and tells(facet, asked)],
-        "conditions": [(column, text) for column, text in wish.conditions if (column, text) not in screen.fixed],
-    }  # fmt: skip
+        "title": screen.title,
+        "name": name,
+        "sentence": screen.sentence or table.sentence,
+        "table": shown,
+        "columns": page.columns,
+        "rows": page.rows,
+        "count": page.count,
+        "facets": [facet for facet in page.facets if facet.name not in dict(screen.fixed) and tells(facet, asked)],
+        "conditions": [(column, text) for column, text in query.conditions if (column, text) not in screen.fixed],
+    }
     if not rendering.wants_json(request):
+        home = HOMES.get(shown.partition(":")[0], "")
         values |= {
             "at": at,
-            "first": wish.first,
-            "per": wish.most,
+            "first": query.first,
+            "per": query.most,
             "sizes": ROWS,
-            "sort": wish.sort[0] if wish.sort else "",
+            "sort": query.sort[0] if query.sort else "",
             "downloads": DOWNLOADS,
+            "home": home.format(quote(shown.partition(":")[2], safe="")),
+            "home_word": home.partition("/")[0],
+            "sampled": page.sampled,
+            "unordered": page.unordered,
+            "every": table.columns,
+            "numeric": {column.name for column in page.columns if column.kind in _NUMBERS},
         }
-        home = HOMES.get(shown.partition(":")[0], "")
-        values |= {"home": home.format(quote(shown.partition(":")[2], safe="")), "home_word": home.partition("/")[0]}
-        values |= {
-            "sampled": found.sampled,
-            "unordered": found.unordered,
-            "every": house_of(request).browser.columns(screen.table),
-        }
-        values |= {"numeric": {column.name for column in found.columns if column.kind in _NUMBERS}, "long": LONG}
     return rendering.answer(request, "table.html", values)
 
 
@@ -198,7 +171,7 @@ def tells(facet: TableFacet, asked: Mapping[str, str]) -> bool:
     return len(facet.values) > 1 or facet.name in asked
 
 
-def wish_of(asked: Mapping[str, str], fixed: tuple[tuple[str, str], ...] = ()) -> tuple[TableQuery, int]:
+def query_of(asked: Mapping[str, str], fixed: tuple[tuple[str, str], ...] = ()) -> tuple[TableQuery, int]:
     """(what is wanted, the page's number from 1). Raises UsageError."""
     given = tuple((column, text) for column, text in asked.items() if column not in RESERVED and text)
     per, at = _whole(asked, "per", ROWS[0], ROWS[-1]), _whole(asked, "at", 1, 10_000_000)
@@ -215,9 +188,9 @@ def _whole(asked: Mapping[str, str], name: str, usual: int, most: int) -> int:
 
 def _file(request: Request, folder: Path, screen: Screen, ending: str) -> Response:
     """Exactly what is filtered, in the order shown."""
-    wish, _ = wish_of(dict(request.query_params), screen.fixed)
+    query, _ = query_of(dict(request.query_params), screen.fixed)
     name = f"{request.path_params['name']}-{request.path_params['table'].partition('.')[0]}"
-    return sent(name, ending, lambda path: house_of(request).browser.write(folder, screen.table, wish, ending, path))
+    return sent(name, ending, lambda path: house_of(request).browser.write(folder, screen.table, query, ending, path))
 
 
 def sent(name: str, ending: str, write: Callable[[Path], None]) -> Response:

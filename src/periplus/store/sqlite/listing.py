@@ -13,90 +13,14 @@ from numpy.typing import NDArray
 
 from periplus.errors import UsageError
 from periplus.model.page import LinkKind, Position
+from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import Url
 from periplus.store.sqlite.reading import rows
-from periplus.store.sqlite.views import View
+from periplus.store.sqlite.views import order_by, select
 from periplus.urls.canonical import canonical, url_id
 
 Choice = TypeVar("Choice", bound=StrEnum)
-
-
-class PageRow(NamedTuple):
-    """What is known of one URL. None: not known, or not fetched. Times are ISO 8601, UTC."""
-
-    url: str
-    state: str
-    reason: str
-    why: str  # the rule, limit or failure behind the reason
-    status: int | None
-    media_type: str | None
-    size: int | None
-    depth: int | None
-    title: str | None
-    language: str | None
-    charset: str | None
-    charset_source: str | None
-    host: str
-    site: str
-    description: str | None
-    h1: str | None
-    canonical: str | None
-    robots: str | None
-    cut: str | None
-    text_chars: int | None
-    took_s: float | None
-    wire_bytes: int | None
-    last_modified: str | None
-    etag: str | None
-    in_sitemap: int
-    first_seen: str
-    visited: str | None
-
-
-def utc_time(column: str) -> str:
-    return f"strftime('%Y-%m-%dT%H:%M:%SZ', nullif({column}, 0), 'unixepoch')"
-
-
-_ELSEWHERE = {
-    "url": "u.text", "state": "r.state", "reason": "u.reason", "why": "u.rule", "status": "u.status",
-    "depth": "u.depth", "host": "h.key",
-    "site": "s.key", "in_sitemap": "u.in_sitemap", "first_seen": utc_time("u.first_seen"),
-    "visited": utc_time("u.visited"),
-    "last_modified": utc_time("p.last_modified"),
-}  # fmt: skip
-PAGE_COLUMNS = {name: _ELSEWHERE.get(name, f"p.{name}") for name in PageRow._fields}
-
-
-class LinkRow(NamedTuple):
-    """All links from a page to a URL that agree in kind, position and nofollow."""
-
-    source: str
-    target: str
-    anchor: str
-    kind: str
-    position: str
-    nofollow: int
-    times: int
-    fragments: str
-    target_reason: str
-    target_status: int | None
-
-
-LINK_COLUMNS = {name: f"l.{name}" for name in LinkRow._fields} | {
-    "source": "a.text", "target": "b.text", "target_reason": "b.reason", "target_status": "b.status",
-}  # fmt: skip
-
-
-class BadLinkRow(NamedTuple):
-    """What stood where a URL belongs, and is none that can be fetched."""
-
-    source: str
-    text: str
-    why: str
-    anchor: str
-    kind: str
-    position: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,105 +52,83 @@ class LinkFilter:
 
 
 def pages(
-    connection: sqlite3.Connection, wanted: PageFilter, columns: Sequence[str] = PageRow._fields
+    connection: sqlite3.Connection, where: PageFilter, columns: Sequence[str] = ()
 ) -> Iterator[tuple[object, ...]]:
-    """The URLs wanted, by depth and URL, those without a depth last.
+    """The URLs that pass a filter, by depth and URL, those without a depth last.
 
-    Raises UsageError for a filter or column that cannot be.
+    columns: of SEEN; none named: all. Raises UsageError for a filter or column that cannot be.
     """
-    unknown = [name for name in columns if name not in PAGE_COLUMNS]
-    if unknown:
-        raise UsageError(f"pages have no column {', '.join(unknown)}: choose among {', '.join(PAGE_COLUMNS)}")
-    where, values = _page_conditions(wanted)
-    find = (
-        f"SELECT {', '.join(PAGE_COLUMNS[name] for name in columns)} FROM url u JOIN host h ON h.id = u.host_id"
-        " JOIN site s ON s.id = h.site_id"
-        f" JOIN reason r ON r.name = u.reason LEFT JOIN page p ON p.url_id = u.id WHERE {where}"
-        " ORDER BY u.depth IS NULL, u.depth, u.text LIMIT ?"
-    )
-    return rows(connection.execute(find, (*values, wanted.limit)))
+    conditions, values = _page_conditions(where)
+    find = f"{select(SEEN, columns, conditions, order_by(SEEN, SEEN.order))} LIMIT ?"
+    return rows(connection.execute(find, (*values, where.limit)))
 
 
-def _page_conditions(wanted: PageFilter) -> tuple[str, list[object]]:
-    """A condition in SQL, and its values."""
-    parts: list[tuple[str, list[object]]] = [("1", [])]
-    if wanted.state:
-        parts.append((f"u.reason IN ({names(reasons_of(choice(State, 'state', wanted.state)))})", []))
-    if wanted.reason:
-        parts.append(("u.reason = ?", [choice(Reason, "reason", wanted.reason).value]))
-    if wanted.status:
-        parts.append(("u.status BETWEEN ? AND ?", list(status_range(wanted.status))))
-    if wanted.media_type:
-        whole = "/" in wanted.media_type and not wanted.media_type.endswith("/")
-        parts.append(
-            ("p.media_type = ?", [wanted.media_type]) if whole else ("instr(p.media_type, ?) = 1", [wanted.media_type])
-        )
-    if wanted.depth >= 0:
-        parts.append(("u.depth = ?", [wanted.depth]))
-    if wanted.host:
-        parts.append(("(h.key = ? OR substr(h.key, 1, length(?) + 1) = ? || ':')", [wanted.host] * 3))
-    if wanted.url:
-        parts.append(("matches(u.text, ?)", [wanted.url]))
-    return " AND ".join(part for part, _ in parts), [value for _, values in parts for value in values]
+def _page_conditions(where: PageFilter) -> tuple[list[str], list[object]]:
+    """Conditions in SQL, and the values of all of them."""
+    parts: list[tuple[str, list[object]]] = []
+    if where.state:
+        parts.append((f"u.reason IN ({names(reasons_of(choice(State, 'state', where.state)))})", []))
+    if where.reason:
+        parts.append(("u.reason = ?", [choice(Reason, "reason", where.reason).value]))
+    if where.status:
+        parts.append(("u.status BETWEEN ? AND ?", list(status_range(where.status))))
+    if where.media_type:
+        whole = "/" in where.media_type and not where.media_type.endswith("/")
+        parts.append(("p.media_type = ?" if whole else "instr(p.media_type, ?) = 1", [where.media_type]))
+    if where.depth >= 0:
+        parts.append(("u.depth = ?", [where.depth]))
+    if where.host:
+        parts.append(("(h.key = ? OR substr(h.key, 1, length(?) + 1) = ? || ':')", [where.host] * 3))
+    if where.url:
+        parts.append(("matches(u.text, ?)", [where.url]))
+    return [part for part, _ in parts], [value for _, values in parts for value in values]
 
 
 def links(
-    connection: sqlite3.Connection, wanted: LinkFilter, columns: Sequence[str] = LinkRow._fields
+    connection: sqlite3.Connection, where: LinkFilter, columns: Sequence[str] = ()
 ) -> Iterator[tuple[object, ...]]:
-    """The links wanted, by source and target where one of them is named; else page by page, as they are stored."""
-    unknown = [name for name in columns if name not in LINK_COLUMNS]
-    if unknown:
-        raise UsageError(f"links have no column {', '.join(unknown)}: choose among {', '.join(LINK_COLUMNS)}")
-    where, values = _link_conditions(wanted)
-    order = " ORDER BY a.text, b.text, l.kind, l.position" if wanted.source or wanted.target else ""
-    find = (
-        f"SELECT {', '.join(LINK_COLUMNS[name] for name in columns)} FROM link l CROSS JOIN url a ON a.id = l.source "
-        "CROSS JOIN url b ON b.id = l.target"
-        f" JOIN host g ON g.id = a.host_id JOIN host h ON h.id = b.host_id WHERE {where}{order} LIMIT ?"
-    )
-    return rows(connection.execute(find, (*values, wanted.limit)))
+    """The links that pass a filter, by source and target where one of them is named; else page by page, as stored.
+
+    columns: of LINKS; none named: all. Raises UsageError for a filter or column that cannot be.
+    """
+    conditions, values = _link_conditions(where)
+    order = order_by(LINKS, ("source", "target", "kind", "position")) if where.source or where.target else ""
+    find = f"{select(LINKS, columns, conditions, order)} LIMIT ?"
+    return rows(connection.execute(find, (*values, where.limit)))
 
 
 def links_between(connection: sqlite3.Connection, sources: Sequence[int], target: int) -> Iterator[tuple[object, ...]]:
-    """LinkRow's values of the links from these URLs to one, in the order of the URLs."""
-    find = (
-        f"SELECT {', '.join(LINK_COLUMNS.values())} FROM link l CROSS JOIN url a ON a.id = l.source CROSS"
-        " JOIN url b ON b.id = l.target"
-        " WHERE l.source = ? AND l.target = ?"
-    )
+    """Rows of LINKS from these URLs to one, in the order of the URLs."""
+    find = select(LINKS, where=("l.source = ?", "l.target = ?"))
     for source in sources:
         yield from connection.execute(find, (source, target))
 
 
-def _link_conditions(wanted: LinkFilter) -> tuple[str, list[object]]:
-    parts: list[tuple[str, list[object]]] = [("1", [])]
-    if wanted.source:
-        parts.append(("l.source = ?", [url_id(Url(wanted.source))]))
-    if wanted.target:
-        parts.append(("l.target = ?", [url_id(Url(wanted.target))]))
-    if wanted.kind:
-        parts.append(("l.kind = ?", [choice(LinkKind, "kind", wanted.kind).value]))
-    if wanted.position:
-        parts.append(("l.position = ?", [choice(Position, "position", wanted.position).value]))
-    if wanted.nofollow:
+def _link_conditions(where: LinkFilter) -> tuple[list[str], list[object]]:
+    parts: list[tuple[str, list[object]]] = []
+    if where.source:
+        parts.append(("l.source = ?", [url_id(Url(where.source))]))
+    if where.target:
+        parts.append(("l.target = ?", [url_id(Url(where.target))]))
+    if where.kind:
+        parts.append(("l.kind = ?", [choice(LinkKind, "kind", where.kind).value]))
+    if where.position:
+        parts.append(("l.position = ?", [choice(Position, "position", where.position).value]))
+    if where.nofollow:
         parts.append(("l.nofollow", []))
     dead = names(reasons_of(State.INVALID))
-    if wanted.broken:
+    if where.broken:
         # rules most links out before their URLs are looked up
         parts.append((f"l.target IN (SELECT id FROM url WHERE reason IN ({dead}))", []))
-    if wanted.external:
+    if where.external:
         parts.append((f"g.site_id <> h.site_id AND b.reason NOT IN ({dead})", []))
-    return " AND ".join(part for part, _ in parts), [value for _, values in parts for value in values]
+    return [part for part, _ in parts], [value for _, values in parts for value in values]
 
 
 def bad_links(connection: sqlite3.Connection, source: str = "", limit: int = -1) -> Iterator[tuple[object, ...]]:
-    """BadLinkRow's values, page by page."""
-    where, values = ("b.source = ?", [url_id(Url(source))]) if source else ("1", [])
-    find = (
-        "SELECT a.text, b.text, b.why, b.anchor, b.kind, b.position FROM bad_link b"
-        f" JOIN url a ON a.id = b.source WHERE {where} LIMIT ?"
-    )
-    return rows(connection.execute(find, (*values, limit)))
+    """Rows of BAD_LINKS, page by page. source: of this page only."""
+    conditions, values = (("b.source = ?",), [url_id(Url(source))]) if source else ((), [])
+    return rows(connection.execute(f"{select(BAD_LINKS, where=conditions)} LIMIT ?", (*values, limit)))
 
 
 def is_known(connection: sqlite3.Connection, url: Url) -> bool:
@@ -271,9 +173,9 @@ def status_range(text: str) -> tuple[int, int]:
     return int(lowest), int(highest)
 
 
-def whole(connection: sqlite3.Connection, view: View) -> Iterator[tuple[object, ...]]:
-    """Every row of a view, in the order in which the table behind it lies on disk."""
-    return rows(connection.execute(f"SELECT * FROM {view.name}"))
+def whole(connection: sqlite3.Connection, table: Table) -> Iterator[tuple[object, ...]]:
+    """Every row, in the order in which the table behind it lies on disk."""
+    return rows(connection.execute(select(table)))
 
 
 def redirect_hops(connection: sqlite3.Connection) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int16]]:

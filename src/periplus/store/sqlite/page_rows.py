@@ -12,7 +12,7 @@ from periplus.model.visit import Headers, Reason, State
 from periplus.model.web import UrlId
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_head, unpack_parts
 from periplus.store.damage import told
-from periplus.store.sqlite.listing import utc_time
+from periplus.store.sqlite.views import utc_time
 
 DUPLICATES_MOST = 50  # that are named
 

@@ -15,10 +15,10 @@ from periplus.errors import StoreError, UsageError
 from periplus.model.frontier import HostRow, TrapTally
 from periplus.model.page import LinkKind, Position
 from periplus.model.results import StateTally
+from periplus.model.tables import VIEWS
 from periplus.model.visit import STATE_OF, Purpose, Reason, State
 from periplus.model.web import HostKey, SiteKey
 from periplus.store.sqlite import schema
-from periplus.store.sqlite.views import VIEWS
 
 # Functions over a connection that only reads. A crawl may go on meanwhile: each statement sees one moment, and
 # `snapshot` gives several statements the same one.

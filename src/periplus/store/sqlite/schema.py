@@ -410,7 +410,7 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
                 "Crawl again into another folder."
             )
         if version < SCHEMA_VERSION and read_only:
-            connection.executescript(_RENAMED_IN_PLACE)
+            connection.executescript(_RENAMED_IN_PLACE + CREATE_VIEWS.replace("CREATE VIEW", "CREATE TEMP VIEW"))
             connection.execute(checks.VERDICTS.replace("CREATE TABLE", "CREATE TEMP TABLE"))
         if version == OLDEST_READ and read_only:
             connection.executescript(_IN_PLACE)

@@ -1,0 +1,586 @@
+"""The catalogue of tables: what each holds, column by column, and where a database has it.
+
+SQL views, lists, screens, exports, their files and their documents are made of these values: a column is added here and
+nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache
+from typing import Any, Protocol
+
+from periplus.errors import UsageError
+from periplus.model.visit import FETCHED, STATE_OF, Reason, State
+
+
+class ColumnKind(StrEnum):
+    """What stands in a column."""
+
+    TEXT = "text"
+    INTEGER = "integer"  # 64 bits
+    REAL = "real"
+    BOOLEAN = "boolean"  # in SQL 0 or 1
+    TIME = "time"  # text, ISO 8601, UTC, to the second: 2026-06-01T12:00:00Z
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table. Without a value (SQL's NULL, an empty cell): not known, or not applicable.
+
+    sql: the expression that a database computes it with, over the table's `source`; of a TIME seconds since the epoch,
+    0 or NULL where there is none; empty: its value is computed by an analysis. postgres: the same where PostgreSQL
+    needs another.
+    """
+
+    name: str
+    kind: ColumnKind
+    sentence: str  # what it says, with its unit
+    sql: str = ""
+    postgres: str = ""
+    unit: str = ""  # `bytes` or `s`; of numbers that people read better with it
+    searched: bool = False  # the interface looks for text in it
+    facet: bool = False  # the interface counts its values
+    wide: bool = False  # its texts may be long, and are wrapped
+    url_id: str = ""  # of a URL: the expression of its id, by which it is found without looking at every text
+    of_target: str = ""  # of what is said of a link's target: the condition on `url`, which is asked once, not per link
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table.
+
+    source: what stands after FROM, every join a LEFT JOIN to one row at most, so that a database leaves out those that
+    no column asks for; empty: its rows are computed by an analysis. where: which rows of the source there are; group:
+    what stands after GROUP BY. key: an expression that names a row, empty where none does; order: of the rows where
+    none is asked for, a leading - turns a column round.
+    """
+
+    name: str
+    sentence: str
+    columns: tuple[Column, ...]
+    source: str = ""
+    where: str = ""
+    group: str = ""
+    key: str = ""
+    order: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of its columns."""
+        return tuple(column.name for column in self.columns)
+
+    def column(self, name: str) -> Column:
+        """Raises UsageError for a column that there is not."""
+        return self.select((name,))[0]
+
+    def select(self, names: Sequence[str]) -> tuple[Column, ...]:
+        """The columns of these names, in their order; all columns where none is named.
+
+        Raises UsageError for a column that there is not.
+        """
+        by_name = {column.name: column for column in self.columns}
+        if unknown := [name for name in names if name not in by_name]:
+            raise UsageError(f"{self.name} have no column {', '.join(unknown)}: choose among {', '.join(by_name)}")
+        return tuple(by_name[name] for name in names) or self.columns
+
+
+class Row(Protocol):
+    """A row of a table: a named tuple of its values, each an attribute of its column's name."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: int) -> Any: ...
+
+    def __getattr__(self, name: str) -> Any: ...
+
+
+@cache
+def row_of(table: Table) -> Callable[[Iterable[object]], Row]:
+    """Makes rows of the values of all columns."""
+    row_class: Callable[..., Any] = namedtuple  # the names are not known to type checkers
+    make: Callable[[Iterable[object]], Row] = row_class("Row", table.names)._make
+    return make
+
+
+TEXT, INTEGER, REAL, BOOLEAN, TIME = ColumnKind
+
+
+def _any_of(reasons: Set[Reason]) -> str:
+    """Reasons as an SQL list; our own words, so nothing needs escaping."""
+    return "({})".format(", ".join(f"'{reason.value}'" for reason in Reason if reason in reasons))
+
+
+_REASONS = {state: frozenset(reason for reason in Reason if STATE_OF[reason] is state) for state in State}
+
+
+def _state(reason: str) -> str:
+    """The state that follows from a reason."""
+    cases = (f"WHEN {reason} IN {_any_of(_REASONS[state])} THEN '{state.value}'" for state in State)
+    return f"CASE {' '.join(cases)} END"
+
+
+def _filled(expression: str) -> str:
+    """A text, none where it is empty."""
+    return f"nullif({expression}, '')"
+
+
+_URL = "url u LEFT JOIN host h ON h.id = u.host_id LEFT JOIN site s ON s.id = h.site_id"
+_READ = f"page p ON p.url_id = u.id AND u.reason IN {_any_of(FETCHED)}"  # what the URL answers with now
+
+URLS = Table(
+    "urls",
+    "Every URL that was ever seen, fetched or not.",
+    (
+        Column("id", INTEGER, "64-bit hash of the URL; the same in every collection", "u.id"),
+        Column("url", TEXT, "the URL in canonical form", "u.text", searched=True, wide=True, url_id="u.id"),
+        Column("host", TEXT, "host name and port", "h.key", wide=True),
+        Column("site", TEXT, "the site that the host belongs to", "s.key"),
+        Column("state", TEXT, "indexed, registered, ignored or invalid", _state("u.reason"), facet=True),
+        Column("reason", TEXT, "why it is in its state", "u.reason", facet=True),
+        Column(
+            "rule",
+            TEXT,
+            "the rule, limit, failure or redirect target behind the reason",
+            _filled("u.rule"),
+            wide=True,
+        ),
+        Column("status", INTEGER, "HTTP status of the last answer", "nullif(u.status, 0)", facet=True),
+        Column("depth", INTEGER, "clicks from the start; none where no link leads", "u.depth", facet=True),
+        Column("in_sitemap", BOOLEAN, "whether a sitemap names it", "u.in_sitemap"),
+        Column("first_seen", TIME, "when it was first met", "u.first_seen"),
+        Column("visited", TIME, "when it was last asked for", "u.visited"),
+    ),
+    _URL,
+    key="u.id",
+    order=("depth", "url"),
+)
+PAGES = Table(
+    "pages",
+    "Every URL that was asked for, with what came of it.",
+    (
+        *URLS.columns,
+        Column("media_type", TEXT, "media type without parameters", _filled("p.media_type"), facet=True),
+        Column("charset", TEXT, "encoding that the page was read with", _filled("p.charset")),
+        Column(
+            "charset_source",
+            TEXT,
+            "on whose word: bom, header, meta, xml, statistics, default",
+            _filled("p.charset_source"),
+        ),
+        Column(
+            "language",
+            TEXT,
+            "language (BCP 47) as its words tell, else as declared",
+            "coalesce(nullif(p.language_found, ''), nullif(p.language, ''))",
+            facet=True,
+        ),
+        Column("declared_language", TEXT, "language as declared (BCP 47)", _filled("p.language")),
+        Column("size", INTEGER, "bytes, after decompression", "p.size", unit="bytes"),
+        Column("wire_bytes", INTEGER, "bytes of the body as they travelled", "p.wire_bytes", unit="bytes"),
+        Column("cut", TEXT, "why it was not read to its end; none for a whole page", _filled("p.cut")),
+        Column("title", TEXT, "the title", _filled("p.title"), searched=True, wide=True),
+        Column("description", TEXT, "the meta description", _filled("p.description"), wide=True),
+        Column("h1", TEXT, "the first main heading", _filled("p.h1"), wide=True),
+        Column("canonical", TEXT, "the canonical URL that the page names", _filled("p.canonical"), wide=True),
+        Column("robots", TEXT, "noindex, nofollow, or both: from meta robots and X-Robots-Tag", _filled("p.robots")),
+        Column("text_chars", INTEGER, "characters of text", "p.text_chars"),
+        Column(
+            "text_digest",
+            TEXT,
+            "MD5 of the text, white space folded; equal for duplicates",
+            _filled("lower(hex(p.text_md5))"),
+            _filled("encode(p.text_md5, 'hex')"),
+        ),
+        Column("response_s", REAL, "seconds from the request to the last byte", "p.took_s", unit="s"),
+        Column("last_modified", TIME, "as the server or the page says", "p.last_modified"),
+        Column("etag", TEXT, "the ETag as sent", _filled("p.etag")),
+    ),
+    f"{_URL} LEFT JOIN {_READ}",
+    where="u.visited IS NOT NULL",
+    key="u.id",
+    order=("depth", "url"),
+)
+SEEN = replace(PAGES, sentence="Every URL that was ever seen, with what is known of it.", where="")
+"""What `periplus pages` and the interface list as pages."""
+RANKED_PAGES = replace(
+    PAGES,
+    sentence="Every URL that was asked for, with what came of it, its links, rank and score.",
+    columns=(
+        *PAGES.columns,
+        Column(
+            "final_url",
+            TEXT,
+            "where the redirects end that begin here; the URL itself where there are none; none for a loop",
+            wide=True,
+        ),
+        Column("inlinks", INTEGER, "pages of the site that link to it, each counted once, redirects followed"),
+        Column("outlinks", INTEGER, "pages of the site that it links to, each counted once, redirects followed"),
+        Column(
+            "rank",
+            REAL,
+            "share of a random surfer's time, summing to 1 over the site's pages (PageRank); none for what is no page "
+            "of a start's site",
+        ),
+        Column("score", INTEGER, "the same on a logarithmic scale from 0 to 100"),
+    ),
+)
+"""With what is computed for each page of a start's site."""
+LINKS = Table(
+    "links",
+    "Links; those of one page that agree in target, kind, position and nofollow are one row.",
+    (
+        Column("source", TEXT, "the page with the link", "a.text", searched=True, wide=True, url_id="l.source"),
+        Column("target", TEXT, "where it leads", "b.text", searched=True, wide=True, url_id="l.target"),
+        Column(
+            "anchor",
+            TEXT,
+            "the words of the first of these links that has words; for images their alt",
+            "l.anchor",
+            searched=True,
+            wide=True,
+        ),
+        Column("kind", TEXT, "a, image, canonical, redirect, ...", "l.kind", facet=True),
+        Column("position", TEXT, "nav, header, main, aside, footer, body or head", "l.position", facet=True),
+        Column("nofollow", BOOLEAN, "whether it asks not to be followed", "l.nofollow"),
+        Column("internal", BOOLEAN, "whether it stays on its site", "g.site_id = h.site_id", facet=True),
+        Column("source_site", TEXT, "the site of the page", "s.key"),
+        Column(
+            "target_site",
+            TEXT,
+            "the site of the target",
+            "t.key",
+            of_target="host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)",
+        ),
+        Column(
+            "target_state",
+            TEXT,
+            "indexed, registered, ignored or invalid",
+            _state("b.reason"),
+            facet=True,
+            of_target="reason IN (SELECT name FROM reason WHERE state = ?)",
+        ),
+        Column("target_reason", TEXT, "what became of the target", "b.reason", facet=True, of_target="reason = ?"),
+        Column(
+            "target_status",
+            INTEGER,
+            "HTTP status of the target's last answer",
+            "nullif(b.status, 0)",
+            of_target="status = ?",
+        ),
+        Column("fragments", TEXT, "what stood behind #, separated by blanks", _filled("l.fragments")),
+        Column("times", INTEGER, "how many such links the page has", "l.times"),
+        Column("first_seen", TIME, "when the page first had it", "l.first_seen"),
+        Column(  # docs/decisions/0003
+            "last_seen",
+            TIME,
+            "when the page last had it",
+            "CASE WHEN f.checked > l.last_seen THEN f.checked ELSE l.last_seen END",
+        ),
+    ),
+    "link l LEFT JOIN url a ON a.id = l.source LEFT JOIN url b ON b.id = l.target"
+    " LEFT JOIN host g ON g.id = a.host_id LEFT JOIN host h ON h.id = b.host_id"
+    " LEFT JOIN site s ON s.id = g.site_id LEFT JOIN site t ON t.id = h.site_id"
+    " LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL",
+)
+BAD_LINKS = Table(
+    "bad",
+    "What stands where a link belongs and is none: mailto:, javascript:, malformed.",
+    (
+        Column("source", TEXT, "the page that it stands on", "a.text", searched=True, wide=True),
+        Column("text", TEXT, "as it was written", "b.text", searched=True, wide=True),
+        Column("why", TEXT, "its scheme, or malformed", "b.why", facet=True),
+        Column("anchor", TEXT, "its words", "b.anchor", searched=True, wide=True),
+        Column("kind", TEXT, "a, image, ...", "b.kind"),
+        Column("position", TEXT, "the part of the page", "b.position", facet=True),
+    ),
+    "bad_link b LEFT JOIN url a ON a.id = b.source",
+    key="b.rowid",
+)
+REDIRECTS = Table(
+    "redirects",
+    "URLs that redirect, one hop a row.",
+    (
+        Column("url", TEXT, "the URL that redirects", "u.text", searched=True, wide=True),
+        Column("target", TEXT, "where it leads", "u.rule", searched=True, wide=True),
+        Column("status", INTEGER, "301, 302, 303, 307 or 308", "u.status", facet=True),
+        Column("permanent", BOOLEAN, "whether links should be changed", "u.status IN (301, 308)", facet=True),
+        Column("visited", TIME, "when it was last asked for", "u.visited"),
+    ),
+    "url u",
+    where="u.reason = 'redirect'",
+)
+CHAINS = Table(
+    "redirects",
+    "Chains of redirects, one row a hop.",
+    (
+        Column("chain_id", INTEGER, "the id of the URL that begins the chain; the same in every run"),
+        Column("order", INTEGER, "place in the chain, from 0"),
+        Column("url", TEXT, "the URL", wide=True),
+        Column("status", INTEGER, "its HTTP status; 0: not asked"),
+        Column("role", TEXT, "requested, intermediate, final, or loop: it stood in the chain before"),
+    ),
+)
+VISITS = Table(
+    "visits",
+    "Every attempt to fetch a URL, robots.txt and sitemaps included; and what was left without asking.",
+    (
+        Column("id", INTEGER, "counts up", "v.id"),
+        Column("run_id", INTEGER, "the run", "v.run_id"),
+        Column("url", TEXT, "the URL", "coalesce(v.text, u.text)", searched=True, wide=True),
+        Column("purpose", TEXT, "page, robots, sitemap, ...", "v.purpose", facet=True),
+        Column("started", TIME, "when it was asked for", "v.started"),
+        Column("response_s", REAL, "seconds from the request to the last byte", "v.took_s", unit="s"),
+        Column(
+            "outcome",
+            TEXT,
+            "fetched, redirected, unchanged, failed, or skipped (not asked for)",
+            "v.outcome",
+            facet=True,
+        ),
+        Column("status", INTEGER, "HTTP status", "nullif(v.status, 0)", facet=True),
+        Column(
+            "detail",
+            TEXT,
+            "redirect target, failure, or why it was cut or skipped",
+            _filled("v.detail"),
+            searched=True,
+            wide=True,
+        ),
+        Column("wire_bytes", INTEGER, "bytes of the body as they travelled", "v.wire_bytes", unit="bytes"),
+        Column("address", TEXT, "IP address that answered", _filled("v.address")),
+    ),
+    "visit v LEFT JOIN url u ON u.id = v.url_id",
+    order=("-id",),
+)
+HOSTS = Table(
+    "hosts",
+    "Every host that was met.",
+    (
+        Column("id", INTEGER, "counts up", "h.id"),
+        Column("host", TEXT, "host name and port", "h.key", searched=True, wide=True),
+        Column("site", TEXT, "its site", "s.key", facet=True),
+        Column("fetched", INTEGER, "pages asked for, in all runs", "h.fetched"),
+        Column("waiting", INTEGER, "entries of its to-do list", "h.pending"),
+        Column("delay_s", REAL, "seconds between the starts of two requests", "h.delay_s", unit="s"),
+        Column("strikes", INTEGER, "suspensions in a row", "h.strikes"),
+        Column("waits_for", TEXT, "why it may not be asked yet", _filled("h.waits_for"), facet=True, wide=True),
+    ),
+    "host h LEFT JOIN site s ON s.id = h.site_id",
+    order=("-fetched", "host"),
+)
+SITES = Table(
+    "sites",
+    "Every site that was met, with sums over its URLs.",
+    (
+        Column("id", INTEGER, "counts up", "s.id"),
+        Column("name", TEXT, "host name without www.", "s.key", searched=True, wide=True),
+        Column(
+            "home_page",
+            TEXT,
+            "the start on it; none for a site that links led to",
+            "min(u.text) FILTER (WHERE b.url_id IS NOT NULL)",
+            'min(u.text COLLATE "C") FILTER (WHERE b.url_id IS NOT NULL)',
+            wide=True,
+        ),
+        Column("hosts", INTEGER, "hosts that belong to it", "count(DISTINCT h.id)"),
+        Column(
+            "pages_total",
+            INTEGER,
+            "its pages known",
+            f"count(*) FILTER (WHERE u.reason NOT IN {_any_of({*_REASONS[State.IGNORED], Reason.RESOURCE})})",
+        ),
+        Column("pages_crawled", INTEGER, "of them fetched", "count(p.url_id)"),
+        Column(
+            "pages_invalid",
+            INTEGER,
+            "of them dead",
+            f"count(*) FILTER (WHERE u.reason IN {_any_of(_REASONS[State.INVALID])})",
+        ),
+        Column("size", INTEGER, "bytes of its pages", "CAST(coalesce(sum(p.size), 0) AS bigint)", unit="bytes"),
+        Column("first_seen", TIME, "when it was first met", "min(u.first_seen)"),
+        Column("visited", TIME, "when it was last asked", "max(u.visited)"),
+    ),
+    "site s JOIN host h ON h.site_id = s.id JOIN url u ON u.host_id = h.id LEFT JOIN start b ON b.url_id = u.id"
+    f" LEFT JOIN {_READ}",
+    group="s.id, s.key",
+    order=("-pages_crawled", "name"),
+)
+# PostgreSQL adds what its workers count beside the run's row, which all of them would wait for
+_WORKERS_COUNT = (
+    "run.{0} + (SELECT coalesce(sum(c.value), 0)::bigint FROM run_count c WHERE c.run_id = run.id AND c.name = '{0}')"
+)
+RUNS = Table(
+    "runs",
+    "Every run of the collection.",
+    (
+        Column("id", INTEGER, "counts up", "id"),
+        Column("kind", TEXT, "crawl, import, ...", "kind", facet=True),
+        Column("state", TEXT, "running, done, stopped, suspicious or failed", "state", facet=True),
+        Column("note", TEXT, "why it ended so", _filled("note"), searched=True, wide=True),
+        Column("started", TIME, "when it began", "started"),
+        Column("ended", TIME, "when it ended", "ended"),
+        Column("fetched", INTEGER, "pages asked for", "fetched", _WORKERS_COUNT.format("fetched")),
+        Column(
+            "wire_bytes",
+            INTEGER,
+            "bytes received as bodies",
+            "wire_bytes",
+            _WORKERS_COUNT.format("wire_bytes"),
+            unit="bytes",
+        ),
+        Column("start_urls", TEXT, "JSON list", "starts", searched=True, wide=True),
+        Column("settings", TEXT, "JSON object of every setting; passwords are not kept", "settings", wide=True),
+    ),
+    "run",
+    order=("-id",),
+)
+VIEWS = {table.name: table for table in (URLS, PAGES, LINKS, REDIRECTS, VISITS, HOSTS, SITES, RUNS)}
+"""Those that anybody may read with SQL, by name."""
+
+# Tables that analyses compute.
+
+_SEVERITY = Column("severity", TEXT, "its grade: error, warning or notice", facet=True)
+_MESSAGE = Column("message", TEXT, "the kind of issue in a few words", wide=True)
+_CATEGORY = Column("category", TEXT, "links, redirects, titles, indexing, ...", facet=True)
+_CODE = Column("code", TEXT, "the kind of issue; stable", facet=True)
+ISSUES = Table(
+    "issues",
+    "What is wrong with each page, by all that was seen in crawls and checks.",
+    (
+        Column("url", TEXT, "the page to mend", searched=True, wide=True),
+        _SEVERITY,
+        _CATEGORY,
+        _CODE,
+        _MESSAGE,
+        Column("detail", TEXT, "this issue in words", searched=True, wide=True),
+        Column(
+            "related_url",
+            TEXT,
+            "the other URL that it is about: a link's target, the page with the same title",
+            wide=True,
+        ),
+        Column("anchor", TEXT, "of a link: its words", wide=True),
+        Column("position", TEXT, "of a link: the part of the page that it stands in", facet=True),
+        Column(
+            "cause",
+            TEXT,
+            "what is to be mended once for all issues of one code with the same cause: a URL or words",
+            searched=True,
+            wide=True,
+        ),
+    ),
+)
+EXPORTS = VIEWS | {table.name: table for table in (RANKED_PAGES, CHAINS, ISSUES)}
+"""Those that `periplus export` writes, by name."""
+FAULTS = Table(
+    "faults",
+    "What is wrong, by cause, by all that was seen in crawls and checks; the number of pages leads to them.",
+    (
+        _SEVERITY,
+        _MESSAGE,
+        Column("cause", TEXT, "what is to be mended: a URL or words", searched=True, wide=True),
+        Column("detail", TEXT, "what all of its issues say", searched=True, wide=True),
+        Column("pages", INTEGER, "pages on which it is met"),
+        Column("issues", INTEGER, "issues of this cause: a page may have several"),
+        Column("url", TEXT, "the first of these pages", searched=True, wide=True),
+        _CATEGORY,
+        _CODE,
+    ),
+)
+STORIES = Table(
+    "stories",
+    "What several sites tell, the weightiest first.",
+    (
+        Column("story", INTEGER, "its number, the weightiest first"),
+        Column("title", TEXT, "of its first page that has one", searched=True, wide=True),
+        Column("sites", INTEGER, "that tell it", facet=True),
+        Column("pages", INTEGER, "that tell it"),
+        Column("first", TIME, "when its first page was published"),
+        Column("last", TIME, "when its last page was"),
+        Column("first_site", TEXT, "the site that had it first", facet=True),
+        Column("url", TEXT, "its first page", searched=True, wide=True),
+        Column("language", TEXT, "of the first page", facet=True),
+        Column(
+            "ordered",
+            TEXT,
+            "the weakest word on which a page stands where it stands: dates, links, first seen",
+            facet=True,
+        ),
+        Column("told_by", TEXT, "sites, in order", searched=True, wide=True),
+    ),
+)
+STORY_PAGES = Table(
+    "story-pages",
+    "Each page of each story, in order.",
+    (
+        Column("story", INTEGER, "number of its story"),
+        Column("place", INTEGER, "in the story, from 1"),
+        Column("url", TEXT, "the address", searched=True, wide=True),
+        Column("site", TEXT, "the site", facet=True),
+        Column("title", TEXT, "without the site's name", searched=True, wide=True),
+        Column("date", TIME, "when it was published"),
+        Column("after", TEXT, "the first page: how much later"),
+        Column("dated_by", TEXT, "on whose word it is dated", facet=True),
+        Column("placed_by", TEXT, "what decided its place: dates, links, first seen", facet=True),
+    ),
+)
+JUDGED = Table(
+    "judged",
+    "How likely each page belongs to the topic, as it was judged last.",
+    (
+        Column("url", TEXT, "the address", searched=True, wide=True),
+        Column("title", TEXT, "the title", searched=True, wide=True),
+        Column("site", TEXT, "the site", facet=True),
+        Column("probability", REAL, "that it belongs to the topic, 0 to 1"),
+        Column("relevant", BOOLEAN, "whether it belongs rather than not", facet=True),
+        Column("label", TEXT, "what a person said: relevant, not", facet=True),
+        Column("beginning", TEXT, "of its content", searched=True, wide=True),
+    ),
+)
+WORDS = Table(
+    "words",
+    "The words that tell the topic’s pages from others most.",
+    (
+        Column("word", TEXT, "the word, folded", searched=True),
+        Column("speaks", TEXT, "for the topic, or against it", facet=True),
+        Column("weight", REAL, "above 0: for it"),
+        Column("positive_share", REAL, "of positive examples that have it"),
+        Column("negative_share", REAL, "of negative examples that have it"),
+    ),
+)
+ENTRIES = Table(
+    "entries",
+    "What the portal may show, as it was gathered last, with what was decided since.",
+    (
+        Column("key", TEXT, "of the entry"),
+        Column("kind", TEXT, "what becomes of it: published, waiting, hidden", facet=True),
+        Column("verdict", TEXT, "what the editor decided", facet=True),
+        Column("title", TEXT, "of the story", searched=True, wide=True),
+        Column("published", TIME, "when the first page was"),
+        Column("sites", INTEGER, "that tell it", facet=True),
+        Column("pages", INTEGER, "that tell it"),
+        Column("weight", REAL, "telling sites, each counted less the older"),
+        Column("relevance", REAL, "to the portal's topic, 0 to 1"),
+        Column("sentence", TEXT, "with which its content begins", searched=True, wide=True),
+        Column("keywords", TEXT, "what it is about", searched=True, wide=True),
+        Column("url", TEXT, "its first page", searched=True, wide=True),
+    ),
+)
+PORTAL_SITES = Table(
+    "sources",
+    "Sites that tell the portal’s stories.",
+    (
+        Column("site", TEXT, "the site", searched=True),
+        Column("chosen", BOOLEAN, "whether the portal follows it", facet=True),
+        Column("verdict", TEXT, "what the editor decided: pinned, banned", facet=True),
+        Column("stories", INTEGER, "that it tells"),
+        Column("gain", REAL, "share of the stories that it has and none before it"),
+        Column("relevance", REAL, "of its pages to the portal's topic, 0 to 1"),
+    ),
+)

@@ -1,0 +1,281 @@
+"""Rows of the catalogue's tables as people leaf through them: filtered, sorted, counted, a page at a time.
+
+A query names conditions by column, an order and a place. A first sample of the rows that answer, at most SAMPLED of
+them, gives what they share; where there are fewer it has seen them all, and they are sorted by their keys. Where there
+are more than COUNTED and no order is asked for, they stand as they lie on disk: sorting a million rows for the first
+fifty took most of the time. Each call is bounded by its caller's time limit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from periplus.errors import UsageError
+from periplus.model.tables import (
+    BAD_LINKS,
+    HOSTS,
+    LINKS,
+    REDIRECTS,
+    RUNS,
+    SEEN,
+    SITES,
+    VISITS,
+    Column,
+    ColumnKind,
+    Table,
+)
+from periplus.model.web import Url
+from periplus.store.sqlite.reading import rows
+from periplus.store.sqlite.views import all_of, key_of, order_by, select, source_of, value_of
+from periplus.urls.canonical import url_id
+
+COUNTED = 100_000  # rows after which counting stops: 20 ms
+SAMPLED = 10_000  # rows of which facets are told: 0.1 s; ids are hashes, so these are as good as drawn by lot
+# URLs: of a collection with more, links are looked at and counted no further than FEW, for a rare kind
+# of them costs a whole look
+LARGE = 100_000
+FEW = 2_000
+FACET_VALUES = 12
+DEEPEST = 1_000_000  # rows that may be leafed over
+EMPTY = "-"  # in a condition: the column says nothing
+_RANGE = re.compile(r"(-?[0-9.]*)\.\.(-?[0-9.]*)")
+_CLASS = re.compile(r"[1-5]xx", re.IGNORECASE)
+# Where pages of one site alone were fetched, its own URLs are looked up once, and not two sites for
+# each of ten million links
+_ALONE = "(SELECT count(DISTINCT site_id) FROM host WHERE fetched > 0) = 1"
+_URLS = (
+    "SELECT id FROM url WHERE host_id {} (SELECT id FROM host WHERE site_id = (SELECT site_id FROM host"
+    " WHERE fetched > 0 LIMIT 1))"
+)
+LEAFED = {"pages": SEEN} | {table.name: table for table in (LINKS, BAD_LINKS, HOSTS, SITES, RUNS, REDIRECTS, VISITS)}
+"""Tables of a collection that one may leaf through, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableQuery:
+    """Which rows of a table, and which of their pages.
+
+    conditions: (column, text) as `condition` reads them, all of them at once; text: anywhere in the columns that are
+    searched; sort: columns, the first decides first, a leading - turns one round; most: -1: all. within: (column, whole
+    numbers): no row answers whose value, or whose URL's id, is not among them, as somebody knows who has an index.
+    """
+
+    conditions: tuple[tuple[str, str], ...] = ()
+    text: str = ""
+    sort: tuple[str, ...] = ()
+    first: int = 0
+    most: int = 50
+    within: tuple[str, tuple[int, ...]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many rows answer; capped: at least so many."""
+
+    rows: int
+    capped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TableSample:
+    """A first look at the rows that answer.
+
+    sampled: how many the facets are of; keys: of all of them, None where they are too many or have none.
+    """
+
+    count: Count
+    sampled: int
+    facets: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+    keys: list[object] | None
+    # those asked for, where the sample met them; None: they are still to be found
+    rows: tuple[tuple[object, ...], ...] | None = None
+
+
+def condition(table: Table, name: str, text: str) -> tuple[str, list[object]]:
+    """A condition in SQL, and its values.
+
+    Of texts: `word` just this, `~part` anywhere within; of numbers: `404`, `4xx`, `100..200`, `5..`; of what is true or
+    not: `yes`, `no`; of times: their beginning, as in `2026-11`; of all: `-`, there is none; a leading `!`: the others.
+
+    Raises UsageError for what cannot be meant.
+    """
+    value, kind = value_of(table, name), table.column(name).kind
+    if text.startswith("!"):
+        where, values = condition(table, name, text[1:])
+        return f"NOT coalesce({where}, 0)", values
+    if (quick := _quick(table, name, text)) is not None:
+        return quick
+    if text == EMPTY:
+        return f"coalesce({value}, '') = ''", []
+    if kind is ColumnKind.BOOLEAN:
+        if text not in ("yes", "no"):
+            raise UsageError(f"{name} is yes or no, not {text!r}")
+        return f"({value}) = ?", [int(text == "yes")]
+    if kind in (ColumnKind.INTEGER, ColumnKind.REAL):
+        return _numeric(value, name, text)
+    if kind is ColumnKind.TIME:
+        return f"substr({value}, 1, ?) = ?", [len(text), text]
+    if text.startswith("~"):
+        return _holds(value), [_pattern(text[1:])]
+    return f"{value} = ?", [text]
+
+
+def _holds(value: str) -> str:
+    """That a text holds another, A and a being one: two thirds of the time that instr() takes over lower()."""
+    return f"{value} LIKE ? ESCAPE '\\'"
+
+
+def _pattern(text: str) -> str:
+    return "%" + re.sub(r"([%_\\])", r"\\\1", text) + "%"
+
+
+def _quick(table: Table, name: str, text: str) -> tuple[str, list[object]] | None:
+    """The same condition in a form for which SQLite looks at no row's text; None: there is no such form."""
+    column = table.column(name)
+    if column.url_id and text.startswith(("http://", "https://")):
+        return f"{column.url_id} = ?", [url_id(Url(text))]
+    if table is LINKS and name == "internal" and text in ("yes", "no"):
+        inside = text == "yes"
+        targets = _URLS.format("IN" if inside else "NOT IN")
+        return f"CASE WHEN {_ALONE} THEN l.target IN ({targets}) ELSE ({column.sql}) = {int(inside)} END", []
+    if (
+        column.of_target
+        and text != EMPTY
+        and text[:1] != "~"
+        and not (_RANGE.fullmatch(text) or _CLASS.fullmatch(text))
+    ):
+        return f"l.target IN (SELECT id FROM url WHERE {column.of_target})", [text]
+    return None
+
+
+def _numeric(value: str, name: str, text: str) -> tuple[str, list[object]]:
+    try:
+        if _CLASS.fullmatch(text):
+            return f"{value} BETWEEN ? AND ?", [int(text[0]) * 100, int(text[0]) * 100 + 99]
+        if span := _RANGE.fullmatch(text):
+            low, high = float(span[1] or "-inf"), float(span[2] or "inf")
+            return f"{value} BETWEEN ? AND ?", [low, high]
+        return f"{value} = ?", [float(text)]
+    except ValueError:
+        raise UsageError(f"{name} is a number, or a range like 100..200, not {text!r}") from None
+
+
+def _conditions(table: Table, query: TableQuery) -> tuple[list[str], list[object]]:
+    """Conditions in SQL, and the values of all of them."""
+    parts = [condition(table, name, text) for name, text in query.conditions]
+    if query.text:
+        holds = [_holds(value_of(table, column.name)) for column in table.columns if column.searched]
+        parts.append((f"({' OR '.join(holds)})", [_pattern(query.text)] * len(holds)))
+    if query.within is not None:
+        name, numbers = query.within
+        value = table.column(name).url_id or value_of(table, name)
+        parts.append((f"{value} IN (SELECT value FROM json_each(?))", [json.dumps(numbers)]))
+    return [part for part, _ in parts], [value for _, values in parts for value in values]
+
+
+def rows_of(
+    connection: sqlite3.Connection,
+    table: Table,
+    query: TableQuery,
+    names: Sequence[str] = (),
+    sample: TableSample | None = None,
+) -> Iterator[tuple[object, ...]]:
+    """The rows asked for, with the columns named, or all.
+
+    sample: of the same rows; spares a second search. Raises UsageError.
+    """
+    if query.first > DEEPEST:
+        raise UsageError(f"nobody leafs beyond {DEEPEST:,} rows: filter, or download the table")
+    if sample is not None and sample.rows is not None:
+        yield from sample.rows
+        return
+    key, (where, values) = key_of(table), _conditions(table, query)
+    unordered = sample is not None and sample.count.capped and not query.sort
+    order = "" if unordered else order_by(table, query.sort or table.order)
+    place = (query.most, query.first)
+    if not key or query.most < 0:
+        find = f"{select(table, names, where, order)} LIMIT ? OFFSET ?"
+        yield from rows(connection.execute(find, (*values, *place)))
+        return
+    if sample is not None and sample.keys is not None:
+        where, values = [f"{key} IN (SELECT value FROM json_each(?))"], [json.dumps(sample.keys)]
+    find = f"SELECT {key} FROM {source_of(table)} WHERE {all_of(table, where)}{order} LIMIT ? OFFSET ?"
+    of_key = select(table, names, [f"{key} = ?"])
+    for (number,) in connection.execute(find, (*values, *place)).fetchall():
+        yield connection.execute(of_key, (number,)).fetchone()
+
+
+def sample_of(
+    connection: sqlite3.Connection, table: Table, query: TableQuery, names: Sequence[str] = ()
+) -> TableSample:
+    """How many rows answer, and what they share.
+
+    names: of the columns that will be asked for; of many links the sample brings them along, for to find a rare kind of
+    them again takes as long as the sample.
+    """
+    key, (conditions, values) = key_of(table), _conditions(table, query)
+    where = all_of(table, conditions)
+    facets = [column for column in table.columns if column.facet]
+    briefly = not key and urls_seen(connection) > LARGE
+    most = FEW if briefly else SAMPLED
+    ordered = query.sort or table.order
+    brings = briefly and not ordered and 0 <= query.most <= most - query.first
+    shown = [value_of(table, column.name) for column in table.select(names)] if brings else []
+    looked_at = [key or "NULL", *(value_of(table, column.name) for column in facets), *shown]
+    keys: list[object] = []
+    page: list[tuple[object, ...]] = []
+    tallies = [Counter[object]() for _ in facets]
+    find = f"SELECT {', '.join(looked_at)} FROM {source_of(table)} WHERE {where} LIMIT ?"
+    for number, *shared in rows(connection.execute(find, (*values, most))):
+        if brings and query.first <= len(keys) < query.first + query.most:
+            page.append(tuple(shared[len(tallies) :]))
+        keys.append(number)
+        for tally, value in zip(tallies, shared[: len(tallies)], strict=True):
+            tally[value] += 1
+    brought = tuple(page) if brings else None
+    shares = tuple((column.name, _commonest(column, tally)) for column, tally in zip(facets, tallies, strict=True))
+    if len(keys) < most:
+        return TableSample(Count(len(keys), False), len(keys), shares, keys if key else None, brought)
+    if briefly:
+        return TableSample(Count(FEW, True), FEW, shares, None, brought)
+    count = f"SELECT count(*) FROM (SELECT 1 FROM {source_of(table)} WHERE {where} LIMIT ?)"
+    many = int(connection.execute(count, (*values, COUNTED + 1)).fetchone()[0])
+    return TableSample(Count(min(many, COUNTED), many > COUNTED), SAMPLED, shares, None)
+
+
+def urls_seen(connection: sqlite3.Connection) -> int:
+    """URLs of the collection."""
+    return int(connection.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%'").fetchone()[0])
+
+
+def _commonest(column: Column, tally: Counter[object]) -> tuple[tuple[str, int], ...]:
+    """The commonest values as text; empty: there is none."""
+    words = {0: "no", 1: "yes"} if column.kind is ColumnKind.BOOLEAN else {}
+    texts = [
+        ("" if value is None else words.get(value, str(value)) if isinstance(value, int) else str(value), count)
+        for value, count in tally.items()
+    ]
+    return tuple(sorted(texts, key=lambda pair: (-pair[1], pair[0]))[:FACET_VALUES])
+
+
+def version(connection: sqlite3.Connection) -> tuple[int, int]:
+    """(runs, visits) so far: what was computed under the same numbers still holds."""
+    row = connection.execute(
+        "SELECT (SELECT coalesce(max(id), 0) FROM run), (SELECT coalesce(max(id), 0) FROM visit)"
+    ).fetchone()
+    return int(row[0]), int(row[1])
+
+
+def in_memory(*tables: tuple[Table, Iterable[Sequence[object]]]) -> sqlite3.Connection:
+    """Computed tables with their rows, to be leafed through like stored ones."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    for table, content in tables:
+        names = ", ".join(f'"{name}"' for name in table.names)
+        connection.execute(f'CREATE TABLE "{table.name}" ({names})')
+        connection.executemany(f'INSERT INTO "{table.name}" VALUES ({", ".join("?" * len(table.names))})', content)
+    return connection
