@@ -14,8 +14,21 @@ from lxml import etree
 from periplus.errors import UsageError
 from periplus.model.results import OTHERS, MapNode, PageColumns
 from periplus.model.visit import STATE_OF, Reason
-from periplus.present.charts import COLUMN, DISC, GAP, HEAD, RIM, TOP, write_chart
-from periplus.present.drawing import WHOLE, Box, Sector, laid, name_spot, outline
+from periplus.present.charts import (
+    COLUMN,
+    DISC,
+    GAP,
+    HEAD,
+    RIM,
+    TOP,
+    WHOLE,
+    Box,
+    Sector,
+    laid,
+    name_spot,
+    outline,
+    write_chart,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = '</title><script>alert(1)</script>" onload="x\x00\x1b\ud800\u202e'

@@ -13,7 +13,7 @@ from periplus.errors import UsageError
 from periplus.model.graph import LinkGraph
 from periplus.model.results import About, PageColumns
 from periplus.model.visit import STATE_OF, Reason
-from periplus.present.graphs import COLUMNS, GEXF, write_gexf, write_graphml, write_pajek
+from periplus.present.graphs import COLUMNS, GEXF, write_gexf, write_graphml
 
 HOSTILE = 'a\x00\x1b<b attr="x">&amp;\'\ud800\ufffe ]]> \u202e\t\nend'
 ABOUT = About("run 1", "https://e.org/", 0.0, 0.85, 42, parameters=(("include", HOSTILE),))
@@ -140,12 +140,8 @@ def test_weights_are_kept(read):
 def test_weights_that_readers_drop_are_refused_before_anything_is_written(weights):
     graph, facts = graph_of(3, {(0, 1), (0, 2)})
     out = io.StringIO()
-    for write in (
-        lambda: write_gexf(graph, facts, ABOUT, out, weights=np.array(weights)),
-        lambda: write_pajek(graph, out, weights=np.array(weights)),
-    ):
-        with pytest.raises(UsageError, match="greater than 0"):
-            write()
+    with pytest.raises(UsageError, match="greater than 0"):
+        write_gexf(graph, facts, ABOUT, out, weights=np.array(weights))
     assert out.getvalue() == ""
 
 
@@ -184,18 +180,3 @@ def test_any_titles_and_links_come_back(titles, pairs):
         found = read(graph, facts)
         assert set(found.edges) == links
         assert len(found) == len(titles)
-
-
-def test_pajek_keeps_urls_and_arcs():
-    graph, _ = graph_of(4, {(0, 1), (1, 3), (3, 0)})
-    hostile = LinkGraph(
-        [*graph.pages[:3], 'https://e.org/?"\\'], graph.offsets, graph.targets, graph.indexed, graph.depths
-    )
-    found = nx.read_pajek(io.BytesIO(written(write_pajek, hostile, weights=np.array([1, 2, 3]))))
-    urls = [*graph.pages[:3], "https://e.org/?%22%5C"]
-    assert set(found.nodes) == set(urls)
-    assert {(source, target, data["weight"]) for source, target, data in found.edges(data=True)} == {
-        (urls[0], urls[1], 1.0),
-        (urls[1], urls[3], 2.0),
-        (urls[3], urls[0], 3.0),
-    }

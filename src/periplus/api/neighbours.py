@@ -23,7 +23,8 @@ from periplus.model.graph import LinkGraph
 from periplus.model.results import About, PageColumns
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import Url
-from periplus.present.graphs import Ego, EgoNode, write_gexf
+from periplus.present.graphs import write_gexf
+from periplus.present.network import Ego, EgoNode
 from periplus.present.wording import count_of, labels, short, without_site_name
 from periplus.store.sqlite import inlinks, listing, page_rows, reading, runs
 from periplus.store.sqlite.inlinks import InlinkIndexVersion, StoredInlinkIndex

@@ -33,7 +33,7 @@ from periplus.model.results import About, MapNode, PageColumns, PageOverview, Ra
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.present.charts import write_chart
-from periplus.present.graphs import write_gexf, write_graphml, write_pajek
+from periplus.present.graphs import write_gexf, write_graphml
 from periplus.present.map_files import LINKED, VALUES, map_text, write_map_json
 from periplus.present.map_xml import SHOWN, write_map_pdf, write_map_xhtml, write_map_xml
 from periplus.present.wording import count_of, labels, number, utc, without_site_name
@@ -172,13 +172,11 @@ class Site:
         write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, by=by, form=form)
 
     def write_graph(self, out: TextIO, *, format: str = "gexf") -> None:
-        """Pages and links as gexf, graphml or pajek; see `present.graphs`."""
-        if format == "pajek":
-            write_pajek(self.graph, out)
-        elif format in ("gexf", "graphml"):
+        """Pages and links as gexf or graphml; see `present.graphs`."""
+        if format in ("gexf", "graphml"):
             (write_gexf if format == "gexf" else write_graphml)(self.graph, self.facts, self.about, out)
         else:
-            raise UsageError(f"there is no graph format {format!r}: choose gexf, graphml or pajek")
+            raise UsageError(f"there is no graph format {format!r}: choose gexf or graphml")
 
     def _depth(self, max_depth: int | None) -> int:
         return self.shown_depth if max_depth is None else max_depth

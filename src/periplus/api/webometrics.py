@@ -44,16 +44,15 @@ from periplus.model.webometrics import (
     UnitRecord,
     WebFragment,
 )
+from periplus.present.curves import write_yield_curves
 from periplus.present.fragment import write_fragment_json, write_fragment_svg, write_fragment_xml
-from periplus.present.harvest import write_yield_curves
+from periplus.present.graphs import write_network_gexf
 from periplus.present.network import (
     matrix_of,
     network_of,
-    said_of,
+    survey_caption,
     write_heat_map,
     write_matrix_csv,
-    write_matrix_pajek,
-    write_network_gexf,
     write_network_svg,
 )
 from periplus.present.survey_report import survey_report
@@ -67,7 +66,7 @@ ITEMS = ("page", "host", "domain")
 FORMATS = {
     "report": ("html",),
     "network": ("svg", "gexf"),
-    "matrix": ("csv", "pajek", "svg"),
+    "matrix": ("csv", "svg"),
     "yield": ("svg",),
     "fragment": ("xml", "json", "svg"),
 }
@@ -355,7 +354,7 @@ def write_survey(found: SurveyResults, what: str, format: str, out: TextIO, *, m
     if format not in FORMATS.get(what, ()):
         choices = "; ".join(f"{name} as {', '.join(formats)}" for name, formats in FORMATS.items())
         raise UsageError(f"a survey writes no {what} as {format}: there are {choices}")
-    title, said = found.method.title, said_of(found)
+    title, said = found.method.title, survey_caption(found)
     match what, format:
         case "network", "svg":
             write_network_svg(network_of(found, max_sites), title, said, out)
@@ -363,8 +362,6 @@ def write_survey(found: SurveyResults, what: str, format: str, out: TextIO, *, m
             write_network_gexf(found, network_of(found, max_sites), out)
         case "matrix", "csv":
             write_matrix_csv(found, out)
-        case "matrix", "pajek":
-            write_matrix_pajek(found, out)
         case "matrix", _:
             write_heat_map([unit.short for unit in found.units[: found.chosen]], matrix_of(found), title, said, out)
         case "yield", _:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # `periplus map`: the structure of a crawled site, as a tree to read or a file for programs.
 
-FORMATS = ("text", "json", "xml", "xhtml", "pdf", "svg", "gexf", "graphml", "pajek", "sitemap")
+FORMATS = ("text", "json", "xml", "xhtml", "pdf", "svg", "gexf", "graphml", "sitemap")
 MEASURES = ("rank", "size", "pages")  # of `present.charts`, the usual one first
 FORMS = ("icicle", "treemap", "sunburst")  # the same
 CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn anyway
@@ -119,7 +119,7 @@ def site_map(
     xhtml    one page for a browser, up to 50,000 pages
     pdf      for paper, up to 10,000 pages
     svg      where the weight lies, by --by: an icicle, a treemap or a sunburst, by --chart
-    gexf graphml pajek    the graph of links, for Gephi, networkx, igraph, yEd, Pajek
+    gexf graphml          the graph of links, for Gephi, networkx, igraph, yEd
     sitemap  sitemap.xml of the pages worth finding, into the folder of -o
 
     With --store the collection is in PostgreSQL: the same map, without sitemap and what a check

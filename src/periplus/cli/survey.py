@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # of present.survey_report
 TABLES = ("sites", "companions", "colinks", "suffixes", "connectivity", "interlinking", "records")
 # of api.webometrics.FORMATS
-DRAWINGS = {"network": "svg, gexf", "matrix": "csv, pajek, svg", "yield": "svg", "fragment": "xml, json, svg"}
+DRAWINGS = {"network": "svg, gexf", "matrix": "csv, svg", "yield": "svg", "fragment": "xml, json, svg"}
 
 
 @click.command()

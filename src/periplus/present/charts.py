@@ -6,16 +6,17 @@ depth a ring further out. A treemap: each branch a box within that of the page a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TextIO
 from urllib.parse import urlsplit
 
 from periplus.errors import UsageError
 from periplus.model.results import OTHERS, MapNode, PageColumns
 from periplus.model.visit import State
-from periplus.present.drawing import WHOLE, Box, Sector, laid, name_spot, outline
-from periplus.present.markup import attributes, escaped
-from periplus.present.wording import REASON_WORDS, count_of, fit, labels, number, size, visible
+from periplus.present.draw import Key, caption, clipped, element, legend, page_link, scoped, text_px, write_sheet
+from periplus.present.markup import escaped
+from periplus.present.wording import REASON_WORDS, cells, count_of, labels, number, size, visible
 
 # what a height or an area may mean: name, field of MapNode
 MEASURES = {"pages": "pages", "size": "size_bytes", "rank": "rank"}
@@ -24,7 +25,7 @@ TOP = 64  # px above the first column: heading and legend
 GAP = 1.0  # px between places
 LEAST_DRAWN = 0.7  # px: lower places cannot be seen, and their parent's colour stands for them
 LEAST_NAMED = 13.0  # px: a line of text
-SIGN = 6.6  # px: a sign of the label's font at 12 px, on average
+LEAST_SIGNS = 6  # of a name that is cut
 COLUMN = 120  # px: the narrowest column in which labels can be read
 HEAD = 20.0  # px of a treemap's box that its own name takes, above its branches
 RIM = 3.0  # px around them
@@ -33,20 +34,20 @@ LEAST_RING = 44.0  # px: a narrower ring holds no names; depths that would need 
 DISC = 0.6  # of a ring's width: the home page's radius
 LEAST_EDGED = 3.0  # px: of narrower parts of a ring the edges would be all that is seen
 
-_STYLE = """
-svg { --paper: #fbfaf7; --ink: #22272b; --soft: #5d676e; --fetched: #a9cfce; --cited: #eed9a8; --dead: #e3a496; --rest: #dcdfda; }
-@media (prefers-color-scheme: dark) {
-  svg { --paper: #15191c; --ink: #e6eaea; --soft: #98a3a9; --fetched: #2c5f64; --cited: #72592a; --dead: #7d3b2f; --rest: #333b3e; }
-}
-.paper { fill: var(--paper); } text { font: 12px system-ui, "Segoe UI", "Noto Sans", "Liberation Sans", sans-serif; fill: var(--ink); }
-.title { font-size: 18px; font-weight: 600; } .soft { fill: var(--soft); }
-.fetched { fill: var(--fetched); } .cited { fill: var(--cited); } .dead { fill: var(--dead); } .rest { fill: var(--rest); }
-.hatch { stroke: var(--ink); stroke-opacity: .22; stroke-width: 1.5; } .treemap rect, .sunburst path { stroke: var(--paper); fill-rule: evenodd; }
-.sunburst .thin { stroke: none; }
-.along { text-anchor: middle; }
-a:hover rect, g:hover > rect, a:hover path, g:hover > path { filter: brightness(1.08); }
-a:focus-visible { outline: none; } a:focus-visible :is(rect, path) { stroke: var(--ink); stroke-width: 2; }
-"""  # noqa: E501
+_STYLE = scoped("""
+rect, path { stroke-width: 1; } .fetched { fill: var(--teal); } .cited { fill: var(--amber); stroke-dasharray: none; }
+.dead { fill: var(--red); } .rest { fill: var(--grey); }
+.hatch { stroke: var(--ink); stroke-opacity: .22; stroke-width: 1.5; }
+g:hover > rect, g:hover > path, a:hover rect, a:hover path { filter: brightness(1.08); }
+a:focus-visible rect, a:focus-visible path { stroke: var(--ink); stroke-width: 2; }
+""")
+_EDGED = scoped(
+    "g > rect, g > path, a > rect, a > path { stroke: var(--paper); fill-rule: evenodd; } path.thin { stroke: none; }"
+)
+_HATCH = (
+    '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern></defs>\n'
+)
 
 
 class _Place(NamedTuple):
@@ -83,25 +84,13 @@ def write_chart(
         raise UsageError(f"a chart of a map is one of {', '.join(FORMS)}, not {form!r}")
     width, height = room
     if form == "icicle":
-        width, drawn = _icicle(tree, facts, by, room)
+        width, places = _icicle(tree, facts, by, room)
     else:
-        drawn = (_treemap if form == "treemap" else _sunburst)(tree, facts, by, room)
-    host = escaped(visible(urlsplit(facts.url[tree.page]).netloc))
-    out.write(
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="{form}" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}">\n'
-    )
-    out.write(f"<title>{host}: branches by {by}</title>\n<style>{_STYLE}</style>\n")
-    out.write(
-        '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-    )
-    out.write('<line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern></defs>\n')
-    out.write(
-        f'<path class="paper" d="M0 0H{width}V{height}H0Z"/>\n<text class="title" x="12" '
-        f'y="28">{host}</text>\n{_legend(by, form)}'
-    )
-    out.writelines(drawn)
-    out.write("</svg>\n")
+        places = (_treemap if form == "treemap" else _sunburst)(tree, facts, by, room)
+    host = urlsplit(facts.url[tree.page]).netloc
+    rules = _STYLE if form == "icicle" else _STYLE + _EDGED
+    head = (element("style", "", rules), _HATCH, caption(12, 28, host, "title"), _legend(by, form))
+    write_sheet(out, (width, height), f"{host}: branches by {by}", (*head, *places), kind=form)
 
 
 def _icicle(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int]) -> tuple[int, Iterator[str]]:
@@ -124,8 +113,8 @@ def _sunburst(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int])
     depths, most = _depths(places), int(radius / LEAST_RING)
     wide = radius / (min(max(depths, 2), most) - 1 + DISC)
     if depths > most:
-        yield f'<text class="soft" x="12" y="{TOP + 12}">the first {most} of {depths} depths;</text>\n'
-        yield f'<text class="soft" x="12" y="{TOP + 28}">deeper pages count for their branch</text>\n'
+        yield caption(12, TOP + 12, f"the first {most} of {depths} depths;", "soft")
+        yield caption(12, TOP + 28, "deeper pages count for their branch", "soft")
     yield f'<g transform="translate({room[0] / 2:.1f} {TOP + radius:.1f})">\n'
     for place in places:
         depth, start, _, part = place.box
@@ -200,45 +189,39 @@ def _boxed(place: _Place, facts: PageColumns) -> str:
     """One place as a rectangle, hatched from the right."""
     left, y, wide, high = place.box
     high = max(high - GAP, 0.5)
-    upright = f'y="{y:.2f}" height="{high:.2f}"'
-    shape = f'<rect class="{_kind(place.node, facts)}" x="{left:.1f}" width="{wide:.1f}" {upright}/>'
+    shape = element("rect", _kind(place.node, facts), x=left, y=y, width=wide, height=high)
     if unread := _unread(place.node, facts):
-        shape += (
-            f'<rect fill="url(#hatch)" x="{left + wide * (1 - unread):.1f}" width="{wide * unread:.1f}" {upright}/>'
-        )
-    chars = int((wide - 13) / SIGN)
-    if high >= LEAST_NAMED and chars > 2:
-        shape += (
-            f'<text x="{left + 6:.1f}" '
-            f'y="{y + min(high / 2 + 4.2, 15):.1f}">{escaped(fit(place.name, chars).rstrip())}</text>'
-        )
+        hatched = wide * unread
+        shape += element("rect", x=left + wide - hatched, y=y, width=hatched, height=high, fill="url(#hatch)")
+    name = _cut_name(place.name, wide - 13)
+    if high >= LEAST_NAMED and name:
+        shape += caption(left + 6, y + min(high / 2 + 4.2, 15), name)
     return _linked(place, shape, facts)
+
+
+def _cut_name(name: str, length: float) -> str:
+    """As much of a name as has room; nothing where so little would say nothing."""
+    cut = clipped(name, int(length / text_px(" ")))
+    return cut if cut == name or cells(cut) >= LEAST_SIGNS else ""
 
 
 def _curved(place: _Place, sector: Sector, facts: PageColumns) -> str:
     """One place as a part of a ring, hatched from its end."""
     edge = "" if sector.outer * sector.span >= LEAST_EDGED else " thin"
-    shape = f'<path class="{_kind(place.node, facts)}{edge}" d="{outline(sector)}"/>'
+    shape = element("path", _kind(place.node, facts) + edge, d=outline(sector))
     if unread := _unread(place.node, facts):
-        shape += f'<path fill="url(#hatch)" d="{outline(sector._replace(start=sector.end - sector.span * unread))}"/>'
+        hatched = sector._replace(start=sector.end - sector.span * unread)
+        shape += element("path", d=outline(hatched), fill="url(#hatch)")
     spot = name_spot(sector)
-    chars = int(spot.length / SIGN)
-    if chars > 4:
+    if name := _cut_name(place.name, spot.length):
         turned = f"translate({spot.x:.1f} {spot.y:.1f}) rotate({spot.turned:.1f})"
-        shape += f'<text class="along" transform="{turned}" y="4.2">{escaped(fit(place.name, chars).rstrip())}</text>'
+        shape += element("text", "mid", escaped(name), transform=turned, y=4.2)
     return _linked(place, shape, facts)
 
 
 def _linked(place: _Place, shape: str, facts: PageColumns) -> str:
     """A drawn place with its figures, and the link around them."""
-    url = facts.url[place.node.page] if place.node.page != OTHERS else ""
-    inside = f"<title>{escaped(_said(place, facts))}</title>{shape}"
-    if url.startswith(("http://", "https://")):
-        return (
-            f"<a{attributes([('href', url), ('target', '_top'), ('rel', 'noopener noreferrer nofollow')])}"
-            f">{inside}</a>\n"
-        )
-    return f"<g>{inside}</g>\n"
+    return page_link(facts.url[place.node.page] if place.node.page != OTHERS else "", shape, _hint(place, facts))
 
 
 def _unread(node: MapNode, facts: PageColumns) -> float:
@@ -253,7 +236,7 @@ def _kind(node: MapNode, facts: PageColumns) -> str:
     return {State.INDEXED: "fetched", State.INVALID: "dead"}.get(state, "cited")
 
 
-def _said(place: _Place, facts: PageColumns) -> str:
+def _hint(place: _Place, facts: PageColumns) -> str:
     """A place's name, its address, and its branch's figures, a line each."""
     node = place.node
     lines = [place.name]
@@ -266,17 +249,159 @@ def _said(place: _Place, facts: PageColumns) -> str:
 
 def _legend(by: str, form: str) -> str:
     words = {"pages": "pages in the branch", "size": "bytes of the branch", "rank": "PageRank of the branch"}[by]
-    out, x = [f'<text class="soft" x="12" y="50">{FORMS[form]}: {words}</text>'], 230
-    for kind, name in (
-        ("fetched", "fetched"),
-        ("cited", "known, not fetched"),
-        ("dead", "dead"),
-        ("rest", "not named one by one"),
-    ):
-        hatch = f'<rect fill="url(#hatch)" x="{x}" y="40" width="12" height="12"/>' if kind == "cited" else ""
-        out.append(
-            f'<rect class="{kind}" x="{x}" y="40" width="12" height="12"/>{hatch}<text class="soft" '
-            f'x="{x + 18}" y="50">{name}</text>'
+    keys = [
+        Key(f"{FORMS[form]}: {words}"),
+        Key("fetched", "rect", "fetched"),
+        Key("known, not fetched", "rect", "cited", hatched=True),
+        Key("dead", "rect", "dead"),
+        Key("not named one by one", "rect", "rest"),
+    ]
+    return legend(keys, 12, 50)[0]
+
+
+WHOLE = 2 * math.pi
+_FULL = WHOLE - 1e-6  # an arc from a point to itself would be none
+_ACROSS = 13.0  # px that a line of text takes across
+_PAD = 8.0  # px between a name and the edge of its part
+_UP = math.pi / 2  # the first branch begins at twelve o'clock
+
+
+class Sector(NamedTuple):
+    """A part of a ring around (0, 0): radii in px, angles in radians clockwise from twelve o'clock.
+
+    inner 0: a slice of a disc.
+    """
+
+    inner: float
+    outer: float
+    start: float
+    end: float
+
+    @property
+    def span(self) -> float:
+        return self.end - self.start
+
+
+class NameSpot(NamedTuple):
+    """Where a name's middle goes, how it is turned (degrees), and how long it may be (px)."""
+
+    x: float
+    y: float
+    turned: float
+    length: float
+
+
+def outline(sector: Sector) -> str:
+    """The path around a sector; of a whole ring both circles, for the even-odd rule."""
+    inner, outer, start, end = sector
+    if sector.span >= _FULL:
+        return _ring(outer) + (_ring(inner) if inner else "")
+    large = int(sector.span > math.pi)
+    (a, b), (c, d) = _point(outer, start), _point(outer, end)
+    path = f"M{a:.2f} {b:.2f}A{outer:.2f} {outer:.2f} 0 {large} 1 {c:.2f} {d:.2f}"
+    if not inner:
+        return path + "L0 0Z"
+    (e, f), (g, h) = _point(inner, end), _point(inner, start)
+    return f"{path}L{e:.2f} {f:.2f}A{inner:.2f} {inner:.2f} 0 {large} 0 {g:.2f} {h:.2f}Z"
+
+
+def name_spot(sector: Sector) -> NameSpot:
+    """Along the ring or across it, whichever leaves a name more room; never upside down.
+
+    length 0: no line of text fits.
+    """
+    inner, outer, start, end = sector
+    if not inner and sector.span >= _FULL:
+        return NameSpot(0.0, 0.0, 0.0, 2 * math.sqrt(max(outer * outer - _ACROSS * _ACROSS / 4, 0.0)) - 2 * _PAD)
+    # 1.5: a straight name leaves a ring far sooner
+    middle, half, radius = (start + end) / 2, min(sector.span / 2, 1.5), (inner + outer) / 2
+    (x, y), wide = _point(radius, middle), math.tan(half)
+    along = (
+        2 * min((radius - _ACROSS / 2) * wide, math.sqrt(max(outer * outer - (radius + _ACROSS / 2) ** 2, 0.0))) - _PAD
+    )
+    across = outer - max(inner, _ACROSS / 2 / wide if wide > 0 else outer) - 2 * _PAD
+    degrees = math.degrees(middle)
+    if along >= across:
+        return NameSpot(x, y, _upright(degrees), max(along, 0.0) if outer - inner >= _ACROSS else 0.0)
+    radius = outer - _PAD - across / 2
+    x, y = _point(radius, middle)
+    return NameSpot(x, y, _upright(degrees - 90.0), max(across, 0.0))
+
+
+def _upright(degrees: float) -> float:
+    """The same line, read from the left."""
+    return (degrees + 90.0) % 180.0 - 90.0
+
+
+def _point(radius: float, angle: float) -> tuple[float, float]:
+    return radius * math.cos(angle - _UP), radius * math.sin(angle - _UP)
+
+
+def _ring(radius: float) -> str:
+    return (
+        f"M{-radius:.2f} 0A{radius:.2f} {radius:.2f} 0 1 1 {radius:.2f} 0A{radius:.2f} "
+        f"{radius:.2f} 0 1 1 {-radius:.2f} 0Z"
+    )
+
+
+# Squarified, after Bruls, Huizing, van Wijk, *Squarified Treemaps* (2000): a row along the shorter side takes the next
+# rectangle as long as that makes its worst one squarer.
+
+_NOTHING = 1e-9  # px2: no screen shows it, and dividing by less overflows
+
+
+class Box(NamedTuple):
+    """A rectangle, px; x and y are its upper left corner."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def laid(shares: Sequence[float], box: Box) -> list[Box]:
+    """One box for each share, in their order: greater ones first look best.
+
+    Shares are areas to one another and fill the box; none is negative.
+    """
+    whole = sum(shares)
+    if not whole or box.width <= 0 or box.height <= 0:
+        return [Box(box.x, box.y, 0.0, 0.0) for _ in shares]
+    areas = [share / whole * box.width * box.height for share in shares]
+    boxes: list[Box] = []
+    start = 0
+    while start < len(areas):
+        side = min(box.width, box.height)
+        end = start + 1
+        while end < len(areas) and _worst(areas[start : end + 1], side) <= _worst(areas[start:end], side):
+            end += 1
+        row = areas[start:end]
+        boxes += _row(row, box)
+        deep = sum(row) / side if side > 0 else 0.0
+        box = (
+            Box(box.x + deep, box.y, max(box.width - deep, 0.0), box.height)
+            if box.width >= box.height
+            else Box(box.x, box.y + deep, box.width, max(box.height - deep, 0.0))
         )
-        x += 44 + int(len(name) * SIGN)
-    return "\n".join(out) + "\n"
+        start = end
+    return boxes
+
+
+def _worst(row: Sequence[float], side: float) -> float:
+    """The greatest ratio of two sides among the row's boxes; infinite where one has no area."""
+    total, least, most = sum(row), min(row), max(row)
+    if least < _NOTHING or not side:
+        return float("inf")
+    return max(side * side * most / (total * total), total * total / (side * side * least))
+
+
+def _row(row: Sequence[float], box: Box) -> Iterator[Box]:
+    """The boxes of one row, along the shorter side."""
+    total, upright = sum(row), box.width >= box.height
+    side = box.height if upright else box.width
+    deep = total / side if side > 0 else 0.0
+    along = box.y if upright else box.x
+    for area in row:
+        long = area / deep if deep > 0 else 0.0
+        yield Box(box.x, along, deep, long) if upright else Box(along, box.y, long, deep)
+        along += long

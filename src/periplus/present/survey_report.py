@@ -14,10 +14,11 @@ from periplus.model.survey import CompanionClass, SiteMark
 from periplus.model.tables import Column, ColumnKind
 from periplus.model.webometrics import CampaignProgress, Connectivity, ImpactFactor, SurveyResults
 from periplus.present import markup
+from periplus.present.curves import write_yield_curves
 from periplus.present.fragment import write_fragment_svg
-from periplus.present.harvest import completeness_told, round_robin_told, write_yield_curves
+from periplus.present.harvest import completeness_told, round_robin_told
 from periplus.present.markup import Html, HtmlColumn, PagedTable, paged, table, text
-from periplus.present.network import matrix_of, network_of, said_of, write_heat_map, write_network_svg
+from periplus.present.network import matrix_of, network_of, survey_caption, write_heat_map, write_network_svg
 from periplus.present.wording import count_of, number, utc
 
 
@@ -311,7 +312,7 @@ def survey_report(found: SurveyResults) -> str:
 <main>
 {body}
 </main>
-<footer><p>{text(said_of(found))}. Made {text(utc(found.method.created))}.</p></footer>
+<footer><p>{text(survey_caption(found))}. Made {text(utc(found.method.created))}.</p></footer>
 {script}</body></html>
 """  # noqa: E501
 
@@ -349,7 +350,7 @@ def _head(found: SurveyResults) -> Html:
     ]
     cells = "".join(f"<div><dt>{text(name)}</dt><dd>{value}</dd></div>" for name, value in figures)
     empty = [found.units[record.unit].name for record in found.method.units if record.state]
-    lines = f'<p class="soft">{text(said_of(found))}.</p>'
+    lines = f'<p class="soft">{text(survey_caption(found))}.</p>'
     if empty:
         lines += (
             f'<p class="notice">{count_of(len(empty), "site")} without a page: {text(", ".join(empty[:10]))}. '
@@ -372,7 +373,7 @@ def _drawing(write: Callable[[TextIO], None], caption: str) -> Html:
 def _network(found: SurveyResults) -> Html:
     network = network_of(found)
     said = "Companion sites are drawn if at least two sites of the target set link to them, global ones not."
-    return _drawing(lambda out: write_network_svg(network, found.method.title, said_of(found), out), said)
+    return _drawing(lambda out: write_network_svg(network, found.method.title, survey_caption(found), out), said)
 
 
 def _indicators(found: SurveyResults) -> Html:
@@ -433,11 +434,11 @@ def _matrix(found: SurveyResults) -> Html:
     if found.chosen > HEAT_SITES:
         return (
             f'<p class="note">{number(found.chosen)} sites are too many for a picture: the matrix is '
-            "written as CSV or for Pajek.</p>"
+            "written as CSV.</p>"
         )
     names = [unit.short for unit in found.units[: found.chosen]]
     return _drawing(
-        lambda out: write_heat_map(names, matrix_of(found), found.method.title, said_of(found), out),
+        lambda out: write_heat_map(names, matrix_of(found), found.method.title, survey_caption(found), out),
         "Each row links to the columns; shades go by the logarithm.",
     )
 
@@ -481,7 +482,7 @@ def _connected(row: Connectivity) -> list[Html]:
 
 def _fragment(found: SurveyResults) -> Html:
     return _drawing(
-        lambda out: write_fragment_svg(found.model, found.method.title, said_of(found), out),
+        lambda out: write_fragment_svg(found.model, found.method.title, survey_caption(found), out),
         "The target set, the classes of its companion set, and the links between them.",
     )
 
@@ -581,7 +582,7 @@ def _harvest(found: SurveyResults) -> Html:
         f"{round_robin_told(harvest.baseline)}."
     )
     drawing = _drawing(
-        lambda out: write_yield_curves(harvest, found.method.title, said_of(found), out),
+        lambda out: write_yield_curves(harvest, found.method.title, survey_caption(found), out),
         "What was found over the pages fetched.",
     )
     return f'<p class="note">{text(said)}</p>{drawing}'

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from periplus.api.neighbours import Around, Grouping, NeighbourRequest, drawn, look, write_neighbours
 from periplus.errors import UsageError
-from periplus.present.graphs import write_ego_svg
+from periplus.present.network import write_ego_svg
 from periplus.ui import rendering
 from periplus.ui.rendering import folder_of, house_of, now
 

@@ -29,7 +29,7 @@ from periplus.errors import UsageError
 from periplus.model.visit import Reason, State
 from periplus.model.web import Url
 from periplus.present import wording
-from periplus.present.graphs import STYLE as EGO_STYLE
+from periplus.present.draw import STYLE as DRAWING_STYLE
 from periplus.settings import VERSION
 from periplus.store.sqlite.job_queue import JobQueue
 from periplus.ui.places import Places
@@ -173,7 +173,7 @@ def rendered(request: Request, template: str, values: Mapping[str, object]) -> s
 def style_sheet() -> bytes:
     """The report's palette and forms, and after them the interface's own."""
     report = files("periplus.present").joinpath("report.css").read_bytes()
-    return report + b"\n" + static("ui.css") + EGO_STYLE.encode()
+    return report + b"\n" + static("ui.css") + DRAWING_STYLE.encode()
 
 
 @cache

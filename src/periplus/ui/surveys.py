@@ -36,8 +36,9 @@ from periplus.jobs.presets import (
 from periplus.model.survey import GLOBAL_SITES, CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus
 from periplus.model.tables import ColumnKind
 from periplus.model.webometrics import Campaign, CompanionSite, SiteProgress, SurveyResults
-from periplus.present.harvest import completeness_told, round_robin_told, write_yield_curves
-from periplus.present.network import matrix_part, said_of
+from periplus.present.curves import write_yield_curves
+from periplus.present.harvest import completeness_told, round_robin_told
+from periplus.present.network import matrix_part, survey_caption
 from periplus.present.survey_report import HEAT_SITES
 from periplus.ui import rendering
 from periplus.ui.live import job_of, pushed, stop_jobs
@@ -317,8 +318,7 @@ NETWORK_SITES = 200
 TICKED = {"standing": "prefixes", "companions": "site"}  # what names the sites that are decided on
 MEDIA = {
     "html": "text/html; charset=utf-8", "svg": "image/svg+xml", "gexf": "application/xml", "xml": "application/xml",
-    "json": "application/json",
-    "csv": "text/csv; charset=utf-8", "pajek": "text/plain; charset=utf-8",
+    "json": "application/json", "csv": "text/csv; charset=utf-8",
 }  # fmt: skip
 HEADS = {
     "units": "cited by sites", "recent": "a page lately", "score": "rule’s score", "share": "read",
@@ -443,7 +443,7 @@ def view(request: Request) -> Response:
     one, counted = VIEWS[shown], house_of(request).surveys.of(folder, order_of(asked))
     table = _table(request, one.table or asked.get("kind") or "external", counted)
     values: dict[str, object] = {
-        "title": one.title, "name": name, "view": shown, "said": said_of(counted.found), "made": counted.made,
+        "title": one.title, "name": name, "view": shown, "said": survey_caption(counted.found), "made": counted.made,
         **_figures(shown, counted), **_rows(request, table, one.columns),
     }  # fmt: skip
     if not rendering.wants_json(request):
@@ -601,7 +601,7 @@ def picture(request: Request) -> Response:
 def file(request: Request) -> Response:
     """The report, a drawing or a document as a file."""
     what, ending = request.path_params["what"], request.path_params["ending"]
-    name = f"{request.path_params['name']}-{what}.{'net' if ending == 'pajek' else ending}"
+    name = f"{request.path_params['name']}-{what}.{ending}"
     return _document(request, what, ending, rendering.file_named(name, {"content-security-policy": SANDBOX}))
 
 

@@ -22,7 +22,7 @@ from periplus.jobs.presets import METHODS, crawl_order, judge_command, train_ord
 from periplus.model.job import Job, JobOrder
 from periplus.model.page import Part
 from periplus.model.web import Url
-from periplus.present.harvest import write_harvest_svg
+from periplus.present.curves import write_harvest_svg
 from periplus.present.topic_text import topic_values
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about, pushed

@@ -1,0 +1,96 @@
+"""Curves over the pages fetched: what a survey yields, and how many pages of a topical crawl are on its topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TextIO
+
+from periplus.model.webometrics import Curve, Harvest
+from periplus.present.draw import HUES, Axes, caption, element, heading, nice, quarters, short_names, write_sheet
+from periplus.present.wording import number, visible
+
+SIZE = (1120, 470)
+NAMED = 8  # sites that have a colour and a name of their own; the others are grey
+NAME_SIGNS = 20
+_KINDS = [*HUES, *(f"{hue} dashed" for hue in HUES)]
+
+
+def write_yield_curves(harvest: Harvest, title: str, about: str, out: TextIO) -> None:
+    """Two charts as SVG: the whole harvest with baseline and estimate, and each site over its own pages. out: UTF-8."""
+    marks = (heading(title, about), *_whole(harvest), *_sites(harvest.sites))
+    write_sheet(out, SIZE, f"{title}: yield", marks)
+
+
+def _whole(harvest: Harvest) -> Iterator[str]:
+    rich, estimate, items = harvest.richness, harvest.richness.total, f"{harvest.item}s"
+    curves = (
+        (harvest.companions, "blue", "sites"),
+        (harvest.baseline.curve, "amber dashed", "round robin"),
+        (harvest.total, "teal thick", "found"),
+    )
+    top = max(
+        max((max(curve.found) for curve, _, _ in curves), default=0.0),
+        min(estimate.high if estimate else 0.0, 2.5 * max(rich.observed, 1)),
+    )
+    axes = Axes(66, 92, 430, 416, nice(max(harvest.total.pages)), nice(top))
+    yield caption(axes.left, 78, f"new external {items} over pages fetched", "strong")
+    yield axes.grid(quarters(axes.across), quarters(axes.up))
+    note = f"dashed: round robin, as far as its pages were fetched ({number(harvest.baseline.pages)})"
+    if estimate is not None:
+        between = f"{number(round(estimate.low))} to {number(round(estimate.high))}"
+        note = f"band: {between} {items} on all known pages (95 %); {note}"
+        if estimate.high > rich.observed and estimate.low < axes.up:
+            low, high = axes.y(estimate.low), axes.y(estimate.high)
+            wide = axes.right - axes.left
+            yield element("rect", "band", x=axes.left, y=high, width=wide, height=max(low - high, 1.0))
+            if estimate.value <= axes.up:
+                yield axes.curve([(0, estimate.value), (axes.across, estimate.value)], "teal dotted")
+    for curve, kind, _ in curves:
+        yield _curve(axes, curve, kind)
+    yield axes.names((curve.found[-1], kind, name) for curve, kind, name in curves)
+    yield caption(14, SIZE[1] - 12, note, "soft small")
+
+
+def _sites(curves: Sequence[Curve]) -> Iterator[str]:
+    across = nice(max((curve.pages[-1] for curve in curves), default=1))
+    axes = Axes(610, 92, 950, 416, across, nice(max((curve.found[-1] for curve in curves), default=1.0)))
+    yield caption(axes.left, 78, "the same by site, over its own pages", "strong")
+    yield axes.grid(quarters(axes.across), quarters(axes.up))
+    for curve in curves[NAMED:]:
+        yield _curve(axes, curve, "grey thin")
+    named = list(zip(curves[:NAMED], _KINDS, strict=False))
+    for curve, kind in reversed(named):
+        yield _curve(axes, curve, kind)
+    names = short_names([curve.name for curve, _ in named], NAME_SIGNS)
+    yield axes.names((curve.found[-1], kind, name) for (curve, kind), name in zip(named, names, strict=True))
+    if curves[NAMED:]:
+        yield caption(axes.right, SIZE[1] - 12, f"grey: {number(len(curves) - NAMED)} more sites", "soft small end")
+
+
+def _curve(axes: Axes, curve: Curve, kind: str) -> str:
+    hint = f"{visible(curve.name)}: {number(round(curve.found[-1]))} on {number(curve.pages[-1])} pages"
+    return axes.curve(zip(curve.pages, curve.found, strict=True), kind, hint)
+
+
+def write_harvest_svg(topic: str, points: Sequence[tuple[int, int, float]], out: TextIO) -> None:
+    """points: (pages, of them relevant, share of the last pages), in order. SVG that needs nothing else. out: UTF-8."""
+    pages, relevant, lately = points[-1] if points else (0, 0, 0.0)
+    across = nice(max(pages, 1))
+    counts = Axes(64, 66, 740, 258, across, across)
+    shares = Axes(64, 66, 740, 258, across, 1.0)
+    title = f"{number(relevant)} of {number(pages)} pages are on the topic"
+    marks = [
+        heading(title, "pages on the topic over pages fetched; share of the last 500 at the right"),
+        counts.grid(quarters(across), quarters(across)),
+        *(caption(shares.right + 8, shares.y(part / 4) + 4, f"{part * 25} %", "soft small") for part in range(5)),
+        counts.curve([(0, 0), (across, across)], "grey thin dotted"),
+        counts.curve([(0, 0), *((at, among) for at, among, _ in points)], "teal"),
+        shares.curve([(at, share) for at, _, share in points], "amber"),
+    ]
+    if pages:
+        ends = [
+            (relevant / across, "teal", f"{relevant / pages:.0%} in all"),
+            (lately, "amber", f"{lately:.0%} lately"),
+        ]
+        marks.append(shares.names(ends, shares.right + 46))
+    write_sheet(out, (900, 300), f"Harvest of {topic}: {title}", marks)
