@@ -2,7 +2,7 @@
 
 import pytest
 
-from periplus.present.wording import without_site_name
+from periplus.present.wording import duration, without_site_name
 
 
 @pytest.mark.parametrize("between", [" — ", " | ", " - ", " · ", " :: ", " » "])
@@ -21,3 +21,19 @@ def test_other_titles_stay(titles):
 
 def test_a_million_titles_are_decided_by_a_sample():
     assert without_site_name(["A | X"] * 10_000)[0] == "A"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (4.25, "4.2 s"),
+        (42.9, "42 s"),
+        (187, "3 min 7 s"),
+        (3600, "1 h"),
+        (8049, "2 h 14 min"),
+        (273_600, "3 d 4 h"),
+    ],
+)
+def test_a_time_is_told_in_its_two_largest_units(seconds, words):
+    assert duration(seconds) == words

@@ -17,13 +17,13 @@ from typing import Any
 import click
 
 from periplus.cli.options import SUFFIX, collection_option, found_collection, setting_options, settings_of
-from periplus.cli.progress import ProgressDisplay, amount, duration, say
+from periplus.cli.progress import ProgressDisplay, say
 from periplus.cli.runner_link import runner_has_died
 from periplus.errors import InvalidUrl, PeriplusError, UsageError
 from periplus.model.frontier import TrapTally
 from periplus.model.visit import FETCHED
 from periplus.model.web import Url
-from periplus.present.wording import utc
+from periplus.present.wording import duration, size, utc
 from periplus.settings import DELAY_FLOOR_S, Settings, rows
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_key
@@ -184,11 +184,11 @@ def _delete(folder: Path) -> None:
     if not parts:
         return
     with only_crawl(folder):  # not under the feet of one that is at work
-        size = sum(path.stat().st_size for path in parts)
+        total = sum(path.stat().st_size for path in parts)
         say(
             (
                 f"--fresh: deleting the collection in {folder}/ "
-                f"({', '.join(path.name for path in parts)}; {amount(size)})"
+                f"({', '.join(path.name for path in parts)}; {size(total)})"
             ),
             "yellow",
         )
@@ -239,7 +239,7 @@ def summary(end: Any, place: str, following: str) -> None:
     )
     read = sum(counts.by_reason.get(reason, 0) for reason in FETCHED)
     say(
-        f"{counts.fetched:,} fetched in this run ({amount(counts.wire_bytes)}); in all {read:,} read, "
+        f"{counts.fetched:,} fetched in this run ({size(counts.wire_bytes)}); in all {read:,} read, "
         f"{counts.known:,} known, {counts.waiting:,} waiting."
     )
     for line in traps_left(end.traps):
@@ -385,7 +385,7 @@ def _summary(done: Any, place: str, *, in_database: bool) -> None:
         )
         + "."
     )
-    say(f"{counts.fetched:,} asked for in this run ({amount(counts.wire_bytes)}).")
+    say(f"{counts.fetched:,} asked for in this run ({size(counts.wire_bytes)}).")
     for line in traps_left(end.traps):
         say(line)
     if counts.waiting:

@@ -13,6 +13,7 @@ import click
 from periplus.api.crawling import Progress
 from periplus.cli.runner_link import RunnerLink
 from periplus.model.job import JobProgress
+from periplus.present.wording import duration, size
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -29,25 +30,6 @@ ERRORS = {
     "host-down": "hosts given up", "robots-unreachable": "robots.txt unreachable",
     "private-address": "private addresses", "bug": "our bugs",
 }  # fmt: skip
-
-
-def amount(size_bytes: float) -> str:
-    """A number of bytes for people: 1.4 MB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if size_bytes < 1000:
-            return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
-        size_bytes /= 1000
-    return f"{size_bytes:.1f} TB"
-
-
-def duration(seconds: float) -> str:
-    """A time for people: 42 s, 3:07, 2:14:09."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def say(text: str, color: str = "") -> None:
@@ -79,7 +61,7 @@ class Panel:
         head = Text.assemble(
             (f"{counts.fetched:,}", "bold"), " fetched   ", (f"{counts.waiting:,}", "bold"), " waiting   ",
             (f"{counts.known:,}", "bold"), " known   ",
-            (f"{pages_per_s:.1f}", "bold"), " pages/s   ", amount(counts.wire_bytes), "   ",
+            (f"{pages_per_s:.1f}", "bold"), " pages/s   ", size(counts.wire_bytes), "   ",
             duration(progress.elapsed_s),
             f"   {progress.workers} workers" if progress.workers > 1 else "",
         )  # fmt: skip
@@ -164,7 +146,7 @@ class ProgressDisplay:
             f"{self._rate():.1f}/s",
             f"{counts.waiting:,} waiting",
         ]
-        parts += [f"{counts.known:,} known", amount(counts.wire_bytes), *troubles(progress)]
+        parts += [f"{counts.known:,} known", size(counts.wire_bytes), *troubles(progress)]
         return " · ".join(parts)
 
 

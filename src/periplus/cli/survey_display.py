@@ -9,10 +9,11 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from periplus.cli.progress import duration, say, troubles
+from periplus.cli.progress import say, troubles
 from periplus.cli.runner_link import RunnerLink
 from periplus.model.job import JobProgress
 from periplus.present.harvest import completeness_told, standing_lines
+from periplus.present.wording import duration
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from periplus.cli.options import SETTINGS_FILE, collection_option, found_collection, setting_options
-from periplus.cli.progress import amount, duration, say, troubles
+from periplus.cli.progress import say, troubles
 from periplus.errors import UsageError
+from periplus.present.wording import duration, size
 
 if TYPE_CHECKING:
     from periplus.api.topical_run import TopicalEnd, TopicalProgress
@@ -143,9 +144,7 @@ class _Lines:
             f"{gathered.relevant:,} relevant",
             harvest,
         ]
-        say(
-            " · ".join([*parts, f"{counts.waiting:,} waiting", amount(counts.wire_bytes), *troubles(standing.progress)])
-        )
+        say(" · ".join([*parts, f"{counts.waiting:,} waiting", size(counts.wire_bytes), *troubles(standing.progress)]))
 
 
 def _tell(end: TopicalEnd, folder: Path, name: str) -> None:
@@ -154,7 +153,7 @@ def _tell(end: TopicalEnd, folder: Path, name: str) -> None:
         f"{end.end.state.capitalize()}: {end.end.note} — after {duration(end.end.elapsed_s)}",
         "green" if end.end.state == "done" else "yellow",
     )
-    say(f"{counts.fetched:,} fetched in this run ({amount(counts.wire_bytes)}), {counts.waiting:,} waiting.")
+    say(f"{counts.fetched:,} fetched in this run ({size(counts.wire_bytes)}), {counts.waiting:,} waiting.")
     say(f"Of {gathered.pages:,} pages in all runs {gathered.relevant:,} are relevant ({gathered.harvest:.1%}), of the "
 f"last {len(gathered.last):,} "
         f"{gathered.lately:.1%}.")  # fmt: skip

@@ -6,14 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from importlib.resources import files
 from typing import TextIO
 from urllib.parse import urlsplit
 
 from periplus.model.audit import Issue
 from periplus.model.comparison import ChangedPage, Comparison, PageNote, Side
 from periplus.model.web import Url
-from periplus.present.markup import Html, left_out, link, table, text
+from periplus.present.markup import Html, document, left_out, link, sectioned, table, text
 from periplus.present.wording import count_of, number, short, utc, visible
 
 
@@ -145,28 +144,9 @@ def diff_page(found: Comparison) -> str:
 
     All text that came from the web is escaped.
     """
-    sections = [section for section in _sections(found) if section[2]]
-    nav = "".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections)
-    body = "\n".join(
-        f'<section id="{name}"><h2>{title}</h2>\n{content}\n</section>' for name, title, content in sections
-    )
-    style = files("periplus.present").joinpath("report.css").read_text("utf-8")
-    title = f"{text(found.before.name)} and {text(found.after.name)}"
-    return f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">
-<meta name="robots" content="noindex"><title>{title}: what changed</title>
-<style>
-{style}</style></head><body>
-<header><h1>{_host(found)}: what changed</h1>
-{_head(found)}
-<nav>{nav}</nav></header>
-<main>
-{body}
-</main>
-</body></html>
-"""
+    title = f"{text(found.before.name)} and {text(found.after.name)}: what changed"
+    nav, body = sectioned(_sections(found))
+    return document(title, f"<h1>{_host(found)}: what changed</h1>\n{_head(found)}\n{nav}", body)
 
 
 def _host(found: Comparison) -> Html:

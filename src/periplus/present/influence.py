@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from io import StringIO
 from itertools import accumulate
 from typing import TextIO
 
 from periplus.model.story import Cascades, Holdout, Influence, Objective
 from periplus.present.draw import Axes, element, heading, write_sheet
-from periplus.present.markup import bar, left_out, table, text
+from periplus.present.markup import bar, document, left_out, table, text
 from periplus.present.tables import write_table
 from periplus.present.wording import cells, count_of, fit, number, visible
 
@@ -207,23 +206,14 @@ def influence_page(cascades: Cascades, influence: Influence, objective: Objectiv
         f"<li>{text(cascades.titles[story] or f'story {story + 1}')} ({count_of(int(sizes[story]), 'site')})</li>"
         for story in influence.missed[:MISSED_SHOWN]
     )
-    style = files("periplus.present").joinpath("report.css").read_text("utf-8")
-    verdict = " ".join(verdict_lines(influence, objective, ahead))
-    return f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">
-<meta name="robots" content="noindex"><title>Sites worth reading</title>
-<style>
-{style}{_PAGE_STYLE}</style></head><body>
-<header><h1>Sites worth reading</h1><p>{text(verdict)}</p></header>
-<main>
-<section><figure>{drawing.getvalue()}</figure></section>
-<section><h2>What each site adds</h2>{listed}</section>
-<section><h2>What is missed</h2>{f"<ol>{missed}</ol>" if missed else "<p>Nothing.</p>"}{left_out(len(influence.missed), MISSED_SHOWN, "story", "stories")}</section>
-</main>
-</body></html>
-"""  # noqa: E501
+    head = f"<h1>Sites worth reading</h1><p>{text(' '.join(verdict_lines(influence, objective, ahead)))}</p>"
+    more = left_out(len(influence.missed), MISSED_SHOWN, "story", "stories")
+    body = (
+        f"<section><figure>{drawing.getvalue()}</figure></section>\n"
+        f"<section><h2>What each site adds</h2>{listed}</section>\n"
+        f"<section><h2>What is missed</h2>{f'<ol>{missed}</ol>' if missed else '<p>Nothing.</p>'}{more}</section>"
+    )
+    return document("Sites worth reading", head, body, rules=_PAGE_STYLE)
 
 
 def _titles(cascades: Cascades, stories: Sequence[int]) -> str:

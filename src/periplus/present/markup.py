@@ -93,6 +93,51 @@ def left_out(total: int, shown: int, one: str, many: str = "") -> Html:
     )
 
 
+def sectioned(sections: Iterable[tuple[str, str, Html]]) -> tuple[Html, Html]:
+    """(links to the sections, the sections): each (id, heading, content); what has no content is left out."""
+    shown = [section for section in sections if section[2]]
+    nav = "".join(f'<a href="#{name}">{head}</a>' for name, head, _ in shown)
+    body = "\n".join(f'<section id="{name}"><h2>{head}</h2>\n{content}\n</section>' for name, head, content in shown)
+    return f"<nav>{nav}</nav>", body
+
+
+# around a script: comments to HTML, a section to XML
+_AS_HTML, _AS_XML = ("//<![CDATA[\n", "\n//]]>"), ("//\n", "\n//")
+
+
+def document(title: Html, head: Html, body: Html, *, foot: Html = "", rules: str = "") -> Html:
+    """A page that needs nothing else: light and dark, fit for paper, no script but our own for long tables.
+
+    Browsers take it as HTML and, where its parts are well formed, as XML. rules: CSS after the report's.
+    """
+    style = files("periplus.present").joinpath("report.css").read_text("utf-8") + rules
+    code, script, may = files("periplus.present").joinpath("paged.js").read_text("utf-8"), "", ""
+    if "data-table=" in body:
+        script = f"<script>{_AS_HTML[0]}{code}{_AS_HTML[1]}</script>"
+        may = f"; script-src {_digest(code, _AS_HTML)} {_digest(code, _AS_XML)}"
+    if 'src="data:' in body:
+        may += "; img-src data:"
+    return f"""<!DOCTYPE html>
+<html xmlns="http://www.w3.org/1999/xhtml" lang="en"><head><meta charset="utf-8"/>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'{may}"/>
+<meta name="viewport" content="width=device-width, initial-scale=1"/><meta name="referrer" content="no-referrer"/>
+<meta name="robots" content="noindex"/><title>{title}</title>
+<style>
+{style}</style></head><body>
+<header>{head}</header>
+<main>
+{body}
+</main>
+{foot}{script}</body></html>
+"""
+
+
+def _digest(code: str, around: tuple[str, str]) -> str:
+    """What a content security policy lets run: the script as one of the two parsers sees it."""
+    script = f"{around[0]}{code}{around[1]}".encode()
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode('ascii')}'"
+
+
 # The first rows stand in the page as HTML, for readers without script and for paper; all rows stand beside them as
 # data, of which nothing is read until the reader sorts, filters or turns the page (`paged.js`). Whatever came from
 # the web is text there too.
@@ -126,15 +171,6 @@ class PagedTable:
     total: int
     origin: str = ""  # scheme://host of the site itself, which its URLs are shown without
     elsewhere: str = ""  # where the rest is to be had: "`periplus pages` lists all"
-
-
-def script() -> str:
-    return files("periplus.present").joinpath("paged.js").read_text("utf-8")
-
-
-def script_source() -> str:
-    """What a content security policy lets run: this script and no other."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script().encode('utf-8')).digest()).decode()}'"
 
 
 def paged(wanted: PagedTable) -> Html:

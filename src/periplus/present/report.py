@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from urllib.parse import urlsplit
 
 from periplus.model.audit import CausedBy, Fault, Grade
@@ -21,17 +20,18 @@ from periplus.model.results import (
     Tally,
 )
 from periplus.model.visit import Reason, State
-from periplus.present import markup
 from periplus.present.markup import (
     Html,
     HtmlColumn,
     PagedTable,
     at_home,
     bar,
+    document,
     left_out,
     link,
     named,
     paged,
+    sectioned,
     table,
     text,
 )
@@ -152,31 +152,9 @@ def site_report(data: ReportData) -> str:
 
     Lists are shown in data's order; what is cut says so. All text that came from the web is escaped.
     """
-    sections = [section for section in _sections(data) if section[2]]
     host = text(urlsplit(data.about.start).netloc or data.about.start)
-    nav = "".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections)
-    body = "\n".join(
-        f'<section id="{name}"><h2>{title}</h2>\n{content}\n</section>' for name, title, content in sections
-    )
-    style = files("periplus.present").joinpath("report.css").read_text("utf-8")
-    script = f"<script>{markup.script()}</script>" if "data-table=" in body else ""
-    may_run = f"; script-src {markup.script_source()}" if script else ""
-    return f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'{may_run}">
-<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">
-<meta name="robots" content="noindex"><title>{host}: what the crawl found</title>
-<style>
-{style}</style></head><body>
-<header><h1>{host}</h1>
-{_head(data)}
-<nav>{nav}</nav></header>
-<main>
-{body}
-</main>
-{_footer(data)}
-{script}</body></html>
-"""
+    nav, body = sectioned(_sections(data))
+    return document(f"{host}: what the crawl found", f"<h1>{host}</h1>\n{_head(data)}\n{nav}", body, foot=_footer(data))
 
 
 def _sections(data: ReportData) -> list[tuple[str, str, Html]]:

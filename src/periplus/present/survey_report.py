@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 from collections.abc import Callable, Iterator, Mapping
-from importlib.resources import files
 from typing import TextIO
 
 from periplus.errors import UsageError
 from periplus.model.survey import CompanionClass, SiteMark
 from periplus.model.tables import Column, ColumnKind
 from periplus.model.webometrics import CampaignProgress, Connectivity, ImpactFactor, SurveyResults
-from periplus.present import markup
 from periplus.present.curves import write_yield_curves
 from periplus.present.fragment import write_fragment_svg
 from periplus.present.harvest import completeness_told, round_robin_told
-from periplus.present.markup import Html, HtmlColumn, PagedTable, paged, table, text
+from periplus.present.markup import Html, HtmlColumn, PagedTable, document, paged, sectioned, table, text
 from periplus.present.network import matrix_of, network_of, survey_caption, write_heat_map, write_network_svg
 from periplus.present.wording import count_of, number, utc
 
@@ -277,8 +274,6 @@ TABLES = tuple(_TABLES)
 
 
 HEAT_SITES = 400  # of more, the matrix is no picture: 1,000 sites have a million cells
-# around a script: comments to HTML, a section to XML
-_AS_HTML, _AS_XML = ("//<![CDATA[\n", "\n//]]>"), ("//\n", "\n//")
 _STYLE = """
 .drawing { margin: .6rem 0 1rem; } .drawing img { width: 100%; max-width: 100%; height: auto; border: 1px solid var(--line); border-radius: 8px; }
 figure { margin: 0; } figcaption { color: var(--soft); font-size: .9rem; }
@@ -292,35 +287,10 @@ def survey_report(found: SurveyResults) -> str:
     Every figure stands under the run, the document model and the share of pages that was read; texts
     from the web are escaped.
     """
-    sections = [section for section in _sections(found) if section[2]]
     title = text(found.method.title)
-    nav = "".join(f'<a href="#{name}">{head}</a>' for name, head, _ in sections)
-    body = "\n".join(f'<section id="{name}"><h2>{head}</h2>\n{content}\n</section>' for name, head, content in sections)
-    style = files("periplus.present").joinpath("report.css").read_text("utf-8") + _STYLE
-    script = f"<script>{_AS_HTML[0]}{markup.script()}{_AS_HTML[1]}</script>" if "data-table=" in body else ""
-    may_run = f"; script-src {_digest(_AS_HTML)} {_digest(_AS_XML)}" if script else ""
-    return f"""<!DOCTYPE html>
-<html xmlns="http://www.w3.org/1999/xhtml" lang="en"><head><meta charset="utf-8"/>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:{may_run}"/>
-<meta name="viewport" content="width=device-width, initial-scale=1"/><meta name="referrer" content="no-referrer"/>
-<meta name="robots" content="noindex"/><title>{title}</title>
-<style>
-{style}</style></head><body>
-<header><h1>{title}</h1>
-{_head(found)}
-<nav>{nav}</nav></header>
-<main>
-{body}
-</main>
-<footer><p>{text(survey_caption(found))}. Made {text(utc(found.method.created))}.</p></footer>
-{script}</body></html>
-"""  # noqa: E501
-
-
-def _digest(around: tuple[str, str]) -> str:
-    """What a content security policy lets run: our script as one of the two parsers sees it."""
-    script = (around[0] + markup.script() + around[1]).encode("utf-8")
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode('ascii')}'"
+    nav, body = sectioned(_sections(found))
+    foot = f"<footer><p>{text(survey_caption(found))}. Made {text(utc(found.method.created))}.</p></footer>\n"
+    return document(title, f"<h1>{title}</h1>\n{_head(found)}\n{nav}", body, foot=foot, rules=_STYLE)
 
 
 def _sections(found: SurveyResults) -> list[tuple[str, str, Html]]:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from periplus.model.duplicates import MarkedBlock, MarkedPage, SiteTemplates, TemplatePage, TextRun
 from periplus.model.page import BlockKind, Part
-from periplus.present.markup import Html, link, table, text
+from periplus.present.markup import Html, document, link, table, text
 from periplus.present.wording import count_of, fit, number, short, size, visible
 
 METHOD_WORDS = {"shorkin": "Shorkin's rules", "site": "the marks stored with the pages"}
@@ -177,22 +177,9 @@ def _listed(template: int, shown: Sequence[Shown]) -> Html:
 
 
 def _document(title: str, head: Html, body: Html) -> Html:
-    style = "".join(
-        files("periplus.present").joinpath(name).read_text("utf-8") for name in ("report.css", "template.css")
+    return document(
+        text(title), head, body, rules=files("periplus.present").joinpath("template.css").read_text("utf-8")
     )
-    return f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">
-<meta name="robots" content="noindex"><title>{text(title)}</title>
-<style>
-{style}</style></head><body>
-<header>{head}</header>
-<main>
-{body}
-</main>
-</body></html>
-"""
 
 
 def _dress(template: int) -> Html:

@@ -129,6 +129,17 @@ def size(size_bytes: int) -> str:
     return f"{value:.1f} {_UNITS[unit]}" if value < 99.95 else f"{value:.0f} {_UNITS[unit]}"
 
 
+def duration(seconds: float) -> str:
+    """In its two largest units: `4.2 s`, `42 s`, `3 min 7 s`, `2 h 14 min`, `3 d 4 h`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s".replace(".0 ", " ")
+    for length_s, unit, smaller_s, smaller in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+        if seconds >= length_s:
+            rest = int(seconds % length_s // smaller_s)
+            return f"{int(seconds // length_s)} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{int(seconds)} s"
+
+
 def utc(moment: float, form: str = "%d %B %Y, %H:%M UTC") -> str:
     """A time in seconds since the epoch, said in UTC."""
     return datetime.fromtimestamp(moment, UTC).strftime(form).lstrip("0")

@@ -66,7 +66,7 @@ def _environment() -> jinja2.Environment:
         "iso": wording.iso, "short": wording.short,
         "reason": lambda name: wording.REASON_WORDS.get(Reason(name), name) if name in list(Reason) else name,
         "state": lambda name: wording.STATE_WORDS.get(State(name), name) if name in list(State) else name,
-        "within": query, "part": lambda text: quote(str(text), safe=""), "web": web_link, "duration": duration,
+        "within": query, "part": lambda text: quote(str(text), safe=""), "web": web_link, "duration": wording.duration,
         "cut": cut, "page_key": page_key,
     }  # fmt: skip
     made.globals |= {"version": VERSION}
@@ -76,16 +76,6 @@ def _environment() -> jinja2.Environment:
 def page_key(url: str) -> str:
     """A page's number as a form's field holds it; empty for what is no address of one."""
     return f"{url_id(Url(url)) & (1 << 64) - 1:016x}" if url.startswith(("http://", "https://")) else ""
-
-
-def duration(seconds: float) -> str:
-    """42 s, 3 min, 2 h 14 min, 3 days."""
-    whole = int(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    if whole < 7200:
-        return f"{whole // 60} min"
-    return f"{whole // 3600} h {whole % 3600 // 60} min" if whole < 172_800 else f"{whole // 86_400} days"
 
 
 def file_named(name: str, headers: dict[str, str]) -> dict[str, str]:
