@@ -15,20 +15,20 @@ from periplus.errors import StoreError, UsageError
 from periplus.jobs.runner import ordered
 from periplus.model.job import JobOrder, JobProgress, JobState
 from periplus.store.postgres.connection import Session
-from periplus.store.postgres.job_queue import PostgresJobQueue
-from periplus.store.sqlite.job_queue import JobQueue
+from periplus.store.postgres.job_table import database_queue
+from periplus.store.sqlite.job_file import folder_queue
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def opened(request, tmp_path):
     """Opens the queue of this test, as often as one likes."""
     if request.param == "sqlite":
-        return partial(JobQueue, tmp_path)
+        return partial(folder_queue, tmp_path)
     return partial(in_database, request.getfixturevalue("address"))
 
 
 def in_database(address):
-    return PostgresJobQueue(Session(address))
+    return database_queue(Session(address))
 
 
 @pytest.fixture
@@ -43,11 +43,11 @@ def fresh(request, opened, tmp_path):
     """Opens an empty queue each time."""
     if request.node.callspec.params["opened"] == "sqlite":
         numbers = itertools.count()
-        return lambda: JobQueue(tmp_path / str(next(numbers)))
+        return lambda: folder_queue(tmp_path / str(next(numbers)))
 
     def emptied():
         queue = opened()
-        queue._session.run(lambda connection: connection.execute("TRUNCATE job, schedule"))
+        queue.database.run(lambda statements: statements.change("TRUNCATE job, schedule"))
         return queue
 
     return emptied
@@ -302,13 +302,13 @@ def test_a_schedule_gives_its_jobs_their_successors(queue):
 
 
 def test_a_queue_of_before_successors_is_opened(tmp_path):
-    queue = JobQueue(tmp_path)
+    queue = folder_queue(tmp_path)
     queue.add(order("a"), now=0)
     queue.close()
     with sqlite3.connect(tmp_path / "jobs.db") as connection:
         connection.execute("ALTER TABLE job DROP COLUMN next")
         connection.execute("ALTER TABLE schedule DROP COLUMN next")
     connection.close()
-    again = JobQueue(tmp_path)
+    again = folder_queue(tmp_path)
     assert [job.order for job in again.jobs()] == [order("a")]
     again.close()

@@ -22,7 +22,7 @@ from periplus.model.job import JobOrder, JobState
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store.sqlite import deletion, reading, runs, tables
-from periplus.store.sqlite.job_queue import JobQueue
+from periplus.store.sqlite.job_file import folder_queue
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
 
@@ -256,7 +256,7 @@ def test_in_the_browser_much_is_a_job(folder: Path, monkeypatch: pytest.MonkeyPa
     asking.post(
         "/c/e/delete", data={"seal": sealed(asking, "/c/e/delete?site=e.org"), "site": "e.org", "links_to": "on"}
     )
-    queue = JobQueue(folder.parent)
+    queue = folder_queue(folder.parent)
     (job,) = queue.jobs()
     queue.close()
     assert job.order.command == ("delete", "-c", str(folder.resolve()), "--yes", "--site=e.org", "--links-to")
@@ -273,7 +273,7 @@ def test_in_the_browser_a_collection_goes_by_its_name(folder: Path) -> None:
 
 def test_what_was_asked_for_of_a_collection_goes_with_it(folder: Path) -> None:
     asking = client(folder.parent)
-    queue = JobQueue(folder.parent)
+    queue = folder_queue(folder.parent)
     queue.add(JobOrder(("crawl", START, "-o", folder.name)), 1.0)
     kept = queue.add(JobOrder(("crawl", START, "-o", "other.periplus")), 1.0)
     queue.repeat(JobOrder(("refresh", "-c", str(folder.resolve()))), 3600.0, 1.0)

@@ -29,7 +29,7 @@ from periplus.jobs.runner import Runner, run_jobs
 from periplus.model.job import Channel, JobOrder, NoticeKind
 from periplus.present.text import title
 from periplus.store.sqlite import notices as stored_notices
-from periplus.store.sqlite.job_queue import JobQueue
+from periplus.store.sqlite.job_file import folder_queue
 from stored import page, stored
 
 START = "https://e.org/"
@@ -322,7 +322,7 @@ def test_the_password_may_stand_in_a_file(folder: Path) -> None:
 def test_a_runner_tells_after_each_job(folder: Path) -> None:
     """The job fails, and the collection that it names has a dead link: both are told."""
     allow_private(folder)
-    queue = JobQueue(folder)
+    queue = folder_queue(folder)
     with hook() as (address, arrived), contextlib.closing(queue):
         notices.subscribe(folder, address)
         queue.add(JobOrder(("map", "-c", "e.periplus", "--site", "nowhere")), 1.0)

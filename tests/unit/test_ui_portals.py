@@ -21,7 +21,8 @@ from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.jobs.presets import portal_command, portal_of
 from periplus.model.story import Portal
-from periplus.store.sqlite.job_queue import JobQueue
+from periplus.store.job_queue import JobQueue
+from periplus.store.sqlite.job_file import folder_queue
 from stored import copied, stored
 
 WEB = news_web(NewsRecipe(seed=4, sites=9, stories=6, singles=4, days=20))
@@ -56,7 +57,7 @@ def seen(asking, kind: str) -> list[str]:
 
 
 def queue_of(folder: Path) -> JobQueue:
-    return JobQueue(folder)
+    return folder_queue(folder)
 
 
 SCREENS = (

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from interface import COMMANDS, client, sealed
 from periplus.errors import UsageError
 from periplus.jobs.presets import folder_name, gone_on, starts_of, wished
-from periplus.store.sqlite.job_queue import JobQueue
+from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.app import application
 from periplus.ui.places import places
 from periplus.ui.rendering import AppState
@@ -121,7 +121,7 @@ def test_a_form_without_the_seal_changes_nothing(folder):
     asking = client(folder)
     for form in ({}, {"seal": "x" * 32}, {"seal": ""}):
         assert asking.post("/new", data={"url": "example.org"} | form).status_code == 403
-    assert JobQueue(folder).open_jobs() == 0
+    assert folder_queue(folder).open_jobs() == 0
 
 
 def test_a_form_that_comes_from_another_place_is_refused(folder):

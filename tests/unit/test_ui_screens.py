@@ -16,7 +16,7 @@ from periplus.model.job import JobOrder, JobState
 from periplus.settings import Budget, Settings, Storage
 from periplus.store.sqlite import runs
 from periplus.store.sqlite.frontier import SqliteCrawlStore
-from periplus.store.sqlite.job_queue import JobQueue
+from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.live import figures, works_on
 from periplus.ui.pages import decoded, pieces
 from periplus.ui.places import places
@@ -62,7 +62,7 @@ def folder(made: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def queue(folder: Path):
-    queue = JobQueue(folder)
+    queue = folder_queue(folder)
     yield queue
     queue.close()
 

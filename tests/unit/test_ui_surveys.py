@@ -25,7 +25,7 @@ from periplus.model.collection import Deletion
 from periplus.model.job import JobState
 from periplus.model.survey import CompanionRules, SiteStatus
 from periplus.model.webometrics import Campaign
-from periplus.store.sqlite.job_queue import JobQueue
+from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.surveys import VIEWS, _back, chosen
 from periplus.urls.canonical import canonical, url_id
 from stored import NOW, copied, page, stored
@@ -79,7 +79,7 @@ def folder(made: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def queue(folder: Path):
-    queue = JobQueue(folder)
+    queue = folder_queue(folder)
     yield queue
     queue.close()
 

@@ -20,7 +20,7 @@ from periplus.api.topics import TopicOrder, known_examples, known_labels, topic_
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.jobs.presets import crawl_order, examples_of, train_order
-from periplus.store.sqlite.job_queue import JobQueue
+from periplus.store.sqlite.job_file import folder_queue
 from stored import copied, stored
 
 SEA = ["ship", "harbour", "sailor", "captain", "voyage", "deck", "anchor", "sail", "storm", "crew"]
@@ -65,7 +65,7 @@ def folder(learned, tmp_path):
 
 
 def asked_jobs(folder: Path) -> list[tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]]:
-    queue = JobQueue(folder)
+    queue = folder_queue(folder)
     found = [(job.order.command, job.order.then) for job in queue.jobs()]
     queue.close()
     return found

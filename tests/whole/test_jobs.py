@@ -15,10 +15,11 @@ from voyage import PATIENCE_S, Collection, Served, command, environment, flags_f
 
 from periplus.model.job import PIPES, Job, JobState, JobStore
 from periplus.model.visit import Reason
+from periplus.store.job_queue import JobQueue
 from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.connection import Session
-from periplus.store.postgres.job_queue import PostgresJobQueue
-from periplus.store.sqlite.job_queue import JobQueue
+from periplus.store.postgres.job_table import database_queue
+from periplus.store.sqlite.job_file import folder_queue
 from postgres_server import own_server
 
 RECIPE = "linked seed=5 sites=1 pages=40 links_per_page=8"
@@ -32,7 +33,7 @@ def web(tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.fixture
 def queue(tmp_path: Path):
-    queue = JobQueue(tmp_path)
+    queue = folder_queue(tmp_path)
     yield queue
     queue.close()
 
@@ -40,7 +41,7 @@ def queue(tmp_path: Path):
 @pytest.fixture
 def shared(address: Address):
     """A queue in a database, as workers of many machines have it."""
-    queue = PostgresJobQueue(Session(address))
+    queue = database_queue(Session(address))
     yield queue, ("--store", address.text)
     queue.close()
 
@@ -118,10 +119,8 @@ def test_a_cancelled_job_stops_and_keeps_what_it_has(tmp_path: Path, web: Served
 
 
 def half_a_minute_later(queue: JobStore) -> None:
-    if isinstance(queue, PostgresJobQueue):
-        queue._session.run(lambda connection: connection.execute("UPDATE job SET lease_until = 1"))
-    else:
-        queue._connection.execute("UPDATE job SET lease_until = 1")
+    assert isinstance(queue, JobQueue)
+    queue.database.run(lambda statements: statements.change("UPDATE job SET lease_until = 1"))
 
 
 def test_a_killed_worker_takes_its_job_down_and_the_next_goes_on(
@@ -185,7 +184,7 @@ def test_a_job_outlives_the_death_of_its_queue(tmp_path: Path, web: Served) -> N
         address = address_of(server.dsn("jobs"))
         where = ("--store", address.text)
         asked_for(tmp_path, web, where, delay_s=0.1)
-        with closing(PostgresJobQueue(Session(address))) as queue:
+        with closing(database_queue(Session(address))) as queue:
             runner = worker(tmp_path, "worker", *where)
             until(lambda: only(queue).done > 3, "progress")
             server.stop(signal.SIGKILL)

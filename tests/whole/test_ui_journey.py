@@ -14,7 +14,7 @@ from served_interface import served
 from voyage import QUICK, Collection, until
 
 from browser import Browser
-from periplus.store.sqlite.job_queue import JobQueue
+from periplus.store.sqlite.job_file import folder_queue
 from testweb import GraphRecipe, Server, faults, graph_site, serve
 
 HOST = "a.test"
@@ -139,7 +139,7 @@ def _deletes(browser: Browser, folder: Path) -> None:
 def _schedules(browser: Browser, folder: Path) -> None:
     browser.open(f"{browser.value('location.origin')}/jobs")
     press(browser, "Schedule")
-    queue = JobQueue(folder)
+    queue = folder_queue(folder)
     assert [schedule.order.command for schedule in queue.schedules()] == [("refresh", "-c", "demo.periplus")]
     queue.close()
 

@@ -35,16 +35,16 @@ def opened_queue(folder: Path, store: str = "", *, make: bool = False) -> Iterat
 
 
 def _in_folder(folder: Path) -> tuple[JobStore, Clock]:
-    from periplus.store.sqlite.job_queue import JobQueue
+    from periplus.store.sqlite.job_file import folder_queue
 
-    return JobQueue(folder), SystemClock()
+    return folder_queue(folder), SystemClock()
 
 
 def _in_database(store: str, make: bool) -> tuple[JobStore, Clock]:
     from periplus.store.postgres import schema
     from periplus.store.postgres.address import address_of
     from periplus.store.postgres.connection import Session
-    from periplus.store.postgres.job_queue import PostgresJobQueue
+    from periplus.store.postgres.job_table import DatabaseClock, database_queue
 
     address = address_of(store)
     session = Session(address)
@@ -52,8 +52,7 @@ def _in_database(store: str, make: bool) -> tuple[JobStore, Clock]:
         stack.callback(session.close)
         session.run(lambda connection: (schema.create if make else schema.check)(connection, address.collection))
         stack.pop_all()
-    queue = PostgresJobQueue(session)
-    return queue, queue.clock
+    return database_queue(session), DatabaseClock(session)
 
 
 # The process tells its progress through one pipe, a JSON line each, and sees by another one's end that its runner has

@@ -31,7 +31,8 @@ from periplus.model.web import Url
 from periplus.present import wording
 from periplus.present.draw import STYLE as DRAWING_STYLE
 from periplus.settings import VERSION
-from periplus.store.sqlite.job_queue import JobQueue
+from periplus.store.job_queue import JobQueue
+from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.places import Places
 from periplus.ui.safety import Locks
 from periplus.urls.canonical import url_id
@@ -192,7 +193,7 @@ class AppState:
     @contextlib.contextmanager
     def queue(self) -> Iterator[JobQueue]:
         """The queue, for one request: a connection belongs to one thread."""
-        queue = JobQueue(self.places.base)
+        queue = folder_queue(self.places.base)
         try:
             yield queue
         finally:

@@ -9,13 +9,14 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.frontier import FIRST_INTERVAL_S, Finding, next_interval_s
 from periplus.model.survey import SiteMark, SiteStatus
 from periplus.model.visit import STATE_OF
+from periplus.store.dialect import SQLITE, Row
 from periplus.store.processes import process_lives
 from periplus.store.sqlite import changes, checks
 from periplus.store.sqlite.views import CREATE_VIEWS, DROP_VIEWS
@@ -470,6 +471,24 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+
+
+class SqliteStatements:
+    """`store.dialect.Statements` of an SQLite connection."""
+
+    dialect = SQLITE
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        return self.connection.execute(statement, values).fetchall()
+
+    def change(self, statement: str, values: Sequence[object] = ()) -> int:
+        return self.connection.execute(statement, values).rowcount
+
+    def change_each(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        self.connection.executemany(statement, rows)
 
 
 class WriteLock:

@@ -1,0 +1,274 @@
+"""The queue of jobs, `model.job.JobStore`, and its schedules: in a file of a folder or in PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from periplus.errors import StoreError
+from periplus.model.job import Job, JobOrder, JobProgress, JobState, Schedule
+from periplus.store.dialect import Database, Dialect, Statements
+
+DIED_TOO_OFTEN = "given up: each of its runners died"
+DIED = "its runner died; it is taken again"
+_OPEN = "state IN ('queued', 'running')"
+_MINE = "WHERE id = ? AND epoch = ? AND state = 'running'"
+# running jobs first, then what waits in the order of its turn, then what ended, the latest first
+_TURN = (
+    "CASE state WHEN 'running' THEN 0 WHEN 'queued' THEN 1 ELSE 2 END, CASE WHEN state = 'queued' THEN -priority END,"
+    f" CASE WHEN {_OPEN} THEN id END, ended DESC, id DESC"
+)
+
+
+class _OrderRow(NamedTuple):
+    """An order as its columns. command, next: JSON; equal texts are equal requests."""
+
+    command: str
+    priority: int
+    run_at: float
+    most_attempts: int
+    schedule_id: int
+    next: str
+
+
+class _JobRow(NamedTuple):
+    """A row of `job`."""
+
+    id: int
+    command: str
+    priority: int
+    run_at: float
+    most_attempts: int
+    schedule_id: int
+    next: str
+    state: str
+    done: int
+    total: int
+    note: str
+    attempt: int
+    epoch: int
+    runner: str
+    cancel_asked: int
+    made: float
+    started: float | None
+    ended: float | None
+
+    def job(self) -> Job:
+        order = JobOrder(
+            tuple(json.loads(self.command)),
+            self.priority,
+            self.run_at,
+            self.most_attempts,
+            self.schedule_id,
+            _commands(self.next),
+        )
+        state, cancel_asked = JobState(self.state), bool(self.cancel_asked)
+        progress = (self.done, self.total, self.note, self.attempt, self.epoch, self.runner)
+        return Job(self.id, order, state, *progress, cancel_asked, self.made, self.started, self.ended)
+
+
+class _ScheduleRow(NamedTuple):
+    """A row of `schedule`."""
+
+    id: int
+    command: str
+    priority: int
+    most_attempts: int
+    period_s: float
+    next_at: float
+    paused: int
+    next: str
+
+    def schedule(self) -> Schedule:
+        order = JobOrder(
+            tuple(json.loads(self.command)),
+            self.priority,
+            most_attempts=self.most_attempts,
+            schedule_id=self.id,
+            then=_commands(self.next),
+        )
+        return Schedule(self.id, order, self.period_s, self.next_at, bool(self.paused))
+
+
+_JOB = ", ".join(_JobRow._fields)
+_SCHEDULE = ", ".join(_ScheduleRow._fields)
+
+
+class JobQueue:
+    """The jobs and schedules of one folder or of one collection in a database. Each call is one transaction.
+
+    Workers that ask at one moment get different jobs, and none waits for another.
+    """
+
+    def __init__(self, database: Database) -> None:
+        """database: has the tables `job` and `schedule`; closed with the queue."""
+        self.database = database
+
+    def close(self) -> None:
+        self.database.close()
+
+    def add(self, order: JobOrder, now: float) -> Job:
+        return self.database.run(lambda statements: _add(statements, order, now))
+
+    def claim(self, runner: str, now: float, lease_s: float) -> Job | None:
+        def claimed(statements: Statements) -> Job | None:
+            _end_dead_leases(statements, now)
+            next_job = (
+                "SELECT id FROM job WHERE state = 'queued' AND run_at <= ? ORDER BY priority DESC, id LIMIT 1"
+                + statements.dialect.skip_locked
+            )
+            update = (
+                "UPDATE job SET state = 'running', runner = ?, lease_until = ?, epoch = epoch + 1,"
+                " attempt = attempt + 1, started = ?, note = '', done = 0, total = 0"
+                f" WHERE id = ({next_job}) RETURNING {_JOB}"
+            )
+            rows = statements.rows(update, (runner, now + lease_s, now, now))
+            return _JobRow(*rows[0]).job() if rows else None
+
+        return self.database.run(claimed)
+
+    def beat(self, job: Job, progress: JobProgress, now: float, lease_s: float) -> bool:
+        update = f"UPDATE job SET lease_until = ?, done = ?, total = ?, note = ? {_MINE} RETURNING cancel_asked"
+        values = (now + lease_s, progress.done, progress.total, _note(progress.note), job.id, job.epoch)
+        rows = self.database.run(lambda statements: statements.rows(update, values))
+        return bool(rows) and not rows[0][0]
+
+    def finish(self, job: Job, state: JobState, note: str, now: float, wait_s: float = 0.0) -> bool:
+        update = (
+            "UPDATE job SET state = CASE WHEN ? <> 'queued' OR cancel_asked = 0 THEN ? ELSE 'cancelled' END, note = ?,"
+            " ended = CASE WHEN ? <> 'queued' OR cancel_asked <> 0 THEN ? END,"
+            f" run_at = {self.database.dialect.greatest}(run_at, ?), lease_until = 0 {_MINE} RETURNING {_JOB}"
+        )
+        values = (state.value, state.value, _note(note), state.value, now, now + wait_s, job.id, job.epoch)
+
+        def finished(statements: Statements) -> bool:
+            rows = statements.rows(update, values)
+            if rows and state is JobState.DONE:
+                order = _JobRow(*rows[0]).job().order
+                if order.then:
+                    _add(statements, replace(order, command=order.then[0], then=order.then[1:], run_at=now), now)
+            return bool(rows)
+
+        return self.database.run(finished)
+
+    def cancel(self, job_id: int, now: float) -> Job:
+        def cancelled(statements: Statements) -> Job:
+            end = "UPDATE job SET state = 'cancelled', ended = ?, note = 'cancelled' WHERE id = ? AND state = 'queued'"
+            statements.change(end, (now, job_id))
+            statements.change("UPDATE job SET cancel_asked = 1 WHERE id = ? AND state = 'running'", (job_id,))
+            return _job(statements, job_id)
+
+        return self.database.run(cancelled)
+
+    def job(self, job_id: int) -> Job:
+        return self.database.read(lambda statements: _job(statements, job_id))
+
+    def jobs(self, *, most: int = 100) -> Sequence[Job]:
+        find = f"SELECT {_JOB} FROM job ORDER BY {_TURN} LIMIT ?"
+        rows = self.database.read(lambda statements: statements.rows(find, (most,)))
+        return [_JobRow(*row).job() for row in rows]
+
+    def open_jobs(self) -> int:
+        rows = self.database.read(lambda statements: statements.rows(f"SELECT count(*) FROM job WHERE {_OPEN}"))
+        return int(rows[0][0])
+
+    def repeat(self, order: JobOrder, period_s: float, now: float) -> Schedule:
+        dialect = self.database.dialect
+        upsert = (
+            "INSERT INTO schedule (command, priority, most_attempts, period_s, next_at, next) VALUES (?, ?, ?, ?, ?, ?)"
+            f" ON CONFLICT ({dialect.of_long_text.format('command')}) DO UPDATE SET priority = excluded.priority,"
+            " period_s = excluded.period_s, paused = 0, next = excluded.next,"
+            f" next_at = {dialect.least}(schedule.next_at, excluded.next_at + excluded.period_s) RETURNING {_SCHEDULE}"
+        )
+        row = _order_row(order, now)
+        values = (row.command, row.priority, row.most_attempts, period_s, row.run_at, row.next)
+        rows = self.database.run(lambda statements: statements.rows(upsert, values))
+        return _ScheduleRow(*rows[0]).schedule()
+
+    def tick(self, now: float) -> Sequence[Job]:
+        def ticked(statements: Statements) -> list[Job]:
+            due = f"WHERE next_at <= ? AND paused = 0 ORDER BY id{statements.dialect.for_update}"
+            schedules = _schedules(statements, due, (now,))
+            for schedule in schedules:
+                values = (_tick_after(schedule, now), schedule.id)
+                statements.change("UPDATE schedule SET next_at = ? WHERE id = ?", values)
+            return [_add(statements, schedule.order, now) for schedule in schedules]
+
+        return self.database.run(ticked)
+
+    def schedules(self) -> Sequence[Schedule]:
+        return self.database.read(lambda statements: _schedules(statements, "ORDER BY id"))
+
+    def pause(self, schedule_id: int, *, paused: bool) -> None:
+        self._change(schedule_id, "UPDATE schedule SET paused = ? WHERE id = ?", (int(paused), schedule_id))
+
+    def forget(self, schedule_id: int) -> None:
+        self._change(schedule_id, "DELETE FROM schedule WHERE id = ?", (schedule_id,))
+
+    def _change(self, schedule_id: int, statement: str, values: Sequence[object]) -> None:
+        if not self.database.run(lambda statements: statements.change(statement, values)):
+            raise StoreError(f"there is no schedule {schedule_id}; `periplus jobs list` shows what there is")
+
+
+def _wanted(dialect: Dialect) -> str:
+    """Open jobs in SQL, but for one that is to stop: it does not do what is asked for now."""
+    return f"{_OPEN} AND {dialect.is_false.format('cancel_asked')}"
+
+
+def _add(statements: Statements, order: JobOrder, now: float) -> Job:
+    dialect = statements.dialect
+    upsert = (
+        f"INSERT INTO job ({', '.join(_OrderRow._fields)}, state, made) VALUES (?, ?, ?, ?, ?, ?, 'queued', ?)"
+        f" ON CONFLICT ({dialect.of_long_text.format('command')}) WHERE {_wanted(dialect)} DO UPDATE SET"
+        f" priority = {dialect.greatest}(job.priority, excluded.priority),"
+        f" run_at = {dialect.least}(job.run_at, excluded.run_at),"
+        f" next = CASE WHEN excluded.next = '[]' THEN job.next ELSE excluded.next END RETURNING {_JOB}"
+    )
+    return _JobRow(*statements.rows(upsert, (*_order_row(order, now), now))[0]).job()
+
+
+def _end_dead_leases(statements: Statements, now: float) -> None:
+    dead = f"SELECT id FROM job WHERE state = 'running' AND lease_until < ?{statements.dialect.skip_locked}"
+    update = (
+        "UPDATE job SET"
+        " state = CASE WHEN cancel_asked <> 0 THEN 'cancelled' WHEN attempt >= most_attempts THEN 'failed'"
+        " ELSE 'queued' END,"
+        " note = CASE WHEN cancel_asked <> 0 THEN 'cancelled' WHEN attempt >= most_attempts THEN ? ELSE ? END,"
+        " ended = CASE WHEN cancel_asked <> 0 OR attempt >= most_attempts THEN ? ELSE ended END"
+        f" WHERE id IN ({dead})"
+    )
+    statements.change(update, (DIED_TOO_OFTEN, DIED, now, now))
+
+
+def _job(statements: Statements, job_id: int) -> Job:
+    rows = statements.rows(f"SELECT {_JOB} FROM job WHERE id = ?", (job_id,))
+    if not rows:
+        raise StoreError("there is no such job; `periplus jobs list` shows what there is")
+    return _JobRow(*rows[0]).job()
+
+
+def _schedules(statements: Statements, clauses: str, values: Sequence[object] = ()) -> list[Schedule]:
+    rows = statements.rows(f"SELECT {_SCHEDULE} FROM schedule {clauses}", values)
+    return [_ScheduleRow(*row).schedule() for row in rows]
+
+
+def _tick_after(schedule: Schedule, now: float) -> float:
+    """When a schedule that is due is due again: the first of its ticks after now."""
+    return schedule.next_at + (math.floor((now - schedule.next_at) / schedule.period_s) + 1) * schedule.period_s
+
+
+def _order_row(order: JobOrder, now: float) -> _OrderRow:
+    command, further = (json.dumps(part, ensure_ascii=False) for part in (order.command, order.then))
+    return _OrderRow(command, order.priority, max(order.run_at, now), order.most_attempts, order.schedule_id, further)
+
+
+def _commands(text: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(map(tuple, json.loads(text)))
+
+
+def _note(text: str) -> str:
+    """A note without U+0000, which PostgreSQL does not take."""
+    return text.replace("\0", "")

@@ -1,0 +1,82 @@
+"""The queue of jobs in one file of a folder of collections."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from periplus.errors import StoreError
+from periplus.store.dialect import SQLITE, Statements
+from periplus.store.job_queue import JobQueue
+from periplus.store.sqlite.schema import BUSY_TIMEOUT_S, SqliteStatements, refuse_network_disk
+
+T = TypeVar("T")
+DATABASE = "jobs.db"
+_TABLES = """
+CREATE TABLE IF NOT EXISTS job (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, command TEXT NOT NULL, priority INTEGER NOT NULL, run_at REAL NOT NULL, most_attempts INTEGER NOT NULL,
+    schedule_id INTEGER NOT NULL, state TEXT NOT NULL, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0, note TEXT NOT NULL DEFAULT '',
+    attempt INTEGER NOT NULL DEFAULT 0, epoch INTEGER NOT NULL DEFAULT 0, runner TEXT NOT NULL DEFAULT '', lease_until REAL NOT NULL DEFAULT 0,
+    cancel_asked INTEGER NOT NULL DEFAULT 0, made REAL NOT NULL, started REAL, ended REAL, next TEXT NOT NULL DEFAULT '[]');
+CREATE UNIQUE INDEX IF NOT EXISTS job_wanted ON job (command) WHERE state IN ('queued', 'running') AND NOT cancel_asked;
+DROP INDEX IF EXISTS job_open;
+CREATE INDEX IF NOT EXISTS job_next ON job (priority DESC, id) WHERE state = 'queued';
+CREATE TABLE IF NOT EXISTS schedule (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, command TEXT NOT NULL UNIQUE, priority INTEGER NOT NULL, most_attempts INTEGER NOT NULL,
+    period_s REAL NOT NULL, next_at REAL NOT NULL, paused INTEGER NOT NULL DEFAULT 0, next TEXT NOT NULL DEFAULT '[]');
+"""  # noqa: E501
+
+
+def folder_queue(folder: Path) -> JobQueue:
+    """The jobs of a folder, which is made if it is not there. Raises StoreError."""
+    return JobQueue(JobFile(folder))
+
+
+class JobFile:
+    """`store.dialect.Database` of a folder's jobs."""
+
+    dialect = SQLITE
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            refuse_network_disk(folder)
+            self.connection = sqlite3.connect(folder / DATABASE, isolation_level=None, timeout=BUSY_TIMEOUT_S)
+            self.connection.execute("PRAGMA journal_mode = WAL")
+            self.connection.executescript(_TABLES)
+            self._widen()
+        except (OSError, sqlite3.DatabaseError) as error:
+            raise StoreError(
+                f"no job queue can be kept in {folder}: {error}. Is the disk full, or the folder read-only?"
+            ) from error
+
+    def _widen(self) -> None:
+        """A queue that was made before jobs had successors gets the column for them."""
+        for table in ("job", "schedule"):
+            if "next" not in {row[1] for row in self.connection.execute(f"PRAGMA table_info({table})")}:
+                with contextlib.suppress(sqlite3.OperationalError):  # another process was faster
+                    self.connection.execute(f"ALTER TABLE {table} ADD COLUMN next TEXT NOT NULL DEFAULT '[]'")
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def run(self, action: Callable[[Statements], T]) -> T:
+        with self._transaction():
+            return action(SqliteStatements(self.connection))
+
+    def read(self, action: Callable[[Statements], T]) -> T:
+        return action(SqliteStatements(self.connection))
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            with self.connection:  # commits what is open at its end, or rolls it back
+                self.connection.execute("BEGIN IMMEDIATE")
+                yield
+        except sqlite3.OperationalError as error:
+            raise StoreError(
+                f"the job queue cannot be written: {error}. Is the disk full, or the folder read-only?"
+            ) from error
