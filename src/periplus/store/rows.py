@@ -1,12 +1,12 @@
-"""What stands in the rows that one visit brings?
-
-The same in every database; how they are entered is each one's own business.
-"""
+"""The rows that one visit brings, the same in every database."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
 
 from periplus.document.understand import canonical_xml
 from periplus.model.frontier import Completion
@@ -14,6 +14,7 @@ from periplus.model.page import Document, LinkKind, Position
 from periplus.model.visit import Failed, Fetched, Headers, Outcome, Redirected, Skipped, Unchanged, Visit
 from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, pack_blocks, pack_head
+from periplus.store.standing import FIELDS
 from periplus.urls.canonical import url_id
 
 # Of what is not exactly a str, int or float sqlite3 asks for an adapter first: 300 ns for a bool instead of 70.
@@ -54,16 +55,81 @@ def outcome_columns(outcome: Outcome) -> tuple[str, int, str]:
             return "skipped", 0, f"{reason.value}: line {line}: {rule}" if line else f"{reason.value}: {rule}"
 
 
-def visit_row(run_id: int, visit_url_id: int, visit: Visit) -> tuple[object, ...]:
+class VisitRow(NamedTuple):
+    """A row of `visit`. url_id: 0 for what is no page, whose URL is the text; head: packed."""
+
+    run_id: int
+    url_id: int
+    text: str | None
+    purpose: str
+    started: float
+    took_s: float
+    outcome: str
+    status: int
+    detail: str
+    wire_bytes: int
+    address: str
+    head: bytes | None
+
+
+def visit_row(run_id: int, url_id: int, visit: Visit) -> VisitRow:
     request = visit.request
     kind, status, detail = outcome_columns(visit.outcome)
-    text = None if visit_url_id else request.url
-    head = pack_head(getattr(visit.outcome, "headers", Headers()))  # failures and what was not asked for have none
-    said = (kind, status, detail, visit.wire_bytes, visit.address, head)
-    return (run_id, visit_url_id, text, request.purpose.value, visit.started, visit.took_s, *said)
+    return VisitRow(
+        run_id, url_id, None if url_id else request.url, request.purpose.value, visit.started, visit.took_s, kind,
+        status, detail, visit.wire_bytes, visit.address,
+        pack_head(getattr(visit.outcome, "headers", Headers())),  # failures and what was not asked for have none
+    )  # fmt: skip
 
 
-def page_row(completion: Completion, document: Document, body_id: int | None, now: float) -> tuple[object, ...]:
+class StoredPage(NamedTuple):
+    """A row of `page`."""
+
+    url_id: int
+    fetched: float
+    media_type: str
+    size: int  # bytes; of a body that was not read, by its header
+    wire_bytes: int
+    took_s: float
+    charset: str
+    charset_source: str
+    language: str
+    title: str
+    description: str
+    h1: str
+    canonical: str
+    robots: str
+    cut: str
+    last_modified: float
+    expires: float
+    etag: str
+    last_modified_field: str
+    text_chars: int
+    body_md5: bytes
+    text_md5: bytes
+    folded_md5: bytes
+    body_id: int | None
+    h1s: int
+    images_without_alt: int
+    other_charset: str
+    translations: str  # JSON; empty: none
+    language_found: str
+    parts: bytes | None = None  # content and what is not, once they are told apart
+
+    @property
+    def past_fields(self) -> tuple[object, ...]:
+        """The FIELDS that history keeps."""
+        return _PAST_FIELDS(self)
+
+
+PAGE_COLUMNS = ", ".join(StoredPage._fields)
+VISIT_COLUMNS = ", ".join(VisitRow._fields)
+LINK_COLUMNS = "source, target, kind, position, nofollow, anchor, fragments, times, first_seen, last_seen"
+BAD_LINK_COLUMNS = "source, text, kind, position, anchor, why"
+_PAST_FIELDS: Callable[[StoredPage], tuple[object, ...]] = attrgetter(*FIELDS)
+
+
+def page_row(completion: Completion, document: Document, body_id: int | None, now: float) -> StoredPage:
     visit = completion.visit
     outcome = visit.outcome
     headers = outcome.headers if isinstance(outcome, Fetched) else Headers()
@@ -72,19 +138,38 @@ def page_row(completion: Completion, document: Document, body_id: int | None, no
     # a body that we did not read: the server's word for its length
     if not size and declared.isascii() and declared.isdigit():
         size = int(declared[:18])
-    robots = ",".join(name for name, said in (("noindex", document.noindex), ("nofollow", document.nofollow)) if said)
-    cut = outcome.cut.value if isinstance(outcome, Fetched) else ""
-    return (
-        completion.task.url_id, now, document.media_type, size, visit.wire_bytes, visit.took_s,
-        document.charset.name, document.charset.source, document.language, document.title, document.description,
-        document.h1,
-        document.canonical, robots, cut, document.last_modified, document.expires, headers.get("etag"),
-        headers.get("last-modified"),
-        len(document.text), document.digests.body, document.digests.text, document.digests.folded, body_id,
-        document.h1s, document.images_without_alt, document.charset.other,
-        json.dumps(document.translations) if document.translations else "",
-        document.language_found, None,
-    )  # fmt: skip
+    directives = (("noindex", document.noindex), ("nofollow", document.nofollow))
+    return StoredPage(
+        url_id=completion.task.url_id,
+        fetched=now,
+        media_type=document.media_type,
+        size=size,
+        wire_bytes=visit.wire_bytes,
+        took_s=visit.took_s,
+        charset=document.charset.name,
+        charset_source=document.charset.source,
+        language=document.language,
+        title=document.title,
+        description=document.description,
+        h1=document.h1,
+        canonical=document.canonical,
+        robots=",".join(name for name, is_given in directives if is_given),
+        cut=outcome.cut.value if isinstance(outcome, Fetched) else "",
+        last_modified=document.last_modified,
+        expires=document.expires,
+        etag=headers.get("etag"),
+        last_modified_field=headers.get("last-modified"),
+        text_chars=len(document.text),
+        body_md5=document.digests.body,
+        text_md5=document.digests.text,
+        folded_md5=document.digests.folded,
+        body_id=body_id,
+        h1s=document.h1s,
+        images_without_alt=document.images_without_alt,
+        other_charset=document.charset.other,
+        translations=json.dumps(document.translations) if document.translations else "",
+        language_found=document.language_found,
+    )
 
 
 def link_rows(source: int, document: Document, now: float) -> list[tuple[object, ...]]:

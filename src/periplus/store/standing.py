@@ -22,12 +22,10 @@ COMPARED = frozenset({"media_type", "language", "title", "description", "h1", "c
 UNREAD = COMPARED | {"size", "etag", "last_modified_field"}  # where there is no text to compare
 
 
-def is_another(before: Sequence[object], after: Sequence[object] | None) -> bool:
-    """Whether a page is another one now. Both: the values of FIELDS, in their order; None: it is gone."""
-    read = dict(zip(FIELDS, after or (), strict=False)).get("text_chars")
-    return after is None or any(
-        FIELDS[at] in (COMPARED if read else UNREAD) and was != after[at] for at, was in enumerate(before)
-    )
+def is_another(before: Sequence[object], after: Sequence[object]) -> bool:
+    """Whether a page is another one now. Both: the values of FIELDS, in their order."""
+    compared = COMPARED if after[FIELDS.index("text_chars")] else UNREAD
+    return any(name in compared and was != now for name, was, now in zip(FIELDS, before, after, strict=True))
 
 
 # The same in SQLite and PostgreSQL, but for the words in which each is asked. A URL of which another spelling has the
@@ -47,12 +45,12 @@ def new_ids(urls: Iterable[tuple[int, str]]) -> list[tuple[int, int]]:
 
     Of several spellings the first gets it.
     """
-    found: dict[int, int] = {}
+    renamed: dict[int, int] = {}
     for old, text in urls:
         new = url_id(Url(text))
         if new != old:
-            found.setdefault(new, old)
-    return [(old, new) for new, old in found.items()]
+            renamed.setdefault(new, old)
+    return [(old, new) for new, old in renamed.items()]
 
 
 # whose bytes are whole, so that they can be the same as another's
@@ -87,9 +85,9 @@ class UrlState(NamedTuple):
     in_sitemap: bool
 
 
-def met_again(known: UrlState, candidate: Candidate, *, reopen: bool) -> tuple[UrlState, bool]:
+def met_again(before: UrlState, candidate: Candidate, *, reopen: bool) -> tuple[UrlState, bool]:
     """A known URL seen again: how it stands now, and whether it is to be entered into the to-do list, at its depth."""
-    reason, depth, in_sitemap = known
+    reason, depth, in_sitemap = before
     in_sitemap = in_sitemap or candidate.in_sitemap
     unfollowed = reason in UNFOLLOWED
     if candidate.reason in UNFOLLOWED and not unfollowed:
@@ -155,28 +153,30 @@ class TaskQuery(NamedTuple):
 Held = tuple[bytes, str, str]  # (digest, ETag, Last-Modified) of the body that we hold
 
 
-def chosen(wish: TaskQuery, entries: Iterable[TaskRow], held: Callable[[int, str], Held]) -> Choice:
+def chosen(query: TaskQuery, entries: Iterable[TaskRow], held: Callable[[int, str], Held]) -> Choice:
     """Up to `most` of a priority's entries, in their order. held: for entries that ask again."""
-    choice, twins = Choice([], [], None), set(wish.twins)
+    choice, twins = Choice([], [], None), set(query.twins)
     soonest: float | None = None
     for entry in entries:
-        if (entry.priority, entry.seq) in wish.in_hand or entry.url_id in twins:
+        if (entry.priority, entry.seq) in query.in_hand or entry.url_id in twins:
             continue
         recheck = entry.purpose == RECHECK
         if (entry.purpose == "page" and entry.reason != Reason.WAITING) or (
             recheck and entry.reason not in ASKED_AGAIN
         ):
             choice.stale.append((entry.priority, entry.seq))
-        elif entry.not_before > wish.now:
+        elif entry.not_before > query.now:
             soonest = min(soonest or entry.not_before, entry.not_before)
-        elif len(choice.tasks) < wish.most:
-            known, etag, modified = held(entry.url_id, entry.reason or "") if recheck else (b"", "", "")
+        elif len(choice.tasks) < query.most:
+            digest, etag, modified = held(entry.url_id, entry.reason or "") if recheck else (b"", "", "")
             purpose = Purpose.PAGE if recheck else Purpose(entry.purpose)
             request = Request(
                 Url(entry.text), purpose, entry.clicks, entry.hops, entry.attempt, entry.about, etag, modified
             )
             choice.tasks.append(
-                Task(wish.host_id, entry.priority, entry.seq, UrlId(entry.url_id), request, recheck, known, entry.doubt)
+                Task(
+                    query.host_id, entry.priority, entry.seq, UrlId(entry.url_id), request, recheck, digest, entry.doubt
+                )
             )
             if entry.priority >= PRIORITY_NONE and entry.url_id:
                 twins.add(entry.url_id)

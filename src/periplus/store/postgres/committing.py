@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple
 
 from periplus.model.collection import RunNote
 from periplus.model.frontier import (
-    FIRST_INTERVAL_S,
-    READ,
     Batch,
     Completion,
-    Finding,
     HostState,
     Lease,
     PatternRecord,
     RunCounts,
     ShownLines,
     StoredRobots,
-    TrapChanges,
     TrapMemory,
-    finding_of,
-    next_interval_s,
 )
-from periplus.model.visit import Reason, Redirected, Skipped, Unchanged
+from periplus.model.visit import Reason
 from periplus.model.web import Origin, SiteKey, Url, UrlId
 from periplus.settings import Storage
+from periplus.store.ledger import HostRef
 from periplus.store.postgres import hosts
-from periplus.store.postgres.connection import Connection, columns_of
+from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.hosts import NOW, Change, Holding, Member
-from periplus.store.postgres.ledger import HostRef, LedgerRun, PostgresLedger, drop
-from periplus.store.postgres.pages import Arrival, Parcels, PostgresPageWriter, store_dictionary
+from periplus.store.postgres.ledger import DatabaseLedger, LedgerRun, shard_of_origin
+from periplus.store.postgres.pages import Parcels, store_dictionary, stored_bodies
 from periplus.store.postgres.runs import IS_PAUSED
 from periplus.store.postgres.schema import shard_of
-from periplus.store.rows import visit_row
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 
@@ -92,10 +84,6 @@ def is_idle(connection: Connection) -> bool:
 def is_held(connection: Connection, lease: Lease) -> bool:
     find = "SELECT 1 FROM host WHERE shard = %s AND id = %s AND epoch = %s AND lease_by IS NOT NULL"
     return connection.execute(find, (shard_of(lease.site), lease.host_id, lease.epoch)).fetchone() is not None
-
-
-def shard_of_origin(origin: Origin) -> int:
-    return shard_of(site_key(Url(f"{origin}/")))
 
 
 def trap_memory(connection: Connection, lease: Lease) -> TrapMemory:
@@ -193,17 +181,16 @@ class Commit:
         )
         if is_done:  # its answer was lost on the way
             return lost - {state.lease for state in batch.hosts if state.release}, True
-        ledger = PostgresLedger(connection, self._run, member.part, moment)
+        tables = DatabaseLedger(connection, self._run, member.part, moment)
         stored = [at for at, completion in enumerate(batch.completions) if completion.lease not in lost]
+        completions = [batch.completions[at] for at in stored]
         states = {state.lease.host_id: state for state in batch.hosts if state.lease not in lost}
-        self._lock(connection, ledger, held, [batch.completions[at] for at in stored], batch, states)
-        self._complete(connection, ledger, parcels, stored)
-        self._record(connection, ledger, batch)
-        ledger.write()
-        self._settle(connection, ledger, held, states)
+        self._lock(connection, tables, held, completions, batch, states)
+        self._enter(connection, tables, parcels, completions, stored)
+        self._settle(connection, tables, held, states)
         for site, data in parcels.learned.items():
             store_dictionary(connection, site, data)
-        return lost, ledger.sent_out
+        return lost, tables.has_sent_out
 
     def _renew(
         self, connection: Connection, member: Member, in_hand: int, batches: int, now: float | None
@@ -232,25 +219,40 @@ class Commit:
     def _lock(
         self,
         connection: Connection,
-        ledger: PostgresLedger,
+        tables: DatabaseLedger,
         held: dict[int, Holding],
         completions: Sequence[Completion],
         batch: Batch,
         states: dict[int, HostState],
     ) -> None:
-        """Locks the hosts that this batch changes, and reads what stands of their URLs."""
-        candidates = [candidate for completion in completions for candidate in completion.candidates]
-        met = {candidate.host for candidate in candidates} | {side_request.host for side_request in batch.side_requests}
+        """Locks the hosts that this batch changes."""
+        met = {candidate.host for completion in completions for candidate in completion.candidates}
+        met |= {side_request.host for side_request in batch.side_requests}
         asked = {completion.lease.host_id for completion in completions}
-        news = {host_id for host_id, state in states.items() if host_id in asked or self._is_news(state, ledger.now)}
+        news = {host_id for host_id, state in states.items() if host_id in asked or self._is_news(state, tables.now)}
         touched = [host for host in held.values() if host.key in met or host.id in asked or host.id in news]
         hosts.lock(connection, [(host.shard, host.id) for host in touched])
-        ledger.hosts = {host.key: HostRef(host.id, host.shard, host.site_id) for host in touched}
-        ledger.load(
-            candidates,
-            batch.side_requests,
-            [(shard_of(one.lease.site), int(one.task.url_id)) for one in completions if one.task.url_id],
-        )
+        tables.ledger.hosts = {host.key: HostRef(host.shard, host.id) for host in touched}
+
+    def _enter(
+        self,
+        connection: Connection,
+        tables: DatabaseLedger,
+        parcels: Parcels,
+        completions: Sequence[Completion],
+        stored: Sequence[int],
+    ) -> None:
+        """Everything that was learned, but for the states of hosts. stored: the places of the completions."""
+        batch, ledger = parcels.batch, tables.ledger
+        tables.take(completions)
+        candidates = [candidate for completion in completions for candidate in completion.candidates]
+        tables.load(candidates, batch.side_requests)
+        tables.load_pages(completions)
+        body_ids = stored_bodies(connection, parcels, stored)
+        for completion, body_id in zip(completions, body_ids, strict=True):
+            ledger.complete(completion, shard_of(completion.lease.site), body_id)
+        ledger.record(batch, [shard_of(site_key(visit.request.url)) for visit in batch.visits])
+        tables.write()
 
     def _is_news(self, state: HostState, now: float) -> bool:
         """Whether a host's pace must be written.
@@ -266,86 +268,22 @@ class Commit:
         soonest = now + state.delay_s / state.rate
         return abs(max(now + state.wait_s, soonest) - max(written[4], soonest)) > _SLACK_S
 
-    def _complete(
-        self, connection: Connection, ledger: PostgresLedger, parcels: Parcels, stored: Sequence[int]
-    ) -> None:
-        """Entries leave their lists, and everything that was learned enters."""
-        completions = [parcels.batch.completions[at] for at in stored]
-        listed = self._unlist(connection, ledger, completions)
-        writer = PostgresPageWriter(connection, self._run.id, ledger.now)
-        changed = writer.enter(
-            [_arrival(parcels, at) for at in stored if _brings_content(parcels.batch.completions[at])]
-        )
-        notes: list[tuple[int, int, Finding]] = []
-        for one in completions:
-            shard, task, asked = shard_of(one.lease.site), one.task, not isinstance(one.visit.outcome, Skipped)
-            ledger.count_request(shard, one)
-            news = True
-            if one.reason is not None and task.url_id:
-                if isinstance(one.visit.outcome, Unchanged):
-                    writer.renew_validators(shard, task.url_id, one.visit.outcome)
-                found = _finding(ledger, one, one.reason, changed.get(task.url_id, False))
-                notes += [(shard, task.url_id, found)] if found is not None else []
-                news = found is not Finding.UNCHANGED
-            elif one.reason is None and (task.host_id, task.priority, task.seq) in listed:
-                ledger.put_back(shard, one)
-            if news and (asked or one.reason is not None):  # else it was only put off
-                ledger.visit(shard, task.url_id, one)
-            for candidate in one.candidates:
-                ledger.offer(candidate)
-        _note(connection, ledger, notes)
-
-    def _unlist(
-        self, connection: Connection, ledger: PostgresLedger, completions: Sequence[Completion]
-    ) -> set[tuple[int, int, int]]:
-        """Takes the entries from their lists; returns those that were still there:
-        a host may have been given up meanwhile.
-        """
-        if not completions:
-            return set()
-        keys = [(shard_of(one.lease.site), one.task.host_id, one.task.priority, one.task.seq) for one in completions]
-        drop = (
-            "DELETE FROM queue q USING unnest(%s::smallint[], %s::bigint[], %s::bigint[], "
-            "%s::bigint[]) k(shard, host, priority, seq)"
-            " WHERE q.shard = k.shard AND q.host_id = k.host AND q.priority = k.priority AND q.seq = k.seq"
-            " RETURNING q.shard, q.host_id, q.priority, q.seq"
-        )
-        rows = connection.execute(drop, columns_of(keys, 4)).fetchall()
-        ledger.pending.subtract(Counter((row[0], row[1]) for row in rows))
-        return {(row[1], row[2], row[3]) for row in rows}
-
-    def _record(self, connection: Connection, ledger: PostgresLedger, batch: Batch) -> None:
-        """What was learned on the way: robots.txt, side requests for any host, findings that fell."""
-        for visit in batch.visits:
-            ledger.visit_row(shard_of(site_key(visit.request.url)), visit_row(self._run.id, 0, visit))
-        upsert = (
-            "INSERT INTO robots VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (shard, origin) DO UPDATE"
-            " SET status = excluded.status,"
-            " cause = excluded.cause, body = excluded.body, fetched = excluded.fetched, expires = excluded.expires"
-        )
-        for robots in sorted(batch.robots, key=lambda one: one.origin):
-            connection.execute(upsert, (shard_of_origin(robots.origin), *astuple(robots)))
-        for side_request in batch.side_requests:
-            ledger.send(side_request)
-        for site, finding in batch.fallen:
-            ledger.retract(site, finding)
-
     def _settle(
-        self, connection: Connection, ledger: PostgresLedger, held: dict[int, Holding], states: dict[int, HostState]
+        self, connection: Connection, tables: DatabaseLedger, held: dict[int, Holding], states: dict[int, HostState]
     ) -> None:
         """The sums and paces of the hosts that are locked."""
         changes = []
-        for ref in ledger.hosts.values():
-            key, state = (ref.shard, ref.id), states.get(ref.id)
+        for host in tables.ledger.hosts.values():
+            state = states.get(host.id)
             if state is not None:
-                _keep_traps(connection, ref, state.traps)
-            changes.append(Change(ref.shard, ref.id, ledger.pending[key], ledger.fetched[key], state))
-        hosts.change(connection, changes, ledger.now)
+                tables.store_traps(host, state.traps)
+            changes.append(Change(*host, tables.sums.pending[host], tables.sums.fetched[host], state))
+        hosts.change(connection, changes, tables.now)
         for state in states.values():
             for given_up in state.given_up:
-                drop(connection, ledger, self._run, held[state.lease.host_id], given_up)
-        ledger.write_visits_and_sums()
-        self._now = ledger.now
+                tables.drop(held[state.lease.host_id], given_up)
+        tables.write_sums()
+        self._now = tables.now
 
     def settled(self, batch: Batch, lost: Iterable[Lease]) -> None:
         """The transaction is through: what it wrote of paces is known from now on."""
@@ -361,83 +299,3 @@ class Commit:
                     state.answered,
                     self._now + state.wait_s,
                 )
-
-
-def _brings_content(one: Completion) -> bool:
-    """A page, or a redirect, whose link is kept. Not what a refresh found as it was."""
-    if one.reason is None or not one.task.url_id or isinstance(one.visit.outcome, Unchanged):
-        return False
-    return one.document is not None or isinstance(one.visit.outcome, Redirected)
-
-
-def _arrival(parcels: Parcels, at: int) -> Arrival:
-    one = parcels.batch.completions[at]
-    return Arrival(shard_of(one.lease.site), one, one.document, parcels.bodies[at], parcels.places[at])
-
-
-def _finding(ledger: PostgresLedger, one: Completion, reason: Reason, changed: bool) -> Finding | None:
-    """Enters what became of a URL, and says what was found about it; None: it is no page, and was none."""
-    if isinstance(one.visit.outcome, Unchanged):
-        return Finding.UNCHANGED
-    url = ledger.urls[one.task.url_id]
-    before, rule = url.reason, url.rule
-    ledger.conclude(one, reason)
-    if not one.task.recheck:
-        return Finding.NEW if reason in READ else None
-    return finding_of(Reason(before), reason, changed or rule != one.rule)
-
-
-def _note(connection: Connection, ledger: PostgresLedger, notes: Sequence[tuple[int, int, Finding]]) -> None:
-    """Counts what was found, and books when the URLs should be asked for again."""
-    for shard, url, finding in notes:
-        ledger.count_finding(finding)
-        if finding is Finding.NEW:
-            continue
-        row = connection.execute(
-            "SELECT interval_s, gone_since FROM freshness WHERE shard = %s AND url_id = %s", (shard, url)
-        ).fetchone()
-        interval_s, gone = row or (FIRST_INTERVAL_S, None)
-        gone = ledger.now if finding is Finding.GONE else None if finding is Finding.BACK else gone
-        upsert = (
-            "INSERT INTO freshness VALUES (%s, %s, %s, %s, %s) ON CONFLICT (shard, url_id) DO UPDATE"
-            " SET checked = excluded.checked, interval_s = excluded.interval_s, gone_since = excluded.gone_since"
-        )
-        connection.execute(upsert, (shard, url, ledger.now, next_interval_s(interval_s, finding), gone))
-
-
-def _keep_traps(connection: Connection, host: HostRef, changes: TrapChanges) -> None:
-    """What a host's trap detector learned."""
-    run, lines, place = connection.execute, changes.lines, (host.shard, host.id)
-    if changes.families:
-        upsert = (
-            "INSERT INTO family VALUES (%s, %s, %s, %s) ON CONFLICT (shard, host_id, md5(key)) DO UPDATE"
-            " SET record = excluded.record"
-        )
-        connection.cursor().executemany(
-            upsert, [(*place, record.key, json.dumps(astuple(record))) for record in changes.families]
-        )
-    if changes.doubts:
-        rows = columns_of(sorted(changes.doubts), 2)
-        doubtful = (
-            "INSERT INTO doubtful SELECT u.shard, u.id, u.host_id, k.doubt"
-            " FROM unnest(%s::bigint[], %s::smallint[]) k(id, doubt)"
-            " JOIN url u ON u.shard = %s AND u.id = k.id WHERE k.doubt > 0"
-            " ON CONFLICT (shard, url_id) DO UPDATE SET doubt = excluded.doubt"
-        )
-        run(doubtful, (*rows, host.shard))
-        run(
-            "DELETE FROM doubtful WHERE shard = %s AND url_id = ANY(%s)",
-            (host.shard, [url_id for url_id, doubt in changes.doubts if not doubt]),
-        )
-    if lines.keys:
-        run(
-            (
-                "INSERT INTO shown VALUES (%s, %s, %s, %s) ON CONFLICT (shard, host_id, first) DO "
-                "UPDATE SET keys = excluded.keys"
-            ),
-            (*place, lines.first, lines.keys),
-        )
-        run(
-            "DELETE FROM shown WHERE shard = %s AND host_id = %s AND first + length(keys) / 4 <= %s",
-            (*place, lines.needed_from),
-        )

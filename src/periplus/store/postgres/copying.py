@@ -20,7 +20,7 @@ from periplus.store.moving import OWN_META, TABLES, MovedBody, MovedTable, Row
 from periplus.store.postgres import ledger
 from periplus.store.postgres.committing import run_of
 from periplus.store.postgres.connection import LOST, Connection, copy_rows
-from periplus.store.postgres.ledger import PostgresLedger
+from periplus.store.postgres.ledger import DatabaseLedger
 from periplus.store.segments import RecordPlace, SegmentReader
 
 AT_ONCE = 5_000  # rows of a streaming cursor
@@ -272,7 +272,7 @@ def bring_letters(connection: Connection, collection: str) -> None:
             if not last or last[0] is None or ledger.is_empty(connection):
                 return 0
             run = run_of(connection, last[0])
-            return ledger.merge(connection, collection, lambda moment: PostgresLedger(connection, run, 0, moment), None)
+            return ledger.merge(connection, collection, lambda moment: DatabaseLedger(connection, run, 0, moment), None)
 
     while merged():
         pass

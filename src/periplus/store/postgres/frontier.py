@@ -50,7 +50,7 @@ from periplus.store.postgres.connection import (
     connect,
 )
 from periplus.store.postgres.hosts import NOW, Member
-from periplus.store.postgres.ledger import AT_ONCE, Mail, PostgresLedger, lock_number
+from periplus.store.postgres.ledger import AT_ONCE, DatabaseLedger, Mail, lock_number
 from periplus.store.postgres.pages import Packer
 from periplus.store.postgres.schema import LOCK_BUDGET, shard_of
 from periplus.store.processes import process_lives
@@ -112,8 +112,8 @@ def take(
     def held(url_id: int, reason: str) -> Held:
         return held_body(reason, pages.get(url_id))
 
-    wish = TaskQuery(lease.host_id, most, in_hand, _twins(connection, shard, lease.host_id, in_hand), moment)
-    choice = chosen(wish, (TaskRow(*row[3:15]) for row in rows if row[3] is not None), held)
+    query = TaskQuery(lease.host_id, most, in_hand, _twins(connection, shard, lease.host_id, in_hand), moment)
+    choice = chosen(query, (TaskRow(*row[3:15]) for row in rows if row[3] is not None), held)
     return Taken(*choice.answer(bool(in_hand), moment), choice.stale)
 
 
@@ -368,7 +368,7 @@ class PostgresCrawlStore:
         return fresh
 
     def _offer(self, connection: Connection, mail: Mail, now: float | None, *, reopen: bool) -> int:
-        ledger = PostgresLedger(connection, self._run, 0, hosts.time_now(connection, now))
+        ledger = DatabaseLedger(connection, self._run, 0, hosts.time_now(connection, now))
         return ledgers.enter_from_outside(connection, self._collection, ledger, mail, reopen=reopen)
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
@@ -399,7 +399,7 @@ class PostgresCrawlStore:
             return ledgers.merge(
                 connection,
                 self._collection,
-                lambda moment: PostgresLedger(connection, self._run, owner, moment),
+                lambda moment: DatabaseLedger(connection, self._run, owner, moment),
                 self._given(now),
             )
 

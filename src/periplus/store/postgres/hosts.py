@@ -223,15 +223,15 @@ def holdings(connection: Connection, worker: str) -> dict[int, Holding]:
 
 def lock(connection: Connection, hosts: Iterable[tuple[int, int]]) -> None:
     """Locks hosts, by (shard, id), in the one order."""
-    wanted = sorted(hosts)
-    if not wanted:
+    ordered = sorted(hosts)
+    if not ordered:
         return
     find = (
         "SELECT 1 FROM unnest(%s::smallint[], %s::bigint[]) k(shard, id)"
         " JOIN host h ON h.shard = k.shard AND h.id = k.id"
         " ORDER BY h.shard, h.id FOR NO KEY UPDATE OF h"
     )
-    connection.execute(find, columns_of(wanted, 2))
+    connection.execute(find, columns_of(ordered, 2))
 
 
 def change(connection: Connection, changes: Sequence[Change], now: float) -> None:
@@ -253,12 +253,12 @@ def change(connection: Connection, changes: Sequence[Change], now: float) -> Non
         "text",
         "boolean",
     )
-    kept = ", ".join(
+    unless_new = ", ".join(
         f"{name} = coalesce(v.{name}, h.{name})"
         for name in ("next_at", "delay_s", "rate", "strikes", "answered", "waits_for")
     )
     update = (
-        f"UPDATE host h SET pending = h.pending + v.pending, fetched = h.fetched + v.fetched, {kept},"
+        f"UPDATE host h SET pending = h.pending + v.pending, fetched = h.fetched + v.fetched, {unless_new},"
         " lease_by = CASE WHEN v.release THEN NULL ELSE h.lease_by END"
         f" FROM unnest({', '.join(f'%s::{kind}[]' for kind in kinds)}) v({names})"
         " WHERE h.shard = v.shard AND h.id = v.id"

@@ -1,382 +1,302 @@
-"""What one transaction changes, on its own hosts at once, and by the inbox on those of other workers."""
+"""The statements by which a database's ledger is loaded and written, and the inbox for hosts of other workers."""
 
 from __future__ import annotations
 
+import json
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from operator import itemgetter
+from dataclasses import astuple
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from psycopg.rows import TupleRow
 
-from periplus.model.frontier import PRIORITY_NONE, Candidate, Completion, Finding, GivenUp, SideRequest
-from periplus.model.visit import CHECKS, Purpose, Reason, Request, Skipped, Visit
-from periplus.model.web import HostKey, SiteKey, Url, UrlId
+from periplus.model.frontier import Candidate, Completion, Finding, GivenUp, SideRequest, TrapChanges
+from periplus.model.visit import CHECKS, Purpose, Reason, Request, Skipped, Unchanged, Visit
+from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
+from periplus.store import rows
+from periplus.store.ledger import AliasRow, HostRef, Ledger, PageLinks, QueueEntry, Sums, UrlRow, brings_content
 from periplus.store.postgres import hosts
 from periplus.store.postgres.connection import Connection, columns_of, copy_rows
 from periplus.store.postgres.hosts import Change, Holding
 from periplus.store.postgres.schema import LOCK_MERGE, SHARDS, shard_of
 from periplus.store.rows import visit_row
-from periplus.store.standing import RECHECK, UrlState, met_again
+from periplus.store.standing import FIELDS, RECHECK
+from periplus.urls.scope import site_key
 
-# The inbox has one kind of row for URLs, side requests and findings that fell.
-
-INBOX = (
-    "shard, host, site, url_id, text, reason, priority, rule, hops, in_sitemap, page_id, learned, "
-    "purpose, about, attempt, in_s, added"
-)
 RETRACT = "retract"  # in place of a purpose: a learned finding fell, and what was skipped by it waits again
-
-
-def inbox_row(candidate: Candidate, now: float) -> tuple[object, ...]:
-    return (
-        shard_of(candidate.site), candidate.host, candidate.site, candidate.url_id, candidate.url,
-        candidate.reason.value, candidate.depth, candidate.rule,
-        candidate.hops, int(candidate.in_sitemap), candidate.page, int(candidate.learned), "", "", 0, 0.0, now,
-    )  # fmt: skip
-
-
-def side_request_row(side_request: SideRequest, now: float) -> tuple[object, ...]:
-    request = side_request.request
-    return (
-        shard_of(side_request.site), side_request.host, side_request.site, 0, request.url, "", side_request.priority,
-        "", request.hops, 0, None, 0, request.purpose.value, request.about, request.attempt, side_request.in_s, now,
-    )  # fmt: skip
-
-
-def candidate_of(row: TupleRow) -> Candidate:
-    """What `inbox_row` was given."""
-    _, host, site, url_id, text, reason, depth, rule, hops, in_sitemap, page_id, learned, *_ = row
-    known = (Reason(reason), depth, rule, hops, bool(in_sitemap), page_id, bool(learned))
-    return Candidate(Url(text), UrlId(url_id), HostKey(host), SiteKey(site), *known)
-
-
-def side_request_of(row: TupleRow) -> SideRequest:
-    """What `errand_row` was given."""
-    _, host, site, _, text, _, priority, _, hops, _, _, _, purpose, about, attempt, in_s, _ = row
-    return SideRequest(
-        HostKey(host), SiteKey(site), Request(Url(text), Purpose(purpose), None, hops, attempt, about), priority, in_s
-    )
-
-
-def retract_row(site: SiteKey, finding: str, now: float) -> tuple[object, ...]:
-    return (shard_of(site), "", site, 0, finding, "", None, "", 0, 0, None, 0, RETRACT, "", 0, 0.0, now)
-
-
-# The rule that keeps workers from standing in each other's way: only hosts that the caller has locked are touched; what
-# concerns any other host goes to `inbox`, in the same transaction, and is merged by whoever comes to it
-# (`ledger.merge`). Sums are kept by `part`, one of each writer, so that nobody waits for another over a number.
-
-_QUEUE = "shard, host_id, priority, url_id, text, purpose, about, hops, attempt, not_before"
-_VISIT = "shard, run_id, url_id, text, purpose, started, took_s, outcome, status, detail, wire_bytes, address, head"
 _URL = "shard, id, text, host_id, reason, depth, rule, status, in_sitemap, first_seen, visited"
+_NEW_URL = attrgetter(*_URL.split(", "))
+_PAST_URL = attrgetter("reason", "rule", "status", "depth")
+_CHANGED_URL = attrgetter("shard", "id", "reason", "depth", "rule", "status", "in_sitemap", "visited")
+_LINK_KEY = "source, target, kind, position, nofollow"
+_LINK_KINDS = ("smallint", "bigint", "bigint", "text", "text", "smallint", "text", "text", "bigint", "float8", "float8")
+_KEYS = "unnest(%s::smallint[], %s::bigint[]) k(shard, id)"
+
+
+class InboxRow(NamedTuple):
+    """A URL, a side request or a finding that fell, on its way to a host that the writer has not locked."""
+
+    shard: int
+    host: str
+    site: str
+    url_id: int
+    text: str  # the URL; the finding
+    reason: str  # of a URL; else empty
+    priority: int | None  # of a URL its depth
+    rule: str
+    hops: int
+    in_sitemap: int
+    page_id: int | None
+    learned: int
+    purpose: str  # of a side request, or RETRACT; else empty
+    about: str
+    attempt: int
+    in_s: float
+    added: float
+
+    def candidate(self) -> Candidate:
+        return Candidate(
+            Url(self.text), UrlId(self.url_id), HostKey(self.host), SiteKey(self.site), Reason(self.reason),
+            self.priority, self.rule, self.hops, bool(self.in_sitemap),
+            None if self.page_id is None else UrlId(self.page_id), bool(self.learned),
+        )  # fmt: skip
+
+    def side_request(self) -> SideRequest:
+        purpose = Purpose(self.purpose)
+        request = Request(Url(self.text), purpose, None, self.hops, self.attempt, self.about)
+        return SideRequest(HostKey(self.host), SiteKey(self.site), request, self.priority or 0, self.in_s)
+
+
+INBOX = ", ".join(InboxRow._fields)
+
+
+def inbox_row(message: Candidate | SideRequest, now: float) -> InboxRow:
+    place = (shard_of(message.site), message.host, message.site)
+    if isinstance(message, Candidate):
+        return InboxRow(
+            *place, message.url_id, message.url, message.reason.value, message.depth, message.rule, message.hops,
+            int(message.in_sitemap), message.page, int(message.learned), "", "", 0, 0.0, now,
+        )  # fmt: skip
+    request = message.request
+    return InboxRow(
+        *place, 0, request.url, "", message.priority, "", request.hops, 0, None, 0, request.purpose.value,
+        request.about, request.attempt, message.in_s, now,
+    )  # fmt: skip
+
+
+def retract_row(site: SiteKey, finding: str, now: float) -> InboxRow:
+    return InboxRow(shard_of(site), "", site, 0, finding, "", None, "", 0, 0, None, 0, RETRACT, "", 0, 0.0, now)
 
 
 class LedgerRun(NamedTuple):
-    """Of the run: what its writers must know."""
+    """The run whose changes are written."""
 
     id: int
     started: float
     is_refresh: bool
 
 
-class HostRef(NamedTuple):
-    """A host that this transaction has locked."""
+class DatabaseLedger:
+    """Loads and writes one transaction's ledger.
 
-    id: int
-    shard: int
-    site_id: int
-
-
-@dataclass(slots=True)
-class UrlRow:
-    """A row of `url` as this transaction sees it. was: (reason, rule, status, depth) as stored; None: it is new."""
-
-    shard: int
-    id: int
-    text: str
-    host_id: int
-    reason: str
-    depth: int | None
-    rule: str
-    status: int | None
-    in_sitemap: int
-    first_seen: float
-    visited: float | None
-    was: tuple[str, str, int | None, int | None] | None = None
-    touched: bool = False
-
-    @property
-    def row(self) -> tuple[object, ...]:
-        return (
-            self.shard,
-            self.id,
-            self.text,
-            self.host_id,
-            self.reason,
-            self.depth,
-            self.rule,
-            self.status,
-            self.in_sitemap,
-            self.first_seen,
-            self.visited,
-        )
-
-    @property
-    def is_history(self) -> bool:
-        return self.was is not None and self.was[:3] != (self.reason, self.rule, self.status)
-
-
-class PostgresLedger:
-    """One transaction's changes. `load` first, then the entries, `write` at last."""
+    The rule that keeps workers from standing in each other's way: only hosts that the caller has locked, and named in
+    `ledger.hosts`, are touched; what concerns any other host goes to `inbox`, in the same transaction, and is merged by
+    whoever comes to it (`merge`). Sums are kept by `part`, one of each writer, so that nobody waits for another over a
+    number.
+    """
 
     def __init__(self, connection: Connection, run: LedgerRun, part: int, now: float) -> None:
         """part: whose sums these are; now: by the database's clock."""
         self._connection, self._run, self._part, self.now = connection, run, part, now
-        self.hosts: dict[HostKey, HostRef] = {}
-        self.urls: dict[int, UrlRow] = {}
-        self.pending: Counter[tuple[int, int]] = Counter()  # by (shard, host)
-        self.fetched: Counter[tuple[int, int]] = Counter()
-        self.tallies: Counter[str] = Counter()
-        self.counts: Counter[str] = Counter()  # of the run
-        self._aliases: list[tuple[object, ...]] = []
-        self._vouched: list[tuple[int, int]] = []  # known URLs, (shard, id), that are doubtful no longer
-        self._entries: list[tuple[object, ...]] = []
-        self._listed: set[tuple[object, ...]] = set()  # side requests that stand in a list
-        self._visits: list[tuple[object, ...]] = []
-        self._inbox: list[tuple[object, ...]] = []
+        self.sums = Sums()
+        self.ledger = Ledger(run.id, now, self.sums)
+        self._past: dict[int, tuple[object, ...]] = {}  # of URLs, as stored
 
-    # reading ---------------------------------------------------------------------------------------------------------
+    # loading ---------------------------------------------------------------------------------------------------------
 
-    def load(
-        self,
-        candidates: Iterable[Candidate],
-        side_requests: Sequence[SideRequest],
-        tasks: Iterable[tuple[int, int]] = (),
-    ) -> None:
-        """Reads the rows that these may concern, as far as their hosts are ours.
-
-        tasks: (shard, id) of URLs that are settled.
-        """
-        keys = {(self.hosts[one.host].shard, int(one.url_id)) for one in candidates if one.host in self.hosts} | set(
-            tasks
-        )
-        self.load_urls(sorted(keys))
-        self._load_side_requests(side_requests)
-
-    def load_urls(self, keys: Sequence[tuple[int, int]]) -> None:
-        if not keys:
+    def take(self, completions: Sequence[Completion]) -> None:
+        """Takes the entries from their lists. One is not there if its host was given up while it was under way."""
+        if not completions:
             return
+        keys = [(shard_of(one.lease.site), one.task.host_id, one.task.priority, one.task.seq) for one in completions]
+        drop = (
+            "DELETE FROM queue q USING unnest(%s::smallint[], %s::bigint[], %s::bigint[], %s::bigint[])"
+            " k(shard, host, priority, seq)"
+            " WHERE q.shard = k.shard AND q.host_id = k.host AND q.priority = k.priority AND q.seq = k.seq"
+            " RETURNING q.shard, q.host_id, q.priority, q.seq"
+        )
+        for shard, host_id, priority, seq in self._connection.execute(drop, columns_of(keys, 4)).fetchall():
+            self.ledger.take(HostRef(shard, host_id), priority, seq)
+
+    def load(self, candidates: Iterable[Candidate], side_requests: Sequence[SideRequest]) -> None:
+        """Reads the rows that these may concern, as far as their hosts are ours."""
+        ours = self.ledger.hosts
+        self.load_urls({(ours[one.host].shard, int(one.url_id)) for one in candidates if one.host in ours})
+        places = [(*ours[one.host], one.priority, one.request.url) for one in side_requests if one.host in ours]
+        if places:
+            find = (
+                "SELECT q.host_id, q.priority, q.text, q.about, q.purpose"
+                " FROM unnest(%s::smallint[], %s::bigint[], %s::bigint[], %s::text[]) k(shard, host, priority, text)"
+                " JOIN queue q ON q.shard = k.shard AND q.host_id = k.host AND q.priority = k.priority"
+                " AND q.text = k.text"
+            )
+            self.ledger.listed |= set(self._connection.execute(find, columns_of(places, 4)).fetchall())
+
+    def load_urls(self, keys: Iterable[tuple[int, int]]) -> None:
+        """keys: (shard, id)."""
+        ordered = sorted(keys)
         names = ", ".join(f"u.{name}" for name in _URL.split(", "))
-        find = (
-            f"SELECT {names} FROM unnest(%s::smallint[], %s::bigint[]) k(shard, id)"
-            " JOIN url u ON u.shard = k.shard AND u.id = k.id"
-        )
-        for row in self._connection.execute(find, columns_of(keys, 2)):
+        find = f"SELECT {names} FROM {_KEYS} JOIN url u ON u.shard = k.shard AND u.id = k.id"
+        for row in self._connection.execute(find, columns_of(ordered, 2)) if ordered else ():
             url = UrlRow(*row)
-            url.was = (url.reason, url.rule, url.status, url.depth)
-            self.urls.setdefault(url.id, url)
+            if url.id not in self.ledger.urls:
+                self.ledger.urls[url.id], self._past[url.id] = url, _PAST_URL(url)
 
-    def _load_side_requests(self, side_requests: Sequence[SideRequest]) -> None:
-        ours = [
-            (self.hosts[one.host].shard, self.hosts[one.host].id, one.priority, one.request.url)
-            for one in side_requests
-            if one.host in self.hosts
+    def load_pages(self, completions: Sequence[Completion]) -> None:
+        """What is stored of the pages: of nearly all of a first crawl, nothing."""
+        ledger, connection = self.ledger, self._connection
+        self.load_urls({(shard_of(one.lease.site), int(one.task.url_id)) for one in completions if one.task.url_id})
+        keys = [(shard_of(one.lease.site), int(one.task.url_id)) for one in completions if brings_content(one)]
+        if keys:
+            values = columns_of(keys, 2)
+            of_page = ", ".join(f"p.{name}" for name in FIELDS)
+            find = f"SELECT p.url_id, {of_page} FROM {_KEYS} JOIN page p ON p.shard = k.shard AND p.url_id = k.id"
+            ledger.pages = {row[0]: row[1:] for row in connection.execute(find, values).fetchall()}
+            find = (
+                "SELECT l.source, l.target, l.kind, l.position, l.nofollow, l.last_seen"
+                f" FROM {_KEYS} JOIN link l ON l.shard = k.shard AND l.source = k.id"
+            )
+            for source, *key, last_seen in connection.execute(find, values).fetchall():
+                ledger.links.setdefault(source, {})[tuple(key)] = last_seen
+        again = [
+            (shard_of(one.lease.site), int(one.task.url_id))
+            for one in completions
+            if one.task.recheck or isinstance(one.visit.outcome, Unchanged)
         ]
-        if not ours:
-            return
-        find = (
-            "SELECT q.host_id, q.priority, q.text, q.about, q.purpose"
-            " FROM unnest(%s::smallint[], %s::bigint[], %s::bigint[], %s::text[]) k(shard, host, priority, text)"
-            " JOIN queue q ON q.shard = k.shard AND q.host_id = k.host AND q.priority = k.priority AND q.text = k.text"
-        )
-        self._listed |= set(self._connection.execute(find, columns_of(ours, 4)).fetchall())
-
-    # entries ---------------------------------------------------------------------------------------------------------
-
-    def offer(self, candidate: Candidate, *, reopen: bool = False) -> bool:
-        """Registers a URL if it is new, raises it if this link is a better one. True: it is newly waiting."""
-        host = self.hosts.get(candidate.host)
-        if host is None:
-            self._inbox.append(inbox_row(candidate, self.now))
-            return False
-        known = self.urls.get(candidate.url_id)
-        reason, is_alias = candidate.reason, candidate.reason in (Reason.ALIAS, Reason.RULE)
-        if known is None:
-            row = (
-                candidate.url_id,
-                candidate.url,
-                host.id,
-                reason.value,
-                candidate.depth,
-                candidate.rule,
-                None,
-                int(candidate.in_sitemap),
-                self.now,
-                None,
+        if again:
+            find = (
+                "SELECT f.url_id, f.interval_s, f.gone_since"
+                f" FROM {_KEYS} JOIN freshness f ON f.shard = k.shard AND f.url_id = k.id"
             )
-            known = self.urls[candidate.url_id] = UrlRow(host.shard, *row)
-            self.tallies["known"] += 1
-            self.tallies["reason:" + reason.value] += 1
-            enters = reason is Reason.WAITING
-        elif is_alias:
-            enters = False
-        else:
-            now, enters = met_again(
-                UrlState(known.reason, known.depth, bool(known.in_sitemap)), candidate, reopen=reopen
-            )
-            if now.reason != known.reason:
-                self.restate(known, now.reason, "")
-            if candidate.vouched and not reopen:
-                self._vouched.append((known.shard, known.id))
-            known.touched |= now != (known.reason, known.depth, bool(known.in_sitemap))
-            known.depth, known.in_sitemap = now.depth, int(now.in_sitemap)
-        if is_alias and known.reason == reason.value:
-            self._aliases.append(
-                (
-                    host.shard,
-                    candidate.url_id,
-                    candidate.page,
-                    candidate.rule,
-                    int(candidate.learned),
-                    Reason.WAITING.value,
-                )
-            )
-        if enters:
-            priority = PRIORITY_NONE if known.depth is None else known.depth
-            self._enqueue(host, priority, candidate.url_id, Request(candidate.url, hops=candidate.hops), 0.0)
-        return enters
-
-    def restate(self, url: UrlRow, reason: str, rule: str) -> None:
-        """Gives a URL another reason, and nothing else: its entry in a to-do list is the caller's business."""
-        self.tallies["reason:" + url.reason] -= 1
-        self.tallies["reason:" + reason] += 1
-        url.reason, url.rule, url.touched = reason, rule, True
-
-    def await_again(self, url: UrlRow) -> None:
-        """A URL that was skipped waits again."""
-        self.restate(url, Reason.WAITING.value, "")
-        host = HostRef(url.host_id, url.shard, 0)
-        self._enqueue(host, PRIORITY_NONE if url.depth is None else url.depth, url.id, Request(Url(url.text)), 0.0)
-
-    def send(self, side_request: SideRequest) -> None:
-        """Enters a side request into its host's list, unless it stands there already."""
-        host, request = self.hosts.get(side_request.host), side_request.request
-        if host is None:
-            self._inbox.append(side_request_row(side_request, self.now))
-            return
-        twin = (host.id, side_request.priority, request.url, request.about, request.purpose.value)
-        if twin not in self._listed:
-            self._listed.add(twin)
-            self._enqueue(
-                host, side_request.priority, 0, request, self.now + side_request.in_s if side_request.in_s else 0.0
-            )
-
-    def retract(self, site: SiteKey, finding: str) -> None:
-        """A learned finding fell: all hosts of the site are concerned, so it is done by a merge."""
-        self._inbox.append(retract_row(site, finding, self.now))
-
-    def _enqueue(
-        self, host: HostRef, priority: int, url_id: int, request: Request, not_before: float, *, recheck: bool = False
-    ) -> None:
-        purpose = RECHECK if recheck else request.purpose.value
-        text = None if url_id else request.url
-        self._entries.append(
-            (
-                host.shard,
-                host.id,
-                priority,
-                url_id,
-                text,
-                purpose,
-                request.about,
-                request.hops,
-                request.attempt,
-                not_before,
-            )
-        )
-        self.pending[host.shard, host.id] += 1
-
-    def count_request(self, shard: int, completion: Completion) -> None:
-        """A page that was asked for counts, whatever came of it."""
-        task, visit = completion.task, completion.visit
-        if not isinstance(visit.outcome, Skipped) and (task.url_id or task.request.purpose in CHECKS):
-            self.counts["fetched"] += 1
-            self.counts["wire_bytes"] += visit.wire_bytes
-            self.fetched[shard, task.host_id] += 1
-
-    def put_back(self, shard: int, completion: Completion) -> None:
-        """To be tried again, later."""
-        task = completion.task
-        asked, respelled = (
-            not isinstance(completion.visit.outcome, Skipped),
-            task.request.url != completion.visit.request.url,
-        )
-        if task.url_id and respelled:  # it redirects to another spelling of itself
-            self._connection.execute(
-                "UPDATE url SET text = %s WHERE shard = %s AND id = %s", (task.request.url, shard, task.url_id)
-            )
-        again = replace(
-            task.request, attempt=task.request.attempt + (asked and not respelled), etag="", last_modified=""
-        )
-        priority = task.priority if completion.retry_priority is None else completion.retry_priority
-        self._enqueue(
-            HostRef(task.host_id, shard, 0),
-            priority,
-            task.url_id,
-            again,
-            self.now + completion.retry_in_s,
-            recheck=task.recheck,
-        )
-
-    def conclude(self, completion: Completion, reason: Reason) -> None:
-        """The URL gets its reason: it was waiting, save when a refresh asked,
-        or its host was given up while it was under way.
-        """
-        url, outcome = self.urls[completion.task.url_id], completion.visit.outcome
-        self.restate(url, reason.value, completion.rule)
-        url.status = getattr(outcome, "status", None)
-        if not isinstance(outcome, Skipped):
-            url.visited = completion.visit.started
-
-    def visit(self, shard: int, url_id: int, completion: Completion) -> None:
-        self._visits.append((shard, *visit_row(self._run.id, url_id, completion.visit)))
-
-    def visit_row(self, shard: int, row: tuple[object, ...]) -> None:
-        self._visits.append((shard, *row))
+            for url_id, interval_s, gone_since in connection.execute(find, columns_of(again, 2)).fetchall():
+                ledger.freshness[url_id] = (interval_s, gone_since)
 
     # writing ---------------------------------------------------------------------------------------------------------
 
     def write(self) -> None:
-        """Enters all; the sums of hosts are the caller's, who may have more to say of them."""
-        connection = self._connection
-        copy_rows(connection, "url", _URL, [url.row for url in self.urls.values() if url.was is None])
-        self._update_urls([url for url in self.urls.values() if url.was is not None and url.touched])
-        if self._aliases:
-            upsert = (
-                "INSERT INTO alias (shard, url_id, page_id, rule, learned, was)"
-                " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
-            )
-            connection.cursor().executemany(upsert, self._aliases)
-        if self._vouched:
-            clear = (
-                "DELETE FROM doubtful d USING unnest(%s::smallint[], %s::bigint[]) k(shard, id)"
-                " WHERE d.shard = k.shard AND d.url_id = k.id"
-            )
-            connection.execute(clear, columns_of(sorted(set(self._vouched)), 2))
-        copy_rows(connection, "queue", _QUEUE, self._entries)
-        copy_rows(connection, "inbox", INBOX, self._inbox)
-        self.write_visits_and_sums()
+        """Enters all but the sums, of which the caller may have more to say."""
+        ledger, connection = self.ledger, self._connection
+        copy_rows(connection, "url", _URL, [_NEW_URL(url) for url in ledger.new_urls])
+        self._update_urls(ledger.changed_urls)
+        self._each(
+            "UPDATE url SET text = %s WHERE shard = %s AND id = %s",
+            [(text, *page) for page, text in ledger.respelled],
+        )
+        insert = f"INSERT INTO alias ({', '.join(AliasRow._fields)}) VALUES (%s, %s, %s, %s, %s, %s)"
+        self._each(insert + " ON CONFLICT DO NOTHING", ledger.aliases)
+        if ledger.vouched:
+            clear = f"DELETE FROM doubtful d USING {_KEYS} WHERE d.shard = k.shard AND d.url_id = k.id"
+            connection.execute(clear, columns_of(sorted(set(ledger.vouched)), 2))
+        self._write_pages()
+        copy_rows(connection, "queue", ", ".join(QueueEntry._fields), ledger.entries)
+        copy_rows(connection, "visit", f"shard, {rows.VISIT_COLUMNS}", [(one.shard, *one.row) for one in ledger.visits])
+        upsert = (
+            "INSERT INTO robots VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (shard, origin) DO UPDATE"
+            " SET status = excluded.status, cause = excluded.cause, body = excluded.body, fetched = excluded.fetched,"
+            " expires = excluded.expires"
+        )
+        answers = sorted(ledger.robots, key=lambda answer: answer.origin)
+        self._each(upsert, [(shard_of_origin(answer.origin), *astuple(answer)) for answer in answers])
+        messages = [inbox_row(message, self.now) for message in ledger.outgoing]
+        messages += [retract_row(site, finding, self.now) for site, finding in ledger.fallen]
+        copy_rows(connection, "inbox", INBOX, messages)
 
-    def write_visits_and_sums(self) -> None:
-        copy_rows(self._connection, "visit", _VISIT, self._visits)
-        self._visits.clear()
-        tallies = sorted((self._part, name, count) for name, count in self.tallies.items() if count)
-        counts = sorted((self._run.id, self._part, name, count) for name, count in self.counts.items() if count)
-        self.tallies.clear()
-        self.counts.clear()
+    @property
+    def has_sent_out(self) -> bool:
+        """Whether something went to the inbox."""
+        return bool(self.ledger.outgoing or self.ledger.fallen)
+
+    def _each(self, statement: str, values: Sequence[Sequence[object]]) -> None:
+        if values:
+            self._connection.cursor().executemany(statement.encode(), values)
+
+    def _update_urls(self, changed: Sequence[UrlRow]) -> None:
+        if not changed:
+            return
+        past = [
+            (url.shard, url.id, self._run.id, *self._past[url.id])
+            for url in changed
+            if url.first_seen < self._run.started and self._past[url.id][:3] != (url.reason, url.rule, url.status)
+        ]
+        history = "INSERT INTO url_history (shard, url_id, run_id, reason, rule, status, depth)"
+        self._each(f"{history} VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING", past)
+        update = (
+            "UPDATE url u SET reason = v.reason, depth = v.depth, rule = v.rule, status = v.status,"
+            " in_sitemap = v.in_sitemap, visited = v.visited"
+            " FROM unnest(%s::smallint[], %s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::bigint[],"
+            " %s::smallint[], %s::float8[])"
+            " v(shard, id, reason, depth, rule, status, in_sitemap, visited) WHERE u.shard = v.shard AND u.id = v.id"
+        )
+        self._connection.execute(update, columns_of(map(_CHANGED_URL, changed), 8))
+
+    def _write_pages(self) -> None:
+        ledger, connection = self.ledger, self._connection
+        if ledger.replaced:
+            values = columns_of(ledger.replaced, 2)
+            for table, column in (("page", "url_id"), ("bad_link", "source")):
+                drop = f"DELETE FROM {table} t USING {_KEYS} WHERE t.shard = k.shard AND t.{column} = k.id"
+                connection.execute(drop, values)
+        pages = [(shard, *page) for shard, page in ledger.new_pages]
+        copy_rows(connection, "page", f"shard, {rows.PAGE_COLUMNS}", pages)
+        marks = ", ".join(["%s"] * (len(FIELDS) + 3))
+        self._each(
+            f"INSERT INTO page_history (shard, url_id, run_id, {', '.join(FIELDS)}) VALUES ({marks})"
+            " ON CONFLICT DO NOTHING",
+            [(*page, self._run.id, *fields) for page, fields in ledger.past_pages],
+        )
+        copy_rows(connection, "bad_link", f"shard, {rows.BAD_LINK_COLUMNS}", _with_shards(ledger.bad_links))
+        self._write_links()
+        for page in ledger.validators:
+            update = f"UPDATE page SET {page.column} = %s WHERE shard = %s AND url_id = %s AND {page.column} <> %s"
+            connection.execute(update.encode(), (page.value, page.shard, page.url_id, page.value))
+        upsert = (
+            "INSERT INTO freshness (shard, url_id, checked, interval_s, gone_since) VALUES (%s, %s, %s, %s, %s)"
+            " ON CONFLICT (shard, url_id) DO UPDATE SET checked = excluded.checked,"
+            " interval_s = excluded.interval_s, gone_since = excluded.gone_since"
+        )
+        self._each(upsert, ledger.fresh)
+
+    def _write_links(self) -> None:
+        ledger, connection = self.ledger, self._connection
+        copy_rows(connection, "link", f"shard, {rows.LINK_COLUMNS}", _distinct(ledger.new_links))
+        seen = _distinct(ledger.seen_links)
+        if seen:
+            upsert = (
+                f"INSERT INTO link (shard, {rows.LINK_COLUMNS}) SELECT *"
+                f" FROM unnest({', '.join(f'%s::{kind}[]' for kind in _LINK_KINDS)})"
+                f" ON CONFLICT (shard, {_LINK_KEY}) DO UPDATE SET anchor = excluded.anchor,"
+                " fragments = excluded.fragments, times = excluded.times, last_seen = excluded.last_seen"
+            )
+            connection.execute(upsert, columns_of(seen, len(_LINK_KINDS)))
+        if not ledger.ended_links:
+            return
+        checked = "(SELECT checked FROM freshness f WHERE f.shard = e.shard AND f.url_id = e.source)"
+        to_history = (
+            "WITH e AS (DELETE FROM link l"
+            " USING unnest(%s::smallint[], %s::bigint[], %s::text[]) k(shard, source, kind)"
+            " WHERE l.shard = k.shard AND l.source = k.source AND l.last_seen < %s AND k.kind IN ('', l.kind)"
+            " RETURNING l.*)"
+            f" INSERT INTO link_history (shard, {_LINK_KEY}, run_id, anchor, times, first_seen, last_seen)"
+            f" SELECT shard, {_LINK_KEY}, %s, anchor, times, first_seen, greatest(last_seen, coalesce({checked}, 0))"
+            " FROM e ON CONFLICT DO NOTHING"
+        )
+        connection.execute(to_history, (*columns_of(ledger.ended_links, 3), self.now, self._run.id))
+
+    def write_sums(self) -> None:
+        """Of the collection and the run; those of hosts are written with their paces, by `hosts.change`."""
+        tallies = sorted((self._part, name, count) for name, count in self.sums.tallies.items() if count)
+        counts = sorted((self._run.id, self._part, name, count) for name, count in self.sums.counts.items() if count)
         if tallies:
             add = "ON CONFLICT (part, name) DO UPDATE SET value = tally.value + excluded.value"
             self._connection.execute(
@@ -385,90 +305,96 @@ class PostgresLedger:
             )
         if counts:
             add = "ON CONFLICT (run_id, part, name) DO UPDATE SET value = run_count.value + excluded.value"
-            rows = "unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[])"
+            values = "unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[])"
             self._connection.execute(
-                f"INSERT INTO run_count (run_id, part, name, value) SELECT * FROM {rows} {add}", columns_of(counts, 4)
+                f"INSERT INTO run_count (run_id, part, name, value) SELECT * FROM {values} {add}", columns_of(counts, 4)
             )
 
-    def _update_urls(self, changed: list[UrlRow]) -> None:
-        past = [url for url in changed if url.is_history and url.first_seen < self._run.started]
-        for url in past:
-            assert url.was is not None
-            reason, rule, status, depth = url.was
-            keep = (
-                "INSERT INTO url_history (shard, url_id, run_id, reason, rule, status, depth)"
-                " VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
-            )
-            self._connection.execute(keep, (url.shard, url.id, self._run.id, reason, rule, status, depth))
-        if not changed:
-            return
-        rows = [
-            (url.shard, url.id, url.reason, url.depth, url.rule, url.status, url.in_sitemap, url.visited)
-            for url in changed
-        ]
-        update = (
-            "UPDATE url u SET reason = v.reason, depth = v.depth, rule = v.rule, status = v.status, in_sitemap = "
-            "v.in_sitemap, visited = v.visited"
-            " FROM unnest(%s::smallint[], %s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::bigint[], "
-            "%s::smallint[], %s::float8[])"
-            " v(shard, id, reason, depth, rule, status, in_sitemap, visited) WHERE u.shard = v.shard AND u.id = v.id"
+    # hosts -----------------------------------------------------------------------------------------------------------
+
+    def store_traps(self, host: HostRef, changes: TrapChanges) -> None:
+        """What a host's trap detector learned."""
+        connection, lines, place = self._connection, changes.lines, tuple(host)
+        upsert = (
+            "INSERT INTO family VALUES (%s, %s, %s, %s) ON CONFLICT (shard, host_id, md5(key)) DO UPDATE"
+            " SET record = excluded.record"
         )
-        self._connection.execute(update, columns_of(rows, 8))
-
-    @property
-    def sent_out(self) -> bool:
-        """Whether something went to the inbox."""
-        return bool(self._inbox)
-
-    def count_finding(self, finding: Finding, times: int = 1) -> None:
-        self.counts[finding.value] += times
-
-
-# The part of a to-do list whose origin is given up is dropped, until a new run.
-
-
-def drop(connection: Connection, ledger: PostgresLedger, run: LedgerRun, host: Holding, given_up: GivenUp) -> None:
-    """The host is locked, and all else of the transaction is written but visits and sums.
-
-    Origins of one host differ in their scheme.
-    """
-    values = {
-        "shard": host.shard,
-        "host": host.id,
-        "run": run.id,
-        "started": run.started,
-        "reason": given_up.reason.value,
-        "rule": given_up.rule,
-    }
-    values["scheme"] = given_up.origin[:5]
-    text = "coalesce(text, (SELECT u.text FROM url u WHERE u.shard = queue.shard AND u.id = queue.url_id))"
-    listed = f"FROM queue WHERE shard = %(shard)s AND host_id = %(host)s AND left({text}, 5) = %(scheme)s"
-    pages = f"SELECT url_id {listed} AND purpose = 'page'"
-    waiting = f"reason = 'waiting' AND shard = %(shard)s AND id IN ({pages})"
-    keep = (
-        f"SELECT shard, id, %(run)s, reason, rule, status, depth FROM url WHERE {waiting} AND first_seen < %(started)s"
-    )
-    connection.execute(
-        f"INSERT INTO url_history (shard, url_id, run_id, reason, rule, status, depth) {keep} ON CONFLICT DO NOTHING",
-        values,
-    )
-    dropped = connection.execute(
-        f"UPDATE url SET reason = %(reason)s, rule = %(rule)s WHERE {waiting}", values
-    ).rowcount
-    ledger.tallies["reason:waiting"] -= dropped
-    ledger.tallies["reason:" + given_up.reason.value] += dropped
-    gone = connection.execute(f"DELETE {listed} RETURNING purpose, text", values).fetchall()
-    ledger.count_finding(Finding.UNREACHED, sum(purpose == RECHECK for purpose, _ in gone))
-    # links' targets have no reason of their own: that they were not asked for is told by a visit
-    outcome = Skipped(given_up.reason, given_up.rule)
-    for purpose, target in gone:
-        if purpose in CHECKS:
-            ledger.visit_row(
-                host.shard,
-                visit_row(run.id, 0, Visit(Request(Url(target), Purpose(purpose)), ledger.now, 0.0, outcome)),
+        self._each(upsert, [(*place, record.key, json.dumps(astuple(record))) for record in changes.families])
+        if changes.doubts:
+            doubtful = (
+                "INSERT INTO doubtful SELECT u.shard, u.id, u.host_id, k.doubt"
+                " FROM unnest(%s::bigint[], %s::smallint[]) k(id, doubt)"
+                " JOIN url u ON u.shard = %s AND u.id = k.id WHERE k.doubt > 0"
+                " ON CONFLICT (shard, url_id) DO UPDATE SET doubt = excluded.doubt"
             )
-    update = "UPDATE host SET pending = pending - %(gone)s WHERE shard = %(shard)s AND id = %(host)s"
-    connection.execute(update, values | {"gone": len(gone)})
+            connection.execute(doubtful, (*columns_of(sorted(changes.doubts), 2), host.shard))
+            certain = [url_id for url_id, doubt in changes.doubts if not doubt]
+            connection.execute("DELETE FROM doubtful WHERE shard = %s AND url_id = ANY(%s)", (host.shard, certain))
+        if lines.keys:
+            connection.execute(
+                "INSERT INTO shown VALUES (%s, %s, %s, %s) ON CONFLICT (shard, host_id, first)"
+                " DO UPDATE SET keys = excluded.keys",
+                (*place, lines.first, lines.keys),
+            )
+            passed = "DELETE FROM shown WHERE shard = %s AND host_id = %s AND first + length(keys) / 4 <= %s"
+            connection.execute(passed, (*place, lines.needed_from))
+
+    def drop(self, host: Holding, given_up: GivenUp) -> None:
+        """The part of a list whose origin is given up is dropped, until a new run.
+
+        The host is locked, and all else of the transaction is written but the sums. Origins of one host differ in their
+        scheme.
+        """
+        connection, run, sums = self._connection, self._run, self.sums
+        values = {
+            "shard": host.shard,
+            "host": host.id,
+            "run": run.id,
+            "started": run.started,
+            "reason": given_up.reason.value,
+            "rule": given_up.rule,
+            "scheme": given_up.origin[:5],
+        }
+        text = "coalesce(text, (SELECT u.text FROM url u WHERE u.shard = queue.shard AND u.id = queue.url_id))"
+        listed = f"FROM queue WHERE shard = %(shard)s AND host_id = %(host)s AND left({text}, 5) = %(scheme)s"
+        pages = f"SELECT url_id {listed} AND purpose = 'page'"
+        waiting = f"reason = 'waiting' AND shard = %(shard)s AND id IN ({pages})"
+        connection.execute(
+            "INSERT INTO url_history (shard, url_id, run_id, reason, rule, status, depth)"
+            f" SELECT shard, id, %(run)s, reason, rule, status, depth FROM url WHERE {waiting}"
+            " AND first_seen < %(started)s ON CONFLICT DO NOTHING",
+            values,
+        )
+        update = f"UPDATE url SET reason = %(reason)s, rule = %(rule)s WHERE {waiting}"
+        dropped = connection.execute(update, values).rowcount
+        sums.tallies["reason:waiting"] -= dropped
+        sums.tallies["reason:" + given_up.reason.value] += dropped
+        entries = connection.execute(f"DELETE {listed} RETURNING purpose, text", values).fetchall()
+        sums.counts[Finding.UNREACHED.value] += sum(purpose == RECHECK for purpose, _ in entries)
+        # links' targets have no reason of their own: a visit says that they were not asked for
+        outcome = Skipped(given_up.reason, given_up.rule)
+        visits = [
+            Visit(Request(Url(target), Purpose(purpose)), self.now, 0.0, outcome)
+            for purpose, target in entries
+            if purpose in CHECKS
+        ]
+        visit_rows = [(host.shard, *visit_row(run.id, 0, visit)) for visit in visits]
+        copy_rows(connection, "visit", f"shard, {rows.VISIT_COLUMNS}", visit_rows)
+        update = "UPDATE host SET pending = pending - %(gone)s WHERE shard = %(shard)s AND id = %(host)s"
+        connection.execute(update, values | {"gone": len(entries)})
+
+
+def _with_shards(pages: Iterable[PageLinks]) -> list[tuple[object, ...]]:
+    return [(page.shard, *row) for page in pages for row in page.rows]
+
+
+def _distinct(pages: Iterable[PageLinks]) -> list[tuple[object, ...]]:
+    """A page's links behind its shard, each once: COPY and one upsert bear no two."""
+    return list({(page.shard, *row[:5]): (page.shard, *row) for page in pages for row in page.rows}.values())
+
+
+def shard_of_origin(origin: Origin) -> int:
+    return shard_of(site_key(Url(f"{origin}/")))
 
 
 # Only here hosts are made, and only here is anything entered for a host that somebody else may hold: under
@@ -476,7 +402,7 @@ def drop(connection: Connection, ledger: PostgresLedger, run: LedgerRun, host: H
 # so nobody waits in a circle.
 
 AT_ONCE = 2_000  # rows merged in one transaction: some 50 ms, in which their hosts' holders wait
-MakeLedger = Callable[[float], PostgresLedger]
+MakeLedger = Callable[[float], DatabaseLedger]
 
 
 class Mail(NamedTuple):
@@ -506,25 +432,17 @@ def merge(connection: Connection, collection: str, make: MakeLedger, now: float 
     shards = _lock_free_shards(connection, collection)
     if not shards:
         return 0
-    wanted = "SELECT shard, id FROM inbox WHERE shard = ANY(%s) ORDER BY shard, id LIMIT %s"
-    take = (
-        f"DELETE FROM inbox i USING ({wanted}) w WHERE i.shard = w.shard AND i.id = w.id RETURNING i.id, {_columns()}"
-    )
-    taken = connection.execute(take, (shards, AT_ONCE)).fetchall()
-    rows = [row[1:] for row in sorted(taken, key=itemgetter(0))]  # as they came, whatever their shard
-    if rows:
-        ledger = make(hosts.time_now(connection, now))
-        findings = [(SiteKey(row[2]), str(row[4])) for row in rows if row[12] == RETRACT]
-        candidates, side_requests = (
-            [candidate_of(row) for row in rows if row[5]],
-            [side_request_of(row) for row in rows if row[12] not in ("", RETRACT)],
-        )
-        _enter(connection, ledger, Mail(candidates, side_requests, findings))
-    return len(rows)
-
-
-def _columns() -> str:
-    return ", ".join(f"i.{name}" for name in INBOX.split(", "))
+    some = "SELECT shard, id FROM inbox WHERE shard = ANY(%s) ORDER BY shard, id LIMIT %s"
+    columns = ", ".join(f"i.{name}" for name in InboxRow._fields)
+    take = f"DELETE FROM inbox i USING ({some}) w WHERE i.shard = w.shard AND i.id = w.id RETURNING i.id, {columns}"
+    numbered = connection.execute(take, (shards, AT_ONCE)).fetchall()
+    messages = [InboxRow(*row[1:]) for row in sorted(numbered, key=itemgetter(0))]  # as they came, whatever their shard
+    if messages:
+        findings = [(SiteKey(row.site), row.text) for row in messages if row.purpose == RETRACT]
+        candidates = [row.candidate() for row in messages if row.reason]
+        side_requests = [row.side_request() for row in messages if row.purpose not in ("", RETRACT)]
+        _enter(connection, make(hosts.time_now(connection, now)), Mail(candidates, side_requests, findings))
+    return len(messages)
 
 
 def _lock_free_shards(connection: Connection, collection: str) -> list[int]:
@@ -532,59 +450,52 @@ def _lock_free_shards(connection: Connection, collection: str) -> list[int]:
 
     The rows are read by a later statement, which sees what others did before.
     """
-    found = [row[0] for row in connection.execute("SELECT DISTINCT shard FROM inbox").fetchall()]
-    numbers = [lock_number(collection, shard) for shard in found]
-    got = connection.execute(
-        "SELECT n FROM unnest(%s::int[]) n WHERE pg_try_advisory_xact_lock(%s, n)", (numbers, LOCK_MERGE)
-    ).fetchall()
-    locked = {row[0] for row in got}
-    return [shard for shard, number in zip(found, numbers, strict=True) if number in locked]
+    shards = {
+        lock_number(collection, shard): shard
+        for (shard,) in connection.execute("SELECT DISTINCT shard FROM inbox").fetchall()
+    }
+    lock = "SELECT n FROM unnest(%s::int[]) n WHERE pg_try_advisory_xact_lock(%s, n)"
+    return [shards[number] for (number,) in connection.execute(lock, (list(shards), LOCK_MERGE)).fetchall()]
 
 
 def enter_from_outside(
-    connection: Connection, collection: str, ledger: PostgresLedger, mail: Mail, *, reopen: bool
+    connection: Connection, collection: str, tables: DatabaseLedger, mail: Mail, *, reopen: bool
 ) -> int:
     """Starts and lists, which nobody found on a page; returns how many wait newly. Waits for others who are merging."""
-    for shard in sorted({shard_of(site) for site in _sites(mail)}):
+    for shard in sorted({shard_of(site) for site in _places(mail).values()}):
         connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (LOCK_MERGE, lock_number(collection, shard)))
-    return _enter(connection, ledger, mail, reopen=reopen)
+    return _enter(connection, tables, mail, reopen=reopen)
 
 
-def _enter(connection: Connection, ledger: PostgresLedger, mail: Mail, *, reopen: bool = False) -> int:
+def _enter(connection: Connection, tables: DatabaseLedger, mail: Mail, *, reopen: bool = False) -> int:
     """All of it, under the shards' locks. Returns how many URLs wait newly."""
-    places = [(one.host, one.site) for one in mail.candidates] + [(one.host, one.site) for one in mail.side_requests]
-    _make_hosts(connection, dict(places))
-    ledger.hosts |= _lock_hosts(connection, places, [site for site, _ in mail.findings])
-    ledger.load(mail.candidates, mail.side_requests)
+    ledger, places = tables.ledger, _places(mail)
+    _make_hosts(connection, places)
+    ledger.hosts = _lock_hosts(connection, places, [site for site, _ in mail.findings])
+    tables.load(mail.candidates, mail.side_requests)
     fresh = sum([ledger.offer(candidate, reopen=reopen) for candidate in mail.candidates])
     for side_request in mail.side_requests:
         ledger.send(side_request)
     for site, finding in mail.findings:
-        _retract(connection, ledger, site, finding)
-    ledger.write()
-    hosts.change(
-        connection,
-        [Change(shard, host, change, 0, None) for (shard, host), change in ledger.pending.items()],
-        ledger.now,
-    )
+        _retract(connection, tables, site, finding)
+    tables.write()
+    tables.write_sums()
+    changes = [Change(*host, change, 0, None) for host, change in tables.sums.pending.items()]
+    hosts.change(connection, changes, tables.now)
     return fresh
 
 
-def _sites(mail: Mail) -> set[SiteKey]:
-    return {one.site for one in mail.candidates} | {one.site for one in mail.side_requests}
+def _places(mail: Mail) -> dict[HostKey, SiteKey]:
+    return {one.host: one.site for one in mail.candidates} | {one.host: one.site for one in mail.side_requests}
 
 
 def _make_hosts(connection: Connection, keys: dict[HostKey, SiteKey]) -> None:
     """Hosts and sites that nobody has met before. The numbers of what is there already are not used up."""
-    wanted = columns_of([(shard_of(site), host) for host, site in keys.items()], 2)
+    shards = columns_of([(shard_of(site), host) for host, site in keys.items()], 2)
     pairs = "unnest(%s::smallint[], %s::text[]) k(shard, key)"
-    known = {
-        row[0]
-        for row in connection.execute(
-            f"SELECT h.key FROM {pairs} JOIN host h ON h.shard = k.shard AND h.key = k.key", wanted
-        )
-    }
-    fresh = {host: site for host, site in keys.items() if host not in known}
+    find = f"SELECT h.key FROM {pairs} JOIN host h ON h.shard = k.shard AND h.key = k.key"
+    present = {key for (key,) in connection.execute(find, shards)}
+    fresh = {host: site for host, site in keys.items() if host not in present}
     if not fresh:
         return
     sites = columns_of([(shard_of(site), site) for site in dict.fromkeys(fresh.values())], 2)
@@ -601,10 +512,10 @@ def _make_hosts(connection: Connection, keys: dict[HostKey, SiteKey]) -> None:
 
 
 def _lock_hosts(
-    connection: Connection, places: Iterable[tuple[HostKey, SiteKey]], sites: Sequence[SiteKey]
+    connection: Connection, places: dict[HostKey, SiteKey], sites: Sequence[SiteKey]
 ) -> dict[HostKey, HostRef]:
     """The hosts that are concerned, locked in the one order."""
-    keys = columns_of(sorted({(shard_of(site), host) for host, site in places}), 2)
+    keys = columns_of(sorted({(shard_of(site), host) for host, site in places.items()}), 2)
     concerned = (
         "(h.shard, h.key) IN (SELECT * FROM unnest(%s::smallint[], %s::text[]))"
         " OR (h.shard, h.site_id) IN (SELECT s.shard, s.id FROM site s WHERE (s.shard, s.key) IN (SELECT *"
@@ -613,13 +524,11 @@ def _lock_hosts(
     if not sites:
         concerned = "(h.shard, h.key) IN (SELECT * FROM unnest(%s::smallint[], %s::text[]))"
     values = [*keys, *(columns_of([(shard_of(site), site) for site in sites], 2) if sites else ())]
-    find = (
-        f"SELECT h.key, h.id, h.shard, h.site_id FROM host h WHERE {concerned} ORDER BY h.shard, h.id FOR NO KEY UPDATE"
-    )
-    return {HostKey(row[0]): HostRef(row[1], row[2], row[3]) for row in connection.execute(find, values).fetchall()}
+    find = f"SELECT h.key, h.shard, h.id FROM host h WHERE {concerned} ORDER BY h.shard, h.id FOR NO KEY UPDATE"
+    return {HostKey(key): HostRef(*host) for key, *host in connection.execute(find, values).fetchall()}
 
 
-def _retract(connection: Connection, ledger: PostgresLedger, site: SiteKey, finding: str) -> None:
+def _retract(connection: Connection, tables: DatabaseLedger, site: SiteKey, finding: str) -> None:
     """What was skipped because of a learned finding waits again."""
     find = (
         "DELETE FROM alias a USING url u, host h, site s WHERE a.shard = %(shard)s AND a.learned = 1"
@@ -630,6 +539,8 @@ def _retract(connection: Connection, ledger: PostgresLedger, site: SiteKey, find
     keys: list[TupleRow] = connection.execute(
         find, {"shard": shard_of(site), "site": site, "finding": finding}
     ).fetchall()
-    ledger.load_urls([(row[0], row[1]) for row in keys])
+    tables.load_urls(keys)
     for _, url_id in sorted(keys):
-        ledger.await_again(ledger.urls[url_id])
+        url = tables.ledger.urls[url_id]
+        tables.ledger.restate(url, Reason.WAITING.value, "")
+        tables.ledger.await_again(url)

@@ -13,16 +13,16 @@ from typing import NamedTuple
 from periplus.errors import StoreError
 from periplus.model.collection import Exchange, RunNote
 from periplus.model.frontier import Batch, Completion
-from periplus.model.page import Document, LinkKind
-from periplus.model.visit import Fetched, Redirected, Unchanged
+from periplus.model.visit import Fetched
 from periplus.model.web import SiteKey, Url
 from periplus.settings import Storage
 from periplus.store.bodies import PAGES_FOR_DICTIONARY, BodyCodec, train
+from periplus.store.ledger import brings_content
 from periplus.store.postgres.connection import Connection, Session, columns_of, copy_rows, pauses
 from periplus.store.postgres.schema import shard_of
-from periplus.store.rows import PackedBody, bad_link_rows, link_rows, packed, page_row, redirect_row
+from periplus.store.rows import PackedBody, packed
 from periplus.store.segments import RecordPlace, SegmentWriter, shelf_of
-from periplus.store.standing import FIELDS, MERGED, is_another
+from periplus.store.standing import MERGED
 from periplus.urls.twins import AliasPage, merged
 
 log = logging.getLogger(__name__)
@@ -203,236 +203,68 @@ def _empty(completion: Completion, place: RecordPlace | None) -> PackedBody | No
     return PackedBody(completion.document.digests.body, None, len(outcome.body), b"", None)
 
 
-PAGE = (
-    "url_id, fetched, media_type, size, wire_bytes, took_s, charset, charset_source, language, title, "
-    "description, h1, canonical, robots, cut,"
-    " last_modified, expires, etag, last_modified_field, text_chars, body_md5, text_md5, folded_md5, "
-    "body_id, h1s, images_without_alt,"
-    " other_charset, translations, language_found, parts"
-)
 _BODY = "shard, id, md5, dictionary_id, size, data, text, blocks, segment, start, length"
-_LINK = "source, target, kind, position, nofollow, anchor, fragments, times, first_seen, last_seen"
-_LINK_KEY = "shard, source, target, kind, position, nofollow"
-_NOFOLLOW = 4  # its place in a row of a link, the last of the key
 
 
-class Arrival(NamedTuple):
-    """One visit's content, in its shard. document None: a redirect, of which only the link is kept."""
+class _Arrival(NamedTuple):
+    """A body in its shard. place: of its bytes in a segment."""
 
     shard: int
-    completion: Completion
-    document: Document | None
-    packed: PackedBody | None
+    body: PackedBody
     place: RecordPlace | None
 
 
-class PostgresPageWriter:
-    """Enters pages within a transaction of its owner, for one run."""
+def stored_bodies(connection: Connection, parcels: Parcels, stored: Sequence[int]) -> list[int | None]:
+    """The rows of the completions' bodies: earlier ones where they hold exactly the same. Within a transaction.
 
-    def __init__(self, connection: Connection, run_id: int, now: float) -> None:
-        self._connection, self._run_id, self._now = connection, run_id, now
+    stored: the places of the completions whose lease holds.
+    """
+    arrivals: dict[int, _Arrival] = {}
+    for at in stored:
+        completion, body = parcels.batch.completions[at], parcels.bodies[at]
+        if body is not None and completion.document is not None and brings_content(completion):
+            arrivals[at] = _Arrival(shard_of(completion.lease.site), body, parcels.places[at])
+    body_ids = _same_bodies(connection, {at: one for at, one in arrivals.items() if one.place is None})
+    fresh = {at: one for at, one in arrivals.items() if at not in body_ids}
+    if fresh:
+        numbers = "SELECT nextval(pg_get_serial_sequence('body', 'id')) FROM generate_series(1, %s)"
+        ids = [body_id for (body_id,) in connection.execute(numbers, (len(fresh),)).fetchall()]
+        body_ids |= dict(zip(fresh, ids, strict=True))
+        _insert_bodies(connection, list(zip(ids, fresh.values(), strict=True)))
+    return [body_ids.get(at) for at in stored]
 
-    def enter(self, arrivals: Sequence[Arrival]) -> dict[int, bool]:
-        """In place of what earlier visits left, which goes to history; of a link that stays, first_seen stays too.
 
-        By URL: whether the page has other words, fields or links than before, or there was none.
-        """
-        keys = [(one.shard, int(one.completion.task.url_id)) for one in arrivals]
-        before, linked = self._before(keys)
-        bodies = self._bodies([one for one in arrivals if one.packed is not None])
-        self._pages([one for one in arrivals if one.document is not None], bodies, before)
-        links = {(one.shard, int(one.completion.task.url_id)): self._links_of(one) for one in arrivals}
-        self._links(links, linked)
-        bad = [
-            (one.shard, *row)
-            for one in arrivals
-            if one.document is not None
-            for row in bad_link_rows(one.completion.task.url_id, one.document)
-        ]
-        copy_rows(self._connection, "bad_link", "shard, source, text, kind, position, anchor, why", bad)
-        return {one.completion.task.url_id: self._is_changed(one, before, linked) for one in arrivals}
+def _insert_bodies(connection: Connection, fresh: Sequence[tuple[int, _Arrival]]) -> None:
+    body_rows, xml_rows = [], []
+    for body_id, (shard, body, place) in fresh:
+        data = b"" if place else body.data
+        content = (body.md5, body.dictionary_id, body.size, data, body.text, body.blocks)
+        body_rows.append((shard, body_id, *content, *(place or (None, None, None))))
+        if body.xml:
+            xml, media_type = body.xml
+            xml_rows.append((shard, body_id, media_type, xml))
+    copy_rows(connection, "body", _BODY, body_rows)
+    copy_rows(connection, "xml", "shard, body_id, media_type, data", xml_rows)
 
-    def _before(self, keys: Sequence[tuple[int, int]]) -> tuple[dict[int, tuple[object, ...]], set[int]]:
-        """The pages as they stand, by id, and which URLs have links: nearly always none."""
-        if not keys:
-            return {}, set()
-        of_page = ", ".join(f"p.{name}" for name in FIELDS)
-        find = (
-            "SELECT k.id, p.url_id IS NOT NULL, EXISTS (SELECT 1 FROM link l WHERE l.shard = k.shard"
-            f" AND l.source = k.id), {of_page}"
-            " FROM unnest(%s::smallint[], %s::bigint[]) k(shard, id) LEFT"
-            " JOIN page p ON p.shard = k.shard AND p.url_id = k.id"
-        )
-        rows = self._connection.execute(find, columns_of(keys, 2)).fetchall()
-        return {row[0]: row[3:] for row in rows if row[1]}, {row[0] for row in rows if row[2]}
 
-    def _bodies(self, arrivals: Sequence[Arrival]) -> dict[int, int]:
-        """The row that holds each URL's bytes and text: an earlier one where it holds exactly the same."""
-        found = self._same_bodies([one for one in arrivals if one.place is None])
-        if len(found) == len(arrivals):
-            return found
-        fresh = [one for one in arrivals if one.completion.task.url_id not in found]
-        ids = self._connection.execute(
-            "SELECT nextval(pg_get_serial_sequence('body', 'id')) FROM generate_series(1, %s)", (len(fresh),)
-        ).fetchall()
-        rows, xml = [], []
-        for one, (body_id,) in zip(fresh, ids, strict=True):
-            packed = one.packed
-            assert packed is not None
-            found[one.completion.task.url_id] = body_id
-            data = b"" if one.place else packed.data
-            place = one.place or (None, None, None)
-            rows.append(
-                (
-                    one.shard,
-                    body_id,
-                    packed.md5,
-                    packed.dictionary_id,
-                    packed.size,
-                    data,
-                    packed.text,
-                    packed.blocks,
-                    *place,
-                )
-            )
-            if packed.xml:
-                xml.append((one.shard, body_id, packed.xml[1], packed.xml[0]))
-        copy_rows(self._connection, "body", _BODY, rows)
-        copy_rows(self._connection, "xml", "shard, body_id, media_type, data", xml)
-        return found
-
-    def _same_bodies(self, arrivals: Sequence[Arrival]) -> dict[int, int]:
-        """Equal digest, then compared: as packed, which finds all but those that were packed
-        with another dictionary.
-        """
-        wanted = [(one.shard, one.packed.md5, one.packed.size) for one in arrivals if one.packed is not None]
-        if not wanted:
-            return {}
-        find = (
-            "SELECT b.shard, b.md5, b.id, b.data, b.text, b.blocks"
-            " FROM unnest(%s::smallint[], %s::bytea[], %s::bigint[]) k(shard, md5, size)"
-            " JOIN body b ON b.shard = k.shard AND b.md5 = k.md5 AND b.size = k.size AND b.segment IS NULL"
-        )
-        known: dict[tuple[object, ...], int] = {}
-        for shard, md5, body_id, data, text, blocks in self._connection.execute(find, columns_of(wanted, 3)):
-            known[shard, md5, data, text, blocks] = body_id
-        found = {}
-        for one in arrivals:
-            packed = one.packed
-            if (
-                packed is not None
-                and (same := known.get((one.shard, packed.md5, packed.data, packed.text, packed.blocks))) is not None
-            ):
-                found[int(one.completion.task.url_id)] = same
-        return found
-
-    def _pages(
-        self, arrivals: Sequence[Arrival], bodies: dict[int, int], before: dict[int, tuple[object, ...]]
-    ) -> None:
-        again = [one for one in arrivals if one.completion.task.url_id in before]
-        for one in again:
-            source = one.completion.task.url_id
-            self._connection.execute("DELETE FROM page WHERE shard = %s AND url_id = %s", (one.shard, source))
-            self._connection.execute("DELETE FROM bad_link WHERE shard = %s AND source = %s", (one.shard, source))
-        rows = []
-        for one in arrivals:
-            assert one.document is not None
-            rows.append(
-                (one.shard, *page_row(one.completion, one.document, bodies.get(one.completion.task.url_id), self._now))
-            )
-        copy_rows(self._connection, "page", "shard, " + PAGE, rows)
-
-    def _links_of(self, one: Arrival) -> list[tuple[object, ...]]:
-        source, outcome = one.completion.task.url_id, one.completion.visit.outcome
-        rows = link_rows(source, one.document, self._now) if one.document is not None else []
-        if isinstance(outcome, Redirected):
-            rows.append(redirect_row(source, outcome, self._now))
-        distinct = {row[: _NOFOLLOW + 1]: (one.shard, *row) for row in rows}
-        return list(distinct.values())
-
-    def _links(self, links: dict[tuple[int, int], list[tuple[object, ...]]], linked: set[int]) -> None:
-        fresh = [row for (_, source), rows in links.items() if source not in linked for row in rows]
-        copy_rows(self._connection, "link", "shard, " + _LINK, fresh)
-        again = [row for (_, source), rows in links.items() if source in linked for row in rows]
-        if again:
-            kinds = (
-                "smallint",
-                "bigint",
-                "bigint",
-                "text",
-                "text",
-                "smallint",
-                "text",
-                "text",
-                "bigint",
-                "float8",
-                "float8",
-            )
-            upsert = (
-                f"INSERT INTO link (shard, {_LINK}) SELECT *"
-                f" FROM unnest({', '.join(f'%s::{kind}[]' for kind in kinds)}) ON CONFLICT ({_LINK_KEY}) DO UPDATE"
-                " SET anchor = excluded.anchor, fragments = excluded.fragments, times = excluded.times, "
-                "last_seen = excluded.last_seen"
-            )
-            self._connection.execute(upsert, columns_of(again, len(kinds)))
-
-    def _is_changed(self, one: Arrival, before: dict[int, tuple[object, ...]], linked: set[int]) -> bool:
-        source = int(one.completion.task.url_id)
-        changed = False
-        if one.document is not None:
-            changed = source not in before or self._replaced(one.shard, source, before[source])
-            if source in linked:
-                closed = self._close_links(one.shard, source)
-                opened = self._connection.execute(
-                    "SELECT 1 FROM link WHERE shard = %s AND source = %s AND first_seen = %s LIMIT 1",
-                    (one.shard, source, self._now),
-                ).fetchone()
-                changed = changed or bool(closed) or opened is not None
-        elif one.completion.task.recheck:
-            self._close_links(one.shard, source, only=LinkKind.REDIRECT)
-        return changed
-
-    def _replaced(self, shard: int, url_id: int, before: tuple[object, ...]) -> bool:
-        """Whether the page is another one now; then what it was is kept."""
-        after = self._connection.execute(
-            f"SELECT {', '.join(FIELDS)} FROM page WHERE shard = %s AND url_id = %s", (shard, url_id)
-        ).fetchone()
-        changed = is_another(before, after)
-        if changed:
-            marks = ", ".join(["%s"] * (len(FIELDS) + 3))
-            keep = (
-                f"INSERT INTO page_history (shard, url_id, run_id, {', '.join(FIELDS)})"
-                f" VALUES ({marks}) ON CONFLICT DO NOTHING"
-            )
-            self._connection.execute(keep, (shard, url_id, self._run_id, *before))
-        return changed
-
-    def _close_links(self, shard: int, source: int, *, only: str = "") -> int:
-        """Ends the page's links that were not seen now; returns how many. only: of this kind."""
-        values = {"shard": shard, "source": source, "now": self._now, "run": self._run_id, "only": only}
-        where = "shard = %(shard)s AND source = %(source)s AND last_seen < %(now)s" + (
-            " AND kind = %(only)s" if only else ""
-        )
-        seen = (
-            "greatest(last_seen, coalesce((SELECT checked FROM freshness f WHERE f.shard = link.shard"
-            " AND f.url_id = source), 0))"
-        )
-        keep = (
-            f"INSERT INTO link_history SELECT {_LINK_KEY}, %(run)s, anchor, times, first_seen, {seen} FROM link"
-            f" WHERE {where} ON CONFLICT DO NOTHING"
-        )
-        self._connection.execute(keep, values)
-        return self._connection.execute(f"DELETE FROM link WHERE {where}", values).rowcount
-
-    def renew_validators(self, shard: int, url_id: int, unchanged: Unchanged) -> None:
-        """By what the page can be asked for next time: RFC 9110, 15.4.5 has a 304 say what is new of it,
-        and a 200 says all.
-        """
-        said = {"etag": unchanged.headers.get("etag"), "last_modified_field": unchanged.headers.get("last-modified")}
-        for column, value in said.items():
-            if value or unchanged.status == 200:
-                update = f"UPDATE page SET {column} = %s WHERE shard = %s AND url_id = %s AND {column} <> %s"
-                self._connection.execute(update, (value, shard, url_id, value))
+def _same_bodies(connection: Connection, arrivals: dict[int, _Arrival]) -> dict[int, int]:
+    """Equal digest, then compared: as packed, which finds all but those that were packed with another dictionary."""
+    if not arrivals:
+        return {}
+    keys = [(one.shard, one.body.md5, one.body.size) for one in arrivals.values()]
+    find = (
+        "SELECT b.shard, b.md5, b.id, b.data, b.text, b.blocks"
+        " FROM unnest(%s::smallint[], %s::bytea[], %s::bigint[]) k(shard, md5, size)"
+        " JOIN body b ON b.shard = k.shard AND b.md5 = k.md5 AND b.size = k.size AND b.segment IS NULL"
+    )
+    present: dict[tuple[object, ...], int] = {}
+    for shard, md5, body_id, data, text, blocks in connection.execute(find, columns_of(keys, 3)):
+        present[shard, md5, data, text, blocks] = body_id
+    same = {
+        at: present.get((one.shard, one.body.md5, one.body.data, one.body.text, one.body.blocks))
+        for at, one in arrivals.items()
+    }
+    return {at: body_id for at, body_id in same.items() if body_id is not None}
 
 
 def merge_twins(connection: Connection) -> int:

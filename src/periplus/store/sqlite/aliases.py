@@ -16,11 +16,9 @@ from pathlib import Path
 from periplus.model.frontier import Candidate
 from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import Url, UrlId
-from periplus.settings import Storage
 from periplus.store.sqlite import schema
-from periplus.store.sqlite.ledger import Ledger, PageWriter
+from periplus.store.sqlite.ledger import FolderLedger
 from periplus.store.sqlite.listing import names
-from periplus.store.sqlite.schema import History
 from periplus.store.standing import MERGED
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
@@ -78,7 +76,7 @@ def reapply(folder: Path, rules: Rules, key: str, now: float) -> Reapplied | Non
         held = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
         if (held[0] if held else "") == key:
             return None
-        ledger = Ledger(connection, 0, PageWriter(connection, Storage(), History(connection, 0)))
+        ledger = FolderLedger(connection, 0)
         with lock.transaction(connection):
             ledger.open()
             reapplication = Reapplication(connection, ledger, now)
@@ -95,7 +93,7 @@ def reapply(folder: Path, rules: Rules, key: str, now: float) -> Reapplied | Non
 class Reapplication:
     """Brings a collection into accord with its rules, within one transaction of its owner."""
 
-    def __init__(self, connection: sqlite3.Connection, ledger: Ledger, now: float) -> None:
+    def __init__(self, connection: sqlite3.Connection, ledger: FolderLedger, now: float) -> None:
         self._run, self._many, self._ledger, self._now = connection.execute, connection.executemany, ledger, now
         self._merged = 0
         self._waiting: set[int] = set()  # pages that wait by this application
@@ -144,8 +142,7 @@ class Reapplication:
             "SELECT m.id FROM marked m JOIN url u ON u.id = m.id WHERE u.reason = 'waiting'"
             " AND m.id NOT IN (SELECT url_id FROM queue) ORDER BY m.id"
         )
-        for (identity,) in self._run(find).fetchall():
-            self._ledger.await_again(identity)
+        self._ledger.await_again([identity for (identity,) in self._run(find).fetchall()])
 
     def _do(self, wish: RewrittenUrl) -> None:
         reason, rule, depth = self._run("SELECT reason, rule, depth FROM url WHERE id = ?", (wish.url_id,)).fetchone()
@@ -172,11 +169,15 @@ class Reapplication:
         if found is None:
             # a moment later it has the alias's content, and its reason
             first = Reason.DEPTH if reason in FETCHED else offered
-            self._ledger.offer(Candidate(page, page_id, host_key(page), site_key(page), first, depth), self._now)
+            self._offer(page, page_id, first, depth)
             return INVENTED, None
-        self._ledger.offer(Candidate(page, page_id, host_key(page), site_key(page), offered, depth), self._now)
+        self._offer(page, page_id, offered, depth)
         nearer = depth is not None and (found[1] is None or depth < found[1])
         return str(found[0]), (NO_DEPTH if found[1] is None else found[1]) if nearer else None
+
+    def _offer(self, page: Url, page_id: UrlId, reason: Reason, depth: int | None) -> None:
+        candidate = Candidate(page, page_id, host_key(page), site_key(page), reason, depth)
+        self._ledger.offer([candidate], (), self._now)
 
     def _take_content(self, alias: UrlId, page: UrlId, page_was: str) -> str:
         """Files the content of a fetched alias under its page, when that has none.
@@ -228,7 +229,7 @@ def merge_twins_in(folder: Path) -> int:
     """See `model.ports.RunStore.merge_twins`; nobody may be crawling the collection in folder."""
     with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
         mergers = twins_found(connection)
-        ledger = Ledger(connection, 0, PageWriter(connection, Storage(), History(connection, 0)))
+        ledger = FolderLedger(connection, 0)
         with lock.transaction(connection):
             ledger.open()
             for merger in mergers:
@@ -242,7 +243,7 @@ def part_twins(folder: Path, now: float) -> None:
     and they are merged again if they are still the same.
     """
     with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
-        ledger = Ledger(connection, 0, PageWriter(connection, Storage(), History(connection, 0)))
+        ledger = FolderLedger(connection, 0)
         with lock.transaction(connection):
             ledger.open()
             Reapplication(connection, ledger, now).part_twins()
@@ -265,7 +266,7 @@ def _alike(connection: sqlite3.Connection) -> Iterator[AliasPage]:
     return map(AliasPage._make, connection.execute(find))
 
 
-def merge(connection: sqlite3.Connection, ledger: Ledger, merger: Merger) -> None:
+def merge(connection: sqlite3.Connection, ledger: FolderLedger, merger: Merger) -> None:
     """The twin keeps its row and its content; the page is as near to the start as the nearer of them.
 
     Within a transaction.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from periplus.model.audit import FragmentVerdict
@@ -71,15 +71,11 @@ def end(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM meta WHERE name = ?", (_SINCE,))
 
 
-def was_asked(connection: sqlite3.Connection, url: Url, purpose: str) -> bool:
-    """Whether the check that goes on has asked for the URL: by GET, if purpose is `check`."""
-    purposes = "purpose = 'check' AND " + _OF_CHECKS if purpose == "check" else _OF_CHECKS
-    return (
-        connection.execute(
-            f"SELECT 1 FROM visit WHERE text = ? AND {purposes} AND started >= ?", (url, since(connection))
-        ).fetchone()
-        is not None
-    )
+def asked_among(connection: sqlite3.Connection, urls: Sequence[Url]) -> set[tuple[str, str]]:
+    """(URL, purpose) of what the check that goes on has asked for among the URLs."""
+    find = f"SELECT text, purpose FROM visit WHERE text = ? AND {_OF_CHECKS} AND started >= ?"
+    start = since(connection)
+    return {(text, purpose) for url in urls for text, purpose in connection.execute(find, (url, start))}
 
 
 def store_look(connection: sqlite3.Connection, visit_id: int, look: Look) -> None:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from periplus.model.collection import Exchange
-from periplus.model.frontier import Candidate, Completion
+from periplus.model.frontier import Batch, Candidate, Completion
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
@@ -21,10 +21,9 @@ from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, unpack_head
 from periplus.store.moving import OWN_META, MovedBody, MovedTable, Row, exact
 from periplus.store.sqlite import schema
-from periplus.store.sqlite.ledger import Ledger, PageWriter
+from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.reading import rows as streamed
-from periplus.store.sqlite.schema import History
 from periplus.urls.scope import site_key
 
 BODIES_AT_ONCE = 100
@@ -271,8 +270,8 @@ class Filler:
     def __init__(self, folder: Path, run_id: int, storage: Storage) -> None:
         self._connection = schema.connect(folder)
         self._lock = schema.WriteLock(folder)
-        self._pages = PageWriter(self._connection, storage, History(self._connection, run_id))
-        self._ledger = Ledger(self._connection, run_id, self._pages)
+        self._bodies = BodyWriter(self._connection, storage)
+        self._ledger = FolderLedger(self._connection, run_id)
         self._contents = Contents(self._connection)
         self._at_once = storage.commit_pages
         self._stack = contextlib.ExitStack()
@@ -300,11 +299,11 @@ class Filler:
     def _commit(self, sites: Iterable[str]) -> None:
         self._ledger.close()
         self._stack.close()
-        learned = {site: self._pages.learn_dictionary(site) for site in sites}
+        learned = {site: self._bodies.learn_dictionary(site) for site in sites}
         self._open()
         for site, data in learned.items():
             if data:
-                self._pages.store_dictionary(site, data)
+                self._bodies.store_dictionary(site, data)
 
     def known(self, url_id: UrlId) -> tuple[int, int | None, float] | None:
         """(host id, depth, when it was last visited: 0.0 never) of a URL; None: never seen."""
@@ -318,11 +317,12 @@ class Filler:
         return self._contents.body(url_id)
 
     def offer(self, candidate: Candidate, now: float) -> None:
-        self._ledger.offer(candidate, now)
+        self._ledger.offer([candidate], (), now)
 
     def enter(self, completion: Completion) -> None:
         """One visit with all that it brought, as of the time at which it took place. Its URL must be known."""
-        self._ledger.complete(completion, self._pages.pack(completion), completion.visit.started)
+        body_ids = stored_bodies(self._bodies, [completion], [self._bodies.pack(completion)])
+        self._ledger.enter(Batch(), [completion], body_ids, completion.visit.started)
         self._entered += 1
         if self._entered % self._at_once == 0:
             self._commit([completion.lease.site])

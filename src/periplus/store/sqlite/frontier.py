@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import islice
 from pathlib import Path
 
 from periplus.model.frontier import (
@@ -37,9 +38,8 @@ from periplus.settings import Budget, Settings, Storage
 from periplus.store.processes import process_lives
 from periplus.store.sqlite import aliases, reading, runs, schema
 from periplus.store.sqlite import runs as collection_runs
-from periplus.store.sqlite.ledger import Ledger, PageWriter
+from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
 from periplus.store.sqlite.listing import names
-from periplus.store.sqlite.schema import History
 from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body
 from periplus.urls.canonical import url_id
 from periplus.urls.parameters import rules_key, rules_of
@@ -50,6 +50,7 @@ from periplus.urls.parameters import rules_key, rules_of
 # worker that died is told by its process id and loses its hosts at once; one that is merely silent loses
 # them when its lease runs out.
 
+OFFERED_AT_ONCE = 2_000  # URLs whose rows are in memory at once
 READ_AT_ONCE = 10_000  # of the URLs that an earlier run left out: there may be millions
 
 
@@ -70,8 +71,8 @@ class SqliteCrawlStore:
         self._run_id = run_id
         self._budget, self._storage, self._is_alive = budget, storage, is_alive
         self._pids: dict[str, int] = {}  # of the workers that joined by way of this store
-        self._pages = PageWriter(self._connection, storage, History(self._connection, run_id))
-        self._ledger = Ledger(self._connection, run_id, self._pages)
+        self._bodies = BodyWriter(self._connection, storage)
+        self._ledger = FolderLedger(self._connection, run_id)
         self.budget_spent = False
         self._latest = 0.0  # the latest time that this store was told of
         self._is_refresh = self._connection.execute("SELECT kind FROM run WHERE id = ?", (run_id,)).fetchone() == (
@@ -280,9 +281,9 @@ class SqliteCrawlStore:
             " JOIN doubtful d ON d.url_id = q.url_id"
             " WHERE q.host_id = ? AND q.priority = ? ORDER BY q.seq LIMIT ?"
         )
-        wish = TaskQuery(lease.host_id, most, in_hand, self._twins_in_hand(lease.host_id, in_hand), now)
+        query = TaskQuery(lease.host_id, most, in_hand, self._twins_in_hand(lease.host_id, in_hand), now)
         entries = map(TaskRow._make, self._connection.execute(find, (lease.host_id, own, most + len(in_hand) + 64)))
-        choice = chosen(wish, entries, self._held)
+        choice = chosen(query, entries, self._held)
         self._forget([(lease.host_id, *entry) for entry in choice.stale])
         return choice.answer(bool(in_hand), now)
 
@@ -358,7 +359,7 @@ class SqliteCrawlStore:
     # writing ---------------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[Ledger]:
+    def _transaction(self) -> Iterator[FolderLedger]:
         """The write lock, a transaction, and the ledger to write in; its sums are entered at the end."""
         with self._lock.transaction(self._connection):
             self._ledger.open()
@@ -369,37 +370,36 @@ class SqliteCrawlStore:
         self, candidates: Iterable[Candidate], side_requests: Iterable[SideRequest], now: float, *, reopen: bool = False
     ) -> int:
         with self._transaction() as ledger:
-            fresh = sum(ledger.offer(candidate, now, reopen=reopen) for candidate in candidates)
-            for side_request in side_requests:
-                ledger.send(side_request, now)
+            rest = iter(candidates)
+            fresh = 0
+            while some := list(islice(rest, OFFERED_AT_ONCE)):
+                fresh += ledger.offer(some, (), now, reopen=reopen)
+            ledger.offer((), list(side_requests), now)
         return fresh
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
         learned = {
-            site: self._pages.learn_dictionary(site)
+            site: self._bodies.learn_dictionary(site)
             for site in {completion.lease.site for completion in batch.completions}
         }
-        packed = [self._pages.pack(completion) for completion in batch.completions]
+        packed = [self._bodies.pack(completion) for completion in batch.completions]
         with self._transaction() as ledger:
             held = dict(self._connection.execute("SELECT id, epoch FROM host WHERE lease_by = ?", (worker,)))
-            lost: set[Lease] = set()
-            for completion, body in zip(batch.completions, packed, strict=True):
-                if held.get(completion.lease.host_id) == completion.lease.epoch:
-                    ledger.complete(completion, body, now)
-                else:
-                    lost.add(completion.lease)
-            ledger.record(batch, now)
+            leases = {one.lease for one in batch.completions} | {state.lease for state in batch.hosts}
+            lost = frozenset(lease for lease in leases if held.get(lease.host_id) != lease.epoch)
+            stored = [at for at, one in enumerate(batch.completions) if one.lease not in lost]
+            completions = [batch.completions[at] for at in stored]
+            body_ids = stored_bodies(self._bodies, completions, [packed[at] for at in stored])
+            ledger.enter(batch, completions, body_ids, now)
             for state in batch.hosts:
-                if held.get(state.lease.host_id) == state.lease.epoch:
+                if state.lease not in lost:
                     ledger.settle(state, now)
-                else:
-                    lost.add(state.lease)
             for site, data in learned.items():
                 if data:
-                    self._pages.store_dictionary(site, data)
+                    self._bodies.store_dictionary(site, data)
             renew = "UPDATE worker SET lease_until = ?, in_hand = ? WHERE name = ?"
             self._connection.execute(renew, (now + self._storage.lease_s, batch.in_hand, worker))
-        return frozenset(lost)
+        return lost
 
     # reading ---------------------------------------------------------------------------------------------------------
 

@@ -8,19 +8,17 @@ import contextlib
 import os
 import re
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from periplus.errors import NoCollection, StoreError, UsageError
-from periplus.model.frontier import FIRST_INTERVAL_S, Finding, next_interval_s
 from periplus.model.survey import SiteMark, SiteStatus
 from periplus.model.visit import STATE_OF
 from periplus.store.dialect import SQLITE, Row
 from periplus.store.processes import process_lives
 from periplus.store.sqlite import changes, checks
 from periplus.store.sqlite.views import CREATE_VIEWS, DROP_VIEWS
-from periplus.store.standing import COLUMNS, FIELDS, is_another, new_ids
+from periplus.store.standing import COLUMNS, FIELDS, new_ids
 
 # Ids of URLs that an older schema named by their spelling: see `store.standing`.
 
@@ -65,77 +63,6 @@ BEGIN
     FROM run ORDER BY id DESC LIMIT 1;
 END;
 """  # noqa: E501
-
-
-class History:
-    """Writes within a transaction of its owner, for one run."""
-
-    def __init__(self, connection: sqlite3.Connection, run_id: int) -> None:
-        self._run, self._many, self._run_id = connection.execute, connection.executemany, run_id
-        self._found: Counter[Finding] = Counter()
-
-    def open(self) -> None:
-        self._found.clear()
-
-    def close(self) -> None:
-        upsert = (
-            "INSERT INTO run_count VALUES (?, ?, ?) ON CONFLICT (run_id, name) DO UPDATE"
-            " SET value = value + excluded.value"
-        )
-        self._many(upsert, [(self._run_id, finding.value, count) for finding, count in self._found.items() if count])
-
-    def page(self, url_id: int) -> tuple[object, ...] | None:
-        """The page as it stands, for `replaced`; None: there is none."""
-        found: tuple[object, ...] | None = self._run(
-            f"SELECT {', '.join(FIELDS)} FROM page WHERE url_id = ?", (url_id,)
-        ).fetchone()
-        return found
-
-    def replaced(self, url_id: int, before: tuple[object, ...]) -> bool:
-        """Whether the page is another one now; then what it was is kept."""
-        after = self.page(url_id)
-        changed = is_another(before, after)
-        if changed:
-            marks = ", ".join("?" * (len(FIELDS) + 2))
-            self._run(f"INSERT OR IGNORE INTO page_history VALUES ({marks})", (url_id, self._run_id, *before))
-        return changed
-
-    def close_links(self, source: int, now: float, *, only: str = "") -> int:
-        """Ends the page's links that were not seen at `now`; returns how many. only: of this kind."""
-        where = "source = ? AND last_seen < ?" + (" AND kind = ?" if only else "")
-        values = (source, now, only) if only else (source, now)
-        seen = "max(last_seen, coalesce((SELECT checked FROM freshness WHERE url_id = source), 0))"
-        keep = (
-            "SELECT source, target, kind, position, nofollow, ?, anchor, times, first_seen, "
-            f"{seen} FROM link WHERE {where}"
-        )
-        self._run(f"INSERT OR IGNORE INTO link_history {keep}", (self._run_id, *values))
-        return self._run(f"DELETE FROM link WHERE {where}", values).rowcount
-
-    def opened_links(self, source: int, now: float) -> int:
-        """How many links of the page were first seen at `now`."""
-        return int(
-            self._run("SELECT count(*) FROM link WHERE source = ? AND first_seen = ?", (source, now)).fetchone()[0]
-        )
-
-    def unreached(self, count: int) -> None:
-        self._found[Finding.UNREACHED] += count
-
-    def note(self, url_id: int, finding: Finding, now: float) -> None:
-        """Counts what was found, and books when the URL should be asked for again."""
-        self._found[finding] += 1
-        if finding is Finding.NEW:
-            return
-        row = self._run("SELECT interval_s, gone_since FROM freshness WHERE url_id = ?", (url_id,)).fetchone()
-        interval_s, gone = row or (FIRST_INTERVAL_S, None)
-        if finding is Finding.GONE:
-            gone = now
-        elif finding is Finding.BACK:
-            gone = None
-        self._run(
-            "INSERT OR REPLACE INTO freshness VALUES (?, ?, ?, ?)",
-            (url_id, now, next_interval_s(interval_s, finding), gone),
-        )
 
 
 TABLES = """

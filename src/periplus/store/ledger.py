@@ -1,0 +1,434 @@
+"""What a transaction changes, decided in memory from what was loaded: the same for every database.
+
+A store loads the rows that a batch concerns into a `Ledger`, enters the batch, and writes the changes in bulk.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from periplus.model.frontier import (
+    FIRST_INTERVAL_S,
+    PRIORITY_NONE,
+    READ,
+    Batch,
+    Candidate,
+    Completion,
+    Finding,
+    Look,
+    SideRequest,
+    StoredRobots,
+    finding_of,
+    next_interval_s,
+)
+from periplus.model.page import LinkKind
+from periplus.model.visit import CHECKS, Purpose, Reason, Redirected, Request, Skipped, Unchanged
+from periplus.model.web import HostKey, SiteKey, Url
+from periplus.store.rows import StoredPage, VisitRow, bad_link_rows, link_rows, page_row, redirect_row, visit_row
+from periplus.store.standing import RECHECK, UrlState, is_another, met_again
+
+LINK_KEY = slice(1, 5)  # target, kind, position, nofollow: the places in a row of a link that tell it from its source's
+
+
+class HostRef(NamedTuple):
+    """A host that the transaction may change. shard: 0 where the database has none."""
+
+    shard: int
+    id: int
+
+
+@dataclass(slots=True)
+class UrlRow:
+    """A row of `url` as this transaction sees it."""
+
+    shard: int
+    id: int
+    text: str
+    host_id: int
+    reason: str
+    depth: int | None
+    rule: str
+    status: int | None
+    in_sitemap: int
+    first_seen: float
+    visited: float | None
+    is_new: bool = False
+    is_touched: bool = False
+
+    @property
+    def host(self) -> HostRef:
+        return HostRef(self.shard, self.host_id)
+
+
+class QueueEntry(NamedTuple):
+    """A row of `queue`. text: None for pages, whose URL has it."""
+
+    shard: int
+    host_id: int
+    priority: int
+    url_id: int
+    text: str | None
+    purpose: str
+    about: str
+    hops: int
+    attempt: int
+    not_before: float
+
+
+class AliasRow(NamedTuple):
+    """A row of `alias` as a crawl enters it."""
+
+    shard: int
+    url_id: int
+    page_id: int | None
+    rule: str
+    learned: int
+    was: str = Reason.WAITING.value
+
+
+class FreshnessRow(NamedTuple):
+    """A row of `freshness`."""
+
+    shard: int
+    url_id: int
+    checked: float
+    interval_s: float
+    gone_since: float | None
+
+
+class NewVisit(NamedTuple):
+    """A visit to be entered. look: what was seen of a link's target."""
+
+    shard: int
+    row: VisitRow
+    look: Look | None = None
+
+
+class Validator(NamedTuple):
+    """What a page can be asked for by next time, in one column of `page`."""
+
+    shard: int
+    url_id: int
+    column: str
+    value: str
+
+
+class PageLinks(NamedTuple):
+    """Rows of one page's links."""
+
+    shard: int
+    rows: Sequence[tuple[object, ...]]
+
+
+class EndedLinks(NamedTuple):
+    """The links of a page that were not seen now go to history. kind: those alone; empty: all."""
+
+    shard: int
+    source: int
+    kind: str
+
+
+class PageKey(NamedTuple):
+    """A page in its shard."""
+
+    shard: int
+    url_id: int
+
+
+@dataclass(slots=True)
+class Sums:
+    """What changes in sums. They are entered last, each once, however many transactions' parts made them."""
+
+    pending: Counter[HostRef] = field(default_factory=Counter)  # entries of lists
+    fetched: Counter[HostRef] = field(default_factory=Counter)  # pages asked for
+    tallies: Counter[str] = field(default_factory=Counter)  # of the collection: `known`, `reason:...`
+    counts: Counter[str] = field(default_factory=Counter)  # of the run: `fetched`, `wire_bytes`, and by Finding
+
+
+def brings_content(completion: Completion) -> bool:
+    """A page, or a redirect, whose link is kept; not what a refresh found as it was."""
+    if completion.reason is None or not completion.task.url_id or isinstance(completion.visit.outcome, Unchanged):
+        return False
+    return completion.document is not None or isinstance(completion.visit.outcome, Redirected)
+
+
+class Ledger:
+    """One transaction's changes. Its owner loads what the entries concern, then makes the entries, then writes."""
+
+    def __init__(self, run_id: int, now: float, sums: Sums) -> None:
+        self.run_id, self.now, self.sums = run_id, now, sums
+        # loaded
+        self.hosts: dict[HostKey, HostRef] = {}  # what concerns another host goes out
+        self.urls: dict[int, UrlRow] = {}
+        self.taken: set[tuple[int, int, int]] = set()  # (host, priority, seq) of entries that left their lists
+        self.listed: set[tuple[int, int, str, str, str]] = set()  # side requests, as `_place` tells them
+        self.checked: set[tuple[str, str]] = set()  # (URL, purpose) that the check that goes on has asked for
+        self.pages: dict[int, tuple[object, ...]] = {}  # the FIELDS of stored pages
+        self.links: dict[int, dict[tuple[object, ...], float]] = {}  # by source: LINK_KEY and when last seen
+        self.freshness: dict[int, tuple[float, float | None]] = {}  # (interval_s, gone_since)
+        # changed, beside `urls`
+        self.aliases: list[AliasRow] = []
+        self.vouched: list[PageKey] = []  # known URLs that are doubtful no longer
+        self.respelled: list[tuple[PageKey, Url]] = []  # URLs that redirect to another spelling of themselves
+        self.entries: list[QueueEntry] = []
+        self.visits: list[NewVisit] = []
+        self.new_pages: list[tuple[int, StoredPage]] = []  # each behind its shard
+        self.replaced: list[PageKey] = []  # of them, those that were stored before
+        self.past_pages: list[tuple[PageKey, tuple[object, ...]]] = []  # what they were, where that is another page
+        self.new_links: list[PageLinks] = []
+        self.seen_links: list[PageLinks] = []  # of pages that have links already
+        self.ended_links: list[EndedLinks] = []
+        self.bad_links: list[PageLinks] = []
+        self.validators: list[Validator] = []
+        self.fresh: list[FreshnessRow] = []
+        self.robots: Sequence[StoredRobots] = ()
+        self.outgoing: list[Candidate | SideRequest] = []  # for hosts that somebody else may hold
+        self.fallen: Sequence[tuple[SiteKey, str]] = ()  # learned findings that proved wrong, each with its site
+
+    # completions -----------------------------------------------------------------------------------------------------
+
+    def complete(self, completion: Completion, shard: int, body_id: int | None) -> None:
+        """One task's end, and everything that was learned by it. body_id: of what is stored of the page's bytes."""
+        task, visit = completion.task, completion.visit
+        host = HostRef(shard, task.host_id)
+        is_asked = not isinstance(visit.outcome, Skipped)
+        if is_asked and (task.url_id or task.request.purpose in CHECKS):
+            self.sums.counts["fetched"] += 1
+            self.sums.counts["wire_bytes"] += visit.wire_bytes
+            self.sums.fetched[host] += 1
+        is_news = True
+        if completion.reason is not None and task.url_id:
+            is_news = self._settle(completion, completion.reason, shard, body_id)
+        elif completion.reason is None and (task.host_id, task.priority, task.seq) in self.taken:
+            self._put_back(completion, host)
+        if is_news and (is_asked or completion.reason is not None):  # else it was only put off
+            self.enter_visit(shard, visit_row(self.run_id, task.url_id, visit), completion.look)
+        for candidate in completion.candidates:
+            self.offer(candidate)
+
+    def take(self, host: HostRef, priority: int, seq: int) -> None:
+        """An entry has left its list."""
+        self.taken.add((host.id, priority, seq))
+        self.sums.pending[host] -= 1
+
+    def _put_back(self, completion: Completion, host: HostRef) -> None:
+        """To be tried again, later."""
+        task = completion.task
+        is_respelled = task.request.url != completion.visit.request.url
+        if task.url_id and is_respelled:
+            self.respelled.append((PageKey(host.shard, task.url_id), task.request.url))
+        is_attempt = not is_respelled and not isinstance(completion.visit.outcome, Skipped)
+        request = replace(task.request, attempt=task.request.attempt + is_attempt, etag="", last_modified="")
+        priority = task.priority if completion.retry_priority is None else completion.retry_priority
+        purpose = RECHECK if task.recheck else request.purpose.value
+        self._enqueue(host, priority, task.url_id, request, self.now + completion.retry_in_s, purpose)
+
+    def _settle(self, completion: Completion, reason: Reason, shard: int, body_id: int | None) -> bool:
+        """Enters what became of a URL. False: a refresh found everything as it was, of which no visit is kept."""
+        task, outcome = completion.task, completion.visit.outcome
+        if isinstance(outcome, Unchanged):
+            self._renew_validators(shard, task.url_id, outcome)
+            self._note(shard, task.url_id, Finding.UNCHANGED)
+            return False
+        url = self.urls[task.url_id]
+        before, rule = Reason(url.reason), url.rule
+        self._conclude(url, completion, reason)
+        is_changed = brings_content(completion) and self._store_content(completion, shard, body_id)
+        if not task.recheck:
+            if reason in READ:
+                self._note(shard, task.url_id, Finding.NEW)
+            return True
+        finding = finding_of(before, reason, is_changed or rule != completion.rule)
+        self._note(shard, task.url_id, finding)
+        return finding is not Finding.UNCHANGED
+
+    def _conclude(self, url: UrlRow, completion: Completion, reason: Reason) -> None:
+        """The URL gets its reason. It was waiting, unless a refresh asked, or its host was given up meanwhile."""
+        outcome = completion.visit.outcome
+        self.restate(url, reason, completion.rule)
+        url.status = getattr(outcome, "status", None)
+        if not isinstance(outcome, Skipped):
+            url.visited = completion.visit.started
+
+    def _renew_validators(self, shard: int, url_id: int, unchanged: Unchanged) -> None:
+        """By what the page can be asked for next time: RFC 9110, 15.4.5 has a 304 say what is new of it, and a 200
+        says all.
+        """
+        for column, name in (("etag", "etag"), ("last_modified_field", "last-modified")):
+            value = unchanged.headers.get(name)
+            if value or unchanged.status == 200:
+                self.validators.append(Validator(shard, url_id, column, value))
+
+    def _store_content(self, completion: Completion, shard: int, body_id: int | None) -> bool:
+        """The page and its links in place of what an earlier visit left, which goes to history.
+
+        True: the page has other words, fields or links than before, or there was none.
+        """
+        source, document, outcome = completion.task.url_id, completion.document, completion.visit.outcome
+        if document is None:
+            assert isinstance(outcome, Redirected)
+            rows = [redirect_row(source, outcome, self.now)]
+            self._store_links(shard, source, rows, LinkKind.REDIRECT if completion.task.recheck else None)
+            return False
+        page = page_row(completion, document, body_id, self.now)
+        before = self.pages.get(source)
+        is_changed = before is None or is_another(before, page.past_fields)
+        self.new_pages.append((shard, page))
+        if before is not None:
+            self.replaced.append(PageKey(shard, source))
+            if is_changed:
+                self.past_pages.append((PageKey(shard, source), before))
+        if document.bad_links:
+            self.bad_links.append(PageLinks(shard, bad_link_rows(source, document)))
+        return self._store_links(shard, source, link_rows(source, document, self.now), "") or is_changed
+
+    def _store_links(self, shard: int, source: int, rows: Sequence[tuple[object, ...]], ending: str | None) -> bool:
+        """Enters links; of one that stays, first_seen stays too. Whether some began or ended.
+
+        ending: the kind of which those that were not seen now end; empty: any; None: none.
+        """
+        stored = self.links.get(source)
+        if stored is None:
+            self.new_links.append(PageLinks(shard, rows))
+            return False
+        self.seen_links.append(PageLinks(shard, rows))
+        keys = {row[LINK_KEY] for row in rows}
+        has_ended = ending is not None and any(
+            last_seen < self.now and key not in keys and ending in ("", key[1]) for key, last_seen in stored.items()
+        )
+        if has_ended and ending is not None:
+            self.ended_links.append(EndedLinks(shard, source, ending))
+        return has_ended or not keys <= stored.keys()
+
+    def _note(self, shard: int, url_id: int, finding: Finding) -> None:
+        """Counts what was found, and books when the URL should be asked for again."""
+        self.sums.counts[finding.value] += 1
+        if finding is Finding.NEW:
+            return
+        interval_s, gone_since = self.freshness.get(url_id, (FIRST_INTERVAL_S, None))
+        if finding is Finding.GONE:
+            gone_since = self.now
+        elif finding is Finding.BACK:
+            gone_since = None
+        self.fresh.append(FreshnessRow(shard, url_id, self.now, next_interval_s(interval_s, finding), gone_since))
+
+    def enter_visit(self, shard: int, row: VisitRow, look: Look | None = None) -> None:
+        self.visits.append(NewVisit(shard, row, look))
+        if row.text is not None:
+            self.checked.add((row.text, row.purpose))
+
+    # URLs and lists --------------------------------------------------------------------------------------------------
+
+    def offer(self, candidate: Candidate, *, reopen: bool = False) -> bool:
+        """Registers a URL if it is new, raises it if this link is a better one. True: it is newly waiting."""
+        host = self.hosts.get(candidate.host)
+        if host is None:
+            self.outgoing.append(candidate)
+            return False
+        url, reason = self.urls.get(candidate.url_id), candidate.reason
+        is_alias = reason is Reason.ALIAS or reason is Reason.RULE
+        if url is None:
+            url = self._register(host, candidate)
+            enters = reason is Reason.WAITING
+        elif is_alias:  # a known URL keeps what it is
+            enters = False
+        else:
+            enters = self._meet_again(url, candidate, reopen=reopen)
+        if is_alias and url.reason == reason:
+            alias = (candidate.page, candidate.rule, int(candidate.learned))
+            self.aliases.append(AliasRow(host.shard, candidate.url_id, *alias))
+        if enters:
+            self._await(url, host, Request(candidate.url, hops=candidate.hops))
+        return enters
+
+    def _register(self, host: HostRef, candidate: Candidate) -> UrlRow:
+        reason = candidate.reason.value
+        url = UrlRow(
+            host.shard, candidate.url_id, candidate.url, host.id, reason, candidate.depth, candidate.rule, None,
+            int(candidate.in_sitemap), self.now, None, is_new=True,
+        )  # fmt: skip
+        self.urls[candidate.url_id] = url
+        self.sums.tallies["known"] += 1
+        self.sums.tallies["reason:" + reason] += 1
+        return url
+
+    def _meet_again(self, url: UrlRow, candidate: Candidate, *, reopen: bool) -> bool:
+        """Whether the URL is to be entered into its host's list."""
+        before = UrlState(url.reason, url.depth, bool(url.in_sitemap))
+        after, enters = met_again(before, candidate, reopen=reopen)
+        if candidate.vouched and not reopen:
+            self.vouched.append(PageKey(url.shard, url.id))
+        if after.reason != before.reason:
+            self.restate(url, after.reason, "")
+        if after != before:
+            url.depth, url.in_sitemap, url.is_touched = after.depth, int(after.in_sitemap), True
+        return enters
+
+    def restate(self, url: UrlRow, reason: str, rule: str) -> None:
+        """Gives a URL another reason, and nothing else: its entry in a list is the caller's business."""
+        self.sums.tallies["reason:" + url.reason] -= 1
+        self.sums.tallies["reason:" + reason] += 1
+        url.reason, url.rule, url.is_touched = str(reason), rule, True
+
+    def await_again(self, url: UrlRow) -> None:
+        """Enters a waiting URL that stands in no list."""
+        self._await(url, url.host, Request(Url(url.text)))
+
+    def _await(self, url: UrlRow, host: HostRef, request: Request) -> None:
+        priority = PRIORITY_NONE if url.depth is None else url.depth
+        self._enqueue(host, priority, url.id, request, 0.0, request.purpose.value)
+
+    def send(self, side_request: SideRequest) -> None:
+        """Enters a side request into its host's list, unless it stands there already, or redirects lead to what was
+        checked before.
+        """
+        host, request = self.hosts.get(side_request.host), side_request.request
+        if host is None:
+            self.outgoing.append(side_request)
+            return
+        place = (host.id, side_request.priority, request.url, request.about, request.purpose.value)
+        if place in self.listed or (request.hops and request.purpose in CHECKS and self._was_checked(request)):
+            return
+        self.listed.add(place)
+        not_before = self.now + side_request.in_s if side_request.in_s else 0.0
+        self._enqueue(host, side_request.priority, 0, request, not_before, request.purpose.value)
+
+    def _was_checked(self, request: Request) -> bool:
+        """Whether the check that goes on has asked for the URL: by GET, if the request does."""
+        purposes = (Purpose.CHECK,) if request.purpose is Purpose.CHECK else CHECKS
+        return any((request.url, purpose.value) in self.checked for purpose in purposes)
+
+    def _enqueue(
+        self, host: HostRef, priority: int, url_id: int, request: Request, not_before: float, purpose: str
+    ) -> None:
+        text = None if url_id else request.url
+        entry = QueueEntry(
+            host.shard, host.id, priority, url_id, text, purpose, request.about, request.hops, request.attempt,
+            not_before,
+        )  # fmt: skip
+        self.entries.append(entry)
+        self.sums.pending[host] += 1
+
+    def record(self, batch: Batch, shards: Sequence[int]) -> None:
+        """What was learned on the way: robots.txt, side requests for any host, findings that fell.
+
+        shards: of the batch's visits.
+        """
+        for shard, visit in zip(shards, batch.visits, strict=True):
+            self.enter_visit(shard, visit_row(self.run_id, 0, visit))
+        self.robots, self.fallen = batch.robots, batch.fallen
+        for side_request in batch.side_requests:
+            self.send(side_request)
+
+    # reading what is to be written -----------------------------------------------------------------------------------
+
+    @property
+    def new_urls(self) -> list[UrlRow]:
+        return [url for url in self.urls.values() if url.is_new]
+
+    @property
+    def changed_urls(self) -> list[UrlRow]:
+        return [url for url in self.urls.values() if url.is_touched and not url.is_new]
