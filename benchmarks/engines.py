@@ -1,6 +1,4 @@
-"""What do the same analyses of 1 M pages and 10 M links cost in memory, with links on disk and on Spark: CPU,
-time, memory?
-"""
+"""What do the same analyses of 1 M pages and 10 M links cost with links on disk and on Spark: CPU, time, memory?"""
 
 from __future__ import annotations
 
@@ -155,7 +153,7 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=1_000_000)
     parser.add_argument("--links", type=int, default=10_000_000)
     parser.add_argument("--texts", type=int, default=20_000, help="pages with a text, for what compares texts")
-    parser.add_argument("--engines", nargs="*", default=["numpy", "stream"], choices=("numpy", "stream", "spark"))
+    parser.add_argument("--engines", nargs="*", default=["stream"], choices=("stream", "spark"))
     parser.add_argument("--python", default=sys.executable, help="that has pyspark")
     parser.add_argument("--on", default="local[2]")
     parser.add_argument("--tolerance", default="1e-10")

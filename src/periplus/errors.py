@@ -8,6 +8,7 @@
       StoreError             the collection is locked, damaged, newer than this program, or on a
                              disk that cannot hold it
       NotConverged           an analysis stopped short; carries rounds and residual
+      ExtensionError         an installed package that adds to Periplus failed
 
 What becomes of a page is never an exception: see `model.visit.Outcome`.
 """
@@ -49,3 +50,7 @@ class NotConverged(PeriplusError):
         )
         self.rounds = rounds
         self.residual = residual
+
+
+class ExtensionError(PeriplusError):
+    """An installed package that adds to Periplus cannot be loaded, or failed at its work; the message names it."""

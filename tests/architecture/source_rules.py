@@ -214,7 +214,7 @@ RULES: tuple[Rule, ...] = (
 def broad_handlers(sources: Iterable[Source]) -> list[str]:
     """Every handler of Exception or BaseException, alone or in a tuple.
 
-    The guard around a worker is the only place for one.
+    The guards around a worker and around the code of installed packages are the only places for one.
     """
     found = []
     for source in sources:

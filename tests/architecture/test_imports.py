@@ -84,10 +84,10 @@ def test_an_import_with_effects_is_seen(tmp_path):
 
 def broken_contracts(tmp_path: Path, breakers: dict[str, str]) -> str:
     """What import-linter says of a copy of the sources with some modules added."""
-    copy = tmp_path / "periplus"
-    shutil.copytree(ROOT / "src" / "periplus", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ("periplus", "periplus_spark"):
+        shutil.copytree(ROOT / "src" / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     for name, text in breakers.items():
-        (copy / name).write_text(text)
+        (tmp_path / "periplus" / name).write_text(text)
     command = [
         str(Path(sys.executable).parent / "lint-imports"),
         "--no-cache",

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datasets import chance_dataset, rows_of
+from memory_engine import ENGINE as MEMORY
 from periplus.analyse.engines import stages, streamed
 from periplus.analyse.engines.stages import STAGES, StageParameters, compute
 from periplus.analyse.engines.streamed import ENGINE as STREAM
-from periplus.analyse.engines.whole import ENGINE as WHOLE
 
 ORDER = StageParameters(max_rounds=400)
 SILENT = lambda what, done, total: None  # noqa: E731
@@ -48,5 +48,6 @@ def test_links_on_disk_make_no_difference(tmp_path_factory, seed, urls, sites, l
     folder = tmp_path_factory.mktemp("dataset")
     dataset = chance_dataset(folder / "data", seed, urls, sites, links)
     agree(
-        computed(dataset, folder / "whole", ("numpy", WHOLE)), computed(dataset, folder / "stream", ("stream", STREAM))
+        computed(dataset, folder / "whole", ("memory", MEMORY)),
+        computed(dataset, folder / "stream", ("stream", STREAM)),
     )

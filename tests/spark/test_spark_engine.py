@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from datasets import chance_dataset, rows_of, write_dataset
+from memory_engine import ENGINE as MEMORY
 from periplus.analyse.engines.stages import STAGES, StageParameters, compute
 from periplus.analyse.engines.streamed import ENGINE as STREAM
-from periplus.analyse.engines.whole import ENGINE as WHOLE
 from periplus.model.visit import Reason
 from spark_cluster import cluster, why_no_spark
 
@@ -34,7 +34,7 @@ def folders(dataset, results, engine, order, wanted=tuple(STAGES)):
 
 @pytest.fixture(scope="module")
 def spark():
-    from periplus.analyse.engines.spark.engine import engine_on
+    from periplus_spark.engine import engine_on
 
     with engine_on("local[2]", 2 << 30) as engine:
         yield engine
@@ -106,13 +106,13 @@ def test_ranks_are_those_of_scipy_and_of_graphx(tmp_path, spark):
     dataset = graph_dataset(tmp_path / "web", 10_000, 6)
     order = StageParameters(tolerance=1e-8)
     found = {}
-    for name, engine in (("numpy", WHOLE), ("stream", STREAM), ("spark", spark)):
+    for name, engine in (("memory", MEMORY), ("stream", STREAM), ("spark", spark)):
         place = folders(dataset, tmp_path / name, (name, engine), order, ("web_ranks",))
         found[name] = np.array(rows_of(place["web_ranks"], "ranks"))[:, 1]
     found["graphx"] = graphx_ranks(tmp_path, rows_of(place["graph"], "edges"))
     for name in ("stream", "spark", "graphx"):
-        assert np.abs(found[name] - found["numpy"]).max() < 1e-6, name
-        assert np.abs(found[name] / found["numpy"] - 1).max() < 1e-5, name
+        assert np.abs(found[name] - found["memory"]).max() < 1e-6, name
+        assert np.abs(found[name] / found["memory"] - 1).max() < 1e-5, name
 
 
 def graphx_ranks(folder, edges):

@@ -11,7 +11,7 @@ from datasets import chance_dataset, rows_of
 from periplus.analyse.cascades import cascades_of_lines
 from periplus.analyse.engines.alike import ASKED, FETCHED_REASONS, FOLLOWED, INVALID_REASONS, PAGE_REASONS
 from periplus.analyse.engines.stages import STAGES, StageParameters, blocks, compute
-from periplus.analyse.engines.whole import ENGINE
+from periplus.analyse.engines.streamed import ENGINE
 from periplus.model.dataset import TABLES
 
 SEEDS = (1, 2, 3, 4)
@@ -32,7 +32,7 @@ class World:
         self.folders = {
             done.stage: done.folder
             for done in compute(
-                dataset, folder / "r", list(STAGES), StageParameters(), ("numpy", ENGINE), lambda *_: None
+                dataset, folder / "r", list(STAGES), StageParameters(), ("stream", ENGINE), lambda *_: None
             )
         }
 

@@ -10,8 +10,7 @@ from click.testing import CliRunner
 
 from datasets import chance_dataset, rows_of, write_dataset
 from periplus.analyse.engines.stages import ANALYSES, STAGES, StageParameters, chosen, compute, folder_name, needed
-from periplus.analyse.engines.streamed import ENGINE as STREAM
-from periplus.analyse.engines.whole import ENGINE
+from periplus.analyse.engines.streamed import ENGINE
 from periplus.api.engines import EngineRequest, analysed
 from periplus.cli.main import main
 from periplus.cli.study import _NAMES
@@ -49,13 +48,13 @@ def test_a_name_changes_with_what_the_stage_depends_on_and_with_nothing_else():
 
 
 def test_what_is_finished_is_left_and_what_was_interrupted_is_made_anew(dataset, tmp_path):
-    done = compute(dataset, tmp_path / "r", ["map"], StageParameters(), ("numpy", ENGINE), silent)
+    done = compute(dataset, tmp_path / "r", ["map"], StageParameters(), ("stream", ENGINE), silent)
     assert [stage.was_there for stage in done] == [False] * 4
     (done[2].folder / "manifest.json").unlink()
     (done[2].folder / "ranks" / "part-00007.parquet").write_bytes(b"half of it")
     made = []
     noted = {name: lambda task, name=name: (made.append(name), ENGINE[name](task)) for name in ENGINE}
-    again = compute(dataset, tmp_path / "r", ["map"], StageParameters(), ("numpy", noted), silent)
+    again = compute(dataset, tmp_path / "r", ["map"], StageParameters(), ("stream", noted), silent)
     assert made == ["ranks"]
     assert [stage.was_there for stage in again] == [True, True, False, True]
     assert len(rows_of(again[2].folder, "ranks")) == again[2].rows["ranks"]
@@ -63,7 +62,7 @@ def test_what_is_finished_is_left_and_what_was_interrupted_is_made_anew(dataset,
 
 def test_a_stage_that_fails_leaves_no_manifest(dataset, tmp_path):
     with pytest.raises(NotConverged):
-        compute(dataset, tmp_path / "r", ["ranks"], StageParameters(max_rounds=1), ("numpy", ENGINE), silent)
+        compute(dataset, tmp_path / "r", ["ranks"], StageParameters(max_rounds=1), ("stream", ENGINE), silent)
     found = {path.name.split("-")[0]: (path / "manifest.json").exists() for path in (tmp_path / "r").iterdir()}
     assert found == {"ends": True, "graph": True, "ranks": False}
 
@@ -88,26 +87,25 @@ def test_links_out_of_order_are_refused_and_not_guessed_at(tmp_path):
         tmp_path / "web", {"hosts": hosts, "urls": urls, "redirects": [], "pages": [], "links": rows}, parts=3
     )
     with pytest.raises(StoreError, match="order of their sources"):
-        compute(dataset, tmp_path / "r", ["graph"], StageParameters(), ("stream", STREAM), silent)
+        compute(dataset, tmp_path / "r", ["graph"], StageParameters(), ("stream", ENGINE), silent)
 
 
 def test_a_dataset_that_is_not_whole_is_refused(dataset, tmp_path):
     (dataset / "manifest.json").unlink()
     with pytest.raises(StoreError, match="not whole"):
-        compute(dataset, tmp_path / "r", ["ends"], StageParameters(), ("numpy", ENGINE), silent)
+        compute(dataset, tmp_path / "r", ["ends"], StageParameters(), ("stream", ENGINE), silent)
 
 
 @pytest.mark.parametrize(
     ("urls", "links", "memory", "cluster", "engine"),
     [
-        (10**6, 10**7, 16e9, True, "numpy"),
         (10**8, 10**9, 16e9, True, "stream"),
         (10**9, 10**10, 16e9, True, "spark"),
         (10**9, 10**10, 16e9, False, "stream"),
     ],
 )
 def test_auto_takes_the_least_engine_that_the_dataset_fits_and_says_why(urls, links, memory, cluster, engine):
-    choice = chosen(manifest(urls, links), int(memory), has_cluster=cluster)
+    choice = chosen(manifest(urls, links), int(memory), cluster="spark" if cluster else "")
     assert choice.engine == engine
     assert f"{urls:,} URLs" in choice.why
     assert ("no cluster was named" in choice.why) == (engine == "stream" and urls == 10**9)
@@ -126,7 +124,7 @@ def test_the_command_says_where_the_tables_are_and_goes_on_where_it_was(dataset)
     said = CliRunner().invoke(main, ["analyse", str(dataset), "ranks", "--json"])
     assert said.exit_code == 0, said.output
     found = json.loads(said.stdout)
-    assert found["engine"] == "numpy"
+    assert found["engine"] == "stream"
     assert [stage["stage"] for stage in found["stages"]] == ["ends", "graph", "ranks"]
     again = CliRunner().invoke(main, ["analyse", str(dataset), "ranks", "--engine", "stream"])
     assert "0 stages computed, 3 there already" in again.stdout
@@ -135,4 +133,4 @@ def test_the_command_says_where_the_tables_are_and_goes_on_where_it_was(dataset)
 def test_what_there_is_not_is_refused_in_a_sentence(dataset):
     assert "choose among" in CliRunner().invoke(main, ["analyse", str(dataset), "karma"]).stderr
     with pytest.raises(UsageError, match="no engine"):
-        analysed(dataset, ["ranks"], wish=replace(EngineRequest(), engine="abacus"))
+        analysed(dataset, ["ranks"], request=replace(EngineRequest(), engine="abacus"))

@@ -10,11 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from periplus.api.exporting import table
-from periplus.cli.export import EXPORT_FORMATS
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.tables import EXPORTS, Column, ColumnKind
-from periplus.present.tables import write_parquet, write_xlsx
+from periplus.present.writers import write_parquet, write_xlsx, writers
 from stored import page, stored
 
 SITE = {
@@ -137,6 +136,6 @@ def test_excel_cuts_what_no_cell_holds_and_keeps_long_numbers(tmp_path):
 def test_what_cannot_be_written_is_said(folder, tmp_path):
     run = CliRunner().invoke
     assert "needs a name" in run(main, ["export", "pages", "-c", str(folder), "-f", "xlsx"]).output
-    for format in EXPORT_FORMATS:
+    for format in writers():
         ended = run(main, ["export", "runs", "-c", str(folder), "-f", format, "-o", str(tmp_path / "no" / "x")])
         assert ended.exit_code == 2 and "cannot be written" in ended.output, ended.output

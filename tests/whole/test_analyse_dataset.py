@@ -47,9 +47,9 @@ def exported(request, tmp_path_factory):
     return folder, dataset
 
 
-def analysed(dataset, engine, results):
+def analysed(dataset, results):
     """Rows of each table by the stage's name, URLs as texts."""
-    ran = CliRunner().invoke(main, ["analyse", str(dataset), "--engine", engine, "-r", str(results), "--json"])
+    ran = CliRunner().invoke(main, ["analyse", str(dataset), "-r", str(results), "--json"])
     assert ran.exit_code == 0, ran.output
     names = dict(rows_of_columns(dataset, "urls", ("url", "text")))
     return names, {stage["stage"]: stage["folder"] for stage in json.loads(ran.stdout)["stages"]}
@@ -61,10 +61,9 @@ def rows_of_columns(folder, table, columns):
     return [tuple(row.values()) for block in blocks(folder, table, columns) for row in block.to_pylist()]
 
 
-@pytest.mark.parametrize("engine", ["numpy", "stream"])
-def test_the_map_is_that_of_the_collection(exported, tmp_path, engine):
+def test_the_map_is_that_of_the_collection(exported, tmp_path):
     folder, dataset = exported
-    names, folders = analysed(dataset, engine, tmp_path)
+    names, folders = analysed(dataset, tmp_path)
     with periplus.open(folder) as collection:
         site = collection.map("a.org")
     urls, site_map = site.graph.pages, site.site_map
@@ -92,7 +91,7 @@ def test_the_map_is_that_of_the_collection(exported, tmp_path, engine):
 
 def test_pages_of_one_text_are_those_that_the_collection_lists(exported, tmp_path):
     folder, dataset = exported
-    names, folders = analysed(dataset, "numpy", tmp_path)
+    names, folders = analysed(dataset, tmp_path)
     with periplus.open(folder) as collection:
         groups = {
             frozenset({group.url, *(page.url for page in group.pages)})

@@ -1,4 +1,4 @@
-"""How is a crawl carried by the machines of a Spark cluster, each task one worker that joins it?"""
+"""Has the machines of a cluster carry a crawl, each task one worker that joins it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING
 
 from periplus.acquire.clock import SystemClock
+from periplus.analyse.engines.stages import TasksOnCluster
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, verdict
-from periplus.api.engines import NO_SPARK
+from periplus.api.engines import SPARK, cluster_named
 from periplus.errors import UsageError
 from periplus.model.ports import RunStore
-
-if TYPE_CHECKING:
-    from periplus.analyse.engines.spark.engine import Carried
 
 # where --workers says nothing: those that find no free core wait for one, and a machine that
 # joins the cluster takes some
@@ -34,10 +31,10 @@ def carried_crawl(order: CrawlOrder, on: str, watch: Callable[[Progress], bool])
     """
     if not order.store:
         raise UsageError("--on needs --store: the cluster's machines reach a database, and not a folder on this one")
-    return crawl(order, watch, partial(_carried_work, partial(_carried(), on)))
+    return crawl(order, watch, partial(_carried_work, partial(cluster_named(SPARK).carried, on)))
 
 
-Spread = Callable[[int, Callable[[int], None]], "AbstractContextManager[Carried]"]  # (tasks, what each does)
+Spread = Callable[[int, Callable[[int], None]], AbstractContextManager[TasksOnCluster]]  # (tasks, what each does)
 
 
 def _carried_work(
@@ -65,14 +62,6 @@ def _carried_work(
         crew.wait(LEAVE_S)
         store.merge_twins()
     return stop_note, elapsed_s
-
-
-def _carried() -> Callable[[str, int, Callable[[int], None]], AbstractContextManager[Carried]]:
-    try:
-        from periplus.analyse.engines.spark.engine import carried
-    except ImportError:
-        raise UsageError(NO_SPARK) from None
-    return carried
 
 
 def work_in_task(store: str, run_id: int, auth: str, number: int) -> None:

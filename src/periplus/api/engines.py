@@ -1,16 +1,17 @@
-"""What do a collection's tables say, computed by the engine that they fit?"""
+"""Computes what a collection's tables say, on this machine or on a cluster that an installed package adds."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.analyse.engines.stages import (
     ANALYSES,
+    STREAM,
+    Cluster,
     Engine,
     EngineChoice,
     StageParameters,
@@ -20,24 +21,25 @@ from periplus.analyse.engines.stages import (
     compute,
     manifest_in,
 )
-from periplus.errors import UsageError
+from periplus.errors import ExtensionError, UsageError
+from periplus.extensions import extensions
 
-ENGINES = ("auto", "numpy", "stream", "spark")
 LOCAL = "local[*]"
+SPARK = "spark"
 MEMORY_SHARE = 0.5  # of what is free: others want some, and the estimate is one
+NO_SPARK = "this needs pyspark, which is not installed: pip install 'periplus[cluster]', and Java 17 on every machine"
 _MEMORY = Path("/proc/meminfo")
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
-__all__ = ["ENGINES", "NO_SPARK", "Analysed", "EngineRequest", "StageParameters", "analysed", "free_memory"]
-NO_SPARK = "this needs pyspark, which is not installed: pip install 'periplus[cluster]', and Java 17 on every machine"
-_ORDER = StageParameters()
+_OF_TEXTS = ("near", "templates", "cascades")
+__all__ = ["SPARK", "Analysed", "EngineRequest", "StageParameters", "analysed", "cluster_named", "free_memory"]
 
 
 @dataclass(frozen=True, slots=True)
 class EngineRequest:
     """Who computes.
 
-    on: the address of a Spark cluster, spark://host:port, local[*] or yarn; empty: none was named.
-    memory_bytes: 0: half of what is free.
+    engine: `auto`, `stream`, or the name of a cluster. on: the address of a cluster, for Spark spark://host:port,
+    local[*] or yarn; empty: none was named. memory_bytes: 0: half of what is free.
     """
 
     engine: str = "auto"
@@ -53,16 +55,17 @@ class Analysed:
     stages: tuple[StageResult, ...]
 
 
-_WISH = EngineRequest()
+_PARAMETERS = StageParameters()
+_REQUEST = EngineRequest()
 
 
 def analysed(
     dataset: Path,
-    wanted: Sequence[str] = (),
+    analyses: Sequence[str] = (),
     results: Path | None = None,
     *,
-    order: StageParameters = _ORDER,
-    wish: EngineRequest = _WISH,
+    parameters: StageParameters = _PARAMETERS,
+    request: EngineRequest = _REQUEST,
     watch: Watch | None = None,
 ) -> Analysed:
     """Computes analyses (names of ANALYSES; none: all that the dataset has tables for) into folders below results,
@@ -70,68 +73,64 @@ def analysed(
 
     What is finished there is not computed again. Raises UsageError, StoreError.
     """
-    unknown = [name for name in wanted if name not in ANALYSES]
+    unknown = [name for name in analyses if name not in ANALYSES]
     if unknown:
         raise UsageError(f"there is no analysis {unknown[0]!r}: choose among {', '.join(ANALYSES)}")
     manifest = manifest_in(dataset)
-    names = list(wanted) or [name for name in ANALYSES if manifest.rows("texts") or name not in _OF_TEXTS]
+    names = list(analyses) or [name for name in ANALYSES if manifest.rows("texts") or name not in _OF_TEXTS]
     if not manifest.rows("texts") and (lacking := [name for name in names if name in _OF_TEXTS]):
         raise UsageError(f"{dataset} holds no texts, which {', '.join(lacking)} need: export it again with --texts")
-    memory_bytes = wish.memory_bytes or free_memory()
+    memory_bytes = request.memory_bytes or free_memory()
     choice = (
-        chosen(manifest, memory_bytes, has_cluster=bool(wish.on))
-        if wish.engine == "auto"
-        else EngineChoice(wish.engine, "it was asked for")
+        chosen(manifest, memory_bytes, SPARK if request.on else "")
+        if request.engine == "auto"
+        else EngineChoice(request.engine, "it was asked for")
     )
     stages = [stage for name in names for stage in ANALYSES[name]]
     place = results or dataset.with_name(dataset.name + ".results")
-    with _opened(choice.engine, wish.on, memory_bytes) as engine:
+    with _opened(choice.engine, request.on, memory_bytes) as engine:
         done = compute(
-            dataset, place, stages, order, (choice.engine, engine), watch or (lambda what, done, total: None)
+            dataset, place, stages, parameters, (choice.engine, engine), watch or (lambda what, done, total: None)
         )
     return Analysed(choice, tuple(done))
 
 
-_OF_TEXTS = ("near", "templates", "cascades")
-
-
 @contextlib.contextmanager
 def _opened(name: str, on: str, memory_bytes: int) -> Iterator[Engine]:
-    match name:
-        case "numpy":
-            from periplus.analyse.engines import whole
+    if name == STREAM:
+        from periplus.analyse.engines import streamed
 
-            yield whole.ENGINE
-        case "stream":
-            from periplus.analyse.engines import streamed
-
-            yield streamed.ENGINE
-        case "spark":
-            with _spark()(on or LOCAL, memory_bytes) as engine:
-                yield engine
-        case _:
-            raise UsageError(f"there is no engine {name!r}: choose among {', '.join(ENGINES)}")
+        yield streamed.ENGINE
+        return
+    with cluster_named(name).engine_on(on or LOCAL, memory_bytes) as engine:
+        yield engine
 
 
-def _spark() -> Callable[[str, int], AbstractContextManager[Engine]]:
+def cluster_named(name: str) -> Cluster:
+    """A cluster that an installed package adds, ours among them. Raises UsageError for one that cannot be used here."""
+    extension = extensions("engines").get(name)
+    if extension is None and name != SPARK:
+        raise UsageError(f"there is no engine {name!r}: choose among {', '.join(['auto', STREAM, SPARK])}")
     try:
-        from periplus.analyse.engines.spark.engine import engine_on
-    except ImportError:
-        raise UsageError(NO_SPARK) from None
-    return engine_on
+        if extension is not None:
+            return extension.load(Cluster)
+    except ExtensionError as error:
+        if name != SPARK or not isinstance(error.__cause__, ImportError):
+            raise
+    raise UsageError(NO_SPARK)
 
 
 def free_memory() -> int:
     """Bytes that an analysis may use: MEMORY_SHARE of what this machine or container has left."""
-    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    free_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         lines = dict(line.split(":", 1) for line in _MEMORY.read_text().splitlines())
-        found = int(lines["MemAvailable"].split()[0]) * 1024
+        free_bytes = int(lines["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):  # not a Linux system: the whole machine's
         pass
     for path in _LIMITS:
         try:
-            found = min(found, int(path.read_text()))
+            free_bytes = min(free_bytes, int(path.read_text()))
         except (OSError, ValueError):  # no limit
             continue
-    return int(found * MEMORY_SHARE)
+    return int(free_bytes * MEMORY_SHARE)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 
-from periplus.document.formats.table import FILES
+from periplus.document.formats.table import file_readers
 from periplus.document.understand import canonical_xml, understand
 from periplus.errors import UsageError
 from periplus.model.page import Block, PageSummary, Part
@@ -47,7 +47,9 @@ class Page:
         """What is known, without what was kept."""
         facts = self._facts
         # later versions tell it by the reason
-        fetched = self._fetched() if facts and facts.media_type in FILES and self._where[1] is Reason.OK else None
+        fetched = (
+            self._fetched() if facts and facts.media_type in file_readers() and self._where[1] is Reason.OK else None
+        )
         fault = understand(self.url, fetched).fault if fetched else ""
         links_in, links_out = self._linking(0)[0], page_rows.links_out(self._connection, self._id)
         duplicates = page_rows.duplicates(self._connection, self._id, self._perhaps_same()) if facts else ()

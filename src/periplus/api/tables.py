@@ -28,15 +28,14 @@ from periplus.model.tables import (
 )
 from periplus.present.issues import fault_row, issue_row
 from periplus.present.stories import delay
-from periplus.present.tables import write_parquet, write_table, write_xlsx
 from periplus.present.wording import iso
+from periplus.present.writers import writer_named
 from periplus.store.sqlite import reading
 from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.tables import LEAFED, Count, TableQuery
 from periplus.urls.scope import site_key
 
 __all__ = [
-    "DOWNLOADS",
     "TABLES",
     "Browser",
     "TableFacet",
@@ -151,7 +150,6 @@ RESULT_TABLES = {
     )
 }
 TABLES = LEAFED | {table.name: table for table in (ISSUES, FAULTS)}
-DOWNLOADS = ("csv", "xlsx", "parquet", "jsonl")
 READ_S = 10.0  # longest time of one screen
 AUDIT_S = 120.0  # of reading what an audit needs
 WRITE_S = 600.0  # of one file
@@ -298,12 +296,4 @@ def leafed(connection: reading.Connection, table: Table, query: TableQuery, colu
 def written(connection: reading.Connection, table: Table, query: TableQuery, format: str, path: Path) -> None:
     """Every row that answers, in the order shown, as a file. Raises UsageError."""
     rows = stored_tables.rows_of(connection, table, replace(query, first=0, most=-1))
-    if format == "xlsx":
-        write_xlsx(table.name, table.columns, rows, path)
-    elif format == "parquet":
-        write_parquet(table.columns, rows, path)
-    elif format in DOWNLOADS:
-        with path.open("w", encoding="utf-8", errors="replace", newline="") as out:
-            write_table(table.names, rows, format, out)
-    else:
-        raise UsageError(f"there is no file format {format!r}: choose {', '.join(DOWNLOADS)}")
+    writer_named(format).write(table, rows, path)

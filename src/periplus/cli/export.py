@@ -23,11 +23,9 @@ from periplus.errors import UsageError
 from periplus.model.tables import EXPORTS
 from periplus.present.tables import FORMATS, write_table
 from periplus.present.wording import count_of, number
+from periplus.present.writers import writer_named, writers
 
 # `periplus export`: whole tables as files, and the pages as an archive.
-
-TEXT_FORMATS = ("csv", "jsonl")
-EXPORT_FORMATS = (*TEXT_FORMATS, "parquet", "xlsx")
 
 
 @click.group()
@@ -54,7 +52,7 @@ def _table_command(name: str) -> click.Command:
         click.option(
             "-f",
             "--format",
-            type=click.Choice(EXPORT_FORMATS),
+            type=click.Choice(tuple(writers())),
             default=None,
             help="By default as the output's name ends, else csv.",
         )
@@ -74,7 +72,7 @@ def _table_command(name: str) -> click.Command:
 
 def _format_of(output: Path | None) -> str:
     ending = output.suffix.removeprefix(".").lower() if output else ""
-    return ending if ending in EXPORT_FORMATS else "csv"
+    return ending if ending in writers() else "csv"
 
 
 def export_table(place: Path | str, name: str, format: str, output: Path | None, *, ranks: bool) -> None:
@@ -84,24 +82,18 @@ def export_table(place: Path | str, name: str, format: str, output: Path | None,
     """
     from periplus.api.exporting import stored_table, table
 
-    if format not in TEXT_FORMATS and output is None:
+    if output is None and format not in FORMATS:
         raise UsageError(f"a {format} file needs a name: -o {name}.{format}")
     with table(place, name, ranks=ranks) if isinstance(place, Path) else stored_table(place, name) as exported:
-        columns, rows = exported.table.columns, exported.rows
-        if output is None or format in TEXT_FORMATS:
+        if output is None:
             with opened(output, exact=True) as out:
-                write_table(exported.table.names, rows, format, out)
+                write_table(exported.table.names, exported.rows, format, out)
             return
-        from periplus.present.tables import write_parquet, write_xlsx
-
         try:
-            if format == "parquet":
-                written = count_of(write_parquet(columns, rows, output), "row")
-            else:
-                written = count_of(write_xlsx(name, columns, rows, output), "sheet")
+            written = writer_named(format).write(exported.table, exported.rows, output)
         except OSError as error:
             raise UsageError(f"{output} cannot be written: {error.strerror or error}") from None
-    click.echo(f"Written to {output}: {written}", err=True)
+    click.echo(f"Written to {output}" + (f": {written}" if written else ""), err=True)
 
 
 @export.command()

@@ -10,6 +10,7 @@ import sys
 import click
 
 from periplus.errors import PeriplusError, UsageError
+from periplus.extensions import extensions
 from periplus.model.job import PIPES
 from periplus.settings import VERSION
 
@@ -43,7 +44,7 @@ _SECTIONS = {
         "template": ("periplus.cli.study", "Tell navigation from content, by what a site's pages share."),
         "analyse": (
             "periplus.cli.study",
-            "Compute ranks, maps, duplicates of a large web: in memory, from disk, on a cluster.",
+            "Compute ranks, maps, duplicates of a large web: from disk, or on a cluster.",
         ),
         "keywords": ("periplus.cli.study", "Say what a page, a story or a site is about, in a few words."),
         "survey": ("periplus.cli.survey", "Read many sites with a budget of pages, for the most new external links."),
@@ -79,6 +80,11 @@ _SECTIONS = {
 }
 _COMMANDS = {name: row for section in _SECTIONS.values() for name, row in section.items()}
 _FUNCTIONS = {"map": "site_map", "import": "imports"}  # of commands whose names Python has taken
+
+
+def _added() -> dict[str, str]:
+    """The commands of installed packages, none of which is imported for it, each with the package's name."""
+    return {name: f"Of {one.package}." for name, one in extensions("commands").items() if name not in _COMMANDS}
 
 
 def command_names() -> frozenset[str]:
@@ -119,20 +125,26 @@ class _Commands(click.Group):
     """The table above as a click group."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return [*_COMMANDS, *_added()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
-            return None
+            return extensions("commands")[cmd_name].load(click.Command) if cmd_name in _added() else None
         command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), _FUNCTIONS.get(cmd_name, cmd_name))
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        width = max(map(len, _COMMANDS))  # of all sections together, so that the sentences stand in one column
-        for title, section in _SECTIONS.items():
+        sections = {
+            title: {name: sentence for name, (_, sentence) in section.items()} for title, section in _SECTIONS.items()
+        }
+        if added := _added():
+            sections["Of installed packages"] = added
+        # of all sections together, so that the sentences stand in one column
+        width = max(len(name) for section in sections.values() for name in section)
+        for title, rows in sections.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), sentence) for name, (_, sentence) in section.items()])
+                formatter.write_dl([(name.ljust(width), sentence) for name, sentence in rows.items()])
 
     def invoke(self, ctx: click.Context) -> object:
         """Turns our own errors into one sentence and an exit code; others are bugs and show their trace."""

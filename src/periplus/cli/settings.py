@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import click
 
 from periplus.cli.options import collection_option, columns_of, flag_of, found_collection, opened, output_option
 from periplus.cli.reference import shown_default, value_range
+from periplus.errors import ExtensionError
+from periplus.extensions import GROUPS, extensions
 from periplus.present.tables import write_table
 from periplus.present.wording import count_of, visible
 from periplus.settings import SettingRow, rows
@@ -17,23 +20,39 @@ from periplus.settings import SettingRow, rows
 # `periplus settings`: every setting with its flag, default and range.
 
 COLUMNS = ("name", "flag", "default", "unit", "values", "meaning")
+EXTENSION_COLUMNS = ("group", "name", "package", "fault")
 FORMATS = ("text", "csv", "json", "jsonl")
 
 
 @click.command()
 @click.option("-f", "--format", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--extensions", "added", is_flag=True, help="List what installed packages add to Periplus instead.")
 @output_option
-def settings(format: str, output: Path | None) -> None:
+def settings(format: str, output: Path | None, added: bool) -> None:
     """List every setting, its default and its range.
 
     They are flags of `periplus crawl`, and names in the table [settings] of periplus.toml in a
     collection's folder. Flags go first.
     """
     with opened(output, exact=format != "text") as out:
-        if format == "text":
+        if added:
+            write_table(EXTENSION_COLUMNS, _extension_rows(), "table" if format == "text" else format, out)
+        elif format == "text":
             out.write(settings_text(min(columns_of(out), 110)))
         else:
             write_table(COLUMNS, map(_cells, rows()), format, out)
+
+
+def _extension_rows() -> Iterator[tuple[str, ...]]:
+    """Of each extension its group, name and package, and why it cannot be loaded; nothing where it can."""
+    for group in GROUPS:
+        for extension in extensions(group).values():
+            fault = ""
+            try:
+                extension.load(object)
+            except ExtensionError as error:
+                fault = str(error)
+            yield f"periplus.{group}", extension.name, extension.package, fault
 
 
 def _cells(row: SettingRow) -> tuple[object, ...]:

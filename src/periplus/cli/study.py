@@ -275,7 +275,6 @@ def _write_plain(pages: Iterable[tuple[str, str]], folder: Path, suffix: str) ->
 # `periplus analyse`: a dataset's analyses by the engine that it fits.
 
 _NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "templates", "interlinking", "cascades")
-_ENGINES = ("auto", "numpy", "stream", "spark")
 
 
 @click.command()
@@ -290,10 +289,10 @@ _ENGINES = ("auto", "numpy", "stream", "spark")
 )
 @click.option(
     "--engine",
-    type=click.Choice(_ENGINES),
     default="auto",
     show_default=True,
-    help="auto: the first of these that the dataset fits.",
+    metavar="NAME",
+    help="stream: here, links pass by from disk; spark: on a cluster; auto: the first of them that the dataset fits.",
 )
 @click.option(
     "--on",
@@ -333,9 +332,9 @@ _ENGINES = ("auto", "numpy", "stream", "spark")
 @click.option("--json", "as_json", is_flag=True, help="What was computed, and where it is, as JSON.")
 @output_option
 def analyse(
-    dataset: Path, analyses: tuple[str, ...], results: Path | None, as_json: bool, output: Path | None, **wishes: Any
+    dataset: Path, analyses: tuple[str, ...], results: Path | None, as_json: bool, output: Path | None, **options: Any
 ) -> None:
-    """Compute analyses of a dataset, which `periplus export parquet` makes: in memory, from disk, or on a cluster.
+    """Compute analyses of a dataset, which `periplus export parquet` makes: here, from disk, or on a cluster.
 
     ANALYSIS: ranks, web-ranks, map, links, duplicates, near, templates, interlinking, cascades; by default all for
     which there are tables. Results are Parquet tables, each in a folder of its own with a manifest, which is written
@@ -351,15 +350,17 @@ def analyse(
     from periplus.cli.runner_link import Watch
     from periplus.present.text import computed_json, computed_lines
 
-    wish = EngineRequest(wishes["engine"], wishes["on"], int(wishes["memory"] * 1e9))
-    order = StageParameters(wishes["damping"], wishes["tolerance"], near=wishes["near"], template=wishes["template"])
-    found = analysed(dataset, analyses, results, order=order, wish=wish, watch=Watch())
-    rows = [asdict(stage) | {"folder": str(stage.folder)} for stage in found.stages]
+    request = EngineRequest(options["engine"], options["on"], int(options["memory"] * 1e9))
+    parameters = StageParameters(
+        options["damping"], options["tolerance"], near=options["near"], template=options["template"]
+    )
+    done = analysed(dataset, analyses, results, parameters=parameters, request=request, watch=Watch())
+    rows = [asdict(stage) | {"folder": str(stage.folder)} for stage in done.stages]
     with opened(output, exact=as_json) as out:
         if as_json:
-            out.write(computed_json(found.choice.engine, found.choice.why, rows))
+            out.write(computed_json(done.choice.engine, done.choice.why, rows))
         else:
-            out.writelines(line + "\n" for line in computed_lines(found.choice.engine, found.choice.why, rows))
+            out.writelines(line + "\n" for line in computed_lines(done.choice.engine, done.choice.why, rows))
 
 
 # `periplus keywords`: what pages, sites and answers are about, at a glance.

@@ -13,7 +13,7 @@ from periplus.document.decode import decode
 from periplus.document.digest import digests
 from periplus.document.formats.content import Content, Source
 from periplus.document.formats.converted import END, HTML_CHARS, Converted
-from periplus.document.formats.table import FILES, MARKUP, TEXTS
+from periplus.document.formats.table import MARKUP, TEXTS, file_readers
 from periplus.document.guess import UTF_8
 from periplus.document.headers import binary_type, media_type_of
 from periplus.document.language import page_language
@@ -46,7 +46,7 @@ def markup_of(url: Url, fetched: Fetched) -> Markup:
     """What a parser is given of a document. Pure, and total."""
     declared, header_charset = headers.media_type(fetched.headers)
     media_type = media_type_of(declared, fetched.body, url.partition("?")[0])
-    if (from_bytes := FILES.get(media_type)) is not None:
+    if (from_bytes := file_readers().get(media_type)) is not None:
         told = from_bytes(fetched.body) if fetched.body else Converted("")
         return Markup(media_type, "text/html", told.html, Charset("", "default"), _fault_of(told))
     from_text = TEXTS.get(media_type)

@@ -20,7 +20,7 @@ from periplus.model.survey import Unit
 from periplus.model.web import Url
 from periplus.model.webometrics import Campaign
 from periplus.present.wording import count_of
-from periplus.schedule.names import RULES
+from periplus.schedule.names import rules
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_key
 
@@ -295,7 +295,7 @@ def gone_on(command: tuple[str, ...], form: Mapping[str, str]) -> JobOrder:
 
 USUAL = Campaign()
 NAMED = 12  # sites that a command line names one by one; of more it names a file
-RULE_WORDS = {name: sentence for name, (sentence, _) in RULES.items()}
+RULE_WORDS = {name: sentence for name, (sentence, _) in rules().items()}
 WITH_NUMBER = ("r2", "r3", "quantum")
 LARGEST = {"pages": 10_000_000, "seed": 2**31, "max_time": 10_000_000, "rule_number": 1_000_000}
 

@@ -13,7 +13,8 @@ import numpy as np
 from periplus.errors import UsageError
 from periplus.model.dataset import MANIFEST, TABLES, Block, Coded, Manifest, PartNote, TableNote, Values
 from periplus.model.tables import Column, ColumnKind
-from periplus.present.tables import arrow_type, sound
+from periplus.present.tables import sound
+from periplus.present.writers import arrow_type
 
 if TYPE_CHECKING:
     import pyarrow

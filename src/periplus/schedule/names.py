@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import cast
 
 from periplus.errors import UsageError
+from periplus.extensions import guarded, loaded
 from periplus.schedule import bandit
 from periplus.schedule.bandit import ChoiceRule, scout
 from periplus.schedule.topical import policy
@@ -34,22 +38,45 @@ RULES: dict[str, tuple[str, _Maker]] = {
 }
 
 
+@cache
+def rules() -> Mapping[str, tuple[str, _Maker]]:
+    """RULES, and those of installed packages: functions as the makers of RULES, the first line of whose docstring
+    describes the rule.
+    """
+    added = {
+        name: ((value.__doc__ or "").strip().partition("\n")[0], _named_maker(name, package, cast("_Maker", value)))
+        for name, (package, value) in loaded("policies", object).items()
+        if name not in RULES
+    }
+    return RULES | added
+
+
+def _named_maker(name: str, package: str, make: _Maker) -> _Maker:
+    """The maker of a package: its rule has the name that it was asked by, and errors name the package."""
+
+    def rule(budget: int, sites: int) -> ChoiceRule:
+        made = guarded(package, make)(budget, sites)
+        return replace(made, name=name, score=guarded(package, made.score))
+
+    return rule
+
+
 def rule_named(name: str, budget: int, sites: int) -> ChoiceRule:
-    """Names of RULES, and r2:50, r3:10, quantum:5 with their number. Raises UsageError for any other."""
+    """Names of `rules`, and r2:50, r3:10, quantum:5 with their number. Raises UsageError for any other."""
     kind, _, number = name.partition(":")
     with_number = {"r2": bandit.r2, "r3": bandit.r3, "quantum": bandit.quantum}
     if kind in with_number and number.isdecimal() and int(number) > 0:
         return with_number[kind](int(number))
-    if number or kind not in RULES:
+    if number or kind not in rules():
         raise UsageError(
-            f"There is no rule {name}. Rules: {', '.join(RULES)}; r2, r3 and quantum take a "
+            f"There is no rule {name}. Rules: {', '.join(rules())}; r2, r3 and quantum take a "
             "number of pages, as in r2:50."
         )
     if kind == "r1" and not budget:
         raise UsageError(
             "Rule r1 shares out a number of pages, so it needs one: give the pages to fetch, or take the rule quantum."
         )
-    return RULES[kind][1](budget, sites)
+    return rules()[kind][1](budget, sites)
 
 
 WEIGHED, WAITS = "weighed", "waits"

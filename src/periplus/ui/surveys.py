@@ -19,7 +19,6 @@ from periplus.api.collection import open_collection
 from periplus.api.remembered import LINKS, Counted, LazyTable, link_table, result_table, standing_table
 from periplus.api.survey import KINDS, LinkChoice
 from periplus.api.survey_curation import decide, marks_in
-from periplus.api.tables import DOWNLOADS
 from periplus.api.watching import SurveyMoment, campaign_here
 from periplus.api.webometrics import FORMATS, SurveyOrder, write_survey
 from periplus.errors import NoCollection, PeriplusError, UsageError
@@ -40,6 +39,7 @@ from periplus.present.curves import write_yield_curves
 from periplus.present.harvest import completeness_told, round_robin_told
 from periplus.present.network import matrix_part, survey_caption
 from periplus.present.survey_report import HEAT_SITES
+from periplus.present.writers import writers
 from periplus.ui import rendering
 from periplus.ui.live import job_of, pushed, stop_jobs
 from periplus.ui.maps import SANDBOX
@@ -505,7 +505,7 @@ def _rows(request: Request, lazy: LazyTable, columns: tuple[str, ...]) -> dict[s
             "per": query.most,
             "sizes": ROWS,
             "sort": query.sort[0] if query.sort else "",
-            "downloads": DOWNLOADS,
+            "downloads": tuple(writers()),
             "sampled": page.sampled,
             "numeric": {column.name for column in shown if column.kind in _NUMBERS},
             "ticks": [row[-1] for row in page.rows] if ticked else [],

@@ -14,19 +14,16 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from periplus.api.collection import open_collection
-from periplus.api.tables import DOWNLOADS, TableFacet, TableQuery, table_of
+from periplus.api.tables import TableFacet, TableQuery, table_of
 from periplus.errors import NoCollection, UsageError
 from periplus.model.tables import ColumnKind
+from periplus.present.writers import writer_named, writers
 from periplus.ui import rendering
 from periplus.ui.rendering import folder_of, house_of
 
 ROWS = (50, 100, 250, 500)  # of one page
 RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format", "where", "is"})
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
-MEDIA = {
-    "csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +101,7 @@ HOMES = {
 
 
 def table(request: Request) -> Response:
-    """One page of a table; with an ending of DOWNLOADS the whole of what answers, as a file."""
+    """One page of a table; with the ending of a writer the whole of what answers, as a file."""
     name, folder = folder_of(request)
     shown, _, ending = request.path_params["table"].partition(".")
     screen, asked = screen_of(shown), dict(request.query_params)
@@ -134,7 +131,7 @@ def table(request: Request) -> Response:
             "per": query.most,
             "sizes": ROWS,
             "sort": query.sort[0] if query.sort else "",
-            "downloads": DOWNLOADS,
+            "downloads": tuple(writers()),
             "home": home.format(quote(shown.partition(":")[2], safe="")),
             "home_word": home.partition("/")[0],
             "sampled": page.sampled,
@@ -196,10 +193,9 @@ def _file(request: Request, folder: Path, screen: Screen, ending: str) -> Respon
 def sent(name: str, ending: str, write: Callable[[Path], None]) -> Response:
     """A table as a file: written beside, and sent as it is whole.
 
-    Raises UsageError for an ending that is none of DOWNLOADS.
+    Raises UsageError for an ending that no writer has.
     """
-    if ending not in DOWNLOADS:
-        raise UsageError(f"there is no file format {ending!r}: choose {', '.join(DOWNLOADS)}")
+    media_type = writer_named(ending).media_type
     with tempfile.NamedTemporaryFile(prefix="periplus-", suffix=f".{ending}", delete=False) as file:
         path = Path(file.name)
     whole = False
@@ -211,7 +207,7 @@ def sent(name: str, ending: str, write: Callable[[Path], None]) -> Response:
             path.unlink()
     return FileResponse(
         path,
-        media_type=MEDIA[ending],
+        media_type=media_type,
         filename=f"{name}.{ending}",
         background=BackgroundTask(path.unlink, missing_ok=True),
     )

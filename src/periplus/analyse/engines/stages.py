@@ -9,10 +9,11 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -292,6 +293,36 @@ class StageTask:
 Engine = Mapping[str, Callable[[StageTask], None]]
 """What computes each stage, by its name."""
 
+
+class TasksOnCluster(Protocol):
+    """Tasks that a cluster does: some at work, others waiting for a core."""
+
+    @property
+    def at_work(self) -> int:
+        """Tasks that have a core now."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all tasks have ended. Raises StoreError where the cluster gave up."""
+
+    def wait(self, limit_s: float) -> None:
+        """Waits for all tasks to end by themselves; then those that are left are ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster for large analyses and crawls, which a package adds as an entry point of `periplus.engines`.
+
+    engine_on: the engine on the cluster at an address; the other argument is the memory in bytes that it may use of
+    this machine, where it is on this machine. carried: calls a function in so many tasks, each with its number, as
+    cores become free; of one whose machine was lost again, elsewhere. Both raise StoreError for a cluster that cannot
+    be reached or gives up.
+    """
+
+    engine_on: Callable[[str, int], AbstractContextManager[Engine]]
+    carried: Callable[[str, int, Callable[[int], None]], AbstractContextManager[TasksOnCluster]]
+
+
 _ALL = (
     Stage(
         "ends", "Where chains of redirects end", (), (),
@@ -433,9 +464,8 @@ def parameters_of(stage: Stage, order: StageParameters) -> dict[str, float]:
 
 Watch = Callable[[str, int, int], None]  # (stage's sentence, stages done, stages in all)
 
-# Bytes that the largest stage holds, by benchmarks/engines.py at 1 M URLs and 9.9 M links: in memory 642 MiB,
-# with links on disk 443 MiB
-WHOLE_LINK_BYTES, WHOLE_URL_BYTES = 60, 130
+STREAM = "stream"  # the engine of one machine
+# bytes that the largest stage holds of each URL, by benchmarks/engines.py at 1 M URLs and 9.9 M links
 STREAM_URL_BYTES = 130
 PROGRAM_BYTES = 300 << 20  # Python, NumPy, Arrow and a few blocks of links
 
@@ -510,28 +540,19 @@ def _compute(task: StageTask, digest: str, name: str, engine: Engine) -> None:
     write_manifest(task.out, task.stage.name, inputs, parameters_of(task.stage, task.order), task.stage.tables)
 
 
-def chosen(manifest: Manifest, memory_bytes: int, *, has_cluster: bool) -> EngineChoice:
-    """The least engine that the dataset fits: in memory, else links from disk, else the cluster.
+def chosen(manifest: Manifest, memory_bytes: int, cluster: str) -> EngineChoice:
+    """STREAM where the dataset's URLs fit this machine or no cluster was named, else the cluster.
 
-    memory_bytes: that may be used.
+    memory_bytes: that may be used. cluster: its engine's name; empty: none was named.
     """
     urls, links = manifest.rows("urls"), manifest.rows("links")
-    whole = PROGRAM_BYTES + WHOLE_URL_BYTES * urls + WHOLE_LINK_BYTES * links
-    stream = PROGRAM_BYTES + STREAM_URL_BYTES * urls
-    holds = f"{urls:,} URLs and {links:,} links"
-    if whole <= memory_bytes:
-        return EngineChoice("numpy", f"{holds} take some {_size(whole)} of the {_size(memory_bytes)} that may be used")
-    if stream <= memory_bytes or not has_cluster:
-        more = "" if stream <= memory_bytes else "; even so memory may not do, and no cluster was named (--on)"
-        return EngineChoice(
-            "stream",
-            (
-                f"{holds} would take some {_size(whole)} of {_size(memory_bytes)}, with links "
-                f"on disk {_size(stream)}{more}"
-            ),
-        )
+    needed_bytes = PROGRAM_BYTES + STREAM_URL_BYTES * urls
+    why = f"{urls:,} URLs and {links:,} links take some {_size(needed_bytes)} of the {_size(memory_bytes)} "
+    why += "that may be used, with links on disk"
+    if needed_bytes <= memory_bytes:
+        return EngineChoice(STREAM, why)
     return EngineChoice(
-        "spark", f"{holds} would take {_size(stream)} even with links on disk, and {_size(memory_bytes)} may be used"
+        cluster or STREAM, why if cluster else why + "; memory may not do, and no cluster was named (--on)"
     )
 
 

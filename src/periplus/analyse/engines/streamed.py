@@ -10,12 +10,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.engines import whole
-from periplus.analyse.engines.alike import ASKED, FOLLOWED, UrlVectors, directory_hashes, end_vector, homes, url_vectors
+from periplus.analyse.engines.alike import (
+    ASKED,
+    FOLLOWED,
+    UrlVectors,
+    cascades,
+    directory_hashes,
+    duplicates,
+    end_vector,
+    homes,
+    near,
+    outlines,
+    sketches,
+    templates,
+    url_vectors,
+)
 from periplus.analyse.engines.stages import Engine, Floats, Ints, StageTask, blocks, flags, numbers, reals, text_mask
-from periplus.analyse.engines.whole import write_links, write_map, write_nodes
-from periplus.analyse.linkgraph import TIE, depth_first_places, distinct_sorted
+from periplus.analyse.linkgraph import TIE, depth_first_places, distinct_sorted, resolved
 from periplus.errors import NotConverged, StoreError
+from periplus.model.graph import LinkRows
 
 FILES = 64  # open at once
 WAITING = 1 << 22  # numbers that wait to be counted together: 64 MB with their counts
@@ -74,10 +87,18 @@ class NumberTally:
 LINKS_AT_ONCE = 1 << 22  # of a map's depth: 100 MB
 
 
+def ends(task: StageTask) -> None:
+    redirects = LinkRows(numbers(task.dataset, "redirects", "source"), numbers(task.dataset, "redirects", "target"))
+    end, is_somewhere = resolved(redirects.sources, redirects)
+    task.write("ends", {"source": redirects.sources, "end": np.where(is_somewhere, end, -1)})
+
+
 def graph(task: StageTask) -> None:
     urls = url_vectors(task.dataset)
     end = end_vector(task.folders["ends"], len(urls.site))
-    write_nodes(task, urls, homes(task.dataset, end, urls))
+    pages, home = np.flatnonzero(urls.page), homes(task.dataset, end, urls)
+    nodes = {"url": pages, "site": urls.site[pages], "indexed": urls.fetched[pages], "home": np.isin(pages, home)}
+    task.write("nodes", nodes)
     span = max(len(urls.site), 1)
     with task.writer("edges") as writer:
         for source, target in _whole_sources(_edges(task, urls, end), span):
@@ -217,7 +238,8 @@ def site_map(task: StageTask) -> None:
     place, below = depth_first_places(parent, depths, by_precedence)
     reached = np.flatnonzero(depth >= 0)
     above = np.where(parent[reached] >= 0, nodes.pages[parent[reached]], -1)
-    write_map(task, np.stack([nodes.pages[reached], depth[reached], above, below[reached], place[reached]], axis=1))
+    columns = {"url": nodes.pages[reached], "depth": depth[reached], "parent": above}
+    task.write("map", columns | {"below": below[reached], "place": place[reached]})
 
 
 def _by_precedence(rank: Floats, site: Ints) -> Ints:
@@ -323,19 +345,27 @@ def interlinking(task: StageTask) -> None:
 
     for pairs in distinct_of(folders(), span * span, task.scratch):
         of_folders.add(site_of[pairs // span] * sites + site_of[pairs % span])
-    found, counts = of_pages.counts()
-    write_links(
-        task, sites, {"page": (found, counts), "directory": of_folders.counts(), "site": (found, np.ones_like(counts))}
-    )
+    pairs, counts = of_pages.counts()
+    rows = {"page": (pairs, counts), "directory": of_folders.counts(), "site": (pairs, np.ones_like(counts))}
+    with task.writer("links") as writer:
+        for model, (sites_linked, times) in rows.items():
+            ends_of = {"source": sites_linked // sites, "target": sites_linked % sites}
+            writer.add({"model": [model] * len(times), **ends_of, "count": times})
 
 
 ENGINE: Engine = {
-    **whole.ENGINE,  # of which stays what takes no links: in memory it holds a few numbers a page
+    "ends": ends,
     "graph": graph,
     "ranks": ranks,
     "web_ranks": web_ranks,
     "map": site_map,
     "broken": broken,
     "external": external,
+    "duplicates": duplicates,
+    "sketches": sketches,
+    "near": near,
+    "outlines": outlines,
+    "templates": templates,
     "interlinking": interlinking,
+    "cascades": cascades,
 }

@@ -1,4 +1,6 @@
-"""Which reader takes a document of which media type? A new format is a module and a line here.
+"""Finds the reader for a document's media type.
+
+A new format is a module and a line here, or an entry point of the group `periplus.formats` in an installed package.
 
 Documents of markup are read by a parser. Any other is first told as HTML, by a function of its text or of its bytes: so
 links, metadata, blocks and canonical XML come from one path.
@@ -6,12 +8,16 @@ links, metadata, blocks and canonical XML come from one path.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import cast
 
 from periplus.document.formats import html, markdown, sgml, text, xml
 from periplus.document.formats.content import Content, Source
 from periplus.document.formats.converted import Converted
 from periplus.document.headers import could_be, says_nothing
+from periplus.errors import ExtensionError
+from periplus.extensions import guarded, loaded
 
 _OFFICE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _OPEN = "application/vnd.oasis.opendocument.text"
@@ -86,11 +92,39 @@ FILES: dict[str, Callable[[bytes], Converted]] = {  # imported when they are met
 READ_MEDIA_TYPES = frozenset({*MARKUP, *TEXTS, *FILES})
 
 
+@cache
+def file_readers() -> Mapping[str, Callable[[bytes], Converted]]:
+    """FILES, and the readers of installed packages: of media types, in lower case, that we do not read ourselves."""
+    added = {
+        name: _total(guarded(package, cast("Callable[[bytes], Converted]", reader)))
+        for name, (package, reader) in loaded("formats", object).items()
+        if name not in READ_MEDIA_TYPES
+    }
+    return FILES | added
+
+
+def _total(reader: Callable[[bytes], Converted]) -> Callable[[bytes], Converted]:
+    """The reader of a package; where it fails, the document is one that could not be read."""
+
+    def read(body: bytes) -> Converted:
+        try:
+            return reader(body)
+        except ExtensionError as error:
+            return Converted("", str(error))
+
+    return read
+
+
+def is_read(media_type: str) -> bool:
+    """Whether documents of this media type have a reader."""
+    return media_type in READ_MEDIA_TYPES or media_type in file_readers()
+
+
 def may_be_read(declared: str, start: bytes = b"") -> bool:
     """Whether a body of the declared type may be one that is read.
 
     start: some kB of it, which tell where the type does not.
     """
     if not says_nothing(declared):
-        return declared in READ_MEDIA_TYPES
+        return is_read(declared)
     return not start or could_be(start, READ_MEDIA_TYPES)

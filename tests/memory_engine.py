@@ -1,6 +1,5 @@
-"""How are the stages computed with everything in memory?
-
-By the analyses that a single site's map and report are made with.
+"""The stages that read links, with everything in memory: by the analyses that a single site's map and report are made
+with. The oracle of the engine that lets links pass by from disk.
 """
 
 from __future__ import annotations
@@ -9,40 +8,27 @@ from typing import cast
 
 import numpy as np
 
+from periplus.analyse.engines import streamed
 from periplus.analyse.engines.alike import (
     ASKED,
     FOLLOWED,
-    UrlVectors,
-    cascades,
     directory_hashes,
-    duplicates,
     end_vector,
     homes,
-    near,
-    outlines,
-    sketches,
-    templates,
     url_vectors,
 )
-from periplus.analyse.engines.stages import Engine, Ints, Mask, StageTask, flags, is_among, numbers, reals
+from periplus.analyse.engines.stages import Engine, Ints, Mask, StageTask, blocks, flags, is_among, numbers, reals
 from periplus.analyse.linkgraph import (
     LinksOfDomains,
     distinct_sorted,
     external_domains,
     hierarchical_map,
     invalid_links,
-    resolved,
 )
 from periplus.analyse.pagerank import pagerank
 from periplus.analyse.webometrics import counted
-from periplus.model.graph import LinkGraph, LinkRows
+from periplus.model.graph import LinkGraph
 from periplus.model.web import Url
-
-
-def ends(task: StageTask) -> None:
-    moved = LinkRows(numbers(task.dataset, "redirects", "source"), numbers(task.dataset, "redirects", "target"))
-    end, known = resolved(moved.sources, moved)
-    task.write("ends", {"source": moved.sources, "end": np.where(known, end, -1)})
 
 
 def graph(task: StageTask) -> None:
@@ -56,15 +42,10 @@ def graph(task: StageTask) -> None:
     edges = urls.fetched[source] & urls.page[target]
     pairs = distinct_sorted(source[edges] * max(count, 1) + target[edges])
     source, target = pairs // max(count, 1), pairs % max(count, 1)
-    write_nodes(task, urls, homes(task.dataset, end, urls))
+    pages, home = np.flatnonzero(urls.page), homes(task.dataset, end, urls)
+    nodes = {"url": pages, "site": urls.site[pages], "indexed": urls.fetched[pages], "home": np.isin(pages, home)}
+    task.write("nodes", nodes)
     task.write("edges", {"source": source, "target": target, "inside": urls.site[source] == urls.site[target]})
-
-
-def write_nodes(task: StageTask, urls: UrlVectors, home: Ints) -> None:
-    pages = np.flatnonzero(urls.page)
-    task.write(
-        "nodes", {"url": pages, "site": urls.site[pages], "indexed": urls.fetched[pages], "home": np.isin(pages, home)}
-    )
 
 
 def _links(task: StageTask, kinds: list[str]) -> tuple[Ints, Ints]:
@@ -175,8 +156,6 @@ def _words(task: StageTask, rows: Ints) -> list[object]:
     """Kind and position of the links at these places, ascending."""
     import pyarrow as pa
 
-    from periplus.analyse.engines.stages import blocks
-
     names = ("kind", "position")
     found: list[object] = [pa.RecordBatch.from_arrays([pa.array([], pa.string())] * 2, names=list(names))]
     at = 0
@@ -229,18 +208,12 @@ def write_links(task: StageTask, sites: int, found: dict[str, tuple[Ints, Ints]]
 
 
 ENGINE: Engine = {
-    "ends": ends,
+    **streamed.ENGINE,  # of which stays what reads no links
     "graph": graph,
     "ranks": ranks,
     "web_ranks": web_ranks,
     "map": site_map,
     "broken": broken,
     "external": external,
-    "duplicates": duplicates,
-    "sketches": sketches,
-    "near": near,
-    "outlines": outlines,
-    "templates": templates,
     "interlinking": interlinking,
-    "cascades": cascades,
 }

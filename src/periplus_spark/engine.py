@@ -19,9 +19,9 @@ from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from periplus.analyse.engines.spark import frames
-from periplus.analyse.engines.stages import Engine, StageTask, manifest_in
+from periplus.analyse.engines.stages import Cluster, Engine, StageTask, manifest_in
 from periplus.errors import StoreError
+from periplus_spark import frames
 
 ROWS_A_TASK = 2_000_000  # of links: some 60 MB of an exchange
 TASKS_A_CORE = 2
@@ -192,3 +192,6 @@ def carried(master: str, tasks: int, work: Callable[[int], None]) -> Iterator[Ca
     """
     with session_on(master, DRIVER_BYTES, CARRYING) as session:
         yield Carried(session.sparkContext, tasks, work)
+
+
+SPARK = Cluster(engine_on, carried)

@@ -1,1 +1,0 @@
-"""How are the same stages computed on a Spark cluster?"""

@@ -1,0 +1,3 @@
+"""Computes the stages of large analyses and carries crawls on a Spark cluster: the entry point `spark` of the group
+`periplus.engines`.
+"""

@@ -1,0 +1,43 @@
+"""A package beside Periplus that adds one of each: a media type, a file format, a rule of choice, a command.
+
+Its metadata lie beside it, in recipes-1.0.dist-info, as an installer would put them.
+"""
+
+import html
+
+import click
+import numpy as np
+
+from periplus.document.formats.converted import Converted, page
+from periplus.present.writers import Writer
+from periplus.schedule.bandit import ChoiceRule
+
+
+def html_of(body):
+    """A recipe: its name, then a line for each step."""
+    name, *steps = body.decode("utf-8", "replace").splitlines()
+    return Converted(page([f"<p>{html.escape(step)}</p>" for step in steps], title=name))
+
+
+def _write_markdown(table, rows, path):
+    lines = [
+        list(table.names),
+        ["---"] * len(table.names),
+        *([str(cell) for cell in row] for row in rows),
+    ]
+    path.write_text("".join(f"| {' | '.join(cells)} |\n" for cells in lines), encoding="utf-8")
+    return f"{len(lines) - 2} lines of {table.name}"
+
+
+markdown = Writer("text/markdown", _write_markdown)
+
+
+def fewest(budget, sites):
+    """The site of which the fewest pages were read."""
+    return ChoiceRule("fewest", lambda yields, rng: -yields.pages.astype(np.float64))
+
+
+@click.command()
+def cook():
+    """Says what is for dinner."""
+    click.echo("soup")

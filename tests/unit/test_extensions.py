@@ -1,0 +1,113 @@
+"""What installed packages add by entry points: one of each, found by its metadata, and none that does harm.
+
+The packages lie in tests/extension, each with the dist-info folder that an installer would have written. Each
+question is asked in a process of its own, on whose path that folder is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from periplus import extensions
+from stored import page, stored
+
+ROOT = Path(__file__).parents[2]
+BESIDE = ROOT / "tests" / "extension"
+START = "https://e.org/"
+
+
+def run(*command, path=BESIDE):
+    """What a process with the packages of this folder beside Periplus writes."""
+    env = os.environ | {"PYTHONPATH": f"{path}{os.pathsep}{ROOT / 'src'}"}
+    return subprocess.run([sys.executable, *command], env=env, capture_output=True, encoding="utf-8", check=False)
+
+
+def periplus(*arguments, path=BESIDE):
+    return run("-m", "periplus.cli", *map(str, arguments), path=path)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    shouts = page("x" * 30, "/a")
+    return stored(tmp_path_factory.mktemp("extended") / "c", {START: shouts, f"{START}a": page("Short")}, [START])
+
+
+UNDERSTAND = """
+import sys
+from periplus.document.formats.table import may_be_read
+from periplus.document.understand import understand
+from periplus.model.visit import Fetched, Headers
+media_type, body = sys.argv[1:]
+document = understand("https://e.org/r", Fetched(200, Headers((("content-type", media_type),)), body.encode()))
+print(document.title, "|", document.text.strip(), "|", document.fault, "|", may_be_read(media_type))
+"""
+
+
+def test_a_media_type_is_read():
+    ended = run("-c", UNDERSTAND, "text/x-recipe", "Soup\nBoil <water>.")
+    assert ended.stdout.strip() == "Soup | Boil <water>. |  | True", ended.stderr
+    assert run("-c", UNDERSTAND, "text/x-recipe", "Soup", path=ROOT / "src").stdout.strip() == "|  |  | False"
+
+
+def test_a_reader_that_fails_costs_its_page_alone_and_none_of_ours_is_replaced():
+    ended = run("-c", UNDERSTAND, "text/x-broken", "Soup")
+    assert "the installed package broken 0.1 failed: ValueError: out of salt" in ended.stdout, ended.stderr
+    assert run("-c", UNDERSTAND, "text/html", "<title>a</title>b").stdout.startswith("a | b |  | True")
+
+
+def test_a_table_is_written_in_a_format_of_a_package(folder, tmp_path):
+    ended = periplus("export", "urls", "-c", folder, "-o", tmp_path / "x.md")
+    assert ended.returncode == 0 and "2 lines of urls" in ended.stderr, ended.stderr
+    lines = (tmp_path / "x.md").read_text().splitlines()
+    assert lines[0].startswith("| id | url ") and START in lines[2]
+    csv = periplus("export", "urls", "-c", folder)
+    assert csv.returncode == 0 and START in csv.stdout
+    assert "burnt" in csv.stderr and "broken 0.1" in csv.stderr  # left out, and said
+
+
+def test_a_survey_may_use_a_rule_of_a_package():
+    ask = "from periplus.schedule.names import rule_named; print(rule_named({!r}, 10, 2))"
+    assert "name='fewest'" in run("-c", ask.format("fewest")).stdout
+    burnt = run("-c", ask.format("burnt")).stderr
+    assert "ExtensionError: the installed package broken 0.1 failed: ValueError: out of salt" in burnt
+    words = run("-c", "from periplus.schedule.names import rules; print(rules()['fewest'][0])")
+    assert words.stdout.strip() == "The site of which the fewest pages were read."
+
+
+def test_a_command_is_listed_and_runs():
+    assert periplus("cook").stdout == "soup\n"
+    listed = periplus("--help").stdout
+    assert "Of recipes 1.0." in listed and "\n  cook " in listed
+    assert "Usage: periplus crawl" in periplus("crawl", "--help").stdout  # ours, whatever a package calls so
+    ended = periplus("burnt")
+    assert ended.returncode == 1 and "the installed package broken 0.1 failed" in ended.stderr
+
+
+def test_settings_list_what_is_installed_and_what_is_wrong_with_it():
+    rows = [json.loads(line) for line in periplus("settings", "--extensions", "-f", "jsonl").stdout.splitlines()]
+    mine = {(row["group"], row["name"]): row for row in rows}
+    assert mine["periplus.formats", "text/x-recipe"] | {"fault": ""} == mine["periplus.formats", "text/x-recipe"]
+    assert mine["periplus.formats", "text/x-recipe"]["package"] == "recipes 1.0"
+    assert "AttributeError" in mine["periplus.writers", "burnt"]["fault"]
+
+
+def test_a_collection_names_no_extension(folder):
+    """A folder of code within a collection is no installed package, not even where one works in it."""
+    (folder / "evil-1.0.dist-info").mkdir()
+    (folder / "evil-1.0.dist-info" / "METADATA").write_text("Name: evil\nVersion: 1.0\n")
+    (folder / "evil-1.0.dist-info" / "entry_points.txt").write_text("[periplus.commands]\nevil = evil:run\n")
+    for command in ([Path(sys.executable).parent / "periplus"], [sys.executable, "-m", "periplus.cli"]):
+        ended = subprocess.run([*command, "--help"], cwd=folder, capture_output=True, encoding="utf-8", check=True)
+        assert "Usage: periplus" in ended.stdout and "evil" not in ended.stdout
+
+
+def test_the_groups_of_our_own_entry_points_are_groups_that_are_read():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert {name.removeprefix("periplus.") for name in project.get("entry-points", {})} <= set(extensions.GROUPS)
