@@ -11,7 +11,7 @@ import pytest
 from periplus.api.exporting import exported_table
 from periplus.errors import UsageError
 from periplus.model import tables
-from periplus.model.tables import EXPORTS, LINKS, PAGES, SEEN, VIEWS, Column, ColumnKind, row_of
+from periplus.model.tables import EXPORTS, LINKS, PAGES, SEEN, VIEWS, Column, ColumnKind, row_maker
 from periplus.store.postgres.table_rows import statement
 from periplus.store.sqlite import listing, reading, schema, views
 from periplus.store.sqlite.listing import PageFilter
@@ -42,7 +42,7 @@ def test_a_column_that_is_added_shows_in_the_view_the_list_the_screen_and_the_ex
         plain.execute(views.view(replace(PAGES, columns=(*PAGES.columns, SLASHES))))
         assert plain.execute("SELECT slashes FROM pages ORDER BY url").fetchall() == [(3,), (3,)]
     with contextlib.closing(reading.connect(folder)) as connection:
-        assert [row_of(wider)(row).slashes for row in listing.whole(connection, wider)] == [3, 3]
+        assert [row_maker(wider.names)(row).slashes for row in listing.whole(connection, wider)] == [3, 3]
         query = TableQuery((("slashes", "3"),), sort=("-slashes", "url"))
         sample = sample_of(connection, wider, query, ("url", "slashes"))
         assert dict(sample.facets)["slashes"] == (("3", 2),)

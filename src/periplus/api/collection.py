@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from periplus.acquire.clock import SystemClock
-from periplus.errors import UsageError
+from periplus.api.rows import Rows
+from periplus.errors import InvalidUrl, UsageError
 from periplus.model.duplicates import PUBLISHED, TemplateRules
 from periplus.model.frontier import HostRow, TrapTally
 from periplus.model.ports import RunRecord
 from periplus.model.results import StateTally
-from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Row, row_of
+from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table
 from periplus.model.web import Url
 from periplus.settings import read_settings, settings_from
 from periplus.store.sqlite import listing, reading, schema
@@ -39,8 +40,7 @@ if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when 
 
 __all__ = [
     "Collection",
-    "LinkFilter",
-    "PageFilter",
+    "Rows",
     "Status",
     "contents",
     "crawl",
@@ -50,7 +50,6 @@ __all__ = [
 SUFFIX = ".periplus"
 SETTINGS_FILE = "periplus.toml"
 REPORT_FILE = "report.html"
-Filter = TypeVar("Filter", PageFilter, LinkFilter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +104,9 @@ class Collection:
     ) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"<Collection {self.folder}>"
+
     def close(self) -> None:
         """Lets go of the folder; nothing can be asked afterwards."""
         self._connection.close()
@@ -138,46 +140,84 @@ class Collection:
                 traps=tuple(reading.traps(self._connection)),
             )
 
-    def pages(self, **filters: str | int) -> Iterator[Row]:
-        """URLs with what is known of each, by depth and URL: rows of `model.tables.SEEN`.
+    def pages(  # noqa: PLR0913 - the filters, written out
+        self,
+        *,
+        state: str = "",
+        reason: str = "",
+        status: str | int = "",
+        media_type: str = "",
+        depth: int = -1,
+        url: str = "",
+        host: str = "",
+        limit: int = -1,
+        columns: Sequence[str] = (),
+    ) -> Rows:
+        """URLs with what is known of each, by depth and URL.
 
-        filters: the fields of PageFilter, as in pages(status="4xx", limit=10).
+        state, reason: as `periplus status` names them. status: 404, or "4xx" for all of 400 to 499. media_type:
+        "text/html", or "image/" for all of them. depth: clicks from the start; -1: any. url: a part of the URL, or a
+        regular expression. host: with or without port. limit: rows; -1: all. columns: names of `model.tables.SEEN`, in
+        any order; empty: all. Raises UsageError for a filter that cannot be.
         """
-        where = _filter(PageFilter, filters)
-        return self._streamed(lambda: map(row_of(SEEN), listing.pages(self._connection, where)))
+        which = PageFilter(state, reason, str(status), media_type, depth, url, host, limit)
+        listing.page_conditions(which)
+        return self._rows(SEEN, columns, lambda names: listing.pages(self._connection, which, names))
 
-    def page_columns(self, where: PageFilter, columns: Sequence[str]) -> Iterator[tuple[object, ...]]:
-        """The same with the named columns only."""
-        return self._streamed(lambda: listing.pages(self._connection, where, columns))
+    def links(  # noqa: PLR0913 - the filters, written out
+        self,
+        *,
+        source: str = "",
+        target: str = "",
+        kind: str = "",
+        position: str = "",
+        nofollow: bool = False,
+        broken: bool = False,
+        external: bool = False,
+        limit: int = -1,
+        columns: Sequence[str] = (),
+    ) -> Rows:
+        """Links with their anchors; by source and target where one of them is given, else as they are stored.
 
-    def links(self, **filters: str | int) -> Iterator[Row]:
-        """Links with anchors: rows of `model.tables.LINKS`.
-
-        filters: the fields of LinkFilter, as in links(broken=True).
+        source, target: URLs of the collection in any spelling. kind: a, image, style, redirect, ...; position: the part
+        of the page that the link stands in. nofollow: only links that ask not to be followed. broken: only those whose
+        target is dead. external: only those to other sites that are not dead. limit: rows; -1: all. columns: names of
+        `model.tables.LINKS`; empty: all. Raises UsageError for a filter that cannot be, and for a URL that was never
+        seen.
         """
-        where = _filter(LinkFilter, filters)
-        return self._streamed(lambda: map(row_of(LINKS), listing.links(self._connection, where)))
+        ends = [self.resolve(text) if text else "" for text in (source, target)]
+        which = LinkFilter(ends[0], ends[1], kind, position, nofollow, broken, external, limit)
+        listing.link_conditions(which)
+        return self._rows(LINKS, columns, lambda names: listing.links(self._connection, which, names))
 
-    def link_columns(self, where: LinkFilter, columns: Sequence[str]) -> Iterator[tuple[object, ...]]:
-        """The same with the named columns only."""
-        return self._streamed(lambda: listing.links(self._connection, where, columns))
+    def bad_links(self, *, source: str = "", limit: int = -1) -> Rows:
+        """What stands where a link belongs and is none (mailto:, javascript:, malformed): of one page, or of all.
 
-    def bad_links(self, source: str = "", limit: int = -1) -> Iterator[Row]:
-        """What stood where a link belongs, and is none: of the page named, or of all."""
-        return self._streamed(lambda: map(row_of(BAD_LINKS), listing.bad_links(self._connection, source, limit)))
+        Raises UsageError for a page that was never seen.
+        """
+        page = self.resolve(source) if source else ""
+        return self._rows(BAD_LINKS, (), lambda names: listing.bad_links(self._connection, page, limit))
 
-    def knows(self, url: Url) -> bool:
-        """Whether the URL was ever seen."""
+    def __contains__(self, url: str) -> bool:
+        """Whether the URL, in any spelling, was ever seen."""
         with reading.limited(self._connection, self._limit_s):
-            return listing.is_known(self._connection, url)
+            return listing.is_known(self._connection, listing.meant(self._connection, url))
 
-    def meant(self, text: str) -> Url:
-        """The URL that a user means: of one written without scheme the spelling that was seen, else https.
+    def resolve(self, text: str) -> Url:
+        """The URL of the collection that a text means: canonical, with the scheme that was seen where it names none.
 
-        Raises InvalidUrl.
+        Raises InvalidUrl, and UsageError for a URL that was never seen.
         """
         with reading.limited(self._connection, self._limit_s):
-            return listing.meant(self._connection, text)
+            try:
+                url = listing.meant(self._connection, text)
+            except InvalidUrl:
+                raise InvalidUrl(f"{text!r} is no URL; write it in full, like https://example.org/page") from None
+            if not listing.is_known(self._connection, url):
+                raise UsageError(
+                    f"the collection does not know {url}. `periplus pages --url TEXT` finds URLs that contain TEXT."
+                )
+        return url
 
     def page(self, url: str, books: InlinkIndexes | None = None) -> Page:
         """One page with what is known and kept of it, to be asked while the collection is open.
@@ -330,9 +370,16 @@ class Collection:
             RunChoice(self.folder, before), RunChoice(Path(other) if other else self.folder, after), site
         )
 
-    def _streamed(self, rows: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-        with reading.limited(self._connection, self._limit_s):
-            yield from rows()
+    def _rows(
+        self, table: Table, columns: Sequence[str], read: Callable[[Sequence[str]], Iterator[Sequence[object]]]
+    ) -> Rows:
+        """Rows that are read within the time limit."""
+
+        def limited(names: Sequence[str]) -> Iterator[Sequence[object]]:
+            with reading.limited(self._connection, self._limit_s):
+                yield from read(names)
+
+        return Rows(table.name, table.select(columns), limited)
 
 
 @contextlib.contextmanager
@@ -347,16 +394,6 @@ def _without_collector() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def _filter(kind: type[Filter], given: dict[str, str | int]) -> Filter:
-    """The filter with the fields given. Raises UsageError for a name that it lacks."""
-    known = [item.name for item in fields(kind)]
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        raise UsageError(f"there is no filter {', '.join(unknown)}: choose among {', '.join(known)}")
-    values: dict[str, Any] = dict(given)
-    return kind(**values)
 
 
 def open_collection(folder: Path | str, *, time_limit_s: float = 0.0) -> Collection:

@@ -10,7 +10,7 @@ from periplus.document.formats.table import file_readers
 from periplus.document.understand import canonical_xml, understand
 from periplus.errors import UsageError
 from periplus.model.page import Block, PageSummary, Part
-from periplus.model.tables import LINKS, Row, row_of
+from periplus.model.tables import LINKS, Row, row_maker
 from periplus.model.visit import Fetched, Headers, Reason
 from periplus.model.web import Url
 from periplus.store.sqlite import listing, page_rows
@@ -97,9 +97,11 @@ class Page:
         with a book those of the pages of greatest rank first.
         """
         if self._book is None or limit < 0:
-            return map(row_of(LINKS), listing.links(self._connection, LinkFilter(target=self.url, limit=limit)))
+            return map(
+                row_maker(LINKS.names), listing.links(self._connection, LinkFilter(target=self.url, limit=limit))
+            )
         found = listing.links_between(self._connection, self._linking(limit)[1], self._id)
-        return map(row_of(LINKS), islice(found, limit))
+        return map(row_maker(LINKS.names), islice(found, limit))
 
     def visits(self) -> list[int] | None:
         """The numbers of the visits that asked for it; None: there is no book that tells."""

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from periplus.analyse.topic.judging import content_text
 from periplus.api.collection import Collection
 from periplus.document.understand import understand
-from periplus.errors import InvalidUrl, StoreError, UsageError
+from periplus.errors import StoreError, UsageError
 from periplus.model.topic import Example, Judged, Method, Topic
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import Url, UrlId
 from periplus.store.sqlite import reading, schema, text_rows
-from periplus.store.sqlite.listing import PageFilter
 from periplus.store.sqlite.text_rows import PageBlocks
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_key
@@ -78,10 +77,10 @@ def _of_spec(kept: Collection, spec: str, positive: bool) -> Iterator[Example]:
     elif names_files(spec):
         yield from _of_files(Path(spec), positive)
     elif "*" in spec:
-        rows = kept.page_columns(PageFilter(state="indexed"), ("url",))
+        rows = kept.pages(state="indexed", columns=("url",))
         yield from _of_pages(
             kept,
-            [str(url) for (url,) in rows if fnmatchcase(str(url), spec if "://" in spec else f"*://{spec}")],
+            [row.url for row in rows if fnmatchcase(row.url, spec if "://" in spec else f"*://{spec}")],
             positive,
         )
     else:
@@ -97,16 +96,13 @@ def _found(kept: Collection, query: str, most: int, share: float = 0.0) -> list[
 def _known(kept: Collection, spec: str) -> str:
     """The URL, if the collection has it."""
     try:
-        url = kept.meant(spec)
-    except InvalidUrl:
-        url = None
-    if url is None or not kept.knows(url):
+        return kept.resolve(spec)
+    except UsageError:
         raise UsageError(
             f"{spec!r} is no file or folder here and no page of the collection. Examples are a folder, a file, a URL, "
             "a pattern (https://example.org/films/*),"
             f' {SEARCH}"..." or {WORDS}"..."'
-        )
-    return str(url)
+        ) from None
 
 
 def _of_pages(kept: Collection, urls: Iterable[str], positive: bool) -> Iterator[Example]:
@@ -220,8 +216,8 @@ def sample_pages(kept: Collection, most: int) -> Iterator[Example]:
 
     As examples of nothing.
     """
-    rows = kept.page_columns(PageFilter(state="indexed"), ("url",))
-    ids = heapq.nsmallest(max(most, 0), (url_id(Url(str(url))) for (url,) in rows))
+    rows = kept.pages(state="indexed", columns=("url",))
+    ids = heapq.nsmallest(max(most, 0), (url_id(Url(row.url)) for row in rows))
     for page in pages_of(kept, ids):
         if text := text_of_page(page):
             yield Example(text, False, "the collection", page.url)
@@ -302,7 +298,7 @@ def judged_pages(
 ) -> list[Judged]:
     """The collection's pages that belong to a topic most likely, best first. limit: -1: all."""
     judge = judge_of(kept.folder, name)
-    ids = [url_id(Url(str(url))) for (url,) in kept.page_columns(PageFilter(state="indexed"), ("url",))]
+    ids = [url_id(Url(row.url)) for row in kept.pages(state="indexed", columns=("url",))]
     found = []
     for count, page in enumerate(pages_of(kept, ids), 1):
         found.append(judged(judge, page))
@@ -313,10 +309,10 @@ def judged_pages(
 
 def judged_page(kept: Collection, name: str, url: str) -> Judged:
     """One page of the collection. Raises UsageError for one that it does not have."""
-    known = kept.meant(url)
-    for page in pages_of(kept, [url_id(known)]):
+    page_url = kept.resolve(url)
+    for page in pages_of(kept, [url_id(page_url)]):
         return judged(judge_of(kept.folder, name), page)
-    raise UsageError(f"{known} is no page of the collection: name a page that was fetched, or a file")
+    raise UsageError(f"{page_url} is no page of the collection: name a page that was fetched, or a file")
 
 
 def judged_target(kept: Collection, name: str, target: str) -> Judged:

@@ -19,7 +19,6 @@ from periplus.model.visit import Reason, State
 from periplus.present.tables import FORMATS, write_table
 
 if TYPE_CHECKING:
-    from periplus.api.collection import Collection
     from periplus.api.page import Page
 
 
@@ -70,14 +69,13 @@ def pages(
 
     Every URL that was ever seen is in the list; `--state indexed` leaves what was fetched.
     """
-    from periplus.api.collection import PageFilter, open_collection
+    from periplus.api.collection import open_collection
 
-    where = PageFilter(
-        limit=-1 if limit is None else limit, **{name: value for name, value in filters.items() if value is not None}
-    )
+    given = {name: value for name, value in filters.items() if value is not None}
     names = _columns(columns, PAGE_COLUMNS, SEEN.names)
     with open_collection(found_collection(collection)) as kept, opened(output, exact=format != "table") as out:
-        write_table(names, kept.page_columns(where, names), format, out)
+        rows = kept.pages(**given, limit=-1 if limit is None else limit, columns=names)
+        write_table(names, rows, format, out)
 
 
 @click.command()
@@ -111,7 +109,7 @@ def links(
     A page's links that agree in target, kind and position are one row (`times` counts them). Rows are ordered
     with --from or --to only.
     """
-    from periplus.api.collection import LinkFilter, open_collection
+    from periplus.api.collection import open_collection
 
     most = -1 if limit is None else limit
     bad = filters.pop("bad")
@@ -120,13 +118,11 @@ def links(
         raise UsageError("--bad goes with --from, --limit, --format and -o only")
     names = BAD_LINKS.names if bad else _columns(columns, LINK_COLUMNS, LINKS.names)
     with open_collection(found_collection(collection)) as kept, opened(output, exact=format != "table") as out:
-        filters |= {name: _known(kept, filters[name]) for name in ("source", "target") if filters[name]}
+        chosen = {name: value for name, value in filters.items() if value}
         if bad:
-            rows: Any = kept.bad_links(filters["source"], most)
+            rows = kept.bad_links(source=filters["source"], limit=most)
         else:
-            rows = kept.link_columns(
-                LinkFilter(limit=most, **{name: value for name, value in filters.items() if value}), names
-            )
+            rows = kept.links(**chosen, limit=most, columns=names)
         write_table(names, rows, format, out)
 
 
@@ -135,22 +131,6 @@ def _columns(given: str, usual: tuple[str, ...], every: tuple[str, ...]) -> tupl
     if given == "all":
         return every
     return tuple(part.strip() for part in given.split(",") if part.strip()) or usual
-
-
-def _known(kept: Collection, text: str) -> str:
-    """The canonical form of a URL that the collection knows.
-
-    Raises InvalidUrl, or UsageError saying how to look for it.
-    """
-    try:
-        url = kept.meant(text)
-    except InvalidUrl:
-        raise InvalidUrl(f"{text!r} is no URL; write it in full, like https://example.org/page") from None
-    if not kept.knows(url):
-        raise UsageError(
-            f"the collection does not know {url}. `periplus pages --url TEXT` finds URLs that contain TEXT."
-        )
-    return url
 
 
 # `periplus page`: one page as it was kept, or what is known of it.

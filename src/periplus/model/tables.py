@@ -7,11 +7,11 @@ nowhere else.
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from periplus.errors import UsageError
 from periplus.model.visit import FETCHED, STATE_OF, Reason, State
@@ -88,23 +88,19 @@ class Table:
         return tuple(by_name[name] for name in names) or self.columns
 
 
-class Row(Protocol):
+class Row(tuple[Any, ...]):
     """A row of a table: a named tuple of its values, each an attribute of its column's name."""
 
-    def __iter__(self) -> Iterator[Any]: ...
+    if TYPE_CHECKING:
 
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, place: int) -> Any: ...
-
-    def __getattr__(self, name: str) -> Any: ...
+        def __getattr__(self, name: str) -> Any: ...
 
 
 @cache
-def row_of(table: Table) -> Callable[[Iterable[object]], Row]:
-    """Makes rows of the values of all columns."""
+def row_maker(columns: tuple[str, ...]) -> Callable[[Iterable[object]], Row]:
+    """Makes rows of values in the columns of these names."""
     row_class: Callable[..., Any] = namedtuple  # the names are not known to type checkers
-    make: Callable[[Iterable[object]], Row] = row_class("Row", table.names)._make
+    make: Callable[[Iterable[object]], Row] = row_class("Row", columns)._make
     return make
 
 

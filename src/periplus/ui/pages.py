@@ -11,7 +11,7 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from periplus.api.collection import Collection, LinkFilter, open_collection
+from periplus.api.collection import Collection, open_collection
 from periplus.api.page import Page
 from periplus.api.site import place_in
 from periplus.api.tables import TableQuery
@@ -85,10 +85,7 @@ def _of_view(kept: Collection, found: Page, view: str) -> dict[str, object]:
         return {"missing": str(error)}
     if view in ("visits", "place"):
         return {}
-    outlinks = [
-        dict(zip(LINK_COLUMNS, row, strict=True))
-        for row in kept.link_columns(LinkFilter(source=found.url, limit=LINKS), LINK_COLUMNS)
-    ]
+    outlinks = kept.links(source=found.url, limit=LINKS, columns=LINK_COLUMNS).to_dicts()
     pulled = Counter(str(link["kind"]) for link in outlinks if link["kind"] in PULLED)
     return {
         "inlinks": list(found.inlinks(LINKS)),

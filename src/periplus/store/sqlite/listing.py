@@ -58,13 +58,13 @@ def pages(
 
     columns: of SEEN; none named: all. Raises UsageError for a filter or column that cannot be.
     """
-    conditions, values = _page_conditions(where)
+    conditions, values = page_conditions(where)
     find = f"{select(SEEN, columns, conditions, order_by(SEEN, SEEN.order))} LIMIT ?"
     return rows(connection.execute(find, (*values, where.limit)))
 
 
-def _page_conditions(where: PageFilter) -> tuple[list[str], list[object]]:
-    """Conditions in SQL, and the values of all of them."""
+def page_conditions(where: PageFilter) -> tuple[list[str], list[object]]:
+    """Conditions in SQL, and the values of all of them. Raises UsageError for a filter that cannot be."""
     parts: list[tuple[str, list[object]]] = []
     if where.state:
         parts.append((f"u.reason IN ({names(reasons_of(choice(State, 'state', where.state)))})", []))
@@ -91,7 +91,7 @@ def links(
 
     columns: of LINKS; none named: all. Raises UsageError for a filter or column that cannot be.
     """
-    conditions, values = _link_conditions(where)
+    conditions, values = link_conditions(where)
     order = order_by(LINKS, ("source", "target", "kind", "position")) if where.source or where.target else ""
     find = f"{select(LINKS, columns, conditions, order)} LIMIT ?"
     return rows(connection.execute(find, (*values, where.limit)))
@@ -104,7 +104,8 @@ def links_between(connection: sqlite3.Connection, sources: Sequence[int], target
         yield from connection.execute(find, (source, target))
 
 
-def _link_conditions(where: LinkFilter) -> tuple[list[str], list[object]]:
+def link_conditions(where: LinkFilter) -> tuple[list[str], list[object]]:
+    """As `page_conditions`."""
     parts: list[tuple[str, list[object]]] = []
     if where.source:
         parts.append(("l.source = ?", [url_id(Url(where.source))]))

@@ -1,0 +1,108 @@
+"""A table that a collection answers with: rows with named values, read when they are asked for."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from periplus.errors import UsageError
+from periplus.model.tables import Column, ColumnKind, Row, row_maker
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+__all__ = ["Rows"]
+
+ROWS_OF_A_BATCH = 10_000  # rows in memory as Python objects at a time while an Arrow table is filled
+ROWS_SHOWN = 20  # in a notebook; all are in the table
+
+
+class Rows:
+    """Rows of one table. Iterating reads them from the store, each time anew; nothing is held in memory.
+
+    name: of the table. columns: names of a row's values, which are its attributes too. The collection must stay open
+    while rows are read. `list(rows)` holds them all; `rows.to_pandas()` and `rows.to_arrow()` hold them as columns.
+    """
+
+    def __init__(
+        self, name: str, columns: Sequence[Column], read: Callable[[Sequence[str]], Iterator[Sequence[object]]]
+    ) -> None:
+        """read: gives the values of each row in the columns of the names that it is called with."""
+        self.name = name
+        self._columns, self._read = columns, read
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of a row's values."""
+        return tuple(column.name for column in self._columns)
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(row_maker(self.columns), self._read(self.columns))
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {', '.join(self.columns[:6])}{', …' if len(self.columns) > 6 else ''}>"
+
+    def _repr_html_(self) -> str:
+        """The first rows as an HTML table, for notebooks."""
+        rows = list(islice(self, ROWS_SHOWN + 1))
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        body = "".join(f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in rows[:ROWS_SHOWN])
+        more = f"<p>The first {ROWS_SHOWN} rows.</p>" if len(rows) > ROWS_SHOWN else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """All rows, each as a dictionary from column to value."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self]
+
+    def to_arrow(self) -> pyarrow.Table:
+        """All rows as an Arrow table: text, 64-bit integers, doubles; missing values are null.
+
+        Raises UsageError where pyarrow is not installed.
+        """
+        try:
+            import pyarrow
+        except ImportError:
+            raise UsageError("Arrow tables need pyarrow: pip install 'periplus[parquet]'") from None
+        types = {"integer": pyarrow.int64(), "real": pyarrow.float64(), "boolean": pyarrow.bool_()}
+        schema = pyarrow.schema([(column.name, types.get(column.kind, pyarrow.string())) for column in self._columns])
+        rows, batches = iter(self), []
+        while block := list(islice(rows, ROWS_OF_A_BATCH)):
+            columns = [
+                pyarrow.array(_values(values, column), kind)
+                for values, column, kind in zip(zip(*block, strict=True), self._columns, schema.types, strict=True)
+            ]
+            batches.append(pyarrow.record_batch(columns, schema=schema))
+        return pyarrow.Table.from_batches(batches, schema)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All rows as a data frame of nullable columns: string, Int64, Float64, boolean.
+
+        Raises UsageError where pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise UsageError("data frames need pandas: pip install pandas") from None
+        types = {"integer": "Int64", "real": "Float64", "boolean": "boolean"}
+        rows = [*self]
+        values = zip(*rows, strict=True) if rows else ((),) * len(self.columns)
+        return pandas.DataFrame(
+            {
+                column.name: pandas.array(_values(part, column), dtype=types.get(column.kind, "string"))
+                for column, part in zip(self._columns, values, strict=True)
+            }
+        )
+
+
+def _values(values: Sequence[Any], column: Column) -> list[Any]:
+    """A column's values as Python has them: truth values are 0 and 1 in SQL."""
+    if column.kind is ColumnKind.BOOLEAN:
+        return [None if value is None else bool(value) for value in values]
+    return list(values)
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else html.escape(str(value))
