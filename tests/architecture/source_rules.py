@@ -96,6 +96,10 @@ def functions_are_short(source: Source) -> Iterator[str]:
             )
 
 
+# files whose functions take what a user may want as keywords, written out
+PUBLIC = ("src/periplus/api/collection.py", "src/periplus/api/functions.py")
+
+
 def parameters_are_few(source: Source) -> Iterator[str]:
     for function in functions(source):
         given = function.args
@@ -103,7 +107,8 @@ def parameters_are_few(source: Source) -> Iterator[str]:
             item.arg for item in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg) if item
         ]
         count = len([name for name in names if name not in ("self", "cls")])
-        if count > PARAMETERS:
+        public = str(source.path) in PUBLIC and len(given.args) <= 2  # what a user of the package calls, by keyword
+        if count > PARAMETERS and not public:
             yield _at(
                 source,
                 function,
