@@ -71,7 +71,7 @@ def test_facts_stand_in_the_order_of_the_pages(collection):
     place = list(site.facts.url).index("https://www.e.org/c")
     facts = site.facts.page(place)
     assert (facts.title, facts.reason, facts.state, facts.status) == ("A", Reason.NOINDEX, State.REGISTERED, 200)
-    assert (facts.media_type, facts.links_in, facts.links_out) == ("text/html", 1, 1)
+    assert (facts.media_type, facts.inlinks, facts.outlinks) == ("text/html", 1, 1)
     assert facts.size_bytes == len(WEB["https://www.e.org/c"])
     assert [page.url for page in site.top(1)] == [site.facts.url[int(np.argmax(site.facts.rank))]]
     assert len(site.top(100)) == 5

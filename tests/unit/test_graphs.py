@@ -100,10 +100,10 @@ def expected(facts, node, title):
         **{
             "bytes": page.size_bytes,
             "depth": page.depth,
-            "pagerank": page.rank,
+            "rank": page.rank,
             "score": page.score,
-            "cited_by": page.links_in,
-            "links_out": page.links_out,
+            "inlinks": page.inlinks,
+            "outlinks": page.outlinks,
         },
     }
 

@@ -106,16 +106,16 @@ def test_xml_is_valid_and_holds_the_tree_in_order():
             "state": "indexed",
             "reason": "ok",
             "status": "200",
-            "type": "text/html",
+            "media_type": "text/html",
             "size": "1",
         },
-        **{"depth": "1", "rank": "0.142857", "score": "1", "in": "1", "out": "1"},
+        **{"depth": "1", "rank": "0.142857", "score": "1", "inlinks": "1", "outlinks": "1"},
     }
 
 
 def test_what_a_page_does_not_say_is_left_out():
     home = parsed(written(write_map_xml, *site_of([-1], lambda _: "")))[1]
-    assert {"title", "status", "type"}.isdisjoint(home.attrib)
+    assert {"title", "status", "media_type"}.isdisjoint(home.attrib)
     assert is_valid(home.getroottree().getroot())
 
 

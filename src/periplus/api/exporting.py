@@ -144,7 +144,7 @@ class _Ranks:
             ids = np.fromiter(map(url_id, facts.url), np.int64, len(facts.url))
             order = np.argsort(ids)
             self._parts.append(
-                (ids[order], (facts.links_in[order], facts.links_out[order], facts.rank[order], facts.score[order]))
+                (ids[order], (facts.inlinks[order], facts.outlinks[order], facts.rank[order], facts.score[order]))
             )
 
     def of(self, identity: int) -> tuple[object, ...]:

@@ -261,8 +261,8 @@ def _columns(
         depth=site_map.depth if site_map else np.full(count, -1, np.int32),
         rank=ranking.scores,
         score=link_score(ranking.scores),
-        links_in=np.bincount(graph.targets, minlength=count).astype(np.int64),
-        links_out=np.diff(graph.offsets),
+        inlinks=np.bincount(graph.targets, minlength=count).astype(np.int64),
+        outlinks=np.diff(graph.offsets),
     )
 
 

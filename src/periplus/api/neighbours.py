@@ -353,8 +353,8 @@ def write_neighbours(found: Around, created: float, out: TextIO) -> None:
         depth=depths,
         rank=np.array(found.ranks),
         score=np.array([node.score for node in found.nodes], np.uint8),
-        links_in=np.bincount(targets, minlength=count).astype(np.int64),
-        links_out=np.diff(offsets),
+        inlinks=np.bincount(targets, minlength=count).astype(np.int64),
+        outlinks=np.diff(offsets),
     )
     about = About("links around " + found.nodes[0].url, urls[0], created, 0.85, 0, parameters=(("shown", found.limit),))
     write_gexf(graph, facts, about, out, weights=np.array([link[2] for link in links], np.int64) if links else None)

@@ -51,9 +51,9 @@ class Page:
             self._fetched() if facts and facts.media_type in file_readers() and self._where[1] is Reason.OK else None
         )
         fault = understand(self.url, fetched).fault if fetched else ""
-        links_in, links_out = self._linking(0)[0], page_rows.links_out(self._connection, self._id)
+        inlinks, outlinks = self._linking(0)[0], page_rows.count_outlinks(self._connection, self._id)
         duplicates = page_rows.duplicates(self._connection, self._id, self._perhaps_same()) if facts else ()
-        return PageSummary(self.url, *self._where, facts, fault, links_in, links_out, duplicates)
+        return PageSummary(self.url, *self._where, facts, fault, inlinks, outlinks, duplicates)
 
     def source(self) -> bytes:
         """Its bytes as received, content codings removed. Raises UsageError where none were kept."""
@@ -114,7 +114,7 @@ class Page:
     def _linking(self, most: int) -> tuple[int, list[int]]:
         """(how many other pages link to it, the ids of at most so many); without a book none of them."""
         if self._book is None:
-            return page_rows.links_in(self._connection, self._id), []
+            return page_rows.count_inlinks(self._connection, self._id), []
         from periplus.store.sqlite import inlinks
 
         return inlinks.linking(self._connection, self._book, self._id, most)

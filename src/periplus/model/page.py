@@ -296,6 +296,6 @@ class PageSummary:
     depth: int | None
     page: PageFacts | None
     fault: str  # why it could not be read, or not whole
-    links_in: int  # pages that link to it
-    links_out: int  # URLs that it links to
+    inlinks: int  # pages that link to it
+    outlinks: int  # URLs that it links to
     duplicates: tuple[SamePage, ...]

@@ -96,8 +96,8 @@ class PageOverview:
     depth: int  # clicks from the home page, -1 where no link leads
     rank: float
     score: int  # 0 to 100, logarithmic: see analyse.pagerank.link_score
-    links_in: int  # pages that link to it
-    links_out: int  # pages that it links to
+    inlinks: int  # pages that link to it
+    outlinks: int  # pages that it links to
     linked: tuple[int, ...] = ()  # bytes behind its links, by class in the order of MediaClass; () when nobody counted
     unsized: int = 0  # links to what has no known size
 
@@ -116,8 +116,8 @@ class PageColumns:
     depth: NDArray[np.int32]
     rank: NDArray[np.float64]
     score: NDArray[np.uint8]
-    links_in: NDArray[np.int64]
-    links_out: NDArray[np.int64]
+    inlinks: NDArray[np.int64]
+    outlinks: NDArray[np.int64]
     linked: LinkedBytes | None = None  # None: nobody counted
     # results computed later: name, one value a page; "": none
     further: tuple[tuple[str, Sequence[str | int | float]], ...] = ()
@@ -134,8 +134,8 @@ class PageColumns:
             depth=int(self.depth[index]),
             rank=float(self.rank[index]),
             score=int(self.score[index]),
-            links_in=int(self.links_in[index]),
-            links_out=int(self.links_out[index]),
+            inlinks=int(self.inlinks[index]),
+            outlinks=int(self.outlinks[index]),
             linked=tuple(self.linked.sizes[index].tolist()) if self.linked else (),
             unsized=int(self.linked.unsized[index]) if self.linked else 0,
         )

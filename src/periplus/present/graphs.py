@@ -39,10 +39,10 @@ COLUMNS = {
     "media_type": "string",
     "bytes": "long",
     "depth": "int",
-    "pagerank": "double",
+    "rank": "double",
     "score": "int",
-    "cited_by": "int",
-    "links_out": "int",
+    "inlinks": "int",
+    "outlinks": "int",
 }
 _COLOURS = {
     State.INDEXED: (47, 127, 134),
@@ -180,8 +180,8 @@ def _values(page: PageOverview) -> list[str]:
         page.depth,
         page.rank,
         page.score,
-        page.links_in,
-        page.links_out,
+        page.inlinks,
+        page.outlinks,
     )
     return [value if isinstance(value, str) else str(value).lower() for value in values]
 

@@ -24,43 +24,38 @@ from periplus.present.wording import REASON_WORDS, cells, count_of, fit, iso, la
 from periplus.settings import PRODUCT_TOKEN, VERSION
 
 LINKED = "linked"  # no single value, but bytes by class: a page's `linked_values`
-_FIELDS = {
-    "title": "title",
-    "state": "state",
-    "reason": "reason",
-    "status": "status",
-    "type": "media_type",
-    "size": "size_bytes",
-    "depth": "depth",
-    "rank": "rank",
-    "score": "score",
-    "in": "links_in",
-    "out": "links_out",
-    LINKED: "linked",
-}
-VALUES = tuple(_FIELDS)
+VALUES = (
+    "title",
+    "state",
+    "reason",
+    "status",
+    "media_type",
+    "size",
+    "depth",
+    "rank",
+    "score",
+    "inlinks",
+    "outlinks",
+    LINKED,
+)
 _NAME = re.compile("[A-Za-z][A-Za-z0-9_-]*")
 
 
-def chosen(values: Iterable[str]) -> list[tuple[str, str]]:
-    """(name in the file, field of PageOverview) of the values, in the order of VALUES.
-
-    Raises UsageError for an unknown one.
-    """
-    wanted = set(values)
-    unknown = wanted - set(VALUES)
-    if unknown:
+def chosen(values: Iterable[str]) -> tuple[str, ...]:
+    """The values, in the order of VALUES. Raises UsageError for an unknown one."""
+    names = set(values)
+    if unknown := names - set(VALUES):
         raise UsageError(f"a map has no value {', '.join(sorted(unknown))}: choose among {', '.join(VALUES)}")
-    return [(name, field) for name, field in _FIELDS.items() if name in wanted]
+    return tuple(name for name in VALUES if name in names)
 
 
-def page_values(page: PageOverview, wanted: list[tuple[str, str]]) -> Iterator[tuple[str, str | int | float]]:
-    """url, then the wanted values that say something: no empty text, no status where no answer came."""
+def page_values(page: PageOverview, values: Sequence[str]) -> Iterator[tuple[str, str | int | float]]:
+    """url, then the values that say something: no empty text, no status where no answer came."""
     yield "url", characters(page.url)
-    for name, attribute in wanted:
+    for name in values:
         if name == LINKED:
             continue
-        value = getattr(page, attribute)
+        value = page.size_bytes if name == "size" else getattr(page, name)
         if isinstance(value, str):
             if value:
                 yield name, characters(value)
@@ -70,14 +65,14 @@ def page_values(page: PageOverview, wanted: list[tuple[str, str]]) -> Iterator[t
             yield name, value
 
 
-def linked_values(page: PageOverview, wanted: list[tuple[str, str]]) -> list[tuple[str, int]]:
+def linked_values(page: PageOverview, values: Sequence[str]) -> list[tuple[str, int]]:
     """Bytes behind the page's links by class, and `unsized`, the links to what has no known size;
-    nothing if not wanted.
+    nothing where LINKED is none of the values.
     """
-    if (LINKED, "linked") not in wanted or not page.linked:
+    if LINKED not in values or not page.linked:
         return []
-    found = [*zip(MediaClass, page.linked, strict=True), ("unsized", page.unsized)]
-    return [(str(name), value) for name, value in found if value]
+    sizes = [*zip(MediaClass, page.linked, strict=True), ("unsized", page.unsized)]
+    return [(str(name), value) for name, value in sizes if value]
 
 
 def further_values(facts: PageColumns) -> list[tuple[str, Sequence[str | int | float]]]:
@@ -128,7 +123,7 @@ def write_map_json(
     Raises UsageError for an unknown value. Many readers refuse JSON nested deeper than some
     1,000 depths: set max_depth.
     """
-    wanted = chosen(values)
+    values = chosen(values)
     further = further_values(facts)
     head = {**about_values(about, site_map), "parameters": dict(parameters(about))}
     out.write(f'{{"map": {json.dumps(head, ensure_ascii=False)},\n"home":\n')
@@ -137,9 +132,9 @@ def write_map_json(
         if depth <= previous:  # the page before had no children written: close lists up to its and our common parent
             out.write("]}" * (previous - depth) + ",\n")
         previous = depth
-        values_of = facts.page(page)
-        shown: dict[str, object] = dict(page_values(values_of, wanted))
-        if behind := linked_values(values_of, wanted):
+        overview = facts.page(page)
+        shown: dict[str, object] = dict(page_values(overview, values))
+        if behind := linked_values(overview, values):
             shown[LINKED] = dict(behind)
         if results := {name: _plain(column[page]) for name, column in further if column[page] != ""}:
             shown["results"] = results

@@ -50,7 +50,7 @@ def write_map_xml(
     facts.further become attributes in the namespace RESULTS.
     Raises UsageError for an unknown value. libxml2 reads up to 256 depths, 2,048 with huge_tree: beyond, set max_depth.
     """
-    wanted = chosen(values)
+    values = chosen(values)
     further = [(f"r:{name}", column) for name, column in further_values(facts)]
     enriched = f' xmlns:r="{RESULTS}"' if further else ""
     out.write(
@@ -64,10 +64,10 @@ def write_map_xml(
         out.write("</page>\n" * (previous - depth))
         previous = depth
         shown = facts.page(page)
-        tag = f"<page{attributes(page_values(shown, wanted))}"
+        tag = f"<page{attributes(page_values(shown, values))}"
         if further:
             tag += attributes((name, column[page]) for name, column in further if column[page] != "")
-        behind = attributes(linked_values(shown, wanted))
+        behind = attributes(linked_values(shown, values))
         within = f"<linked{behind}/>" if behind else ""
         if below and depth != max_depth:
             out.write(f"{tag}>{within}\n")

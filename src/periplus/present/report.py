@@ -363,8 +363,8 @@ def _pages(data: ReportData) -> Html:
         (
             named(pages.url[page], pages.title[page]),
             int(pages.depth[page]) if pages.depth[page] >= 0 else "–",
-            int(pages.links_in[page]),
-            int(pages.links_out[page]),
+            int(pages.inlinks[page]),
+            int(pages.outlinks[page]),
             int(pages.size_bytes[page]),
             int(pages.score[page]),
         )

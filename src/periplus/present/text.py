@@ -137,7 +137,7 @@ def _facts(said: PageSummary) -> Iterator[tuple[str, str]]:
         yield "digests", f"bytes {page.body_digest}"
         yield "", f"words {page.text_digest}"
         yield "", f"folded {page.folded_digest}"
-    yield "links", f"from {count_of(said.links_in, 'page')}, to {count_of(said.links_out, 'URL')}"
+    yield "links", f"from {count_of(said.inlinks, 'page')}, to {count_of(said.outlinks, 'URL')}"
 
 
 def _language(declared: str, found: str) -> str:

@@ -29,7 +29,7 @@ SHOWN = {
     "pages": "pages in the branch",
     "size": "bytes in the branch",
     "score": "score of the page, 0 to 100",
-    "in": "pages that link to it",
+    "inlinks": "pages that link to it",
     "status": "status",
 }
 USUAL = ("pages", "score")
@@ -49,7 +49,7 @@ class TreeLine:
     pages: int = 0
     size_bytes: int = 0
     score: int = -1  # -1: of no page
-    links_in: int = 0
+    inlinks: int = 0
     status: int = 0
 
 
@@ -147,7 +147,7 @@ def _place(node: MapNode, facts: PageColumns, label: str) -> TreeLine:
         node.pages,
         node.size_bytes,
         page.score,
-        page.links_in,
+        page.inlinks,
         page.status,
     )
 
@@ -169,7 +169,7 @@ def _found(facts: PageColumns, text: str) -> Iterator[TreeLine]:
             one.state.value,
             one.depth,
             score=one.score,
-            links_in=one.links_in,
+            inlinks=one.inlinks,
             status=one.status,
         )
 

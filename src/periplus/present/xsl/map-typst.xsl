@@ -12,8 +12,8 @@
   <xsl:variable name="linked" select="boolean(//m:linked)"/>
   <xsl:variable name="has-depth" select="boolean(//m:page/@depth)"/>
   <xsl:variable name="size" select="boolean(//m:page/@size)"/>
-  <xsl:variable name="in" select="boolean(//m:page/@in)"/>
-  <xsl:variable name="out" select="boolean(//m:page/@out)"/>
+  <xsl:variable name="in" select="boolean(//m:page/@inlinks)"/>
+  <xsl:variable name="out" select="boolean(//m:page/@outlinks)"/>
   <xsl:variable name="rank" select="boolean(//m:page/@rank)"/>
   <xsl:variable name="score" select="boolean(//m:page/@score)"/>
   <xsl:variable name="host" select="substring-before(concat(substring-after(/m:map/@start, '://'), '/'), '/')"/>
@@ -96,8 +96,8 @@
     <xsl:text>, (</xsl:text><xsl:apply-templates select="m:linked"/><xsl:text>), (</xsl:text>
     <xsl:if test="$has-depth">"<xsl:value-of select="@depth"/>", </xsl:if>
     <xsl:if test="$size">"<xsl:if test="@size != 0"><xsl:call-template name="size"><xsl:with-param name="bytes" select="@size"/></xsl:call-template></xsl:if>", </xsl:if>
-    <xsl:if test="$in">"<xsl:value-of select="format-number(@in, '#,##0')"/>", </xsl:if>
-    <xsl:if test="$out">"<xsl:value-of select="format-number(@out, '#,##0')"/>", </xsl:if>
+    <xsl:if test="$in">"<xsl:value-of select="format-number(@inlinks, '#,##0')"/>", </xsl:if>
+    <xsl:if test="$out">"<xsl:value-of select="format-number(@outlinks, '#,##0')"/>", </xsl:if>
     <xsl:if test="$rank">"<xsl:value-of select="@rank"/>", </xsl:if>
     <xsl:text>), </xsl:text>
     <xsl:value-of select="number(concat('0', @score))"/>
@@ -106,7 +106,7 @@
   </xsl:template>
 
   <xsl:template name="remarks">
-    <xsl:if test="(@reason and @reason != 'ok' and not(@reason = 'other-media' and @type)) or (not(@reason) and @state and @state != 'indexed') or @status &gt;= 300">
+    <xsl:if test="(@reason and @reason != 'ok' and not(@reason = 'other-media' and @media_type)) or (not(@reason) and @state and @state != 'indexed') or @status &gt;= 300">
       <xsl:variable name="word" select="key('word', @reason)"/>
       <xsl:call-template name="text">
         <xsl:with-param name="of">
@@ -120,8 +120,8 @@
       </xsl:call-template>
       <xsl:text>, </xsl:text>
     </xsl:if>
-    <xsl:if test="@type and @type != 'text/html' and @type != 'application/xhtml+xml'">
-      <xsl:call-template name="text"><xsl:with-param name="of" select="@type"/></xsl:call-template>
+    <xsl:if test="@media_type and @media_type != 'text/html' and @media_type != 'application/xhtml+xml'">
+      <xsl:call-template name="text"><xsl:with-param name="of" select="@media_type"/></xsl:call-template>
       <xsl:text>, </xsl:text>
     </xsl:if>
     <xsl:if test="@omitted">"<xsl:value-of select="format-number(@omitted, '#,##0')"/> not shown", </xsl:if>

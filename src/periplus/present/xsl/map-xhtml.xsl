@@ -13,8 +13,8 @@
   <xsl:variable name="linked" select="boolean(//m:linked)"/>
   <xsl:variable name="size" select="boolean(//m:page/@size)"/>
   <xsl:variable name="has-depth" select="boolean(//m:page/@depth)"/>
-  <xsl:variable name="in" select="boolean(//m:page/@in)"/>
-  <xsl:variable name="out" select="boolean(//m:page/@out)"/>
+  <xsl:variable name="in" select="boolean(//m:page/@inlinks)"/>
+  <xsl:variable name="out" select="boolean(//m:page/@outlinks)"/>
   <xsl:variable name="rank" select="boolean(//m:page/@rank)"/>
   <xsl:variable name="score" select="boolean(//m:page/@score)"/>
   <xsl:variable name="host" select="substring-before(concat(substring-after(/m:map/@start, '://'), '/'), '/')"/>
@@ -124,8 +124,8 @@
     <xsl:if test="$linked"><span class="linked"><xsl:apply-templates select="m:linked"/></span></xsl:if>
     <xsl:if test="$has-depth"><span class="n"><xsl:value-of select="@depth"/></span></xsl:if>
     <xsl:if test="$size"><span class="n size"><xsl:if test="@size != 0"><xsl:call-template name="size"><xsl:with-param name="bytes" select="@size"/></xsl:call-template></xsl:if>&#8203;</span></xsl:if>
-    <xsl:if test="$in"><span class="n"><xsl:value-of select="format-number(@in, '#,##0')"/></span></xsl:if>
-    <xsl:if test="$out"><span class="n"><xsl:value-of select="format-number(@out, '#,##0')"/></span></xsl:if>
+    <xsl:if test="$in"><span class="n"><xsl:value-of select="format-number(@inlinks, '#,##0')"/></span></xsl:if>
+    <xsl:if test="$out"><span class="n"><xsl:value-of select="format-number(@outlinks, '#,##0')"/></span></xsl:if>
     <xsl:if test="$rank"><span class="n rank"><xsl:value-of select="@rank"/></span></xsl:if>
     <xsl:if test="$score">
       <span class="score">
@@ -137,7 +137,7 @@
 
   <!-- What sets the page apart from one that was simply fetched and read. -->
   <xsl:template name="chips">
-    <xsl:variable name="odd" select="(@reason and @reason != 'ok' and not(@reason = 'other-media' and @type)) or (not(@reason) and @state and @state != 'indexed') or @status &gt;= 300"/>
+    <xsl:variable name="odd" select="(@reason and @reason != 'ok' and not(@reason = 'other-media' and @media_type)) or (not(@reason) and @state and @state != 'indexed') or @status &gt;= 300"/>
     <xsl:if test="$odd">
       <span>
         <xsl:attribute name="class">chip<xsl:if test="@state = 'invalid' or @status &gt;= 400"> dead</xsl:if></xsl:attribute>
@@ -150,7 +150,7 @@
         <xsl:if test="@status &gt;= 300"><xsl:text> </xsl:text><xsl:value-of select="@status"/></xsl:if>
       </span>
     </xsl:if>
-    <xsl:if test="@type and @type != 'text/html' and @type != 'application/xhtml+xml'"><span class="chip"><xsl:value-of select="@type"/></span></xsl:if>
+    <xsl:if test="@media_type and @media_type != 'text/html' and @media_type != 'application/xhtml+xml'"><span class="chip"><xsl:value-of select="@media_type"/></span></xsl:if>
   </xsl:template>
 
   <!-- A link to a crawled page, which learns nothing of us; the bare name where the URL is none that browsers should open. -->

@@ -97,7 +97,7 @@ def _as_json(among: Sequence[int] | None) -> tuple[str, ...]:
     return () if among is None else (json.dumps(among),)
 
 
-def links_in(connection: sqlite3.Connection, url_id: UrlId) -> int:
+def count_inlinks(connection: sqlite3.Connection, url_id: UrlId) -> int:
     """Pages that link to it, itself not. Looks at every link."""
     return int(
         connection.execute(
@@ -106,7 +106,7 @@ def links_in(connection: sqlite3.Connection, url_id: UrlId) -> int:
     )
 
 
-def links_out(connection: sqlite3.Connection, url_id: UrlId) -> int:
+def count_outlinks(connection: sqlite3.Connection, url_id: UrlId) -> int:
     """URLs that it links to, itself not."""
     return int(
         connection.execute(
