@@ -24,7 +24,7 @@ from periplus.model.story import Portal, Stories
 from periplus.model.survey import SiteMark, SiteStatus
 from periplus.model.topic import Example
 from periplus.model.webometrics import Campaign
-from periplus.present.portal.files import portal_files
+from periplus.present.portal import portal_files
 from periplus.ui.surveys import VIEWS
 from stored import page, stored
 from testweb import Site

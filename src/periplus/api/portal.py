@@ -37,7 +37,7 @@ from periplus.model.story import (
 )
 from periplus.model.topic import Keyword
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.present.portal.files import portal_files
+from periplus.present.portal import portal_files
 from periplus.present.stories import edition_values
 from periplus.present.wording import count_of
 from periplus.store.sqlite import portal_rows, reading, runs, schema, site_rows, text_rows

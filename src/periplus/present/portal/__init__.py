@@ -1,1 +1,0 @@
-"""How does an edition of a portal look, in a browser and in a feed reader?"""
