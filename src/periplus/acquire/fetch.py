@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from periplus.acquire.hosts import may_pass
 from periplus.acquire.transport import inflate
 from periplus.document import html
-from periplus.document.blocks import blocks_of, text_of
+from periplus.document.blocks import blocks_of
 from periplus.document.decode import decode
 from periplus.document.digest import body_digest
 from periplus.document.headers import media_type as type_of
@@ -293,7 +293,7 @@ def look_at(fetched: Fetched, fragments: list[str]) -> Look:
     text, _ = decode(fetched.body, charset, media_type)
     tree = html.parse(text)
     said, names = metadata(tree, fetched.headers), anchors(tree) if fragments else frozenset()
-    shown = text_of(blocks_of(tree))
+    shown = blocks_of(tree).text
     found = tuple(
         (fragment, fragment_verdict(fragment, names, text=shown, media_type=media_type)) for fragment in fragments
     )

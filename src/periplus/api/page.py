@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from periplus.document.formats.table import file_readers
 from periplus.document.understand import canonical_xml, understand
 from periplus.errors import UsageError
-from periplus.model.page import Block, PageSummary, Part
+from periplus.model.page import Blocks, PageSummary, Part
 from periplus.model.tables import LINKS, Row, row_maker
 from periplus.model.visit import Fetched, Headers, Reason
 from periplus.model.web import Url
@@ -65,7 +65,7 @@ class Page:
         text = self._contents.text(self._id)
         return self._missing("text") if text is None else text
 
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> Blocks:
         """Its blocks in their order. Raises UsageError where there are none."""
         return self._contents.blocks(self._id) or self._missing("text")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -12,7 +13,16 @@ from typing import NamedTuple
 from periplus.document import html, whitespace
 from periplus.document.language import language_of
 from periplus.document.metadata import TITLE_CHARS
-from periplus.model.page import Block, BlockKind, Position
+from periplus.model.page import (
+    BLOCK_KIND_CODES,
+    NO_BLOCKS,
+    POSITION_CODES,
+    Block,
+    BlockPlace,
+    Blocks,
+    Position,
+    numbered,
+)
 
 # The innermost landmark decides: `nav`, `header`, `main`, `aside`, `footer`, or an ARIA role of the same meaning. A
 # header or footer of an article or section is none (HTML Accessibility API Mappings), so the headline of a post is not
@@ -122,32 +132,38 @@ _MARKED = frozenset(
         "ta",
     ]
 )
-_PLAIN = frozenset(("en", "nl", "id", "it", ""))  # written with hardly a mark; empty: not known
-_CODE = BlockKind.CODE  # an enum's own look-up takes 0.2 us
+_PLAIN = frozenset(("en", "nl", "id", "it"))  # written with hardly a mark
 _SHARE = 40  # of the characters one in so many is beyond ASCII, where a language with marks is suspected
 
 
-def with_languages(blocks: tuple[Block, ...], language: str) -> tuple[Block, ...]:
-    """language: the page's primary tag. What a block declares for itself stays."""
-    to_ask = (
-        [at for at, block in enumerate(blocks) if len(block[1]) >= CHARS_LEAST and _is_strange(block, language)]
-        if language
-        else []
-    )
-    if not to_ask:
+def with_languages(blocks: Blocks, language: str) -> Blocks:
+    """The blocks, with the languages of those that are in another than the page's.
+
+    language: the page's primary tag. What a block declares for itself stays.
+    """
+    if language not in _MARKED and (language not in _PLAIN or blocks.text.isascii()):
         return blocks
-    found = list(blocks)
-    for at in to_ask[:ASKED_MOST]:
-        other = language_of(found[at].text)
-        if other and other != language:
-            found[at] = found[at]._replace(language=other)
-    return tuple(found)
+    declared = [blocks.language_names[place] for place in blocks.languages] or [""] * len(blocks)
+    texts = blocks.texts()
+    strange = [
+        place
+        for place, text in enumerate(texts)
+        if len(text) >= CHARS_LEAST
+        and blocks.kinds[place] != _CODE
+        and not declared[place]
+        and _is_strange(text, language)
+    ]
+    for place in strange[:ASKED_MOST]:
+        other = language_of(texts[place])
+        declared[place] = other if other != language else ""
+    if not any(declared[place] for place in strange):
+        return blocks
+    languages, names = numbered(declared)
+    return dataclasses.replace(blocks, languages=languages, language_names=names)
 
 
-def _is_strange(block: Block, language: str) -> bool:
-    text = block[1]
-    if block.language or block[0] is _CODE:
-        return False
+def _is_strange(text: str, language: str) -> bool:
+    """Whether a text has more or fewer letters beyond ASCII than the language is written with."""
     if text.isascii():
         return language in _MARKED
     return language in _PLAIN and (len(text.encode("utf-8", "replace")) - len(text)) * _SHARE > len(text)
@@ -167,13 +183,16 @@ PATH_CHARS = 1_000  # elements further in are left out; real paths have 20 to 30
 NAME_CHARS = 40  # of an element's id, and of its classes, that are kept: nobody tells blocks apart by the rest
 LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: more than any sensible tag has
 
+# Kinds and landmarks are the numbers that columns hold.
+_TITLE, _HEADING, _PARAGRAPH, _ITEM, _CELL, _CAPTION, _CODE, _LINK, _ALT = BLOCK_KIND_CODES.values()
+_AT_HEAD, _AT_BODY = POSITION_CODES[Position.HEAD], POSITION_CODES[Position.BODY]
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _KINDS = {
-    **dict.fromkeys(_HEADINGS, BlockKind.HEADING),
-    **dict.fromkeys(("li", "dt", "dd", "option"), BlockKind.ITEM),
-    **dict.fromkeys(("td", "th"), BlockKind.CELL),
-    **dict.fromkeys(("caption", "figcaption"), BlockKind.CAPTION),
-    **dict.fromkeys(("pre", "listing"), BlockKind.CODE),
+    **dict.fromkeys(_HEADINGS, _HEADING),
+    **dict.fromkeys(("li", "dt", "dd", "option"), _ITEM),
+    **dict.fromkeys(("td", "th"), _CELL),
+    **dict.fromkeys(("caption", "figcaption"), _CAPTION),
+    **dict.fromkeys(("pre", "listing"), _CODE),
 }
 # Where a new text begins: what stands in an item or cell of the page's layout is no item because of that.
 _PARAGRAPHS = frozenset({
@@ -188,22 +207,12 @@ _SAME = frozenset({
 })  # fmt: skip
 _P_IS_PART_OF = frozenset({"li", "td", "th", "caption", "figcaption"})  # whose paragraphs are but their text: `<li><p>`
 _BLOCKS = frozenset({*_KINDS, *_PARAGRAPHS, *_SAME})
-_UNBROKEN = frozenset({BlockKind.HEADING, BlockKind.CODE})  # which `br` does not part
+_UNBROKEN = frozenset({_HEADING, _CODE})  # which `br` does not part
 _BREAKS = frozenset({"br", "hr"})
 _BANNERS = frozenset({"header", "footer"})  # of the page, unless a section is around them
 _UNNAMED = frozenset({"html", "body"})  # in no path
 _LEAVES = frozenset({*_KINDS, "p"})  # their ids are the places that links lead to: no two pages have the same
 _NONE: Sequence[str] = ()
-
-# An enum's own look-up costs as much as the rest of a comparison.
-_TITLE, _ALT, _BLOCKS_CODE, _HEADING, _LINK = (
-    BlockKind.TITLE,
-    BlockKind.ALT,
-    BlockKind.CODE,
-    BlockKind.HEADING,
-    BlockKind.LINK,
-)
-_PARAGRAPH, _BLOCKS_BODY = BlockKind.PARAGRAPH, Position.BODY
 
 _RUN = re.compile(r"(<(?!/?a[ >]|img )[^>]*+>(?:\s*+<(?!/?a[ >]|img )[^>]*+>)*+)")  # of tags with no words between them
 _TAG = re.compile("<([^>]*+)>")
@@ -211,7 +220,6 @@ _IMAGE = re.compile("<(img [^>]*+)>")
 _ONE_LINK = re.compile("([^<]*+)<a [^>]*+>([^<]*+)</a>([^<]*+)")
 _LINKS = re.compile("<a [^>]*+>([^<]*+)</a>")
 _ATTRIBUTE = re.compile(r' (id|class|role|lang|xml:lang|alt)="([^"]*)"')
-_new = tuple.__new__
 
 
 class _Tag(NamedTuple):
@@ -233,8 +241,8 @@ class _Frame:
         "language",
         "level",
         "path",
+        "place",
         "position",
-        "row",
         "sectioned",
         "tag",
         "within",
@@ -244,8 +252,8 @@ class _Frame:
         self.tag, self.around, self.path = tag, around, path
         self.within: dict[_Tag, _Frame] = {}
         self.after: dict[str, _Frame] = {}  # by a run of tags
-        self.kind, self.level, self.position, self.language, self.sectioned = _PARAGRAPH, 0, _BLOCKS_BODY, "", False
-        self.row = (_PARAGRAPH, path, 0, _BLOCKS_BODY, "")  # what its blocks have in common, at one grasp
+        self.kind, self.level, self.position, self.language, self.sectioned = _PARAGRAPH, 0, _AT_BODY, "", False
+        self.place: BlockPlace = (path, 0, _AT_BODY, "")
 
     def inherit(self, around: _Frame, tag: _Tag, language: str) -> None:
         """language: the page's."""
@@ -254,11 +262,12 @@ class _Frame:
         self.level = level = _HEADINGS.get(name) or (around.level if kind is _HEADING else 0)
         self.sectioned = sectioned = around.sectioned or around.tag in SECTION_TAGS
         landmark = TAGS.get(name) if not sectioned or name not in _BANNERS else None
-        self.position = position = ROLES.get(tag.role) or landmark or around.position
+        named = ROLES.get(tag.role) or landmark
+        self.position = position = POSITION_CODES[named] if named else around.position
         self.language = around.language
         if tag.language:
             self.language = tag.language if tag.language.partition("-")[0] != language else ""
-        self.row = (kind, self.path, level, position, self.language)
+        self.place = (self.path, level, position, self.language)
 
 
 # where tags lead that stand within a line, and those that are white space there
@@ -333,7 +342,7 @@ def _layout(language: str) -> _Layout:
     return _Layout(language)
 
 
-def blocks_of(tree: html.Tree, language: str = "") -> tuple[Block, ...]:
+def blocks_of(tree: html.Tree, language: str = "") -> Blocks:
     """The title, then all text that a reader sees and the words that stand for images, in the document's order.
 
     language: the page's. Changes the tree: the last question to ask of it.
@@ -342,11 +351,10 @@ def blocks_of(tree: html.Tree, language: str = "") -> tuple[Block, ...]:
     layout = _layout(language.partition("-")[0])
     # each page has the same room: what it says does not depend on those before it
     layout.most = layout.size + FRAMES_MOST
-    blocks = [Block(_TITLE, title, "head/title", 0, Position.HEAD)] if title else []
-    _add_blocks(blocks, _pieces(html.written_for_blocks(tree), layout))
+    blocks = _columns(title, _pieces(html.written_for_blocks(tree), layout))
     if layout.size >= FRAMES_MOST:
         _layout.cache_clear()
-    return tuple(blocks)
+    return blocks
 
 
 def _pieces(markup: str, layout: _Layout) -> list[tuple[_Frame, str]]:
@@ -376,30 +384,47 @@ def _pieces(markup: str, layout: _Layout) -> list[tuple[_Frame, str]]:
     return found
 
 
-def _add_blocks(blocks: list[Block], pieces: Sequence[tuple[_Frame, str]]) -> None:
-    in_link, add = False, blocks.append  # a link may hold several blocks
-    for frame, written in pieces:
-        kind, path, level, position, language = frame.row
-        text, chars, alts = written, 0, _NONE
+def _columns(title: str, pieces: Sequence[tuple[_Frame, str]]) -> Blocks:
+    kinds, texts, shares, places = bytearray(), list[str](), list[int](), list[BlockPlace]()
+    if title:
+        kinds.append(_TITLE)
+        texts.append(title)
+        shares.append(1)
+        places.append(("head/title", 0, _AT_HEAD, ""))
+    in_link = False  # a link may hold several blocks
+    for frame, text in pieces:
+        kind, share, alts = frame.kind, 1, _NONE
+        chars = 0
         if "<" in text or in_link:
-            text, chars, alts, in_link = _without_links(text, in_link)
+            text, chars, alts, in_link = _without_links(text, in_link)  # noqa: PLW2901
         if "&" in text:
-            text = _unescaped(text)
-        if kind is _BLOCKS_CODE:
-            text = _code(text)
+            text = _unescaped(text)  # noqa: PLW2901
+        if kind == _CODE:
+            text = _code(text)  # noqa: PLW2901
         elif "  " in text or not text.isprintable():
             # the only white space that `isprintable` lets pass is the plain space
-            text = " ".join(text.split())
+            text = " ".join(text.split())  # noqa: PLW2901
         else:
-            text = text.strip()
+            text = text.strip()  # noqa: PLW2901
         if text:
             if chars < 0:
-                chars = len(text)
-                if kind is not _HEADING:
+                share = 0
+                if kind != _HEADING:
                     kind = _LINK
-            add(_new(Block, (kind, text, path, level, position, chars, language)))
+            elif chars:
+                share = chars + 1 if chars != len(text) else 0
+            kinds.append(kind)
+            texts.append(text)
+            shares.append(share)
+            places.append(frame.place)
         for alt in alts:
-            add(Block(_ALT, alt, f"{path}/img" if path else "img", 0, position, 0, language))
+            kinds.append(_ALT)
+            texts.append(alt)
+            shares.append(1)
+            places.append((f"{frame.path}/img" if frame.path else "img", 0, frame.position, frame.language))
+    if not places:
+        return NO_BLOCKS
+    return Blocks.of_columns(bytes(kinds), texts, shares, places)
 
 
 def _without_links(words: str, in_link: bool) -> tuple[str, int, Sequence[str], bool]:
@@ -452,54 +477,37 @@ def _chars(part: str) -> int:
     return len(" ".join((part if "&" not in part else _unescaped(part)).split()))
 
 
-def text_of(blocks: Sequence[Block]) -> str:
-    """What a page says: its blocks one below the other, but not the title and what stands for images."""
-    return "\n".join([block[1] for block in blocks if block[0] is not _TITLE and block[0] is not _ALT])
+def words_of(blocks: Blocks) -> str:
+    """The text with the white space of code folded too: what digests are taken of."""
+    return whitespace.blocks(blocks.text) if _CODE in blocks.kinds else blocks.text
 
 
-def words_of(blocks: Sequence[Block], text: str) -> str:
-    """The text with the white space of code folded too: what digests are taken of. text: of these blocks."""
-    kinds = [block[0] for block in blocks]
-    if _BLOCKS_CODE not in kinds:
-        return text
-    said = zip(kinds, [block[1] for block in blocks], strict=True)
-    return "\n".join(
-        [
-            words if kind is not _BLOCKS_CODE else whitespace.blocks(words)
-            for kind, words in said
-            if kind is not _TITLE and kind is not _ALT
-        ]
-    )
-
-
-def first_blocks(blocks: tuple[Block, ...], most_chars: int) -> tuple[tuple[Block, ...], tuple[str, ...]]:
+def first_blocks(blocks: Blocks, most_chars: int) -> tuple[Blocks, tuple[str, ...]]:
     """(as many blocks as are kept and have that many characters together, which bounds were met).
 
     The last block may be cut.
     """
     bounds = (f"more than {BLOCKS_MOST:,} blocks of text",) if len(blocks) > BLOCKS_MOST else ()
-    blocks = blocks[:BLOCKS_MOST]
-    if sum([len(block[1]) for block in blocks]) <= most_chars:
-        return blocks, bounds
-    kept, room = list[Block](), most_chars
-    for block in blocks:
+    if not bounds and len(blocks.text) + len(blocks.apart) <= most_chars:
+        return blocks, ()
+    rows, room = list[Block](), most_chars
+    for block in blocks[:BLOCKS_MOST]:
         if room <= 0:
-            break
-        kept.append(
-            block
-            if len(block.text) <= room
-            else block._replace(text=block.text[:room], link_chars=min(block.link_chars, room))
-        )
+            return Blocks.of(rows), (*bounds, f"more than {most_chars:,} characters of text")
+        text = block.text[:room]
+        rows.append(block._replace(text=text, link_chars=min(block.link_chars, len(text))))
         room -= len(block.text)
-    return tuple(kept), (*bounds, f"more than {most_chars:,} characters of text")
+    if room < 0:
+        bounds = (*bounds, f"more than {most_chars:,} characters of text")
+    return Blocks.of(rows), bounds
 
 
-def plain_blocks(paragraphs: Sequence[str]) -> tuple[Block, ...]:
+def plain_blocks(paragraphs: Sequence[str]) -> Blocks:
     """Paragraphs of a text without elements, white space folded, none empty."""
-    return tuple(Block(BlockKind.PARAGRAPH, text, "") for text in paragraphs[: BLOCKS_MOST + 1])
+    return Blocks.plain("\n".join(paragraphs[: BLOCKS_MOST + 1]))
 
 
-def _kind(name: str, around: _Frame) -> BlockKind:
+def _kind(name: str, around: _Frame) -> int:
     if name in _KINDS:
         return _KINDS[name]
     if name == "p":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from unicodedata import normalize
 
 from periplus.document import headers
-from periplus.document.blocks import first_blocks, text_of, with_languages, words_of
+from periplus.document.blocks import first_blocks, with_languages, words_of
 from periplus.document.canonical_xml import xml_of_html, xml_of_xml
 from periplus.document.decode import decode
 from periplus.document.digest import digests
@@ -19,7 +19,7 @@ from periplus.document.headers import binary_type, media_type_of
 from periplus.document.language import page_language
 from periplus.document.links import Setting, rows_of_headers
 from periplus.document.metadata import metadata_of_headers
-from periplus.model.page import Charset, Document, Link, LinkKind
+from periplus.model.page import NO_BLOCKS, Charset, Document, Link, LinkKind
 from periplus.model.visit import Fetched
 from periplus.model.web import Url
 from periplus.urls import hosts
@@ -92,10 +92,8 @@ def understand(url: Url, fetched: Fetched) -> Document:
     )
     said = content.metadata
     blocks, bounds = first_blocks(content.blocks, TEXT_CHARS)
-    text = text_of(blocks)
-    language = page_language(said.language, text)
-    words = words_of(blocks, text)
-    words = without_session_values(words, url, content.links)
+    language = page_language(said.language, blocks.text)
+    words = without_session_values(words_of(blocks), url, content.links)
     # the one that writes letter and mark apart: its pages have the digests of others' nevertheless
     if markup.charset.name == "windows-1258":
         words = normalize("NFC", words)
@@ -105,7 +103,6 @@ def understand(url: Url, fetched: Fetched) -> Document:
         language=said.language,
         title=said.title,
         description=said.description,
-        text=text,
         blocks=with_languages(blocks, language),
         links=content.links,
         bad_links=content.bad_links,
@@ -145,4 +142,4 @@ def without_session_values(text: str, url: Url, links: Iterable[Link]) -> str:
 def _unread(url: Url, fetched: Fetched) -> Content:
     said = metadata_of_headers(fetched.headers)
     rows = rows_of_headers(Setting(url, fetched.headers, nofollow=said.nofollow))
-    return Content(said, (), rows.links(), rows.bad_links(), bounds=rows.bounds())
+    return Content(said, NO_BLOCKS, rows.links(), rows.bad_links(), bounds=rows.bounds())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from itertools import islice, repeat
+from typing import NamedTuple, TypeAlias, overload
 
 from periplus.model.visit import Reason, State
 from periplus.model.web import Url
@@ -210,6 +213,169 @@ class Part(StrEnum):
     __hash__ = str.__hash__  # as above
 
 
+# Columns hold these as numbers, in memory and in collections: a kind or landmark may be added at the end of an enum,
+# none may change its place.
+BLOCK_KINDS = tuple(BlockKind)
+POSITIONS = tuple(Position)
+BLOCK_KIND_CODES = {kind: code for code, kind in enumerate(BLOCK_KINDS)}
+POSITION_CODES = {position: code for code, position in enumerate(POSITIONS)}
+APART = frozenset((BLOCK_KIND_CODES[BlockKind.TITLE], BLOCK_KIND_CODES[BlockKind.ALT]))
+"""Codes of the blocks whose words are no part of a page's text."""
+
+
+def narrow(values: Sequence[int]) -> memoryview[int]:
+    """The values as unsigned numbers, each in as few bytes as the largest needs: NumPy reads them without a copy."""
+    most = max(values, default=0)
+    if most < 1 << 8:
+        return memoryview(bytes(values))
+    return memoryview(array("H" if most < 1 << 16 else "I", values)).toreadonly()
+
+
+def numbered(values: Iterable[str]) -> tuple[memoryview[int], tuple[str, ...]]:
+    """(each value as its place among the different values, these in the order in which they are met)."""
+    places: dict[str, int] = {}
+    column = narrow([places.setdefault(value, len(places)) for value in values])
+    return column, tuple(places)
+
+
+_NO_NUMBERS = narrow(())
+
+BlockPlace: TypeAlias = tuple[str, int, int, str]
+"""What a block has in common with those beside it: path, level, position (a place in POSITIONS), language."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks(Sequence[Block]):
+    """The pieces of a page's text in the document's order, as columns of bytes and of numbers, a value for each piece.
+
+    The columns are made once, are stored as they are, and NumPy reads them without a copy. As a sequence it gives rows,
+    each made when it is asked for. An empty column holds its default alone.
+    """
+
+    text: str = ""  # what the page says: the words of all blocks but those APART, one below the other
+    apart: str = ""  # the words of the title and of what stands for images, a line each
+    kinds: bytes = b""  # places in BLOCK_KINDS
+    levels: bytes = b""  # of headings: 1 to 6; default 0
+    positions: bytes = b""  # places in POSITIONS
+    lines: memoryview[int] = _NO_NUMBERS  # of the text beyond the block's first: code has several; default 0
+    # 0: nothing but links; else one more than how many characters stand in links; default 1
+    shares: memoryview[int] = _NO_NUMBERS
+    paths: memoryview[int] = _NO_NUMBERS  # places in path_names
+    path_names: tuple[str, ...] = ()
+    languages: memoryview[int] = _NO_NUMBERS  # places in language_names; default: the page's
+    language_names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, rows: Iterable[Block]) -> Blocks:
+        """The rows as columns."""
+        if isinstance(rows, Blocks):
+            return rows
+        rows = tuple(rows)
+        if not rows:
+            return NO_BLOCKS
+        shares = [0 if row.link_chars == len(row.text) else row.link_chars + 1 for row in rows]
+        places = [(row.path, row.level, POSITION_CODES[row.position], row.language) for row in rows]
+        kinds = bytes([BLOCK_KIND_CODES[row.kind] for row in rows])
+        return cls.of_columns(kinds, [row.text for row in rows], shares, places)
+
+    @classmethod
+    def of_columns(
+        cls, kinds: bytes, texts: Sequence[str], shares: Sequence[int], places: Sequence[BlockPlace]
+    ) -> Blocks:
+        """The columns of one block or more, of which the texts are apart yet."""
+        own = [text for kind, text in zip(kinds, texts, strict=True) if kind not in APART]
+        apart = [text.replace("\n", " ") for kind, text in zip(kinds, texts, strict=True) if kind in APART]
+        paths, levels, positions, languages = zip(*places, strict=True)
+        lines = [  # to look takes half of what a call takes
+            text.count("\n") if "\n" in text and kind not in APART else 0
+            for kind, text in zip(kinds, texts, strict=True)
+        ]
+        return cls(
+            "\n".join(own),
+            "\n".join(apart),
+            kinds,
+            bytes(levels) if any(levels) else b"",
+            bytes(positions),
+            narrow(lines if any(lines) else ()),
+            narrow(shares if shares.count(1) < len(shares) else ()),
+            *numbered(paths),
+            *(numbered(languages) if any(languages) else ()),
+        )
+
+    @classmethod
+    def plain(cls, text: str) -> Blocks:
+        """A paragraph for each line of a text of which nothing else is known; none for no text."""
+        count = text.count("\n") + 1 if text else 0
+        paragraph, body = BLOCK_KIND_CODES[BlockKind.PARAGRAPH], POSITION_CODES[Position.BODY]
+        kinds, positions = bytes((paragraph,)) * count, bytes((body,)) * count
+        return cls(text, "", kinds, b"", positions, paths=memoryview(bytes(count)), path_names=("",))
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def __iter__(self) -> Iterator[Block]:
+        texts, names, languages = self.texts(), self.path_names, self.language_names
+        columns = zip(
+            map(BLOCK_KINDS.__getitem__, self.kinds),
+            texts,
+            map(names.__getitem__, self.paths),
+            self.levels or repeat(0),
+            map(POSITIONS.__getitem__, self.positions),
+            self.link_chars(texts),
+            map(languages.__getitem__, self.languages) if self.languages else repeat(""),
+            strict=False,
+        )
+        return map(Block._make, columns)
+
+    @overload
+    def __getitem__(self, place: int) -> Block: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Block, ...]: ...
+    def __getitem__(self, place: int | slice) -> Block | tuple[Block, ...]:
+        """Takes as long as all rows: whoever wants several iterates."""
+        return tuple(self)[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Blocks | tuple | list) and len(self) == len(other) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def texts(self) -> list[str]:
+        """The words of each block."""
+        if not self.kinds:
+            return []
+        own, apart = iter(self.text.split("\n")), iter(self.apart.split("\n"))
+        if not self.lines:
+            return [next(apart if kind in APART else own) for kind in self.kinds]
+        return [
+            next(apart) if kind in APART else "\n".join([next(own), *islice(own, more)]) if more else next(own)
+            for kind, more in zip(self.kinds, self.lines, strict=True)
+        ]
+
+    def link_chars(self, texts: Sequence[str]) -> list[int]:
+        """How many characters of each block stand in links. texts: its `texts`."""
+        if not self.shares:
+            return [0] * len(self.kinds)
+        return [share - 1 if share else len(text) for share, text in zip(self.shares, texts, strict=True)]
+
+    def content(self, parts: Sequence[Part] | None, leave_out: Collection[BlockKind]) -> list[str]:
+        """The texts that are content, but for some kinds of blocks.
+
+        parts: one for each block; None, or of another number: all blocks are content.
+        """
+        without = frozenset(map(BLOCK_KIND_CODES.__getitem__, leave_out))
+        marks: Iterable[Part] = parts if parts is not None and len(parts) == len(self) else repeat(Part.CONTENT)
+        return [
+            text
+            for kind, text, part in zip(self.kinds, self.texts(), marks, strict=False)
+            if part is Part.CONTENT and kind not in without
+        ]
+
+
+NO_BLOCKS = Blocks()
+
+
 @dataclass(frozen=True, slots=True)
 class Digests:
     """16 bytes each.
@@ -231,7 +397,7 @@ class Document:
     language: str  # BCP 47 as declared, lower case
     title: str
     description: str
-    text: str  # of all blocks but the title and what stands for images, parted by "\n"
+    blocks: Blocks
     links: tuple[Link, ...]
     bad_links: tuple[BadLink, ...]
     digests: Digests
@@ -244,12 +410,16 @@ class Document:
     h1s: int = 0  # main headings
     images_without_alt: int = 0
     translations: tuple[tuple[str, Url], ...] = ()  # (hreflang as written, where its page is)
-    blocks: tuple[Block, ...] = ()  # in the document's order
     language_found: str = ""  # BCP 47, as its words tell; empty where they do not
     fault: str = ""  # why it could not be read, or not whole: `encrypted`, `damaged: ...`, `long: ...`
     # which were met: `more than 20,000 distinct links`; what lies behind them is not recorded
     bounds: tuple[str, ...] = ()
     needs_script: bool = False  # it is an empty shell: what it shows is made by a script in a browser
+
+    @property
+    def text(self) -> str:
+        """What it says: all blocks but the title and what stands for images, parted by line feeds."""
+        return self.blocks.text
 
 
 class SamePage(NamedTuple):

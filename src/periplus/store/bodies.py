@@ -6,13 +6,13 @@ import sys
 import zlib
 from array import array
 from collections.abc import Sequence
-from itertools import repeat
+from itertools import accumulate, pairwise
 from struct import Struct
 
 import zstandard
 
 from periplus.errors import StoreError
-from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.model.page import APART, BLOCK_KINDS, POSITIONS, Blocks, Part
 from periplus.model.visit import Headers
 from periplus.store.damage import restored, told
 
@@ -113,119 +113,94 @@ def unpack_head(data: bytes | None) -> Headers:
     return Headers(fields, lines[0])
 
 
-# The text holds the words of all blocks but the title and the alts, one below the other. What is left to be kept is one
-# column after the other, packed: kinds and levels, landmarks, paths (each once), link shares, languages, and the words
-# that are not in the text.
+# Stored are the columns of `Blocks` one after the other, packed, but for the text, which is stored beside them.
 
 BLOCKS_LEVEL = 3
-_APART = frozenset({BlockKind.TITLE, BlockKind.ALT})  # whose words are not in the text
-# Written as numbers: a kind or landmark may be added at the end of these, none may change its place.
-_KINDS = (
-    BlockKind.TITLE, BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.ITEM, BlockKind.CELL,
-    BlockKind.CAPTION, BlockKind.CODE, BlockKind.LINK, BlockKind.ALT,
-)  # fmt: skip
-_POSITIONS = (
-    Position.NAV,
-    Position.HEADER,
-    Position.MAIN,
-    Position.ASIDE,
-    Position.FOOTER,
-    Position.BODY,
-    Position.HEAD,
-)
 _PARTS = (Part.CONTENT, Part.NAVIGATION)
-_KIND_CODE = {kind: code for code, kind in enumerate(_KINDS)}
-_POSITION_CODE = {position: code for code, position in enumerate(_POSITIONS)}
 _PART_CODE = {part: code for code, part in enumerate(_PARTS)}
-_HEAD = Struct("<BIIIIIIII")  # version of this form, number of blocks, length of each section but the last
+_HEAD = Struct("<BIIIIIIIII")  # version of this form, number of blocks, length of each section but the last
 _VERSION = 1
 
 _writer = zstandard.ZstdCompressor(level=BLOCKS_LEVEL)
 _reader = zstandard.ZstdDecompressor()
 
 
-def pack_blocks(blocks: Sequence[Block]) -> bytes:
-    """All that the text does not say. Without blocks empty."""
+def pack_blocks(blocks: Blocks) -> bytes:
+    """All columns but the text. Without blocks empty."""
     if not blocks:
         return b""
-    kinds, texts, paths, levels, positions, linked, languages = zip(*blocks, strict=True)
-    path_ids, path_names = _numbered(paths)
-    language_ids, language_names = _numbered(languages) if any(languages) else ([], [])
-    lines = [text.count("\n") if "\n" in text else 0 for text in texts]  # to look takes half of what a call takes
-    apart = "\n".join([text.replace("\n", " ") for kind, text in zip(kinds, texts, strict=True) if kind in _APART])
-    # 0: nothing but links; else one more than how many characters stand in links
-    shares = (
-        [0 if chars == len(text) else chars + 1 for text, chars in zip(texts, linked, strict=True)]
-        if any(linked)
-        else []
-    )
     sections = (
-        bytes(map(_KIND_CODE.__getitem__, kinds)),
-        bytes(levels) if any(levels) else b"",
-        bytes(map(_POSITION_CODE.__getitem__, positions)),
-        _column(path_ids),
-        _column(shares),
-        _column(lines) if any(lines) else b"",
-        _column(language_ids),
-        "\n".join(path_names).encode("utf-8", "replace"),
-        "\0".join(["\n".join(language_names), apart]).encode("utf-8", "replace"),
+        blocks.kinds,
+        blocks.levels,
+        blocks.positions,
+        _bytes_of(blocks.paths),
+        _bytes_of(blocks.shares),
+        _bytes_of(blocks.lines),
+        _bytes_of(blocks.languages),
+        "\n".join(blocks.path_names).encode("utf-8", "replace"),
+        "\0".join(["\n".join(blocks.language_names), blocks.apart]).encode("utf-8", "replace"),
     )
-    head = _HEAD.pack(_VERSION, len(blocks), *map(len, sections[:-2]))
-    return _writer.compress(head + len(sections[-2]).to_bytes(4, "little") + b"".join(sections))
+    head = _HEAD.pack(_VERSION, len(blocks), *map(len, sections[:-1]))
+    return _writer.compress(head + b"".join(sections))
 
 
-def unpack_blocks(data: bytes, text: str) -> tuple[Block, ...]:
-    """The blocks that `pack_blocks` was given; text: all words of the page as `document.blocks.text_of` gives them.
-
-    Raises StoreError.
-    """
+def unpack_blocks(data: bytes, text: str) -> Blocks:
+    """The blocks that `pack_blocks` was given; text: theirs. Raises StoreError."""
     raw = restored(data, _reader)
     with told():
         return _blocks_of(raw, text)
 
 
-def blocks_of(text: str, packed_blocks: bytes | None) -> tuple[Block, ...]:
+def blocks_of(text: str, packed_blocks: bytes | None) -> Blocks:
     """A page's blocks.
 
     packed_blocks: None where its text alone was kept; then each line is one, and there are none without text.
     """
-    if packed_blocks is not None:
-        return unpack_blocks(packed_blocks, text)
-    return tuple([Block(BlockKind.PARAGRAPH, line, "") for line in text.split("\n")]) if text else ()
+    return Blocks.plain(text) if packed_blocks is None else unpack_blocks(packed_blocks, text)
 
 
-def _blocks_of(raw: bytes, text: str) -> tuple[Block, ...]:
+def _blocks_of(raw: bytes, text: str) -> Blocks:
     version, count, *lengths = _HEAD.unpack_from(raw)
     if version != _VERSION:
         raise StoreError(
             f"a page's blocks are kept in form {version}; this program knows {_VERSION}. Upgrade periplus."
         )
-    at = _HEAD.size + 4
-    lengths = [*lengths, int.from_bytes(raw[at - 4 : at], "little")]
-    sections = []
-    for length in lengths:
-        sections.append(raw[at : at + length])
-        at += length
-    kinds = [_KINDS[code] for code in sections[0]]
-    languages, _, apart = raw[at:].decode().partition("\0")
-    texts = _texts(kinds, _numbers(sections[5], count), text, apart)
-    return tuple(
-        map(
-            Block,
-            kinds,
-            texts,
-            _named(sections[3], sections[7].decode().split("\n"), count),
-            list(sections[1]) or repeat(0, count),
-            [_POSITIONS[code] for code in sections[2]],
-            [
-                len(own) if share == 0 else share - 1
-                for share, own in zip(_numbers(sections[4], count), texts, strict=True)
-            ]
-            if sections[4]
-            else repeat(0, count),
-            _named(sections[6], languages.split("\n"), count) if sections[6] else repeat("", count),
-        )
+    ends = list(accumulate(lengths, initial=_HEAD.size))
+    kinds, levels, positions, paths, shares, lines, languages, names = (raw[start:end] for start, end in pairwise(ends))
+    language_names, _, apart = raw[ends[-1] :].decode().partition("\0")
+    blocks = Blocks(
+        text,
+        apart,
+        kinds,
+        levels,
+        positions,
+        _numbers_of(lines),
+        _numbers_of(shares),
+        _numbers_of(paths),
+        tuple(names.decode().split("\n")),
+        _numbers_of(languages),
+        tuple(language_names.split("\n")) if languages else (),
     )
+    _check(blocks, count)
+    return blocks
+
+
+def _check(blocks: Blocks, count: int) -> None:
+    """Raises ValueError unless all columns tell of so many blocks, by numbers that have a meaning."""
+    apart = sum(map(blocks.kinds.count, APART))
+    columns = (blocks.levels, blocks.positions, blocks.lines, blocks.shares, blocks.paths, blocks.languages)
+    if (
+        len(blocks.kinds) != count
+        or any(len(column) not in (0, count) for column in columns)
+        or not len(blocks.positions) == len(blocks.paths) == count
+        or max(blocks.kinds, default=0) >= len(BLOCK_KINDS)
+        or max(blocks.positions, default=0) >= len(POSITIONS)
+        or max(blocks.paths, default=0) >= len(blocks.path_names)
+        or max(blocks.languages, default=-1) >= len(blocks.language_names)
+        or (apart and blocks.apart.count("\n") + 1 < apart)
+        or (apart < count and blocks.text.count("\n") + 1 < count - apart + sum(blocks.lines))
+    ):
+        raise ValueError("the columns of its blocks do not agree")
 
 
 def pack_parts(parts: Sequence[Part]) -> bytes:
@@ -238,49 +213,22 @@ def unpack_parts(data: bytes) -> tuple[Part, ...]:
         return tuple([_PARTS[code] for code in data])
 
 
-def _numbered(values: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Each value as its number in the list of different values."""
-    numbers: dict[str, int] = {}
-    return [numbers.setdefault(value, len(numbers)) for value in values], list(numbers)
+def _bytes_of(column: memoryview[int]) -> bytes:
+    """A column of numbers with the type of its items before it, little-endian; of an empty one nothing."""
+    return column.format.encode() + _swapped(column).tobytes() if column else b""
 
 
-def _named(section: bytes, names: Sequence[str], count: int) -> list[str]:
-    return [names[number] for number in _numbers(section, count)]
+def _numbers_of(section: bytes) -> memoryview[int]:
+    """The column that `_bytes_of` wrote."""
+    if section[:1] not in (b"", b"B", b"H", b"I"):
+        raise ValueError("a column that does not hold numbers")
+    return _swapped(memoryview(section)[1:].cast(section[:1].decode() or "B"))  # type: ignore[call-overload]  # of three
 
 
-def _column(values: Sequence[int]) -> bytes:
-    """Numbers, each in as many bytes as the largest needs; the first byte says how many."""
-    if not values:
-        return b""
-    most = max(values)
-    if most < 1 << 8:
-        return b"B" + bytes(values)
-    code = "H" if most < 1 << 16 else "I"
-    column = array(code, values)
-    if sys.byteorder == "big":
-        column.byteswap()
-    return code.encode() + column.tobytes()
-
-
-def _numbers(section: bytes, count: int) -> Sequence[int]:
-    """What `_column` wrote; of an empty one zeros."""
-    if not section:
-        return [0] * count
-    column = array(section[:1].decode(), section[1:])
-    if sys.byteorder == "big":
-        column.byteswap()
-    return column
-
-
-def _texts(kinds: Sequence[BlockKind], lines: Sequence[int], text: str, apart: str) -> list[str]:
-    """The words of each block: of the text its next lines."""
-    own, others = iter(text.split("\n")), iter(apart.split("\n"))
-    found = []
-    for kind, more in zip(kinds, lines, strict=True):
-        if kind in _APART:
-            found.append(next(others))
-        elif more:
-            found.append("\n".join([next(own) for _ in range(more + 1)]))
-        else:
-            found.append(next(own))
-    return found
+def _swapped(column: memoryview[int]) -> memoryview[int]:
+    """The column in the other byte order, on machines that have another than collections."""
+    if sys.byteorder == "little":
+        return column
+    values = array(column.format, column)
+    values.byteswap()
+    return memoryview(values)

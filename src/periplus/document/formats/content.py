@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from periplus.document.metadata import Metadata
-from periplus.model.page import BadLink, Block, Link
+from periplus.model.page import BadLink, Blocks, Link
 from periplus.model.visit import Headers
 from periplus.model.web import Url
 
@@ -25,7 +25,7 @@ class Content:
     """What a document holds."""
 
     metadata: Metadata
-    blocks: tuple[Block, ...]  # in the document's order
+    blocks: Blocks
     links: tuple[Link, ...]
     bad_links: tuple[BadLink, ...]
     translations: tuple[tuple[str, Url], ...] = ()  # (hreflang as written, where its page is)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from periplus.document import html
 from periplus.document.blocks import blocks_of
 from periplus.document.canonical_xml import without_doctype
 from periplus.document.formats.content import Content, Source
 from periplus.document.links import Setting, rows_of, translations_of
 from periplus.document.metadata import metadata
-from periplus.model.page import Block, BlockKind
+from periplus.model.page import BlockKind, Blocks
 
 SHELL_CHARS = 200  # of all text: "Loading", a name, a line of rights
 ROOT_CHARS = 50  # of what stands in a root until the script comes
@@ -43,12 +41,15 @@ def read(source: Source) -> Content:
     )
 
 
-def _is_shell(tree: html.Tree, blocks: Sequence[Block], unscripted_chars: int) -> bool:
+def _is_shell(tree: html.Tree, blocks: Blocks, unscripted_chars: int) -> bool:
     """Whether a page with scripts is empty until one fills it.
 
     unscripted_chars: of what is shown without scripts only.
     """
-    if sum(len(block.text) for block in blocks if block.kind is not BlockKind.TITLE) > SHELL_CHARS + unscripted_chars:
+    most = SHELL_CHARS + unscripted_chars
+    if len(blocks.text) > 2 * most:  # each block has a character at least, and one that parts it from the next
+        return False
+    if sum(len(block.text) for block in blocks if block.kind is not BlockKind.TITLE) > most:
         return False
     roots = html.select(tree, _ROOTS)
     return bool(roots) and all(

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from periplus.model.page import Block, PageFacts, Part, SamePage
+from periplus.model.page import NO_BLOCKS, Blocks, PageFacts, Part, SamePage
 from periplus.model.visit import Headers, Reason, State
 from periplus.model.web import UrlId
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_head, unpack_parts
@@ -165,15 +165,15 @@ class Contents:
         with told():
             return self.codec.unpack(packed_text, None).decode()
 
-    def blocks(self, url_id: UrlId) -> tuple[Block, ...]:
+    def blocks(self, url_id: UrlId) -> Blocks:
         """The page's blocks.
 
         Of a page whose text alone was kept each line is one; none: there is no text, or it was not kept.
         """
         row = self._run(f"SELECT b.text, b.blocks {_OF_PAGE}", (url_id,)).fetchone()
-        return self.blocks_of(*row) if row else ()
+        return self.blocks_of(*row) if row else NO_BLOCKS
 
-    def blocks_of(self, packed_text: bytes | None, packed_blocks: bytes | None) -> tuple[Block, ...]:
+    def blocks_of(self, packed_text: bytes | None, packed_blocks: bytes | None) -> Blocks:
         """Blocks from the columns `text` and `blocks` of a body."""
         return blocks_of("" if packed_text is None else self._decoded(packed_text), packed_blocks)
 
