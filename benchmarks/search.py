@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
 
-from periplus.model.page import Block, BlockKind
+from periplus.model.page import Block, BlockKind, Blocks
 from periplus.model.search import PageToIndex
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.search.asking import MatchWindow, Searcher
@@ -66,7 +66,7 @@ def pages(words: Words, count: int, length: int) -> Iterator[PageToIndex]:
             "text/html",
             "en",
             title,
-            blocks,
+            Blocks.of(blocks),
             (),
             (),
             1.6e9 + number * 60,

@@ -30,7 +30,7 @@ from periplus.analyse.content.evidence import SiteEvidence
 from periplus.analyse.content.marking import parts_of
 from periplus.document import html
 from periplus.document.blocks import blocks_of
-from periplus.model.page import Block, Part
+from periplus.model.page import Blocks, Part
 
 
 class SetScore(NamedTuple):
@@ -42,7 +42,7 @@ class SetScore(NamedTuple):
     cpu_s: float
 
 
-def marked(pages: Sequence[gold.GoldPage]) -> list[tuple[tuple[Block, ...], tuple[Part, ...]]]:
+def marked(pages: Sequence[gold.GoldPage]) -> list[tuple[Blocks, tuple[Part, ...]]]:
     """A site's pages: learnt, then marked."""
     evidence = SiteEvidence()
     blocks = [blocks_of(html.parse(page.html)) for page in pages]

@@ -36,7 +36,7 @@ from periplus.analyse.content import features, marking
 from periplus.analyse.content.evidence import Pages, SiteEvidence, facts, traces_of
 from periplus.document import html
 from periplus.document.blocks import blocks_of
-from periplus.model.page import Block, Part
+from periplus.model.page import Blocks, Part
 
 Floats = npt.NDArray[np.float32]
 TABLE = Path(__file__).parents[2] / "src/periplus/analyse/content/weights.json"
@@ -60,11 +60,11 @@ class Row(NamedTuple):
     words: Floats
     gold: str
     set_name: str
-    blocks: Sequence[Block]
+    blocks: Blocks
     counts: bool
 
 
-def name_votes(pages: list[tuple[Sequence[Block], Floats, Floats]]) -> dict[str, float]:
+def name_votes(pages: list[tuple[Blocks, Floats, Floats]]) -> dict[str, float]:
     """One site's log-odds for content of each word in its paths."""
     content: dict[str, float] = defaultdict(float)
     every: dict[str, float] = defaultdict(float)
@@ -92,7 +92,7 @@ def name_weights(votes: Sequence[dict[str, float]]) -> dict[str, float]:
 
 def rows() -> tuple[list[Row], dict[str, float]]:
     """All pages measured, and the weights of words. A site's own votes are left out when its pages are measured."""
-    sites: list[tuple[str, list[tuple[Sequence[Block], Floats, Floats]], list[str], bool]] = []
+    sites: list[tuple[str, list[tuple[Blocks, Floats, Floats]], list[str], bool]] = []
     for name in gold.SETS:
         for pages in gold.by_site(gold.read(name)).values():
             read = [blocks_of(html.parse(page.html)) for page in pages]
@@ -143,7 +143,7 @@ def _weight(names: dict[str, float], words: tuple[str, ...]) -> float:
     return sum([names.get(word, 0.0) for word in words])
 
 
-def _learnt(pages: Sequence[Sequence[Block]]) -> SiteEvidence:
+def _learnt(pages: Sequence[Blocks]) -> SiteEvidence:
     evidence = SiteEvidence()
     for blocks in pages:
         evidence.learn(blocks)

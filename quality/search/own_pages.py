@@ -9,7 +9,7 @@ from hashlib import md5
 
 from manuals import WHEN, Manual
 
-from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.model.page import Block, BlockKind, Blocks, Part, Position
 from periplus.model.search import PageToIndex
 from periplus.model.web import SiteKey, Url
 from periplus.urls.canonical import url_id
@@ -99,7 +99,7 @@ def _page(language: str, number: int) -> PageToIndex:
         "text/html",
         language,
         said(title),
-        blocks,
+        Blocks.of(blocks),
         parts,
         (said(anchor),),
         WHEN,

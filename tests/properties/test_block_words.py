@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from periplus.document import html
-from periplus.document.blocks import blocks_of, text_of
+from periplus.document.blocks import blocks_of
 from periplus.model.page import BlockKind
 from periplus.store.bodies import pack_blocks, unpack_blocks
 from unit.test_blocks import plain_words
@@ -44,7 +44,7 @@ MARKUP = st.lists(TOKEN, max_size=40).map("".join)
 @given(MARKUP)
 def test_the_words_are_those_of_the_page(markup):
     found = blocks_of(html.parse(markup))
-    assert re.sub(r"\s", "", text_of(found)) == plain_words(markup)
+    assert re.sub(r"\s", "", found.text) == plain_words(markup)
 
 
 @settings(max_examples=100, deadline=None)
@@ -58,10 +58,10 @@ def test_blocks_are_whole_and_can_be_stored(markup):
         assert "\n" not in block.path
         if block.kind is not BlockKind.CODE:
             assert block.text == " ".join(block.text.split())
-    assert unpack_blocks(pack_blocks(found), text_of(found)) == found if found else pack_blocks(found) == b""
+    assert unpack_blocks(pack_blocks(found), found.text) == found if found else pack_blocks(found) == b""
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_gives_blocks(markup):
-    assert re.sub(r"\s", "", text_of(blocks_of(html.parse(markup)))) == plain_words(markup)
+    assert re.sub(r"\s", "", blocks_of(html.parse(markup)).text) == plain_words(markup)

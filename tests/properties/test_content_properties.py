@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from periplus.analyse.content.evidence import SiteEvidence
 from periplus.analyse.content.marking import parts_of, scores_of
-from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.model.page import Block, BlockKind, Blocks, Part, Position
 
 letters = st.characters(exclude_characters="")
 blocks = st.builds(
@@ -17,7 +17,7 @@ blocks = st.builds(
     position=st.sampled_from(Position),
     link_chars=st.integers(0, 40),
 )
-pages = st.lists(blocks, max_size=12)
+pages = st.lists(blocks, max_size=12).map(Blocks.of)
 
 
 def learnt(some):

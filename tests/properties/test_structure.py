@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.document.blocks import text_of
-from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.model.page import Block, BlockKind, Blocks, Part, Position
 from periplus.store.bodies import pack_blocks, pack_parts, unpack_blocks, unpack_parts
 
 LINE = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\n"), min_size=1, max_size=300)
@@ -33,9 +32,9 @@ def a_block(draw):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(a_block(), min_size=1, max_size=30).map(tuple))
+@given(st.lists(a_block(), min_size=1, max_size=30).map(Blocks.of))
 def test_blocks_come_out_as_they_went_in(blocks):
-    assert unpack_blocks(pack_blocks(blocks), text_of(blocks)) == blocks
+    assert unpack_blocks(pack_blocks(blocks), blocks.text) == blocks
 
 
 @given(st.lists(st.sampled_from(Part)))
@@ -46,18 +45,19 @@ def test_parts_come_out_as_they_went_in(parts):
 
 def test_the_numbers_of_kinds_and_landmarks_never_change():
     """They stand in collections."""
-    blocks = (
+    rows = (
         *(Block(kind, "x", "p", 1 if kind is BlockKind.HEADING else 0) for kind in BlockKind),
         *(Block(BlockKind.PARAGRAPH, "y", "p", 0, place) for place in Position),
     )
-    assert unpack_blocks(bytes.fromhex(STORED), text_of(blocks)) == blocks
+    blocks = Blocks.of(rows)
+    assert unpack_blocks(bytes.fromhex(STORED), blocks.text) == blocks == rows
 
 
 def test_every_kind_landmark_and_part_has_a_number():
     for kind in BlockKind:
         for place in Position:
-            block = Block(kind, "x", "", 0, place)
-            assert unpack_blocks(pack_blocks([block]), text_of([block])) == (block,)
+            blocks = Blocks.of([Block(kind, "x", "", 0, place)])
+            assert unpack_blocks(pack_blocks(blocks), blocks.text) == blocks
 
 
 STORED = "28b52ffd206b8d0100c0011000000011000101020304050607080205427000780a780a006080cf7d4ce500e4c00e9c03e0e660061727e339a705"  # noqa: E501

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from periplus.document.blocks import with_languages
-from periplus.model.page import Block, BlockKind
+from periplus.model.page import Block, BlockKind, Blocks
 
 CZECH = (
     "Přístav leží na severním pobřeží ostrova a lodě v něm nacházejí ochranu před větrem, "
@@ -36,11 +36,11 @@ RUSSIAN = (
     ],
 )
 def test_what_the_letters_tell(page, text, language):
-    (block,) = with_languages((Block(BlockKind.PARAGRAPH, text, "p"),), page)
+    (block,) = with_languages(Blocks.of([Block(BlockKind.PARAGRAPH, text, "p")]), page)
     assert block.language == language
     assert block.text == text
 
 
 def test_what_a_block_declares_stays():
-    blocks = (Block(BlockKind.PARAGRAPH, ENGLISH, "p", language="la"), Block(BlockKind.CODE, ENGLISH, "pre"))
-    assert with_languages(blocks, "cs") == blocks
+    rows = [Block(BlockKind.PARAGRAPH, ENGLISH, "p", language="la"), Block(BlockKind.CODE, ENGLISH, "pre")]
+    assert with_languages(Blocks.of(rows), "cs") == rows

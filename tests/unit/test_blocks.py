@@ -7,7 +7,7 @@ import re
 import pytest
 
 from periplus.document import html, whitespace
-from periplus.document.blocks import BLOCKS_MOST, PATH_CHARS, blocks_of, first_blocks, plain_blocks, text_of, words_of
+from periplus.document.blocks import BLOCKS_MOST, PATH_CHARS, blocks_of, first_blocks, plain_blocks, words_of
 from periplus.model.page import Block, BlockKind, Position
 
 TITLE, HEADING, PARAGRAPH, ITEM, CELL, CAPTION, CODE, LINK, ALT = BlockKind
@@ -44,7 +44,7 @@ def blocks(markup, language=""):
     ],
 )
 def test_the_text_of_all_blocks(markup, text):
-    assert text_of(blocks(markup)) == text
+    assert blocks(markup).text == text
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,7 @@ def test_the_text_of_all_blocks(markup, text):
             "<table><caption>c<tr><th>h<td>d<td><div>x<td><article>y",
             [(CAPTION, "c"), (CELL, "h"), (CELL, "d"), (CELL, "x"), (PARAGRAPH, "y")],
         ),
+        ("<pre><a href=x>  all\nof it</a></pre>", [(LINK, "all of it")]),
         ("<figure><img alt=' an  image '><figcaption>f</figure>", [(ALT, "an image"), (CAPTION, "f")]),
         ("<pre>a <b>b</b><br>c  \n\n</pre>", [(CODE, "a b\nc")]),
         ("<p><a href=x>one</a> <a href=y>two</a><p>x <a href=y>z</a>", [(LINK, "one two"), (PARAGRAPH, "x z")]),
@@ -134,8 +135,8 @@ def test_languages_that_differ_from_the_page():
 
 def test_digests_are_taken_of_folded_words():
     found = blocks("<title>T</title><p>one  two<pre>  x\n\n   y</pre><img alt=a>")
-    assert text_of(found) == "one two\n  x\n\n   y"
-    assert words_of(found, text_of(found)) == "one two\nx\ny"
+    assert found.text == "one two\n  x\n\n   y"
+    assert words_of(found) == "one two\nx\ny"
 
 
 def test_the_last_block_is_cut():
@@ -223,4 +224,4 @@ def plain_words(markup):
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_pages_keep_all_their_words(name):
     markup = HOSTILE[name](300)
-    assert re.sub(r"\s", "", text_of(blocks(markup))) == plain_words(markup)
+    assert re.sub(r"\s", "", blocks(markup).text) == plain_words(markup)

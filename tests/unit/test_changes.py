@@ -12,19 +12,21 @@ import sys
 import pytest
 
 from periplus.errors import StoreError
-from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.model.page import Block, BlockKind, Blocks, Part, Position
 from periplus.model.visit import STATE_OF
 from periplus.settings import Settings
 from periplus.store.bodies import pack_blocks
 from periplus.store.sqlite import changes, reading, runs, schema, text_rows
 from periplus.store.sqlite.page_rows import Contents
 
-BLOCKS = (
-    Block(BlockKind.TITLE, "A title", "head/title", position=Position.HEAD),
-    Block(BlockKind.HEADING, "Heading", "div#a.b/h1", 1, Position.MAIN),
-    Block(BlockKind.LINK, "a link", "ul/li", 0, Position.NAV, 6),
-    Block(BlockKind.CODE, "def f():\n\n    return 1", "pre"),
-    Block(BlockKind.PARAGRAPH, "příliš žluťoučký", "p", 0, Position.BODY, 3, "cs"),
+BLOCKS = Blocks.of(
+    (
+        Block(BlockKind.TITLE, "A title", "head/title", position=Position.HEAD),
+        Block(BlockKind.HEADING, "Heading", "div#a.b/h1", 1, Position.MAIN),
+        Block(BlockKind.LINK, "a link", "ul/li", 0, Position.NAV, 6),
+        Block(BlockKind.CODE, "def f():\n\n    return 1", "pre"),
+        Block(BlockKind.PARAGRAPH, "příliš žluťoučký", "p", 0, Position.BODY, 3, "cs"),
+    )
 )
 TEXT = "Heading\na link\ndef f():\n\n    return 1\npříliš žluťoučký"
 

@@ -25,7 +25,7 @@ from periplus.analyse.content.evidence import (
 from periplus.analyse.content.marking import Forest, parts_of, scores_of
 from periplus.document import html
 from periplus.document.blocks import blocks_of
-from periplus.model.page import Block, BlockKind, Part
+from periplus.model.page import NO_BLOCKS, Block, BlockKind, Blocks, Part
 
 WORDS = (
     "river",
@@ -120,8 +120,8 @@ def test_a_page_that_is_fetched_later_is_marked_by_what_is_known():
 
 
 def test_no_blocks_have_no_parts():
-    assert parts_of(()) == ()
-    assert parts_of((), SiteEvidence()) == ()
+    assert parts_of(NO_BLOCKS) == ()
+    assert parts_of(NO_BLOCKS, SiteEvidence()) == ()
 
 
 def test_digits_case_and_the_classes_of_the_active_item_do_not_part_texts():
@@ -129,7 +129,7 @@ def test_digits_case_and_the_classes_of_the_active_item_do_not_part_texts():
         Block(BlockKind.ITEM, "Page 3 of 17", "ul#a/li"),
         Block(BlockKind.ITEM, "page 4 OF 18", "ul#a/li.active"),
     )
-    assert traces_of([first]).digests == traces_of([second]).digests
+    assert traces_of(Blocks.of([first])).digests == traces_of(Blocks.of([second])).digests
     assert facts("div#post-17/p").key == facts("div#post-18/p").key
     assert facts("div#post/p").key != facts("div#post/ul").key
 
@@ -192,8 +192,7 @@ def test_scores_lie_between_0_and_1():
 @pytest.mark.parametrize(("many", "words"), [(20_000, 40), (3_000, 2_000)])
 def test_a_long_page_that_ends_in_short_blocks_has_a_number_for_each_measure(many, words):
     """A sum of float32 went past the whole here: the words after a block were fewer than none."""
-    blocks = [
-        Block(BlockKind.PARAGRAPH, "river " * (words + at % 7) if at < many - 3 else "a", "div/p") for at in range(many)
-    ]
+    texts = ["river " * (words + at % 7) if at < many - 3 else "a" for at in range(many)]
+    blocks = Blocks.of([Block(BlockKind.PARAGRAPH, text, "div/p") for text in texts])
     found = marking.matrix(Pages([blocks], [traces_of(blocks)]), np.full(many, 0.9, dtype=np.float32))
     assert np.isfinite(found).all()

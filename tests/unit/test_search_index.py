@@ -6,7 +6,7 @@ import dataclasses
 import pytest
 
 import periplus.search.index
-from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.model.page import NO_BLOCKS, Block, BlockKind, Blocks, Part, Position
 from periplus.model.search import PageToIndex
 from periplus.search.asking import CHARS, Highlighter, MatchWindow, Searcher, snippet
 from periplus.search.index import (
@@ -36,13 +36,13 @@ def unranked(pages):
 
 def text(*paragraphs, heading=""):
     blocks = [Block(BlockKind.HEADING, heading, "h2", level=2)] if heading else []
-    return (*blocks, *(Block(BlockKind.PARAGRAPH, paragraph, "p") for paragraph in paragraphs))
+    return Blocks.of((*blocks, *(Block(BlockKind.PARAGRAPH, paragraph, "p") for paragraph in paragraphs)))
 
 
 def page(
     number,
     title,
-    blocks=(),
+    blocks=NO_BLOCKS,
     *,
     url="",
     language="cs",
@@ -116,7 +116,7 @@ def test_the_place_of_a_word_decides(fill):
         page(
             5,
             "menu",
-            (Block(BlockKind.LINK, "lighthouse", "nav", position=Position.NAV),),
+            Blocks.of([Block(BlockKind.LINK, "lighthouse", "nav", position=Position.NAV)]),
             language="en",
             parts=(Part.NAVIGATION,),
         ),

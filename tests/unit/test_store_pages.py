@@ -12,7 +12,7 @@ import pytest
 
 from contracts.crawl_values import batch, candidate, completion, state
 from periplus.errors import NoCollection, StoreError
-from periplus.model.page import BadLink, Charset, Digests, Document, Link, LinkKind, Position
+from periplus.model.page import BadLink, Blocks, Charset, Digests, Document, Link, LinkKind, Position
 from periplus.model.visit import Cut, Fetched, Headers, Reason, Redirected
 from periplus.settings import Budget, Settings, Storage
 from periplus.store.sqlite import runs, schema
@@ -29,7 +29,9 @@ def document(body, text="", links=(), bad=(), digest=None):
     md5 = digest or hashlib.md5(body).digest()
     digests = Digests(md5, hashlib.md5(text.encode()).digest(), b"\0" * 16)
     said = ("text/html", Charset("utf-8", "meta"), "en", "A title", "What it is about")
-    return Document(*said, text, tuple(links), tuple(bad), digests, False, False, HOME, 1.5, 0.0, "A heading")
+    return Document(
+        *said, Blocks.plain(text), tuple(links), tuple(bad), digests, False, False, HOME, 1.5, 0.0, "A heading"
+    )
 
 
 def link(target, anchor="", kind=LinkKind.ANCHOR):

@@ -5,7 +5,7 @@ and in which order a story's pages stand.
 import random
 
 from periplus.analyse.stories import Article, find_stories, ordered_story, own_texts, own_titles, shingles_of, words_of
-from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.model.page import Block, BlockKind, Blocks, Part, Position
 from periplus.model.story import DateOrigin, Order, PageDate, Story
 from periplus.model.web import SiteKey, Url
 
@@ -200,13 +200,18 @@ def test_titles_lose_the_name_of_their_site() -> None:
 def test_own_text_leaves_menus_and_what_the_site_repeats() -> None:
     menu = Block(BlockKind.ITEM, "Home", "nav", position=Position.NAV)
     pages = [
-        ((menu, Block(BlockKind.PARAGRAPH, "About us", "p"), Block(BlockKind.PARAGRAPH, f"Text {place}", "p")), None)
+        (
+            Blocks.of(
+                [menu, Block(BlockKind.PARAGRAPH, "About us", "p"), Block(BlockKind.PARAGRAPH, f"Text {place}", "p")]
+            ),
+            None,
+        )
         for place in range(10)
     ]
     assert own_texts(pages)[3] == ("Text 3",)
     assert own_texts(pages[:3])[0] == ("About us", "Text 0")
     marked = (
-        (Block(BlockKind.PARAGRAPH, "x", "p"), Block(BlockKind.PARAGRAPH, "y", "p")),
+        Blocks.of([Block(BlockKind.PARAGRAPH, "x", "p"), Block(BlockKind.PARAGRAPH, "y", "p")]),
         (Part.NAVIGATION, Part.CONTENT),
     )
     assert own_texts([marked]) == [("y",)]

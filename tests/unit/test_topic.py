@@ -33,7 +33,7 @@ from periplus.analyse.topic.training import (
 from periplus.api.topics import judge_of, known_examples, topic_of
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
-from periplus.model.page import Block, BlockKind, Part
+from periplus.model.page import Block, BlockKind, Blocks, Part
 from periplus.model.topic import Example, Method
 from stored import stored
 
@@ -215,12 +215,13 @@ def test_rows_are_tf_idf():
 
 
 def test_content_is_judged_and_navigation_is_not():
-    blocks = (
+    rows = (
         Block(BlockKind.TITLE, "Title", ""),
         Block(BlockKind.LINK, "menu", ""),
         Block(BlockKind.PARAGRAPH, "said", ""),
         Block(BlockKind.ALT, "image", ""),
     )
+    blocks = Blocks.of(rows)
     marks = (Part.CONTENT, Part.NAVIGATION, Part.CONTENT, Part.CONTENT)
     assert content_text("Title", blocks, marks) == "Title\nsaid"
     assert (

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from periplus.model.frontier import Candidate, PatternRecord, ShownLines, TrapMemory
-from periplus.model.page import Charset, Digests, Document, Link, LinkKind, Position
+from periplus.model.page import Blocks, Charset, Digests, Document, Link, LinkKind, Position
 from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.schedule.traps import CONFIRMATIONS, FRESH_LETTERS, WIDER, TrapDetector
@@ -98,7 +98,7 @@ def document(
         "",
         "",
         "",
-        text,
+        Blocks.plain(text),
         rows,
         (),
         Digests(digest, digest, digest),

@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 
 from periplus.analyse.duplicates import Hashes, shingles
 from periplus.document.digest import without_marks
-from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.model.page import APART, POSITION_CODES, Blocks, Part, Position
 from periplus.model.story import DateOrigin, Order, PageDate, Stories, Story, StoryPage
 from periplus.model.web import SiteKey, Url
 
 TEMPLATE_PAGES = 8  # of a site with fewer pages nothing is known to be its template, but by its landmarks
 TEMPLATE_SHARE = 0.4  # of a site's pages: a block on so many is the site's own
 WORDS_MOST = 2_000  # of one page that are compared: an article has some hundreds
-_MENUS = frozenset({Position.NAV, Position.HEADER, Position.FOOTER})
-_APART = frozenset({BlockKind.TITLE, BlockKind.ALT})
+_MENUS = frozenset(POSITION_CODES[position] for position in (Position.NAV, Position.HEADER, Position.FOOTER))
 _WORDS = re.compile(r"[^\W_]{2,}")
 _PARTING = re.compile(r"\s+(?:[|·•»«:]+|[-\u2013\u2014]+|::)\s+")
 
@@ -44,25 +43,26 @@ class Article:
     counts: NDArray[np.int32]  # how often each word stands there
 
 
-def own_texts(pages: Sequence[tuple[tuple[Block, ...], Sequence[Part] | None]]) -> list[tuple[str, ...]]:
+def own_texts(pages: Sequence[tuple[Blocks, Sequence[Part] | None]]) -> list[tuple[str, ...]]:
     """Of each of a site's pages, the blocks that are its own: marked as content where marks are known, in no menu,
     not on many of the pages.
     """
-    kept = []
+    texts = []
     for blocks, parts in pages:
-        marks = parts if parts is not None and len(parts) == len(blocks) else None
-        own = [
-            block.text
-            for place, block in enumerate(blocks)
-            if block.kind not in _APART
-            and block.position not in _MENUS
-            and (marks is None or marks[place] is Part.CONTENT)
-        ]
-        kept.append(own)
-    if len(kept) < TEMPLATE_PAGES:
-        return [tuple(own) for own in kept]
-    on_pages = Counter(text for own in kept for text in set(own))
-    return [tuple(text for text in own if on_pages[text] < TEMPLATE_SHARE * len(kept)) for own in kept]
+        marks = parts if parts is not None and len(parts) == len(blocks) else [Part.CONTENT] * len(blocks)
+        texts.append(
+            [
+                text
+                for text, kind, position, part in zip(
+                    blocks.texts(), blocks.kinds, blocks.positions, marks, strict=True
+                )
+                if kind not in APART and position not in _MENUS and part is Part.CONTENT
+            ]
+        )
+    if len(texts) < TEMPLATE_PAGES:
+        return [tuple(own) for own in texts]
+    on_pages = Counter(text for own in texts for text in set(own))
+    return [tuple(text for text in own if on_pages[text] < TEMPLATE_SHARE * len(texts)) for own in texts]
 
 
 def own_titles(titles: Sequence[str]) -> list[str]:

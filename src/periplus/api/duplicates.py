@@ -177,10 +177,4 @@ class _Contents:
 
 
 def _content(page: PageBlocks, parts: Sequence[Part]) -> str:
-    return "\n".join(
-        [
-            block.text
-            for block, part in zip(page.blocks, parts, strict=True)
-            if part is Part.CONTENT and block.kind not in _APART
-        ]
-    )
+    return "\n".join(page.blocks.content(parts, _APART))

@@ -140,11 +140,7 @@ def content_text(page: PageBlocks) -> str:
     """Title and content of a page, its paragraphs parted by empty lines: without navigation where that is known,
     and without code and bare links.
     """
-    parts = page.parts if page.parts and Part.CONTENT in page.parts else (Part.CONTENT,) * len(page.blocks)
-    kept = [
-        block.text
-        for block, part in zip(page.blocks, parts, strict=True)
-        if part is Part.CONTENT and block.kind not in _NO_PROSE
-    ]
-    title = [page.title] if page.title and page.title not in kept[:3] else []
-    return "\n\n".join([*title, *(kept or [block.text for block in page.blocks])])
+    parts = page.parts if page.parts and Part.CONTENT in page.parts else None
+    prose = page.blocks.content(parts, _NO_PROSE)
+    title = [page.title] if page.title and page.title not in prose[:3] else []
+    return "\n\n".join([*title, *(prose or page.blocks.texts())])

@@ -21,7 +21,7 @@ from periplus.api.indexing import END
 from periplus.api.templates import Marks
 from periplus.document.words import forms
 from periplus.errors import StoreError
-from periplus.model.page import Part
+from periplus.model.page import NO_BLOCKS, Part
 from periplus.model.search import Hit, Matches, PageToIndex, SearchResult
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
@@ -131,7 +131,7 @@ class IndexWorker:
             some = list(zip(pages, self._marks.of(pages), strict=True))
             self._writer.put(map(self._to_index, some), heard=self._listened)
             self._writer.remove(set(ids) - {page.url_id for page in pages})
-            marked += [(page._replace(blocks=()), parts) for page, parts in some]
+            marked += [(page._replace(blocks=NO_BLOCKS), parts) for page, parts in some]
             taken += len(ids)
         if place != self._place:
             self._writer.commit(position_of(place))
@@ -407,7 +407,7 @@ class Search:
 
 def _content(page: PageBlocks) -> list[str]:
     """Its content, block by block. Not marked yet: nothing."""
-    return [block.text for block, part in zip(page.blocks, page.parts or (), strict=False) if part is Part.CONTENT]
+    return page.blocks.content(page.parts, ()) if page.parts else []
 
 
 def _hit(page: PageBlocks, score: float, twins: tuple[Url, ...], highlighter: Highlighter, site: SiteKey) -> Hit:

@@ -143,8 +143,7 @@ def with_languages(blocks: Blocks, language: str) -> Blocks:
     """
     if language not in _MARKED and (language not in _PLAIN or blocks.text.isascii()):
         return blocks
-    declared = [blocks.language_names[place] for place in blocks.languages] or [""] * len(blocks)
-    texts = blocks.texts()
+    declared, texts = blocks.own_languages(), blocks.texts()
     strange = [
         place
         for place, text in enumerate(texts)
@@ -409,6 +408,8 @@ def _columns(title: str, pieces: Sequence[tuple[_Frame, str]]) -> Blocks:
         if text:
             if chars < 0:
                 share = 0
+                if kind == _CODE:
+                    text = " ".join(text.split())  # noqa: PLW2901
                 if kind != _HEADING:
                     kind = _LINK
             elif chars:

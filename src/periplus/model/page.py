@@ -314,7 +314,7 @@ class Blocks(Sequence[Block]):
         return len(self.kinds)
 
     def __iter__(self) -> Iterator[Block]:
-        texts, names, languages = self.texts(), self.path_names, self.language_names
+        texts, names = self.texts(), self.path_names
         columns = zip(
             map(BLOCK_KINDS.__getitem__, self.kinds),
             texts,
@@ -322,7 +322,7 @@ class Blocks(Sequence[Block]):
             self.levels or repeat(0),
             map(POSITIONS.__getitem__, self.positions),
             self.link_chars(texts),
-            map(languages.__getitem__, self.languages) if self.languages else repeat(""),
+            self.own_languages(),
             strict=False,
         )
         return map(Block._make, columns)
@@ -352,6 +352,11 @@ class Blocks(Sequence[Block]):
             next(apart) if kind in APART else "\n".join([next(own), *islice(own, more)]) if more else next(own)
             for kind, more in zip(self.kinds, self.lines, strict=True)
         ]
+
+    def own_languages(self) -> list[str]:
+        """The language of each block; empty: the page's."""
+        names = self.language_names
+        return [names[place] for place in self.languages] if names else [""] * len(self.kinds)
 
     def link_chars(self, texts: Sequence[str]) -> list[int]:
         """How many characters of each block stand in links. texts: its `texts`."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from periplus.model.page import Block, BlockKind, Part
+from periplus.model.page import BlockKind, Blocks, Part
 from periplus.model.web import SiteKey, Url, UrlId
 
 
@@ -20,7 +20,7 @@ class PageToIndex:
     media_type: str
     language: str  # BCP 47; empty: not known
     title: str
-    blocks: Sequence[Block]
+    blocks: Blocks
     parts: Sequence[Part]  # one a block; empty: not marked yet
     anchors: Sequence[str]  # the words of links to it, each once
     when: float  # last modified by the server's word, else fetched; seconds since the epoch

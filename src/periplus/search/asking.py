@@ -12,7 +12,7 @@ from typing import NamedTuple
 import tantivy
 
 from periplus.document.words import WORD_CHARS, WordUnit, asked_terms, folded, forms, is_run, located, table
-from periplus.model.page import Block, BlockKind, Part
+from periplus.model.page import Block, BlockKind, Blocks, Part
 from periplus.model.search import Facet, Match, Matches, Snippet
 from periplus.model.web import UrlId
 from periplus.search.index import (
@@ -231,7 +231,7 @@ class Highlighter:
         return next((wanted.place for wanted in self._wanted if term and term[0] in wanted.terms), -1)
 
 
-def snippet(blocks: Sequence[Block], parts: Sequence[Part], highlighter: Highlighter, language: str) -> Snippet | None:
+def snippet(blocks: Blocks, parts: Sequence[Part], highlighter: Highlighter, language: str) -> Snippet | None:
     """The stretch that has most of the words, of the page's content rather than of its menus;
     its beginning where none has any.
     """

@@ -25,7 +25,7 @@ from xxhash import xxh3_64_intdigest
 
 from periplus.document.words import folded, forms, shown_forms, table
 from periplus.errors import StoreError
-from periplus.model.page import Block, BlockKind, Part, Position
+from periplus.model.page import BLOCK_KIND_CODES, POSITION_CODES, BlockKind, Blocks, Part, Position
 from periplus.model.search import PageToIndex
 from periplus.model.web import UrlId
 from periplus.urls.hosts import host_name, registered_domain
@@ -47,7 +47,10 @@ _BREAK = f"\n{_BETWEEN}\n"
 # short that the engine holds three words for a long text, in which one hit counts for nothing.
 _PADDING = " ".join([_BETWEEN] * 8)
 _PARTS_OF_TITLE = re.compile(r"\s+[-–—|·•»:/]+\s+|\s*[|»—]\s*|:\s+")
-_MENUS = frozenset({Position.NAV, Position.FOOTER, Position.HEADER, Position.ASIDE})
+_MENUS = frozenset(
+    POSITION_CODES[position] for position in (Position.NAV, Position.FOOTER, Position.HEADER, Position.ASIDE)
+)
+_TITLE, _HEADING = BLOCK_KIND_CODES[BlockKind.TITLE], BLOCK_KIND_CODES[BlockKind.HEADING]
 _TYPE_NAMES = {
     "application/xhtml+xml": "html",
     "application/msword": "doc",
@@ -139,24 +142,26 @@ def field_texts(page: PageToIndex) -> Iterator[tuple[str, str, str]]:
     texts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     if page.title:
         texts[TITLE, page.language].append(page.title)
-    for block, part in zip(page.blocks, parts_or_guess(page.blocks, page.parts), strict=False):
-        if block.kind is BlockKind.TITLE:
+    blocks = page.blocks
+    parts = parts_or_guess(blocks, page.parts)
+    for kind, text, language, part in zip(blocks.kinds, blocks.texts(), blocks.own_languages(), parts, strict=False):
+        if kind == _TITLE:
             continue
-        field = NAVIGATION if part is Part.NAVIGATION else HEADING if block.kind is BlockKind.HEADING else TEXT
-        texts[field, block.language or page.language].append(block.text)
+        field = NAVIGATION if part is Part.NAVIGATION else HEADING if kind == _HEADING else TEXT
+        texts[field, language or page.language].append(text)
     for (field, language), several in texts.items():
         yield field, language, _BREAK.join(several)
     yield from ((field, page.language, _PADDING) for field in (ANCHOR, HEADING))
     yield ADDRESS, "", _BREAK.join(address_words(page.url))
 
 
-def parts_or_guess(blocks: Sequence[Block], parts: Sequence[Part]) -> Sequence[Part]:
+def parts_or_guess(blocks: Blocks, parts: Sequence[Part]) -> Sequence[Part]:
     """The blocks' parts; of a page not marked yet, what stands in menus, headers and footers is navigation."""
     if len(parts) == len(blocks):
         return parts
     return [
-        Part.NAVIGATION if block.position in _MENUS and block.kind is not BlockKind.HEADING else Part.CONTENT
-        for block in blocks
+        Part.NAVIGATION if position in _MENUS and kind != _HEADING else Part.CONTENT
+        for kind, position in zip(blocks.kinds, blocks.positions, strict=True)
     ]
 
 

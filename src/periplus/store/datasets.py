@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from periplus.errors import StoreError
 from periplus.model.dataset import Block, Coded, WholeRows
-from periplus.model.page import BlockKind, LinkKind, Part, Position
+from periplus.model.page import BlockKind, LinkKind, Position
 from periplus.model.visit import STATE_OF, Reason
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.damage import told
@@ -209,8 +209,7 @@ def _said(
         text = codec.unpack(packed_text, None).decode()
     if packed_parts is None:
         return text, None
-    marked = zip(blocks_of(text, packed_blocks), unpack_parts(packed_parts), strict=True)
-    return text, "\n".join(block.text for block, part in marked if part is Part.CONTENT and block.kind not in _APART)
+    return text, "\n".join(blocks_of(text, packed_blocks).content(unpack_parts(packed_parts), _APART))
 
 
 # PostgreSQL cuts names at 63 bytes, and what is made of these is up to 10 longer

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from periplus.model.page import Block, BlockKind
+from periplus.model.page import APART, Blocks
 
 OTHER, LOWER, UPPER, DIGIT, SPACE, COMMA, STOP, WIDE, MARK = range(9)
 CLASSES = 9
@@ -133,19 +133,19 @@ class PageEvidence(NamedTuple):
     pages: Floats  # one number: other pages known
 
 
-def traces_of(blocks: Sequence[Block]) -> Traces:
+def traces_of(blocks: Blocks) -> Traces:
     """To be taken once of a page that is both learnt and judged."""
     numbers: dict[int, int] = {}  # by key
-    found: dict[str, int] = {}
     paths: list[PathFacts] = []
-    names = [block.path for block in blocks]
-    for path in dict.fromkeys(names):
-        told = facts(path)
-        found[path] = number = numbers.setdefault(told.key, len(numbers))
+    numbers_of_names = []
+    for path in blocks.path_names:
+        of_path = facts(path)
+        number = numbers.setdefault(of_path.key, len(numbers))
+        numbers_of_names.append(number)
         if number == len(paths):
-            paths.append(told)
-    path_of = [found[path] for path in names]
-    lowered = [block.text.replace("\n", " ").lower() for block in blocks]
+            paths.append(of_path)
+    path_of = [numbers_of_names[place] for place in blocks.paths]
+    lowered = [text.replace("\n", " ").lower() for text in blocks.texts()]
     digest, shapes = xxhash.xxh3_64_intdigest, [path.shape for path in paths]
     digests = (
         [digest(text, shapes[path]) for text, path in zip(_folded(lowered), path_of, strict=True)] if blocks else []
@@ -175,7 +175,7 @@ class SiteEvidence:
         self._texts: dict[int, int] = {}  # pages
         self._paths: dict[int, list[int]] = {}  # pages, blocks, distinct texts
 
-    def learn(self, blocks: Sequence[Block], traces: Traces | None = None) -> None:
+    def learn(self, blocks: Blocks, traces: Traces | None = None) -> None:
         """Count a page that is not yet counted. traces: its `traces_of`, where they are at hand."""
         traces = traces or traces_of(blocks)
         self.pages += 1
@@ -194,7 +194,7 @@ class SiteEvidence:
         if len(self._paths) > PATHS_KEPT:
             self._paths = _most_paged(self._paths, PATHS_KEPT // 2)
 
-    def forget(self, blocks: Sequence[Block]) -> None:
+    def forget(self, blocks: Blocks) -> None:
         """Take back a page that was learnt."""
         traces = traces_of(blocks)
         self.pages = max(self.pages - 1, 0)
@@ -242,7 +242,7 @@ class SiteEvidence:
         evidence._paths = {key: counts[texts + 3 * at : texts + 3 * at + 3] for at, key in enumerate(keys[texts:])}
         return evidence
 
-    def seen(self, blocks: Sequence[Block], traces: Traces | None = None, *, counted: bool) -> PageEvidence:
+    def seen(self, blocks: Blocks, traces: Traces | None = None, *, counted: bool) -> PageEvidence:
         """What other pages tell of these blocks. counted: whether this page has been learnt itself."""
         traces = traces or traces_of(blocks)
         own, size, none = int(counted), len(traces.paths), (0, 0, 0)
@@ -290,7 +290,6 @@ Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 
-KINDS = {kind: number for number, kind in enumerate(BlockKind)}
 _APART = 3  # blocks between two pages where neighbours are looked up: as far as `around` reaches
 
 
@@ -302,8 +301,8 @@ class Pages:
     measured once for each of them.
     """
 
-    def __init__(self, pages: Sequence[Sequence[Block]], traces: Sequence[Traces]) -> None:
-        kinds, self.texts, _, levels, self.positions, linked, _ = zip(*chain.from_iterable(pages), strict=True)
+    def __init__(self, pages: Sequence[Blocks], traces: Sequence[Traces]) -> None:
+        self.texts = list(chain.from_iterable([blocks.texts() for blocks in pages]))
         self.traces = traces
         sizes = np.array([len(blocks) for blocks in pages], dtype=np.intp)
         self.ends: Ints = np.cumsum(sizes)
@@ -312,13 +311,17 @@ class Pages:
         self.page: Ints = np.repeat(np.arange(len(pages)), sizes)
         self.index: Ints = np.arange(len(self.page)) - self.begins[self.page]  # within its page
         self._place_paths([trace.paths for trace in traces])
-        self.kind = np.frombuffer(bytes(map(KINDS.__getitem__, kinds)), dtype=np.uint8)
-        self.level: Ints = np.array(levels, dtype=np.intp)
+        self.kind = np.frombuffer(b"".join([blocks.kinds for blocks in pages]), dtype=np.uint8)
+        self.positions = np.frombuffer(b"".join([blocks.positions for blocks in pages]), dtype=np.uint8)
+        levels = [blocks.levels or bytes(len(blocks)) for blocks in pages]
+        self.level: Ints = np.frombuffer(b"".join(levels), dtype=np.uint8).astype(np.intp)
         self.letters, self.first, self.last = counts(self.texts)
         self.chars: Floats = self.letters.sum(axis=1)
-        self.linked: Floats = np.minimum(np.array(linked, dtype=np.float32), self.chars) / self.chars
+        shares = [np.asarray(blocks.shares) if blocks.shares else np.ones(len(blocks)) for blocks in pages]
+        share = np.concatenate(shares).astype(np.float32)  # 0: nothing but links, see `Blocks`
+        self.linked: Floats = np.where(share, np.minimum(share - 1, self.chars), self.chars) / self.chars
         self.words: Floats = 1 + self.letters[:, SPACE] + self.letters[:, WIDE] / np.float32(2)
-        self.words[(self.kind == KINDS[BlockKind.TITLE]) | (self.kind == KINDS[BlockKind.ALT])] = 0
+        self.words[np.isin(self.kind, tuple(APART))] = 0
         self.plain: Floats = self.words * (1 - self.linked)
         self.total: Floats = np.maximum(self.totals(self.words), 1)  # words of each page
 

@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from periplus.analyse.content import evidence
-from periplus.analyse.content.evidence import KINDS, Array, Floats, PageEvidence, Pages, PathFacts, signed_distance
-from periplus.model.page import BlockKind, Position
+from periplus.analyse.content.evidence import Array, Floats, PageEvidence, Pages, PathFacts, signed_distance
+from periplus.model.page import BLOCK_KIND_CODES, POSITIONS, BlockKind
 
 Measures = Sequence[Array]  # of one length: a number, or yes and no, for each block
 
-_POSITIONS = {position: number for number, position in enumerate(Position)}
 _LONG_TITLE_WORDS = 40  # what is longer is no headline
 _LONG_WORDS = 10  # a block of running text
 _WORD = re.compile(r"\w+")
@@ -28,10 +27,8 @@ def of_blocks(pages: Pages) -> Measures:
     c, words, chars = pages.letters, np.maximum(pages.words, 1), pages.chars
     wordy = c[:, evidence.LOWER] + c[:, evidence.UPPER]
     n, total = pages.sizes[pages.page], pages.total[pages.page]
-    kinds = np.eye(len(KINDS), dtype=np.float32)[pages.kind]
-    positions = np.eye(len(_POSITIONS), dtype=np.float32)[
-        np.frombuffer(bytes(map(_POSITIONS.__getitem__, pages.positions)), dtype=np.uint8)
-    ]
+    kinds = np.eye(len(BLOCK_KIND_CODES), dtype=np.float32)[pages.kind]
+    positions = np.eye(len(POSITIONS), dtype=np.float32)[pages.positions]
     words_through = np.cumsum(pages.words, dtype=np.float64)  # of halves: exact
     before = (words_through - pages.words - (words_through - pages.words)[pages.begins][pages.page]).astype(np.float32)
     index = pages.index.astype(np.float32)
@@ -76,7 +73,7 @@ def _title_overlap(pages: Pages) -> tuple[Floats, Floats]:
     part = np.zeros(len(pages.page), dtype=np.float32)
     share = np.zeros(len(pages.page), dtype=np.float32)
     brief = ((pages.words > 0) & (pages.words <= _LONG_TITLE_WORDS)).tolist()
-    is_title = pages.kind == KINDS[BlockKind.TITLE]
+    is_title = pages.kind == BLOCK_KIND_CODES[BlockKind.TITLE]
     for trace, begin, end in zip(pages.traces, pages.begins.tolist(), pages.ends.tolist(), strict=True):
         if not is_title[begin:end].any():
             continue

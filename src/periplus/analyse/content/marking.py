@@ -24,7 +24,7 @@ from periplus.analyse.content.evidence import (
     signed_distance,
     traces_of,
 )
-from periplus.model.page import Block, Part
+from periplus.model.page import Blocks, Part
 
 # First trees, each oblivious: one question on each level, the same for all nodes of it, so that a tree is six
 # comparisons and a look-up.
@@ -182,12 +182,12 @@ _JUDGED_AT_ONCE = 512  # blocks that the trees judge together: what they compare
 class PageContext(NamedTuple):
     """A page and what is known of it."""
 
-    blocks: Sequence[Block]
+    blocks: Blocks
     traces: Traces
     seen: PageEvidence
 
 
-def parts_of(blocks: Sequence[Block], evidence: SiteEvidence | None = None, *, learnt: bool = True) -> tuple[Part, ...]:
+def parts_of(blocks: Blocks, evidence: SiteEvidence | None = None, *, learnt: bool = True) -> tuple[Part, ...]:
     """One part for each block.
 
     evidence: what is known of the page's site; without any, the page is judged alone. learnt: whether the page is among
@@ -196,13 +196,13 @@ def parts_of(blocks: Sequence[Block], evidence: SiteEvidence | None = None, *, l
     return next(parts_of_each([known(blocks, evidence, learnt=learnt)]))
 
 
-def scores_of(blocks: Sequence[Block], evidence: SiteEvidence | None = None, *, learnt: bool = True) -> Floats:
+def scores_of(blocks: Blocks, evidence: SiteEvidence | None = None, *, learnt: bool = True) -> Floats:
     """float32[n]: how surely each block is content, 0 to 1."""
     return next(_scores_of_each([known(blocks, evidence, learnt=learnt)]))
 
 
 def known(
-    blocks: Sequence[Block], evidence: SiteEvidence | None, traces: Traces | None = None, *, learnt: bool = True
+    blocks: Blocks, evidence: SiteEvidence | None, traces: Traces | None = None, *, learnt: bool = True
 ) -> PageContext:
     """As for `parts_of`. traces: the page's, where they are at hand."""
     traces = traces or traces_of(blocks)

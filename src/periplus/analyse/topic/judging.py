@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from periplus.document.digest import without_marks
 from periplus.errors import StoreError
-from periplus.model.page import Block, BlockKind, Part
+from periplus.model.page import BlockKind, Blocks, Part
 from periplus.model.topic import Example, ExampleMark, Floats32, Method, TellingWord, Topic, TopicReport, TopicScores
 
 # Words are runs of letters and digits that begin with a letter, folded: no case, no diacritics. In scripts that leave
@@ -71,15 +71,12 @@ def bucket(piece: str, buckets: int) -> int:
     return crc32(piece.encode("utf-8", "surrogatepass")) % buckets
 
 
-def content_text(title: str, blocks: Sequence[Block], parts: Sequence[Part] | None) -> str:
+def content_text(title: str, blocks: Blocks, parts: Sequence[Part] | None) -> str:
     """What of a page is judged: its title and its content; all its text where nothing is marked,
     or nothing as content.
     """
-    said = [block.text for block in blocks if block.kind not in _NO_TEXT]
-    if parts is not None and len(parts) == len(blocks):
-        marked = zip(blocks, parts, strict=True)
-        said = [block.text for block, part in marked if part is Part.CONTENT and block.kind not in _NO_TEXT] or said
-    return "\n".join([title, *said] if title else said)
+    texts = blocks.content(parts, _NO_TEXT) or blocks.content(None, _NO_TEXT)
+    return "\n".join([title, *texts] if title else texts)
 
 
 # One JSON object. Arrays are base64 of little-endian float32, so that a topic that was read is the one that

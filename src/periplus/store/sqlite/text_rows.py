@@ -12,7 +12,7 @@ from periplus.document.digest import without_marks
 from periplus.document.whitespace import folded
 from periplus.model.duplicates import Contender, SameText
 from periplus.model.frontier import READ
-from periplus.model.page import Block, LinkKind, Part, Position
+from periplus.model.page import Blocks, LinkKind, Part, Position
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store.bodies import pack_parts, unpack_parts
 from periplus.store.sqlite.page_rows import Contents
@@ -45,7 +45,7 @@ class PageBlocks(NamedTuple):
     site_id: int
     reason: str
     body_id: int
-    blocks: tuple[Block, ...]
+    blocks: Blocks
     parts: tuple[Part, ...] | None
     title: str
     language: str  # as declared
