@@ -13,7 +13,7 @@ import zstandard
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from document_files import doc, docx, epub, odt  # noqa: E402 - the tests make the same files
+from document_files import docx, epub, odt  # noqa: E402 - the tests make the same files
 from periplus.model.page import Block, BlockKind, Blocks  # noqa: E402
 from periplus.model.visit import Headers  # noqa: E402
 from periplus.store.bodies import BodyCodec, pack_blocks, pack_head  # noqa: E402
@@ -168,7 +168,6 @@ b"<!doctype article><article><title>t</title><sect1><title>s<p>a<em/b/<itemize><
 b"c</itemize>&lt;<![%a;[x]]></article>"
 )]),
     "rtf": ("application/rtf", [_RTF]),
-    "doc": ("application/msword", [doc([("a\x13 HYPERLINK \"http://a/\" \x14b\x15\r", False), ("č\r", True)])]),
     "docx": (_OFFICE, [_WORD]),
     "odt": ("application/vnd.oasis.opendocument.text", [_ODT]),
     "epub": ("application/epub+zip", [epub({"a": "<p>x<a href='y'>z</a></p>", "b": "<h1>q</h1>"}, "t")]),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from document_files import doc, docx, epub, odt, zipped
+from document_files import docx, epub, odt, zipped
 from periplus.document.formats.table import FILES, TEXTS
 from periplus.document.understand import canonical_xml, understand
 from periplus.model.visit import Fetched, Headers
@@ -63,7 +63,6 @@ WHOLE = {
         '<text:h text:outline-level="99999999">a</text:h><text:p>b<text:s text:c="x"/></text:p>'
     ),
     "application/epub+zip": epub({"a": "<p>x<a href='y'>z</a></p>"}, "t"),
-    "application/msword": doc([("a\x13 x \x14b\x15\r", False), ("č\r", True)]),
     "application/rtf": rb"{\rtf1 a\par}",
 }
 

@@ -8,11 +8,11 @@ import zlib
 
 import pytest
 
-from document_files import doc, docx, epub, odt, zipped
+from document_files import docx, epub, odt, zipped
 from periplus.document.formats import converted, feed, markdown, pdf, rtf
 from periplus.document.formats import epub as epub_format
 from periplus.document.formats.table import FILES, READ_MEDIA_TYPES, may_be_read
-from periplus.document.headers import media_type_of, sniffed_media_type
+from periplus.document.headers import media_type_of
 from periplus.document.understand import canonical_xml, understand
 from periplus.model.page import Block, Document
 from periplus.model.visit import Fetched, Headers
@@ -184,21 +184,12 @@ def test_epub_in_the_order_of_reading():
     assert links(page) == [("http://a.org/", "ven")]
 
 
-def test_old_word_files_by_their_table_of_pieces():
-    body = doc(
-        [
-            ("First “quoted” paragraph.\r", False),
-            ("Příliš žluťoučký\r", True),
-            ('See \x13 HYPERLINK "http://a.org/" \x14the site\x15 now.\ra\x07b\x07', False),
-        ]
-    )
-    page = document(body, "application/msword")
-    assert (page.fault, [block.text for block in page.blocks]) == (
-        "",
-        ["First “quoted” paragraph.", "Příliš žluťoučký", "See the site now.", "a", "b"],
-    )
-    assert links(page) == [("http://a.org/", "the site")]
-    assert sniffed_media_type(body) == "application/msword"
+def test_word_files_under_the_oldest_name_and_what_is_no_longer_read():
+    for body, texts in ((docx("<w:p><w:r><w:t>a</w:t></w:r></w:p>"), ["a"]), (rb"{\rtf1 b\par}", ["b"])):
+        assert [block.text for block in document(body, "application/msword").blocks] == texts
+        assert may_be_read("application/msword", body)
+    assert may_be_read("application/msword")
+    assert not may_be_read("application/msword", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ def ran(*words: str) -> str:
 EXPECTED = {
     "/index": (Reason.PARTIAL, "more than 9 distinct links", "partly-read"),
     "/picture": (Reason.UNREADABLE, "image/png, sent as text/html", "unreadable"),
-    "/letter.doc": (Reason.UNREADABLE, "damaged: no compound file", "unreadable"),
+    "/letter.doc": (Reason.UNREADABLE, "damaged: no zip archive", "unreadable"),
     "/shop": (Reason.NEEDS_SCRIPT, "almost no text, and an element that a script fills", "needs-script"),
 }
 

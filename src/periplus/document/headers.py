@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from email.utils import parsedate_tz
 from functools import lru_cache
 
@@ -141,7 +141,6 @@ _UNSAID = frozenset(
 )
 _NOTHING_IN_PARTICULAR = "application/octet-stream"
 _ZIP = b"PK\x03\x04"
-_WORD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _PACKAGE_BYTES = 8_192  # in which the first names of a zip archive stand
 _BY_ENDING = {
     "text/plain": {"md": "text/markdown", "markdown": "text/markdown", "sgml": "text/sgml", "sgm": "text/sgml"},
@@ -189,11 +188,6 @@ def says_nothing(declared: str) -> bool:
     return declared in _UNSAID
 
 
-def could_be(start: bytes, readable: Container[str]) -> bool:
-    """Whether a body that begins so may be of a readable type. start: some kB of it, as far as it has them."""
-    return start.startswith(_WORD) or sniffed_media_type(start) in readable
-
-
 def sniffed_media_type(body: bytes) -> str:
     """The type of a body whose server names none.
 
@@ -213,8 +207,6 @@ def sniffed_media_type(body: bytes) -> str:
         return "application/rtf"
     if head.startswith(_ZIP):
         return _package_type(body[:_PACKAGE_BYTES])
-    if head.startswith(_WORD):
-        return "application/msword" if "WordDocument".encode("utf-16-le") in body else _NOTHING_IN_PARTICULAR
     return _NOTHING_IN_PARTICULAR if _BINARY.search(head) else "text/plain"
 
 
