@@ -93,7 +93,7 @@ def _completion(lease: Lease, task: Task, answer: Answer, sites: set[str]) -> Co
         visit = Visit(request, NOW, 0.1, Redirected(301, Headers(), target))
         return Completion(lease, task, visit, Reason.REDIRECT, target, candidates=(_candidate(target, depth, sites),))
     fetched = Fetched(200, HTML, answer.encode())
-    document = understand(request.url, fetched)
+    document = understand(request.url, fetched, with_xml=True)
     found = [
         _candidate(link.target, below, sites)
         if link.kind in FOLLOWED_KINDS

@@ -275,7 +275,7 @@ class Harvester:
                 return Extracted()
 
     def _of_page(self, request: Request, fetched: Fetched) -> Extracted:
-        document = understand(request.url, fetched)
+        document = understand(request.url, fetched, with_xml=self._settings.storage.keep_xml)
         return Extracted(document, self._discovery.of_page(request.url, document, request.depth))
 
     def _of_sitemap(self, request: Request, fetched: Fetched) -> Extracted:

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 
-from periplus.document.formats.table import file_readers
-from periplus.document.understand import canonical_xml, understand
+from periplus.document.understand import canonical_xml
 from periplus.errors import UsageError
 from periplus.model.page import Blocks, PageSummary, Part
 from periplus.model.tables import LINKS, Row, row_maker
-from periplus.model.visit import Fetched, Headers, Reason
+from periplus.model.visit import Fetched, Headers
 from periplus.model.web import Url
 from periplus.store.sqlite import listing, page_rows
 from periplus.store.sqlite.listing import LinkFilter
@@ -46,14 +45,9 @@ class Page:
     def summary(self) -> PageSummary:
         """What is known, without what was kept."""
         facts = self._facts
-        # later versions tell it by the reason
-        fetched = (
-            self._fetched() if facts and facts.media_type in file_readers() and self._where[1] is Reason.OK else None
-        )
-        fault = understand(self.url, fetched).fault if fetched else ""
         inlinks, outlinks = self._linking(0)[0], page_rows.count_outlinks(self._connection, self._id)
         duplicates = page_rows.duplicates(self._connection, self._id, self._perhaps_same()) if facts else ()
-        return PageSummary(self.url, *self._where, facts, fault, inlinks, outlinks, duplicates)
+        return PageSummary(self.url, *self._where, facts, inlinks, outlinks, duplicates)
 
     def source(self) -> bytes:
         """Its bytes as received, content codings removed. Raises UsageError where none were kept."""

@@ -169,6 +169,10 @@ class Charset:
     other: str = ""
 
 
+NO_CHARSET = Charset("", "default")
+"""Of what was not decoded."""
+
+
 class BlockKind(StrEnum):
     """What a piece of a page's text is, by the element that holds it."""
 
@@ -420,6 +424,7 @@ class Document:
     # which were met: `more than 20,000 distinct links`; what lies behind them is not recorded
     bounds: tuple[str, ...] = ()
     needs_script: bool = False  # it is an empty shell: what it shows is made by a script in a browser
+    xml: tuple[bytes, str] | None = None  # as canonical XML, and the media type of that, where it was asked for
 
     @property
     def text(self) -> str:
@@ -470,7 +475,6 @@ class PageSummary:
     status: int | None
     depth: int | None
     page: PageFacts | None
-    fault: str  # why it could not be read, or not whole
     inlinks: int  # pages that link to it
     outlinks: int  # URLs that it links to
     duplicates: tuple[SamePage, ...]

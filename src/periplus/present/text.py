@@ -124,7 +124,6 @@ def _facts(said: PageSummary) -> Iterator[tuple[str, str]]:
     if page is not None:
         yield "fetched", page.fetched
         yield "type", f"{page.media_type}, {size(page.size)}{', cut: ' + page.cut if page.cut else ''}"
-        yield "not read", said.fault
         yield "title", page.title
         yield "description", page.description
         yield "heading", page.h1

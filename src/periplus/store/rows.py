@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
-from periplus.document.understand import canonical_xml
 from periplus.model.frontier import Completion
 from periplus.model.page import Document, LinkKind, Position
 from periplus.model.visit import Failed, Fetched, Headers, Outcome, Redirected, Skipped, Unchanged, Visit
@@ -210,8 +209,7 @@ def packed(completion: Completion, storage: Storage, codec: BodyCodec, dictionar
     data = codec.pack(outcome.body, used) if storage.keep_bodies else b""
     text = codec.pack(document.text.encode("utf-8", "replace"), None) if document.text and storage.keep_text else None
     blocks = pack_blocks(document.blocks) if document.blocks and storage.keep_text else None
-    written = canonical_xml(completion.visit.request.url, outcome) if storage.keep_xml else None
-    xml = (codec.pack(written[0], None), written[1]) if written else None
+    xml = (codec.pack(document.xml[0], None), document.xml[1]) if document.xml and storage.keep_xml else None
     return PackedBody(document.digests.body, used, len(outcome.body), data, text, blocks, xml)
 
 

@@ -1,23 +1,28 @@
-"""What does a format's reader get, and what does it give back?"""
+"""What a format's reader gets, and what it gives back."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from periplus.document.metadata import Metadata
-from periplus.model.page import BadLink, Blocks, Link
+from periplus.model.page import NO_CHARSET, BadLink, Blocks, Charset, Link
 from periplus.model.visit import Headers
 from periplus.model.web import Url
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A document's markup, and where it comes from."""
+    """A document as a parser takes it: its own markup, or the HTML that stands for it; and where it comes from."""
 
     url: Url
     headers: Headers
     text: str
     charset: str = "utf-8"  # of the Encoding Living Standard: the queries of its links are sent in it
+    media_type: str = ""  # of the document
+    # of the text: a media type of `MARKUP`; empty: the document is of a type that is not read, or not of its type
+    kind: str = ""
+    encoding: Charset = NO_CHARSET  # that its bytes were decoded from
+    fault: str = ""  # why it could not be read, or not whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
-"""What does an HTML page hold, and what an XHTML page?"""
+"""Reads what an HTML or XHTML page holds."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from periplus.document import html
 from periplus.document.blocks import blocks_of
@@ -61,4 +63,4 @@ def read_xhtml(source: Source) -> Content:
     """XHTML by the rules of XML, in which `<title/>` ends at once; when it is not well-formed, by those of HTML."""
     tree = html.parse_xml(without_doctype(source.text))
     text = source.text if tree is None else html.html_from_xml(tree)
-    return read(Source(source.url, source.headers, text, source.charset))
+    return read(replace(source, text=text))
