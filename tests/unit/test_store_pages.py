@@ -12,7 +12,7 @@ import pytest
 
 from contracts.crawl_values import batch, candidate, completion, state
 from periplus.errors import NoCollection, StoreError
-from periplus.model.page import BadLink, Blocks, Charset, Digests, Document, Link, LinkKind, Position
+from periplus.model.page import BadLink, Blocks, Charset, Digests, Document, Link, LinkKind, Links, Position
 from periplus.model.visit import Cut, Fetched, Headers, Reason, Redirected
 from periplus.settings import Budget, Settings, Storage
 from periplus.store.sqlite import runs, schema
@@ -30,7 +30,7 @@ def document(body, text="", links=(), bad=(), digest=None):
     digests = Digests(md5, hashlib.md5(text.encode()).digest(), b"\0" * 16)
     said = ("text/html", Charset("utf-8", "meta"), "en", "A title", "What it is about")
     return Document(
-        *said, Blocks.plain(text), tuple(links), tuple(bad), digests, False, False, HOME, 1.5, 0.0, "A heading"
+        *said, Blocks.plain(text), Links.of(links), tuple(bad), digests, False, False, HOME, 1.5, 0.0, "A heading"
     )
 
 

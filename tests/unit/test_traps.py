@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from periplus.model.frontier import Candidate, PatternRecord, ShownLines, TrapMemory
-from periplus.model.page import Blocks, Charset, Digests, Document, Link, LinkKind, Position
+from periplus.model.page import Blocks, Charset, Digests, Document, Link, LinkKind, Links, Position
 from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.schedule.traps import CONFIRMATIONS, FRESH_LETTERS, WIDER, TrapDetector
@@ -88,7 +88,7 @@ def document(
     for value in {value for link in (url, *links) for value in session_values(Url(link))}:
         words = words.replace(value, "")
     digest = md5(words.encode(), usedforsecurity=False).digest()
-    rows = tuple(
+    rows = Links.of(
         Link(Url(link), LinkKind.IMAGE if link.endswith(".jpg") else kind, Position.BODY)
         for link in dict.fromkeys(links)
     )

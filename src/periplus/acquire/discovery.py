@@ -9,7 +9,7 @@ from typing import NamedTuple
 from periplus.document.sitemaps import Sitemap, read_sitemap
 from periplus.document.understand import understand
 from periplus.model.frontier import PRIORITY_NONE, PRIORITY_SITEMAP, Candidate, SideRequest, Task
-from periplus.model.page import FOLLOWED_KINDS, Document
+from periplus.model.page import FOLLOWED_KINDS, Document, link_codes
 from periplus.model.ports import CrawlScope
 from periplus.model.visit import Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
 from periplus.model.web import AliasDetection, SiteKey, Url
@@ -19,6 +19,7 @@ from periplus.urls.hosts import host_key
 from periplus.urls.parameters import NO_RULES, Rules, apply
 from periplus.urls.scope import site_key
 
+_FOLLOWED = link_codes(FOLLOWED_KINDS)
 MOST_SITES = 64  # whose lessons are kept at a time; those of others are read from the store again when their turn comes
 
 
@@ -185,14 +186,15 @@ class Discovery:
         below = None if depth is None else depth + 1
         home = source[: source.index("/", 8) + 1]  # most links stay on their host, and so within its site
         found: list[Candidate] = []
-        for link in document.links:
-            if link.kind in FOLLOWED_KINDS and not link.nofollow:
-                clicks = None if not link.target.startswith(home) and self._is_from_afar(source, link.target) else below
-                if self._followed.is_new(link.target, clicks):
-                    found += self.named(link.target, clicks)
-            elif self._noted.is_new(link.target):
-                reason = Reason.NOFOLLOW if link.kind in FOLLOWED_KINDS else Reason.RESOURCE
-                found.append(self._noted_only(link.target, reason, below))
+        links = document.links
+        for target, kind, nofollow in zip(links.targets, links.kinds, links.nofollow, strict=True):
+            if kind in _FOLLOWED and not nofollow:
+                clicks = None if not target.startswith(home) and self._is_from_afar(source, target) else below
+                if self._followed.is_new(target, clicks):
+                    found += self.named(target, clicks)
+            elif self._noted.is_new(target):
+                reason = Reason.NOFOLLOW if kind in _FOLLOWED else Reason.RESOURCE
+                found.append(self._noted_only(target, reason, below))
         return tuple(found)
 
     def _noted_only(self, url: Url, reason: Reason, depth: int | None) -> Candidate:

@@ -473,7 +473,7 @@ class Chooser:
         return self.rule.choose(hosts, most)
 
     def told(self, site: SiteKey, document: Document | None, took_s: float) -> None:
-        ends = () if document is None else [link.target for link in document.links if link.kind in CLICKED]
+        ends = () if document is None else document.links.targets_of(CLICKED)
         new = self.book(site, ends, took_s)
         if document is not None and self.orders is not None:
             self.last[id(document)] = new

@@ -15,7 +15,16 @@ from periplus.document.blocks import Landmarks, landmarks, positions
 from periplus.document.guess import encoding_of
 from periplus.errors import InvalidUrl
 from periplus.model.audit import FragmentVerdict
-from periplus.model.page import BadLink, Link, LinkKind, Position
+from periplus.model.page import (
+    LINK_KIND_CODES,
+    NO_LINKS,
+    POSITION_CODES,
+    BadLink,
+    LinkKind,
+    Links,
+    Position,
+    narrow,
+)
 from periplus.model.visit import Headers
 from periplus.model.web import Url
 from periplus.urls.canonical import canonical, identity, resolve, scheme_of_href
@@ -174,7 +183,6 @@ _C0_AND_SPACE = "".join(map(chr, range(0x21)))
 _PLAIN_FRAGMENTS = re.compile(r"[A-Za-z0-9_.:/()-]*")  # percent-encoding leaves it as it is
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~%-][^:\\\t\n\r]*")  # relative, and not a mere query
 _ANYWHERE = Url("http://localhost/")
-_new = tuple.__new__  # half of what a named tuple's own takes
 _Element = TypeVar("_Element")
 
 
@@ -277,24 +285,20 @@ class Rows:
         else:
             self._bounds[f"more than {BAD_ROWS_MOST:,} distinct links that are none"] = None
 
-    def links(self) -> tuple[Link, ...]:
-        """The rows, in the order in which their first links were added."""
-        return tuple(
-            [
-                _new(
-                    Link,
-                    (
-                        row.target,
-                        kind,
-                        position,
-                        row.anchor[:ANCHOR_CHARS],
-                        nofollow,
-                        _encoded(row.fragments) if row.fragments else (),
-                        row.count,
-                    ),
-                )
-                for (_, (kind, position, nofollow)), row in self._rows.items()
-            ]
+    def links(self) -> Links:
+        """The links, in the order in which the first of each was added."""
+        if not self._rows:
+            return NO_LINKS
+        kinds, positions, nofollow = zip(*[place for _, place in self._rows], strict=True)
+        rows = self._rows.values()
+        return Links(
+            tuple([row.target for row in rows]),
+            bytes(map(LINK_KIND_CODES.__getitem__, kinds)),
+            bytes(map(POSITION_CODES.__getitem__, positions)),
+            tuple([row.anchor[:ANCHOR_CHARS] for row in rows]),
+            bytes(nofollow),
+            tuple([_encoded(row.fragments) if row.fragments else () for row in rows]),
+            narrow([row.count for row in rows]),
         )
 
     def bad_links(self) -> tuple[BadLink, ...]:

@@ -6,8 +6,9 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from itertools import islice, repeat
-from typing import NamedTuple, TypeAlias, overload
+from typing import NamedTuple, TypeAlias, TypeVar, overload
 
 from periplus.model.visit import Reason, State
 from periplus.model.web import Url
@@ -133,11 +134,59 @@ class Position(StrEnum):
     __hash__ = str.__hash__  # as above
 
 
-class Link(NamedTuple):
-    """All links of one page that agree in (target, kind, position, nofollow).
+# Columns hold these as numbers, in memory and in collections: a kind or landmark may be added at the end of an enum,
+# none may change its place.
+LINK_KINDS = tuple(LinkKind)
+POSITIONS = tuple(Position)
+LINK_KIND_CODES = {kind: code for code, kind in enumerate(LINK_KINDS)}
+POSITION_CODES = {position: code for code, position in enumerate(POSITIONS)}
 
-    A tuple, because 70 are made for each page and a frozen dataclass takes four times as long to make.
+
+def narrow(values: Sequence[int]) -> memoryview[int]:
+    """The values as unsigned numbers, each in as few bytes as the largest needs: NumPy reads them without a copy."""
+    most = max(values, default=0)
+    if most < 1 << 8:
+        return memoryview(bytes(values))
+    return memoryview(array("H" if most < 1 << 16 else "I", values)).toreadonly()
+
+
+def numbered(values: Iterable[str]) -> tuple[memoryview[int], tuple[str, ...]]:
+    """(each value as its place among the different values, these in the order in which they are met)."""
+    places: dict[str, int] = {}
+    column = narrow([places.setdefault(value, len(places)) for value in values])
+    return column, tuple(places)
+
+
+_NO_NUMBERS = narrow(())
+Row = TypeVar("Row")
+
+
+class Columns(Sequence[Row]):
+    """Many values of one kind as columns of bytes, numbers and texts, a place for each.
+
+    The columns are made once, are stored as they are, and NumPy reads them without a copy. As a sequence they give
+    rows, each made when it is asked for.
     """
+
+    __slots__ = ()
+
+    @overload
+    def __getitem__(self, place: int) -> Row: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Row, ...]: ...
+    def __getitem__(self, place: int | slice) -> Row | tuple[Row, ...]:
+        """Takes as long as all rows: whoever wants several iterates."""
+        return tuple(self)[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Columns | tuple | list) and len(self) == len(other) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+class Link(NamedTuple):
+    """All links of one page that agree in (target, kind, position, nofollow)."""
 
     target: Url
     kind: LinkKind
@@ -146,6 +195,66 @@ class Link(NamedTuple):
     nofollow: bool = False  # rel=nofollow, ugc or sponsored on the link, or nofollow for the whole page
     fragments: tuple[str, ...] = ()  # distinct, in order, percent-encoded, without `#`
     times: int = 1  # how often it stands on the page
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Links(Columns[Link]):
+    """The links of a page, in the order in which they were met."""
+
+    targets: tuple[Url, ...] = ()
+    kinds: bytes = b""  # places in LINK_KINDS
+    positions: bytes = b""  # places in POSITIONS
+    anchors: tuple[str, ...] = ()
+    nofollow: bytes = b""  # 0 or 1
+    fragments: tuple[tuple[str, ...], ...] = ()
+    times: memoryview[int] = _NO_NUMBERS
+
+    @classmethod
+    def of(cls, rows: Iterable[Link]) -> Links:
+        """The rows as columns."""
+        rows = tuple(rows)
+        if not rows:
+            return NO_LINKS
+        targets, kinds, positions, anchors, nofollow, fragments, times = zip(*rows, strict=True)
+        return cls(
+            targets,
+            bytes(map(LINK_KIND_CODES.__getitem__, kinds)),
+            bytes(map(POSITION_CODES.__getitem__, positions)),
+            anchors,
+            bytes(nofollow),
+            fragments,
+            narrow(times),
+        )
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __iter__(self) -> Iterator[Link]:
+        columns = zip(
+            self.targets,
+            map(LINK_KINDS.__getitem__, self.kinds),
+            map(POSITIONS.__getitem__, self.positions),
+            self.anchors,
+            map(bool, self.nofollow),
+            self.fragments,
+            self.times,
+            strict=True,
+        )
+        return map(Link._make, columns)
+
+    def targets_of(self, kinds: frozenset[LinkKind]) -> list[Url]:
+        """Where the links of some kinds lead, in their order."""
+        codes = link_codes(kinds)
+        return [target for target, kind in zip(self.targets, self.kinds, strict=True) if kind in codes]
+
+
+@cache
+def link_codes(kinds: frozenset[LinkKind]) -> frozenset[int]:
+    """The kinds as `Links` hold them."""
+    return frozenset(map(LINK_KIND_CODES.__getitem__, kinds))
+
+
+NO_LINKS = Links()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +299,7 @@ class BlockKind(StrEnum):
 
 
 class Block(NamedTuple):
-    """A piece of a page's text that a browser sets apart from what is before and after it.
-
-    A tuple for the reason that `Link` is one.
-    """
+    """A piece of a page's text that a browser sets apart from what is before and after it."""
 
     kind: BlockKind
     text: str  # white space folded (of code only what ends a line), never empty
@@ -217,44 +323,18 @@ class Part(StrEnum):
     __hash__ = str.__hash__  # as above
 
 
-# Columns hold these as numbers, in memory and in collections: a kind or landmark may be added at the end of an enum,
-# none may change its place.
 BLOCK_KINDS = tuple(BlockKind)
-POSITIONS = tuple(Position)
 BLOCK_KIND_CODES = {kind: code for code, kind in enumerate(BLOCK_KINDS)}
-POSITION_CODES = {position: code for code, position in enumerate(POSITIONS)}
 APART = frozenset((BLOCK_KIND_CODES[BlockKind.TITLE], BLOCK_KIND_CODES[BlockKind.ALT]))
 """Codes of the blocks whose words are no part of a page's text."""
-
-
-def narrow(values: Sequence[int]) -> memoryview[int]:
-    """The values as unsigned numbers, each in as few bytes as the largest needs: NumPy reads them without a copy."""
-    most = max(values, default=0)
-    if most < 1 << 8:
-        return memoryview(bytes(values))
-    return memoryview(array("H" if most < 1 << 16 else "I", values)).toreadonly()
-
-
-def numbered(values: Iterable[str]) -> tuple[memoryview[int], tuple[str, ...]]:
-    """(each value as its place among the different values, these in the order in which they are met)."""
-    places: dict[str, int] = {}
-    column = narrow([places.setdefault(value, len(places)) for value in values])
-    return column, tuple(places)
-
-
-_NO_NUMBERS = narrow(())
 
 BlockPlace: TypeAlias = tuple[str, int, int, str]
 """What a block has in common with those beside it: path, level, position (a place in POSITIONS), language."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Blocks(Sequence[Block]):
-    """The pieces of a page's text in the document's order, as columns of bytes and of numbers, a value for each piece.
-
-    The columns are made once, are stored as they are, and NumPy reads them without a copy. As a sequence it gives rows,
-    each made when it is asked for. An empty column holds its default alone.
-    """
+class Blocks(Columns[Block]):
+    """The pieces of a page's text, in the document's order. An empty column holds its default alone."""
 
     text: str = ""  # what the page says: the words of all blocks but those APART, one below the other
     apart: str = ""  # the words of the title and of what stands for images, a line each
@@ -331,20 +411,6 @@ class Blocks(Sequence[Block]):
         )
         return map(Block._make, columns)
 
-    @overload
-    def __getitem__(self, place: int) -> Block: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Block, ...]: ...
-    def __getitem__(self, place: int | slice) -> Block | tuple[Block, ...]:
-        """Takes as long as all rows: whoever wants several iterates."""
-        return tuple(self)[place]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Blocks | tuple | list) and len(self) == len(other) and tuple(self) == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
-
     def texts(self) -> list[str]:
         """The words of each block."""
         if not self.kinds:
@@ -407,7 +473,7 @@ class Document:
     title: str
     description: str
     blocks: Blocks
-    links: tuple[Link, ...]
+    links: Links
     bad_links: tuple[BadLink, ...]
     digests: Digests
     noindex: bool

@@ -147,7 +147,7 @@ class Novelty:
 
     def of(self, site: SiteKey, document: Document | None) -> Reward:
         """Of the site's next page. Every call counts as a page, one without a document too."""
-        clicked = () if document is None else (link.target for link in document.links if link.kind in CLICKED)
+        clicked = () if document is None else document.links.targets_of(CLICKED)
         return self.count(site, self.targets(site, clicked))
 
     def targets(self, site: SiteKey, ends: Iterable[Url]) -> set[int | str]:

@@ -29,7 +29,7 @@ from urllib.parse import unquote
 import xxhash
 
 from periplus.model.frontier import Candidate, PatternRecord, ShownLines, TrapChanges, TrapMemory
-from periplus.model.page import FOLLOWED_KINDS, Document, LinkKind
+from periplus.model.page import FOLLOWED_KINDS, Document, LinkKind, link_codes
 from periplus.model.ports import HostPast
 from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
@@ -56,6 +56,7 @@ _RESOURCE = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".avif", ".tif", 
     ".webm", ".ogg", ".pdf",
              ".zip", ".gz", ".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx", ".epub")  # fmt: skip
 BY_DOUBTFUL = "\1"  # before lines that a doubtful page has shown
+_FOLLOWED = link_codes(FOLLOWED_KINDS)
 _PICTURES = frozenset({LinkKind.IMAGE, LinkKind.MEDIA, LinkKind.OBJECT})
 # feeds, translations, next and previous: no sign of endlessness
 _COMPANIONS = frozenset({LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED})
@@ -278,7 +279,7 @@ class TrapDetector:
             [] if vouches else [one for one in candidates if one.reason is Reason.WAITING and one.url.startswith(home)]
         )
         known = self._past.known([one.url_id for one in own]) if own else frozenset()
-        companions = {link.target for link in document.links if link.kind in _COMPANIONS} if own else set()
+        companions = set(document.links.targets_of(_COMPANIONS)) if own else set()
         if doubt:
             bred = [] if fresh else [one.url for one in own if one.url_id not in known and one.url not in companions]
             self._book(url, bred, fresh=fresh, repeats=repeats)
@@ -330,7 +331,7 @@ class TrapDetector:
         if sum(map(len, new)) < FRESH_LETTERS:
             return False
         home = url[: url.index("/", 8) + 1]
-        addresses = " ".join([url, *(link.target for link in document.links if link.target.startswith(home))])
+        addresses = " ".join([url, *(target for target in document.links.targets if target.startswith(home))])
         spelled = set(_WORD.findall(unquote(addresses).lower()))
         letters = 0
         for line in new:
@@ -343,12 +344,10 @@ class TrapDetector:
         """Whether there is a new picture or file among the links; its parameters aside,
         which often only defeat caches.
         """
-        targets = self._shown.unseen({link.target for link in document.links})
+        targets = self._shown.unseen(set(document.links.targets))
         paths = (target.partition("?")[0] for target in targets)
         resources = {path for path in paths if path.lower().endswith(_RESOURCE)}
-        resources |= (
-            {link.target.partition("?")[0] for link in document.links if link.kind in _PICTURES} if targets else set()
-        )
+        resources |= {target.partition("?")[0] for target in document.links.targets_of(_PICTURES)} if targets else set()
         return bool([path for path in sorted(resources) if self._shown.is_new("\0" + path)])
 
     def _doubt_from(self, source: Url, doubt: int, target: Url) -> int:
@@ -366,20 +365,21 @@ class TrapDetector:
         if not self._doubts or (doubt and not vouches):
             return ()
         cleared = []
-        for link in document.links:
-            if link.kind not in FOLLOWED_KINDS or link.nofollow:
+        links = document.links
+        for target, kind, nofollow in zip(links.targets, links.kinds, links.nofollow, strict=True):
+            if kind not in _FOLLOWED or nofollow:
                 continue
-            identity = url_id(link.target)
+            identity = url_id(target)
             before = self._doubts.get(identity)
             if before is None:
                 continue
-            now = VOUCHED if vouches else self._doubt_from(url, doubt, link.target)
+            now = VOUCHED if vouches else self._doubt_from(url, doubt, target)
             if now == ONE_VOUCHER == before:
                 now = VOUCHED
             if now < before:
                 self._note(identity, now)
                 if now == VOUCHED:
-                    cleared.append(link.target)
+                    cleared.append(target)
         return tuple(dict.fromkeys(cleared))
 
     def _note(self, identity: UrlId, doubt: int) -> None:

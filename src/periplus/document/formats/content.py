@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from periplus.document.metadata import Metadata
-from periplus.model.page import NO_CHARSET, BadLink, Blocks, Charset, Link
+from periplus.model.page import NO_CHARSET, BadLink, Blocks, Charset, Links
 from periplus.model.visit import Headers
 from periplus.model.web import Url
 
@@ -31,7 +31,7 @@ class Content:
 
     metadata: Metadata
     blocks: Blocks
-    links: tuple[Link, ...]
+    links: Links
     bad_links: tuple[BadLink, ...]
     translations: tuple[tuple[str, Url], ...] = ()  # (hreflang as written, where its page is)
     bounds: tuple[str, ...] = ()  # which were met: what lies behind them is left out

@@ -12,7 +12,7 @@ from periplus.document.formats import html as html_format
 from periplus.document.formats.content import Content, Source
 from periplus.document.links import Rows, Setting, add_document, add_headers
 from periplus.document.metadata import Metadata, metadata, metadata_of_headers
-from periplus.model.page import LinkKind, Position
+from periplus.model.page import LinkKind, Links, Position
 from periplus.model.visit import Headers
 from periplus.urls.canonical import identity
 
@@ -79,8 +79,9 @@ def _feed(source: Source, text: str, rows: Rows, said: Metadata) -> Content:
     tree = html.parse(feed.page)
     told = metadata(tree, Headers())
     said = dataclasses.replace(said, title=told.title, language=told.language or said.language)
-    known = {identity(link.target) for link in rows.links()}
-    links = (*rows.links(), *(link for link in inner.links() if identity(link.target) not in known))
+    own = rows.links()
+    identities = set(map(identity, own.targets))
+    links = Links.of((*own, *(link for link in inner.links() if identity(link.target) not in identities)))
     blocks = blocks_of(tree, told.language)  # last of all questions: it consumes the tree
     return Content(
         said,
