@@ -108,7 +108,7 @@ SHELL = (
 @pytest.mark.parametrize(
     ("headers", "body", "reason", "rule"),
     [
-        (WORD, b"garbage", Reason.UNREADABLE, "damaged: no compound file"),
+        (WORD, b"garbage", Reason.UNREADABLE, "damaged: no zip archive"),
         (HTML, b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", Reason.UNREADABLE, "image/png, sent as text/html"),
         (HTML, SHELL, Reason.NEEDS_SCRIPT, "almost no text, and an element that a script fills"),
         (HTML, b"<p>All of it", Reason.OK, ""),
