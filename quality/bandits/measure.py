@@ -56,7 +56,7 @@ def figure(values: NDArray[np.float64]) -> str:
     return f"{values.mean():.3f} ({values.std() / np.sqrt(len(values)):.3f})"
 
 
-def families(number: int, sites: list[Manual]) -> dict[str, Counts]:
+def url_patterns(number: int, sites: list[Manual]) -> dict[str, Counts]:
     """The manuals are few, so draws of ten of them overlap: their standard error is that of the draws,
     not of the sites.
     """
@@ -156,7 +156,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
     sites = [site for site in manuals(options.root) if site.name not in SELF_LINKING and len(site.paths) >= LEAST_PAGES]
-    found = families(options.worlds, sites)
+    found = url_patterns(options.worlds, sites)
     best = {kind: np.maximum(optimum(counts), 1) for kind, counts in found.items()}
     table = rules_table(found, best, RULES if options.all else (*PRINTED, "scout"))
     order_of_printed(found)

@@ -35,10 +35,10 @@ from periplus.settings import FetchLimits, settings_from
 from periplus.store.bodies import BodyCodec, unpack_blocks, unpack_head, unpack_parts
 from periplus.store.warc import WarcReader, http_answer, unchunked
 from periplus.urls.canonical import canonical, page_key, places, resolve
-from periplus.urls.families import families, plain
 from periplus.urls.hosts import host_key, host_name, registered_domain
 from periplus.urls.mailto import mailto_problem, tel_problem
 from periplus.urls.parameters import apply, rules_of
+from periplus.urls.url_patterns import plain, url_patterns
 
 PAGE = canonical("http://a.example/dir/page.html?q")
 LIMITS = FetchLimits(inflated_bytes=1 << 20)
@@ -66,7 +66,7 @@ def url(data: bytes) -> None:
         except InvalidUrl:
             continue
         assert canonical(found) == found, "canonical is idempotent"
-        for part in (host_key, places, page_key, families, lambda found: registered_domain(host_name(found))):
+        for part in (host_key, places, page_key, url_patterns, lambda found: registered_domain(host_name(found))):
             part(found)
         assert plain(plain(found).url).url == plain(found).url
     try:

@@ -170,7 +170,7 @@ class Scope:
     trap_window: int = _row(
         40,
         (
-            "Pages of one family of URLs that may say nothing new and still lead on to "
+            "Pages of one pattern of URLs that may say nothing new and still lead on to "
             "more of it, before the rest is "
             "left as an endless series; 0: no limit."
         ),

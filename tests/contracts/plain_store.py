@@ -250,15 +250,15 @@ class PlainStore:
         return self.robots_of.get(origin)
 
     def trap_memory(self, lease):
-        families = tuple(
-            record for (host_id, _), record in sorted(self.families_of.items()) if host_id == lease.host_id
+        patterns = tuple(
+            record for (host_id, _), record in sorted(self.patterns_of.items()) if host_id == lease.host_id
         )
         lines = self.lines_of.get(lease.host_id, [])
         doubts = tuple(
             sorted((url, doubt) for url, (host_id, doubt) in self.doubts.items() if host_id == lease.host_id)
         )
         return TrapMemory(
-            families, ShownLines(lines[0].first, b"".join(one.keys for one in lines)) if lines else ShownLines(), doubts
+            patterns, ShownLines(lines[0].first, b"".join(one.keys for one in lines)) if lines else ShownLines(), doubts
         )
 
     def known(self, lease, urls):
@@ -389,7 +389,7 @@ class PlainStore:
             host.lease_by = None
 
     def _keep_traps(self, host_id, changes):
-        self.families_of |= {(host_id, record.key): record for record in changes.families}
+        self.patterns_of |= {(host_id, record.key): record for record in changes.patterns}
         if changes.lines.keys:
             lines = [*self.lines_of.get(host_id, []), changes.lines]
             self.lines_of[host_id] = [

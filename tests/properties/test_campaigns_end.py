@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 from contracts.crawl_worlds import SqliteWorld
 from fakes import LOST, FakeClock, FakeTransport, Scripted
-from periplus.acquire.crew import WorkerDeps
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.hosts import AddressTurns
-from periplus.acquire.worker import Worker
+from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.analyse.units import unit_of
 from periplus.api.survey import chooser_of
 from periplus.api.survey_run import CampaignFrontier
@@ -122,7 +121,7 @@ def run_to_its_end(web: list[MadeSite], fields: dict[str, object]) -> tuple[list
         crawl_scope = frontier.chooser.crawl_scope
         starts = [canonical(unit.start) for unit in units]
         frontier.offer(Discovery(crawl_scope, made.scope).of_starts(starts), (), clock.now())
-        crew = WorkerDeps(
+        deps = WorkerDeps(
             frontier,
             transport,
             clock,
@@ -138,7 +137,7 @@ def run_to_its_end(web: list[MadeSite], fields: dict[str, object]) -> tuple[list
             return clock.monotonic() > began + MOST_S
 
         began = clock.monotonic()
-        Worker(crew, made).run(is_late)
+        Worker(deps, made).run(is_late)
         return (
             [request for _, request in transport.started if request.purpose is Purpose.PAGE],
             frontier.idle(clock.now()),

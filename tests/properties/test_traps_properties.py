@@ -1,4 +1,4 @@
-"""What TrapDetector and the families of URLs promise for any input."""
+"""What TrapDetector and the patterns of URLs promise for any input."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from periplus.model.frontier import TrapMemory
 from periplus.model.web import Url
-from periplus.schedule.traps import GENERATION, MAX_FAMILIES, TrapDetector
-from periplus.urls.families import ROOT, families, plain, session_values, with_wider
+from periplus.schedule.traps import GENERATION, MAX_PATTERNS, TrapDetector
+from periplus.urls.url_patterns import ROOT, plain, session_values, url_patterns, with_wider
 from unit.test_traps import HOST, Host, Past, Web, candidate, crawl, document
 
 SEGMENT = st.sampled_from(["a", "b", "c", "1", "22", "x7", "%D0%9F", "", "page.html", "0123456789abcdef01"])
@@ -32,7 +32,7 @@ PAGES = st.tuples(
 
 @given(st.text(max_size=80))
 def test_any_text_has_families_that_end_in_the_host(text):
-    found = families(Url("https://w.example/" + text))
+    found = url_patterns(Url("https://w.example/" + text))
     assert found[-1] == ROOT
     assert len(found) <= 9
 
@@ -49,7 +49,7 @@ def test_values_that_may_be_a_sessions_are_those_that_plain_takes_out(url):
 
 @given(PATHS)
 def test_wider_families_of_a_short_path_are_its_own(url):
-    found = families(url)
+    found = url_patterns(url)
     if len(found) < 7 and ")+" not in found[0] and "//" not in url[8:]:
         assert with_wider(found[0]) == found
 
@@ -103,7 +103,7 @@ def test_same_calls_same_answers_and_nothing_vouched_for_is_refused(pages, windo
         assert lessons[0] == lessons[1]
     first, second = (watch.changes() for watch in twins)
     assert first == second
-    assert all(0 <= record.fresh <= record.read and record.idle <= record.read for record in first.families)
+    assert all(0 <= record.fresh <= record.read and record.idle <= record.read for record in first.patterns)
 
 
 @settings(max_examples=40, deadline=None)
@@ -118,7 +118,7 @@ def test_window_0_refuses_nothing_and_learns_nothing(pages):
 
 def test_memory_is_bounded():
     watch = TrapDetector(40, TrapMemory(), Past(Host()))
-    for number in range(3 * MAX_FAMILIES):
+    for number in range(3 * MAX_PATTERNS):
         word = "".join(chr(97 + int(digit)) for digit in str(number))
         watch.learn(
             Url(f"{HOST}/{word}/x"),
@@ -126,5 +126,5 @@ def test_memory_is_bounded():
             document(f"{HOST}/{word}/x", "\n".join(word + letter for letter in "abcdefghijklmnop")),
             (),
         )
-    assert len(watch._families) <= MAX_FAMILIES + 2
+    assert len(watch._patterns) <= MAX_PATTERNS + 2
     assert len(watch._shown._young) + len(watch._shown._old) <= 2 * GENERATION

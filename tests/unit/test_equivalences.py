@@ -3,9 +3,9 @@ and what a proposal saves on a site whose truth is known.
 """
 
 from periplus.analyse.equivalences import DifferenceVerdict, SeenPage, propose, rules_text
+from periplus.urls.aliases import Difference, differences_between, place, words
 from periplus.urls.canonical import canonical
 from periplus.urls.parameters import apply, rules_of
-from periplus.urls.twins import Difference, differences, place, words
 
 SITE = "http://a.test"
 
@@ -81,7 +81,7 @@ def test_too_few_pairs_or_only_one_text_prevent_a_rule():
     few = [page(f"/a{letter}?x={value}", f"text {letter}") for letter in "bcde" for value in (1, 2)]
     alike = [page(f"/view.php?id={number}&x={value}", "please log in") for number in range(20) for value in (1, 2)]
     for seen in (few, alike):
-        assert {found.verdict for found in propose(seen) if Difference("parameter", "x") in found.twists} <= {
+        assert {found.verdict for found in propose(seen) if Difference("parameter", "x") in found.differences} <= {
             DifferenceVerdict.UNKNOWN
         }
         assert rules_text(propose(seen)) == ""
@@ -94,7 +94,7 @@ def test_two_parameters_that_change_in_every_link_are_judged_together():
         for at in (1, 2)
     ]
     (found,) = propose(seen)
-    assert found.twists == {Difference("parameter", "s"), Difference("parameter", "t")}
+    assert found.differences == {Difference("parameter", "s"), Difference("parameter", "t")}
     assert found.verdict is DifferenceVerdict.SAME
 
 
@@ -109,7 +109,7 @@ def test_pairs_that_differ_in_something_else_are_no_evidence():
     ]
     found = propose(seen)
     assert not any(
-        Difference("parameter", "print") in one.twists for one in found if one.place == "/docs/*" and one.same
+        Difference("parameter", "print") in one.differences for one in found if one.place == "/docs/*" and one.same
     )
 
 
@@ -120,7 +120,7 @@ def test_a_print_version_without_the_menu_is_shown_to_a_person_and_is_no_rule():
         page(f"/view.php?id={number}&print=1", f"b{number}", frozenset(sorted(shingles)[5:45]))
         for number, shingles in enumerate(whole)
     ]
-    found = [one for one in propose(seen) if one.twists == {Difference("parameter", "print")}]
+    found = [one for one in propose(seen) if one.differences == {Difference("parameter", "print")}]
     assert [one.verdict for one in found] == [DifferenceVerdict.NEAR]
     assert rules_text(found) == ""
 
@@ -133,9 +133,9 @@ def test_a_script_in_which_nothing_was_proven_is_kept_from_its_folders_rule():
     assert apply(canonical(SITE + "/calc.php?id=1&v=1"), rules).url == SITE + "/calc.php?id=1&v=1"
 
 
-def test_differences_are_told_in_twists_or_not_at_all():
+def test_differences_are_told_in_differences_or_not_at_all():
     def told(one, other):
-        found = differences(canonical(one), canonical(other))
+        found = differences_between(canonical(one), canonical(other))
         return None if found is None else words(found)
 
     assert told("http://a.cz/x?a=1&b=2", "http://a.cz/x?b=2&a=1") == "the order of parameters"

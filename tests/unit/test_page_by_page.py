@@ -10,10 +10,9 @@ import pytest
 
 from contracts.plain_store import PlainStore
 from fakes import FakeClock, FakeTransport, Scripted
-from periplus.acquire.crew import WorkerDeps
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.hosts import AddressTurns, HeldHost, Pace, preferred
-from periplus.acquire.worker import Worker
+from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.model.frontier import Lease, ReadyHost
 from periplus.model.page import Document
 from periplus.model.visit import Purpose, Request
@@ -93,7 +92,7 @@ def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[
     store = PlainStore(settings.budget, settings.storage, lambda pid: True)
     store.offer(Discovery(scope, settings.scope).of_starts(starts), (), clock.now())
     policy = SitePolicy(rule_named("r2:1", pages, 3), Novelty("page", scope.site_of), seed=1, patience_s=patience_s)
-    crew = WorkerDeps(
+    deps = WorkerDeps(
         store,
         transport,
         clock,
@@ -104,7 +103,7 @@ def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[
         Aliases(),
         AddressTurns(8, 0.5),
     )
-    Worker(crew, settings).run(lambda: False)
+    Worker(deps, settings).run(lambda: False)
     return (
         [host_name(request.url) for _, request in transport.started if request.purpose is Purpose.PAGE],
         policy,

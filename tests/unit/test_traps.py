@@ -22,7 +22,7 @@ from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.schedule.traps import CONFIRMATIONS, FRESH_LETTERS, WIDER, TrapDetector
 from periplus.urls.canonical import url_id
-from periplus.urls.families import session_values
+from periplus.urls.url_patterns import session_values
 
 HOST = "https://w.example"
 WORDS = [
@@ -121,14 +121,14 @@ class Host:
     queue: deque[str] = field(default_factory=deque)
     refused: list[str] = field(default_factory=list)
     known: dict[int, str] = field(default_factory=dict)
-    families: dict[str, PatternRecord] = field(default_factory=dict)
+    patterns: dict[str, PatternRecord] = field(default_factory=dict)
     lines: bytearray = field(default_factory=bytearray)
     doubts: dict[int, int] = field(default_factory=dict)
     read: list[tuple[Url, bytes]] = field(default_factory=list)
 
     @property
     def memory(self) -> TrapMemory:
-        return TrapMemory(tuple(self.families.values()), ShownLines(0, bytes(self.lines)), tuple(self.doubts.items()))
+        return TrapMemory(tuple(self.patterns.values()), ShownLines(0, bytes(self.lines)), tuple(self.doubts.items()))
 
     def offer(self, candidate: Candidate) -> None:
         if candidate.url_id not in self.known:
@@ -142,7 +142,7 @@ class Host:
 
     def keep(self, detector: TrapDetector) -> None:
         changes = detector.changes()
-        self.families |= {record.key: record for record in changes.families}
+        self.patterns |= {record.key: record for record in changes.patterns}
         self.lines += changes.lines.keys
         for url, doubt in changes.doubts:
             self.doubts.pop(url, None)
@@ -495,7 +495,7 @@ def month(number: int, *, next_month: bool = True) -> tuple[Url, Document, tuple
     return Url(url), document(url, MENU, [following]), (candidate(following),) if next_month else ()
 
 
-def test_a_refusal_says_which_family_and_how_many_of_it_were_read():
+def test_a_refusal_says_which_pattern_and_how_many_of_it_were_read():
     watch = detector(window=5)
     for number in range(1, 6):
         assert watch.admit(Url(f"{HOST}/cal?month={number}"), 3) is None
@@ -533,7 +533,7 @@ def test_feeds_translations_and_neighbours_are_no_sign_of_endlessness():
     assert watch.admit(Url(HOST + "/cal?month=41"), 3) is None
 
 
-def test_a_fresh_page_vouches_for_what_it_links_to_and_clears_its_family():
+def test_a_fresh_page_vouches_for_what_it_links_to_and_clears_its_pattern():
     watch = detector(window=2)
     for number in range(1, 4):
         watch.learn(month(number)[0], 3, *month(number)[1:])
@@ -595,7 +595,7 @@ def test_what_changed_is_told_once():
     watch = detector()
     watch.learn(Url(HOST + "/wiki/One"), 2, document(HOST + "/wiki/One", article(1)), ())
     changes = watch.changes()
-    assert [record.key for record in changes.families] == ["/**", "/wiki/*", "/wiki/**"]
+    assert [record.key for record in changes.patterns] == ["/**", "/wiki/*", "/wiki/**"]
     assert changes.lines.keys
     assert not watch.changes()
 

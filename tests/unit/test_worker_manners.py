@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from fakes import FakeClock, FakeTransport, Scripted
-from periplus.acquire.crew import WorkerDeps
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.hosts import AddressTurns
-from periplus.acquire.worker import Worker
+from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.model.visit import Cause, Purpose, Request
 from periplus.model.web import Url
 from periplus.schedule.order import SiteTurns
@@ -45,7 +44,7 @@ def crawled(
     scope, transport, began = site_scope(urls, chosen.scope), FakeTransport(clock, answers), clock.now()
     store.offer(Discovery(scope, chosen.scope).of_starts(urls), (), clock.now(), reopen=True)
     addresses, mine = AddressTurns(chosen.politeness.per_address, 0.5), frozenset(chosen.politeness.mine)
-    crew = WorkerDeps(
+    deps = WorkerDeps(
         store,
         transport,
         clock,
@@ -57,7 +56,7 @@ def crawled(
         addresses,
     )
     with contextlib.closing(store):
-        Worker(crew, chosen).run(lambda: clock.now() - began > 7200)
+        Worker(deps, chosen).run(lambda: clock.now() - began > 7200)
     return transport, clock.now() - began
 
 

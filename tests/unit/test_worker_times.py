@@ -18,10 +18,9 @@ import pytest
 import judge
 from contracts.crawl_values import batch, candidate, state
 from fakes import FakeClock, FakeTransport, Scripted
-from periplus.acquire.crew import WorkerDeps
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.hosts import AddressTurns
-from periplus.acquire.worker import TICK_S, Worker
+from periplus.acquire.worker import TICK_S, Worker, WorkerDeps
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import Url
 from periplus.schedule.order import SiteTurns
@@ -114,7 +113,7 @@ def crawled(folder: Path, clock: FakeClock, meddle, turns: int = 100_000, script
     store.offer(Discovery(scope, chosen.scope).of_starts(STARTS), (), clock.now())
     transport = WatchedTransport(clock, script, proof=proof, ages=[])
     sense = lambda memory, past: TrapDetector(0, memory, past)  # noqa: E731
-    crew = WorkerDeps(
+    deps = WorkerDeps(
         Meddling(store, watched),
         transport,
         clock,
@@ -131,7 +130,7 @@ def crawled(folder: Path, clock: FakeClock, meddle, turns: int = 100_000, script
         meddle("tick")
         return next(looks) > turns
 
-    Worker(crew, chosen).run(tick)
+    Worker(deps, chosen).run(tick)
     transport.took_s = clock.monotonic() - began
     runs.end_run(folder, run_id, "done", "", clock.now())
     ask = store._connection.execute

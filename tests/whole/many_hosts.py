@@ -15,10 +15,9 @@ import time
 from pathlib import Path
 
 from fakes import FakeClock, FakeTransport, Scripted
-from periplus.acquire.crew import WorkerDeps
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.hosts import AddressTurns
-from periplus.acquire.worker import Worker
+from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import Url
 from periplus.schedule.order import SiteTurns
@@ -64,7 +63,7 @@ def main(folder: Path, hosts: int) -> dict[str, float]:
     offered = time.process_time()
     transport = CountingTransport(clock, answer)
     transport.times = []
-    crew = WorkerDeps(
+    deps = WorkerDeps(
         store,
         transport,
         clock,
@@ -75,7 +74,7 @@ def main(folder: Path, hosts: int) -> dict[str, float]:
         Aliases(),
         AddressTurns(8, 0.5),
     )
-    Worker(crew, settings).run(lambda: transport.started.clear() or False)
+    Worker(deps, settings).run(lambda: transport.started.clear() or False)
     counts = store.counts()
     idle = store.idle(clock.now())
     store.close()

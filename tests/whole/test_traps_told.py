@@ -32,7 +32,7 @@ def test_end_status_check_and_report_say_which_and_how_many(tmp_path):
     told = json.loads(ran("status", "-c", str(tmp_path), "-f", "json"))
     assert sum(row["urls"] for row in told["traps"]) == left
     found = [issue for issue in issues if issue.code == "endless-series"]
-    assert [f"{tally.urls} left unread as {tally.family}" for tally in sorted(end.traps)] == [
+    assert [f"{tally.urls} left unread as {tally.pattern}" for tally in sorted(end.traps)] == [
         issue.detail for issue in found
     ]
     ran("report", "-c", str(tmp_path))

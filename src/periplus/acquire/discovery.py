@@ -52,7 +52,7 @@ class Aliases:
             return Naming(applied.url, applied.rule)
         if self._lessons is None:
             return Naming(url)
-        twin = self._sense(site_key(url)).twin_of(url)
+        twin = self._sense(site_key(url)).target_of(url)
         return Naming(twin.url, "; ".join(twin.findings), True)
 
     def ruling(self, task: Task) -> Skipped | None:

@@ -16,12 +16,12 @@ import math
 import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from periplus.acquire.crew import WorkerDeps
-from periplus.acquire.discovery import Harvester
+from periplus.acquire.discovery import Aliases, Harvester
 from periplus.acquire.fetch import bug, check_of, completion_of, reason_of, recognised, visit_of, with_its_cookies
 from periplus.acquire.hosts import (
+    AddressTurns,
     HeldHost,
     Pace,
     delay_for,
@@ -32,9 +32,18 @@ from periplus.acquire.hosts import (
     surplus_hosts,
     suspended,
 )
-from periplus.acquire.robots_desk import RobotsGate
-from periplus.model.frontier import PRIORITY_DOUBT, Batch, Completion, Lease, SideRequest, Task
-from periplus.model.ports import CrawlStore, Response
+from periplus.acquire.robots_gate import RobotsGate
+from periplus.model.frontier import PRIORITY_DOUBT, Batch, Completion, Lease, SideRequest, Task, TrapMemory
+from periplus.model.ports import (
+    Clock,
+    CrawlScope,
+    CrawlStore,
+    HostPast,
+    Policy,
+    Response,
+    Transport,
+    TrapDetection,
+)
 from periplus.model.visit import CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
 from periplus.model.web import Url, UrlId
 from periplus.settings import Settings
@@ -54,6 +63,21 @@ FEW_HELD = 32
 # pages of a site whose texts are compared when it gives out session ids: some 200 MB while they are read
 TEXTS = 1_000_000
 DRAIN_S = 5.0  # how long a stopping worker waits for answers under way
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDeps:
+    """What a worker works with."""
+
+    store: CrawlStore
+    transport: Transport
+    clock: Clock
+    policy: Policy
+    detector: Callable[[TrapMemory, HostPast], TrapDetection]
+    scope: CrawlScope
+    mine: frozenset[str]  # hosts declared one's own: names, or names with ports
+    aliases: Aliases
+    addresses: AddressTurns
 
 
 class _Past:

@@ -347,7 +347,7 @@ def _series(known: AuditInput) -> Iterator[IssueColumns]:
     rows = known.remarks.series
     places, left = (np.array([row[at] for row in rows], np.int64) for at in (0, 2))
     yield IssueColumns(
-        "endless-series", places, numbers=left.astype(np.float64), words=[family for _, family, _ in rows]
+        "endless-series", places, numbers=left.astype(np.float64), words=[pattern for _, pattern, _ in rows]
     )
 
 

@@ -89,7 +89,7 @@ class Remarks:
     near: Sequence[NearGroup] = ()  # indices are places
     # (place of an own page that was not read, or not whole; its reason, why)
     unread: Sequence[tuple[int, Reason, str]] = ()
-    # (place of the first URL that was left as part of an endless series, the family, how many were)
+    # (place of the first URL that was left as part of an endless series, the pattern, how many were)
     series: Sequence[tuple[int, str, int]] = ()
 
 

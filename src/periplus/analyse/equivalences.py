@@ -12,29 +12,29 @@ from itertools import groupby
 from typing import NamedTuple
 
 from periplus.model.web import SiteKey, Url
-from periplus.urls.families import mask
-from periplus.urls.scope import site_key
-from periplus.urls.twins import (
-    MOST_TWISTS,
+from periplus.urls.aliases import (
+    MOST_DIFFERENCES,
     ORDER,
     Difference,
-    differences,
+    differences_between,
+    differences_of,
     is_well_known,
     place,
-    twists_of,
     without,
     words,
 )
+from periplus.urls.scope import site_key
+from periplus.urls.url_patterns import mask
 
-# Pages are paired by grouping on their URLs without one twist (see `urls.twins`): pairs of equal text speak for a
-# rule, one pair of different texts speaks against it, and then nothing is proposed. Twists that always change
+# Pages are paired by grouping on their URLs without one difference (see `urls.aliases`): pairs of equal text speak for
+# a rule, one pair of different texts speaks against it, and then nothing is proposed. Differences that always change
 # together (a session and a time stamp in every link) are found by pages of equal text and judged as one. Work grows
-# with pages times twists.
+# with pages times differences.
 
 # pairs of equal text that a rule needs: the trap detector believes a guess after 8, but pairs with one page too
 CONFIRMATIONS = 5
 PAGES = 2  # of different texts, among them: all log-in forms are alike, whatever their parameters say
-ROUNDS = 4  # a twist may hide another: sessions are seen through first, then what they covered
+ROUNDS = 4  # a difference may hide another: sessions are seen through first, then what they covered
 NEAR = 0.95  # share of common shingles from which two texts are called nearly equal (as in C3 of the duplicates)
 FEWEST_SHINGLES = 24  # fewer say nothing on how near two texts are
 MOST_NAMES = 64  # parameters of one site that are judged: a site with more invents their names
@@ -53,7 +53,7 @@ class SeenPage(NamedTuple):
 
 
 class DifferenceVerdict(StrEnum):
-    """What the pairs say of a twist."""
+    """What the pairs say of a difference."""
 
     SAME = "one page"  # enough equal pairs, none against
     NEAR = "nearly one page"  # nothing against but texts that are nearly equal: for a person to decide
@@ -63,11 +63,11 @@ class DifferenceVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What was found about a twist, or about some that always go together, and the pairs that it was found by."""
+    """What was found about a difference, or about some that always go together, and the pairs that it was found by."""
 
     site: SiteKey
     place: str  # path pattern; /** for the whole site
-    twists: frozenset[Difference]
+    differences: frozenset[Difference]
     verdict: DifferenceVerdict
     same: int  # pairs of equal text
     near: int  # pairs of nearly equal text, among the different ones
@@ -85,9 +85,9 @@ class Proposal:
     @property
     def sentence(self) -> str:
         """For users."""
-        what = words(self.twists)
+        what = words(self.differences)
         where = self.site if self.place == "/**" else f"{self.site}{self.place}"
-        kind = " (a session or campaign)" if is_well_known(self.twists) else ""
+        kind = " (a session or campaign)" if is_well_known(self.differences) else ""
         match self.verdict:
             case DifferenceVerdict.SAME:
                 return f"{what}{kind} on {where}: never changed the text in {self.same} pairs of {self.pages} pages"
@@ -103,7 +103,7 @@ class Proposal:
 
 
 def propose(pages: Iterable[SeenPage], *, confirmations: int = CONFIRMATIONS) -> tuple[Proposal, ...]:
-    """What the pages say of each twist that they have, surest first; rules are those with DifferenceVerdict.SAME.
+    """What the pages say of each difference that they have, surest first; rules are those with DifferenceVerdict.SAME.
 
     pages: fetched once each, in any order; the result does not depend on it.
     """
@@ -124,7 +124,7 @@ def propose(pages: Iterable[SeenPage], *, confirmations: int = CONFIRMATIONS) ->
                 -proposal.same,
                 proposal.site,
                 proposal.place,
-                sorted(proposal.twists),
+                sorted(proposal.differences),
             ),
         )
     )
@@ -135,9 +135,9 @@ def _of_site(site: SiteKey, pages: list[SeenPage], confirmations: int) -> list[P
     accepted: dict[tuple[str, frozenset[Difference]], Proposal] = {}
     others: dict[tuple[str, frozenset[Difference]], Proposal] = {}
     for _ in range(ROUNDS):
-        plain = _Plain(frozenset((where, twists) for where, twists in accepted))
+        plain = _Plain(frozenset((where, differences) for where, differences in accepted))
         judged = {
-            (found.place, found.twists): found
+            (found.place, found.differences): found
             for hypothesis in _hypotheses(pages, plain)
             for found in _judged(site, pages, hypothesis, plain, confirmations)
         }
@@ -150,11 +150,11 @@ def _of_site(site: SiteKey, pages: list[SeenPage], confirmations: int) -> list[P
         accepted |= _smallest(fresh)
         if not fresh:
             break
-    proven = {(where, twist) for where, twists in accepted for twist in twists}
+    proven = {(where, difference) for where, differences in accepted for difference in differences}
     rest = [
         found
-        for (where, twists), found in others.items()
-        if len(twists) == 1 and not any((where, twist) in proven for twist in twists)
+        for (where, differences), found in others.items()
+        if len(differences) == 1 and not any((where, difference) in proven for difference in differences)
     ]
     return list(accepted.values()) + rest
 
@@ -178,31 +178,36 @@ class _Plain:
     def __init__(self, accepted: frozenset[tuple[str, frozenset[Difference]]]) -> None:
         self._accepted = accepted
 
-    def twists(self, url: Url) -> frozenset[Difference]:
+    def differences(self, url: Url) -> frozenset[Difference]:
         """Those of the accepted that hold at this URL."""
-        return frozenset(twist for where, twists in self._accepted if place(url, twists) == where for twist in twists)
+        return frozenset(
+            difference
+            for where, differences in self._accepted
+            if place(url, differences) == where
+            for difference in differences
+        )
 
 
 def _hypotheses(pages: Sequence[SeenPage], plain: _Plain) -> list[frozenset[Difference]]:
     """Each parameter and index file by itself, and whatever sets tell pages of equal text apart."""
     sets: dict[frozenset[Difference], int] = defaultdict(int)
     for page in pages:
-        for twist in twists_of(page.url) - plain.twists(page.url):
-            sets[frozenset({twist})] += 1
+        for difference in differences_of(page.url) - plain.differences(page.url):
+            sets[frozenset({difference})] += 1
     alike: dict[bytes, Url] = {}
     for page in sorted(pages, key=lambda page: (page.text_digest, _core(page.url), page.url)):
         before = alike.get(page.text_digest)
         alike[page.text_digest] = page.url
-        apart = differences(before, page.url) if before else None
-        if apart and 0 < len(left := apart - plain.twists(page.url)) <= MOST_TWISTS:
+        apart = differences_between(before, page.url) if before else None
+        if apart and 0 < len(left := apart - plain.differences(page.url)) <= MOST_DIFFERENCES:
             sets[left] += 1
-    often = sorted(sets, key=lambda twists: (-sets[twists], sorted(twists)))
+    often = sorted(sets, key=lambda differences: (-sets[differences], sorted(differences)))
     return often[:MOST_NAMES]
 
 
 def _core(url: Url) -> str:
     return without(
-        url, twists_of(url) | {Difference("www"), Difference("scheme"), Difference("slash"), Difference("order")}
+        url, differences_of(url) | {Difference("www"), Difference("scheme"), Difference("slash"), Difference("order")}
     )
 
 
@@ -214,43 +219,44 @@ class _Evidence:
 
 
 def _judged(
-    site: SiteKey, pages: Sequence[SeenPage], twists: frozenset[Difference], plain: _Plain, confirmations: int
+    site: SiteKey, pages: Sequence[SeenPage], differences: frozenset[Difference], plain: _Plain, confirmations: int
 ) -> list[Proposal]:
     """The hypothesis in each place where pages have it."""
     groups: dict[tuple[str, str], list[SeenPage]] = defaultdict(list)
     for page in pages:
-        through = plain.twists(page.url)
-        if not twists <= through:
-            groups[place(page.url, twists), without(page.url, through | twists)].append(page)
+        through = plain.differences(page.url)
+        if not differences <= through:
+            groups[place(page.url, differences), without(page.url, through | differences)].append(page)
     places: dict[str, list[list[SeenPage]]] = defaultdict(list)
     for (where, _), group in groups.items():
-        if len(group) > 1 or not twists_of(group[0].url).isdisjoint(twists):
+        if len(group) > 1 or not differences_of(group[0].url).isdisjoint(differences):
             places[where].append(group)
     return [
-        _proposal(site, where, twists, _Pairs(places[where], plain, twists), confirmations) for where in sorted(places)
+        _proposal(site, where, differences, _Pairs(places[where], plain, differences), confirmations)
+        for where in sorted(places)
     ]
 
 
 class _Pairs:
-    """Pairs of neighbours in groups, those aside that are one URL once the accepted twists are seen through."""
+    """Pairs of neighbours in groups, those aside that are one URL once the accepted differences are seen through."""
 
-    def __init__(self, groups: Sequence[Sequence[SeenPage]], plain: _Plain, twists: frozenset[Difference]) -> None:
+    def __init__(self, groups: Sequence[Sequence[SeenPage]], plain: _Plain, differences: frozenset[Difference]) -> None:
         self.evidence = _Evidence()
         self.texts: set[bytes] = set()
         self.equal: list[tuple[Url, Url]] = []
         self.unequal: list[tuple[Url, Url]] = []
         self.urls: set[Url] = set()
-        self._twists = twists
+        self._differences = differences
         for group in groups:
-            spelled = {without(page.url, plain.twists(page.url)): page for page in group}
+            spelled = {without(page.url, plain.differences(page.url)): page for page in group}
             variants = [spelled[key] for key in sorted(spelled)]
             self.urls.update(page.url for page in group)
             for one, other in itertools.pairwise(variants):
                 self._book(one, other)
 
     def _book(self, one: SeenPage, other: SeenPage) -> None:
-        # only then does it speak for each of the twists
-        whole = self._twists <= (differences(one.url, other.url) or frozenset())
+        # only then does it speak for each of the differences
+        whole = self._differences <= (differences_between(one.url, other.url) or frozenset())
         if one.text_digest == other.text_digest:
             self.evidence.same += whole
             if not whole:
@@ -270,7 +276,9 @@ def _is_near(one: Set[int] | None, other: Set[int] | None) -> bool:
     return len(one & other) >= NEAR * min(len(one), len(other))
 
 
-def _proposal(site: SiteKey, where: str, twists: frozenset[Difference], pairs: _Pairs, confirmations: int) -> Proposal:
+def _proposal(
+    site: SiteKey, where: str, differences: frozenset[Difference], pairs: _Pairs, confirmations: int
+) -> Proposal:
     seen = pairs.evidence
     enough = seen.same + seen.near >= confirmations
     if seen.different > seen.near:
@@ -290,7 +298,7 @@ def _proposal(site: SiteKey, where: str, twists: frozenset[Difference], pairs: _
     return Proposal(
         site,
         where,
-        twists,
+        differences,
         verdict,
         seen.same,
         seen.near,
@@ -298,7 +306,7 @@ def _proposal(site: SiteKey, where: str, twists: frozenset[Difference], pairs: _
         len(pairs.texts),
         tuple(examples),
         paths,
-        _preferred(twists, pairs.urls),
+        _preferred(differences, pairs.urls),
     )
 
 
@@ -306,13 +314,13 @@ def _path(url: Url) -> str:
     return url[url.index("/", 8) :].partition("?")[0].partition(";")[0]
 
 
-def _preferred(twists: Set[Difference], urls: Set[Url]) -> str:
+def _preferred(differences: Set[Difference], urls: Set[Url]) -> str:
     """The form that most of the pages have."""
-    if Difference("scheme") in twists:
+    if Difference("scheme") in differences:
         return "https" if 2 * sum(url.startswith("https:") for url in urls) >= len(urls) else "http"
-    if Difference("www") in twists:
+    if Difference("www") in differences:
         return "add" if 2 * sum("://www." in url for url in urls) > len(urls) else "drop"
-    if Difference("slash") in twists:
+    if Difference("slash") in differences:
         return "add" if 2 * sum(_path(url).endswith("/") for url in urls) > len(urls) else "drop"
     return ""
 
@@ -329,7 +337,7 @@ def rules_text(proposals: Iterable[Proposal]) -> str:
     """TOML tables [[site]] and [[script]] of all proposals with DifferenceVerdict.SAME, each with its evidence as a
     comment; empty for none.
     """
-    ordered = sorted(proposals, key=lambda proposal: (proposal.site, proposal.place, sorted(proposal.twists)))
+    ordered = sorted(proposals, key=lambda proposal: (proposal.site, proposal.place, sorted(proposal.differences)))
     parts = [
         part
         for _, group in groupby(ordered, key=lambda proposal: proposal.site)
@@ -342,12 +350,12 @@ def _rules_of_site(found: Sequence[Proposal]) -> list[str]:
     proven = [proposal for proposal in found if proposal.verdict is DifferenceVerdict.SAME]
     if not proven:
         return []
-    twists = sorted({twist for proposal in proven for twist in proposal.twists})
-    wide = {twist for twist in twists if _is_site_wide(twist, found)}
+    differences = sorted({difference for proposal in proven for difference in proposal.differences})
+    wide = {difference for difference in differences if _is_site_wide(difference, found)}
     parts = []
     if wide:
         parts.append(_site_table(proven, wide))
-    narrow = [proposal for proposal in proven if not proposal.twists <= wide]
+    narrow = [proposal for proposal in proven if not proposal.differences <= wide]
     places = {place: list(group) for place, group in groupby(narrow, key=lambda proposal: proposal.place)}
     guards = _guards(found, places, wide)
     # the first that fits holds: scripts before folders
@@ -356,11 +364,11 @@ def _rules_of_site(found: Sequence[Proposal]) -> list[str]:
     return parts
 
 
-def _is_site_wide(twist: Difference, found: Sequence[Proposal]) -> bool:
-    if twist.kind in (*_FORMS, "index"):
+def _is_site_wide(difference: Difference, found: Sequence[Proposal]) -> bool:
+    if difference.kind in (*_FORMS, "index"):
         return True
-    having = [proposal for proposal in found if twist in proposal.twists]
-    if twist.kind == "path-parameter" or is_well_known({twist}):
+    having = [proposal for proposal in found if difference in proposal.differences]
+    if difference.kind == "path-parameter" or is_well_known({difference}):
         return not any(proposal.different for proposal in having)
     proven = {proposal.place for proposal in having if proposal.verdict is DifferenceVerdict.SAME}
     return len(proven) >= PLACES_FOR_SITE and {proposal.place for proposal in having} <= proven
@@ -369,26 +377,29 @@ def _is_site_wide(twist: Difference, found: Sequence[Proposal]) -> bool:
 def _guards(found: Sequence[Proposal], places: dict[str, list[Proposal]], wide: set[Difference]) -> dict[str, Proposal]:
     """Scripts that a folder's rule would reach, and where its parameter is not proven."""
     folders = {
-        twist: place
+        difference: place
         for place, group in places.items()
         if place.endswith("/*")
         for proposal in group
-        for twist in proposal.twists - wide
+        for difference in proposal.differences - wide
     }
     return {
         proposal.place: proposal
         for proposal in found
         if proposal.place not in places
-        and any(twist in folders and proposal.place.startswith(folders[twist][:-1]) for twist in proposal.twists)
+        and any(
+            difference in folders and proposal.place.startswith(folders[difference][:-1])
+            for difference in proposal.differences
+        )
     }
 
 
 def _site_table(proven: Sequence[Proposal], wide: set[Difference]) -> str:
     kinds = {
-        kind: sorted(twist.name for twist in wide if twist.kind == kind)
+        kind: sorted(difference.name for difference in wide if difference.kind == kind)
         for kind in ("parameter", "path-parameter", "index")
     }
-    lines = _evidence([proposal for proposal in proven if proposal.twists & wide])
+    lines = _evidence([proposal for proposal in proven if proposal.differences & wide])
     lines += ["[[site]]", f"site = {_text(proven[0].site)}"]
     lines += [
         f"{field} = {_list(kinds[kind])}"
@@ -398,7 +409,7 @@ def _site_table(proven: Sequence[Proposal], wide: set[Difference]) -> str:
     if kinds["index"]:
         lines.append(f"index = {_list(kinds['index'])}")
     for kind in _FORMS:
-        votes = [proposal.prefer for proposal in proven if Difference(kind) in proposal.twists]
+        votes = [proposal.prefer for proposal in proven if Difference(kind) in proposal.differences]
         if Difference(kind) in wide and votes and votes[0]:
             lines.append(f"{kind} = {_text(votes[0])}")
     if ORDER in wide:
@@ -407,9 +418,16 @@ def _site_table(proven: Sequence[Proposal], wide: set[Difference]) -> str:
 
 
 def _script_table(group: Sequence[Proposal], wide: set[Difference]) -> str:
-    names = sorted({twist.name for proposal in group for twist in proposal.twists - wide if twist.kind == "parameter"})
+    names = sorted(
+        {
+            difference.name
+            for proposal in group
+            for difference in proposal.differences - wide
+            if difference.kind == "parameter"
+        }
+    )
     paths = sorted({path for proposal in group for path in proposal.paths})
-    is_sorted = any(ORDER in proposal.twists for proposal in group)
+    is_sorted = any(ORDER in proposal.differences for proposal in group)
     lines = [
         *_evidence(group),
         "[[script]]",

@@ -217,7 +217,7 @@ class _Import:
             with Filler(order.folder, run_id, self._settings.storage) as filler:
                 stopped = self._fill(filler, watch)
                 filler.count_clicks([url_id(start) for start in order.starts])
-            aliases.merge_twins_in(order.folder)
+            aliases.merge_aliases_in(order.folder)
             state, note = self._judged(stopped)
         finally:
             runs.end_run(order.folder, run_id, state, note, self._clock.now())

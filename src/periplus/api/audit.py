@@ -519,9 +519,9 @@ def _unread(connection: reading.Connection, site: SiteKey, urls: _Urls) -> list[
 
 
 def _series(connection: reading.Connection, site: SiteKey, urls: _Urls) -> list[tuple[int, str, int]]:
-    rows = site_rows.trap_families(connection, site)
+    rows = site_rows.trap_patterns(connection, site)
     places = urls.places(np.array([first for first, _, _ in rows], np.int64)).tolist()
-    return [(place, family, left) for place, (_, family, left) in zip(places, rows, strict=True)]
+    return [(place, pattern, left) for place, (_, pattern, left) in zip(places, rows, strict=True)]
 
 
 def _hreflangs(urls: _Urls, said: _Said) -> Iterator[tuple[int, int, str]]:

@@ -45,22 +45,22 @@ def _carried_work(
     limit_s = order.settings.budget.max_time_s
     stop_note = ""
     work = partial(work_in_task, order.store, run_id, order.settings.identity.auth)
-    with spread(order.settings.storage.workers or TASKS, work) as crew:
+    with spread(order.settings.storage.workers or TASKS, work) as workers:
         paused_s = 0.0  # none of max_time's
-        while not stop_note and not crew.is_over and not store.idle(SystemClock().now()):
+        while not stop_note and not workers.is_over and not store.idle(SystemClock().now()):
             time.sleep(LOOK_S)
             now = time.monotonic() - began
             paused = store.is_paused()
             paused_s += LOOK_S * paused
-            if watch(Progress(store.counts(), tuple(store.busiest(8, time.time())), now, crew.at_work, paused)):
+            if watch(Progress(store.counts(), tuple(store.busiest(8, time.time())), now, workers.at_work, paused)):
                 stop_note = "stopped by the user"
             elif limit_s and now - paused_s >= limit_s:
                 stop_note = f"max-time {limit_s:g} s is over"
         elapsed_s = time.monotonic() - began
-        if not crew.is_over:  # the workers look for it, and leave; tasks that waited for a core find no run to join
+        if not workers.is_over:  # the workers look for it, and leave; tasks that waited for a core find no run to join
             order.home.end_run(run_id, *verdict(store, order, stop_note), SystemClock().now())
-        crew.wait(LEAVE_S)
-        store.merge_twins()
+        workers.wait(LEAVE_S)
+        store.merge_aliases()
     return stop_note, elapsed_s
 
 

@@ -66,7 +66,7 @@ class Status:
     hosts_waiting: int
     entries_waiting: int  # pages, sitemaps and robots.txt on to-do lists
     busiest: tuple[HostRow, ...]  # with most waiting first
-    traps: tuple[TrapTally, ...] = ()  # families of URLs that were left out as endless series, the largest first
+    traps: tuple[TrapTally, ...] = ()  # patterns of URLs that were left out as endless series, the largest first
     store: str = ""  # a collection in a database: its address without password, in place of the folder
     workers: int = 0  # the same: how many are at work, on whatever machine
 

@@ -19,11 +19,10 @@ from pathlib import Path
 from types import FrameType
 
 from periplus.acquire.clock import SystemClock
-from periplus.acquire.crew import WorkerDeps, affordable
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.hosts import AddressTurns, delay_for
-from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
-from periplus.acquire.worker import Worker
+from periplus.acquire.transport import CurlTransport, Wire, affordable, resolve_entries
+from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api import indexing
 from periplus.api.homes import home_of
 from periplus.api.rules import rules_text
@@ -232,7 +231,7 @@ class CrawlEnd:
     counts: RunCounts
     elapsed_s: float
     went_on: bool  # the collection held an unfinished crawl before
-    traps: tuple[TrapTally, ...] = ()  # families of URLs that were left out as endless series
+    traps: tuple[TrapTally, ...] = ()  # patterns of URLs that were left out as endless series
 
 
 Labour = Callable[[RunStore, CrawlOrder, int, Callable[[Progress], bool]], tuple[str, float]]
@@ -337,7 +336,7 @@ def work(
     ended_by_itself = False
     try:
         run_worker(store, order, boss.tick, refit)
-        store.merge_twins()
+        store.merge_aliases()
         ended_by_itself = not boss.stop_note
     finally:
         boss.dismiss(at_once=not ended_by_itself)

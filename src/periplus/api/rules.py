@@ -14,9 +14,9 @@ from periplus.store.sqlite import aliases, reading
 from periplus.store.sqlite.aliases import Reapplied
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.runs import only_crawl
+from periplus.urls.aliases import cores_shared
 from periplus.urls.canonical import canonical
 from periplus.urls.parameters import Applied, apply, rules_key, rules_of
-from periplus.urls.twins import cores_shared
 
 __all__ = ["Applied", "Proposal", "Reapplied", "apply_now", "apply_rules", "checked", "proposals", "rules_text"]
 

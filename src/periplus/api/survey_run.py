@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
-from periplus.acquire.crew import WorkerDeps
+from periplus.acquire.worker import WorkerDeps
 from periplus.api.crawling import (
     ChosenFrontier,
     CrawlEnd,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.acquire.clock import SystemClock
-from periplus.acquire.crew import WorkerDeps
+from periplus.acquire.worker import WorkerDeps
 from periplus.analyse.topic.judging import content_text
 from periplus.api.crawling import (
     ChosenFrontier,

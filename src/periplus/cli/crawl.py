@@ -32,7 +32,7 @@ from periplus.urls.scope import site_key
 
 EXIT = {"done": 0, "stopped": 0, "suspicious": 3, "failed": 4}
 INTERRUPTED = 130
-TRAPS_NAMED = 3  # families of what was left out, at the end of a crawl
+TRAPS_NAMED = 3  # patterns of what was left out, at the end of a crawl
 _PASSWORD = re.compile(r"(postgres(?:ql)?://[^:@/?]*):[^@/?]*@")  # of a database's address
 
 
@@ -219,7 +219,7 @@ def traps_left(traps: Sequence[TrapTally]) -> Iterator[str]:
     if traps:
         from periplus.present.wording import count_of, visible
 
-        named = ", ".join(f"{visible(tally.family)} ({tally.urls:,})" for tally in traps[:TRAPS_NAMED])
+        named = ", ".join(f"{visible(tally.pattern)} ({tally.urls:,})" for tally in traps[:TRAPS_NAMED])
         others = f" and {len(traps) - TRAPS_NAMED:,} more" if len(traps) > TRAPS_NAMED else ""
         left = count_of(sum(tally.urls for tally in traps), "address was", "addresses were")
         yield (

@@ -141,7 +141,7 @@ def as_json(found: Status) -> dict[str, object]:
         "running": found.running,
         "paused": found.state == "paused",
         "known": sum(tally.urls for tally in found.counts),
-        "traps": [{"family": tally.family, "urls": tally.urls} for tally in found.traps],
+        "traps": [{"pattern": tally.pattern, "urls": tally.urls} for tally in found.traps],
         "counts": [{"state": tally.state.value, "reason": tally.reason.value,
                 "urls": tally.urls} for tally in found.counts],
         "runs": [

@@ -21,7 +21,7 @@ from periplus.model.page import LINK_KIND_CODES, NO_BLOCKS, Document, LinkKind, 
 from periplus.model.visit import Fetched
 from periplus.model.web import Url
 from periplus.urls import hosts
-from periplus.urls.families import session_values
+from periplus.urls.url_patterns import session_values
 
 _CANONICAL = LINK_KIND_CODES[LinkKind.CANONICAL]
 MOST_SESSION_VALUES = 32  # of one page: a site that gives out session ids gives one with each answer

@@ -155,7 +155,7 @@ class SideRequest:
 
 @dataclass(frozen=True, slots=True)
 class PatternRecord:
-    """What is known of the doubtful URLs of one family of one host, for the store.
+    """What is known of the doubtful URLs of one URL pattern of one host, for the store.
 
     Key ROOT: the whole host. See `schedule.traps`.
     """
@@ -165,7 +165,7 @@ class PatternRecord:
     fresh: int  # of them, those that showed something new
     bred: float  # pages since the last fresh one that led to more of them
     idle: float  # those that did not, each by what it cost
-    led_from: str  # the family of the latest doubtful page that led to one of these; empty: none did
+    led_from: str  # the pattern of the latest doubtful page that led to one of these; empty: none did
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class ShownLines:
 class TrapMemory:
     """What the store keeps of one host for its trap detector."""
 
-    families: tuple[PatternRecord, ...] = ()
+    patterns: tuple[PatternRecord, ...] = ()
     lines: ShownLines = ShownLines()
     doubts: tuple[tuple[UrlId, int], ...] = ()  # URLs that nothing vouches for
 
@@ -190,20 +190,20 @@ class TrapMemory:
 class TrapChanges:
     """What changed of it since the last commit. A doubt of 0: something vouches for the URL now."""
 
-    families: tuple[PatternRecord, ...] = ()
+    patterns: tuple[PatternRecord, ...] = ()
     lines: ShownLines = ShownLines()
     doubts: tuple[tuple[UrlId, int], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.families or self.lines.keys or self.doubts)
+        return bool(self.patterns or self.lines.keys or self.doubts)
 
 
 class TrapTally(NamedTuple):
-    """How many URLs were left out because their family looks like an endless series,
+    """How many URLs were left out because their URL pattern looks like an endless series,
     or (`sid=*`) was read under another session id.
     """
 
-    family: str
+    pattern: str
     urls: int
 
 

@@ -106,7 +106,7 @@ class TrapDetection(Protocol):
     """Knows which URLs of one host belong to endless series. See `schedule.traps`."""
 
     def admit(self, url: Url, doubt: int) -> str | None:
-        """None: may be fetched. Else what is shown to the user: the family, and why it is refused."""
+        """None: may be fetched. Else what is shown to the user: the URL pattern, and why it is refused."""
 
     def learn(self, url: Url, doubt: int, document: Document, candidates: tuple[Candidate, ...]) -> TrapLesson:
         """Books a page that was read."""
@@ -262,10 +262,10 @@ class RunStore(CrawlStore, Protocol):
         """
 
     def traps(self) -> Sequence[TrapTally]:
-        """The families that were left out as endless series, the largest first."""
+        """The URL patterns that were left out as endless series, the largest first."""
 
-    def merge_twins(self) -> int:
-        """Pages that are the same (see `urls.twins.merged`) become one page with several addresses.
+    def merge_aliases(self) -> int:
+        """Pages that are the same (see `urls.aliases.merged`) become one page with several addresses.
 
         Returns how many are aliases by it.
         """

@@ -49,7 +49,7 @@ class Reason(StrEnum):
     NOFOLLOW = "nofollow"  # reached by nofollow links only
     NOINDEX = "noindex"  # fetched; the page asked not to be indexed
     RESOURCE = "resource"  # an image, style or script: recorded, not fetched
-    TRAP = "trap"  # its family of URLs kept yielding nothing new
+    TRAP = "trap"  # its pattern of URLs kept yielding nothing new
     REFUSED = "refused"  # 401, 403, 407, 429, 451, 999: refused to us, perhaps not to others
     HOST_DOWN = "host-down"  # its host was given up before its turn came
     ALIVE = "alive"  # a crawl found it dead and a check since then alive: a refresh, or a crawl that goes on, reads it

@@ -55,7 +55,7 @@ class Retraction:
 class AliasDetection(Protocol):
     """Knows which addresses of one site lead to one page. See `schedule.learning`."""
 
-    def twin_of(self, url: Url) -> AliasTarget:
+    def target_of(self, url: Url) -> AliasTarget:
         """May be asked any number of times: when a link is found, and when its turn comes."""
 
     def learn(self, url: Url, text_digest: bytes) -> tuple[Retraction, ...]:

@@ -1,16 +1,15 @@
-"""Is this URL only another address of a page that was fetched? Learned while crawling, one site at a time.
+"""Learns which addresses of one site are only other addresses of a page that was fetched, while crawling.
 
-States of a finding (twists in a place, see `urls.twins`):  suspected (two pages of equal text differ
-                                                            so) -> confirmed (enough pairs
-of equal text, of different pages, none against) -> refuted (one pair of different texts); suspected
--> refuted. No way back.
-Always:  (1) a URL is called another's only when that other was fetched, so no address is made up;
-         (2) nothing unconfirmed is
-applied;  (3) what was skipped because of a finding that falls is given back; (4) of what a finding
-          would skip, one URL in PROBED
-is fetched all the same, so that a wrong finding falls; which ones follows from the URL, so that a crawl
-that was killed probes the
-same;  (5) memory is bounded; what is forgotten costs fetches, never pages.
+States of a finding (differences in a place, see `urls.aliases`):
+suspected (two pages of equal text differ so) -> confirmed (enough pairs of equal text, of different pages, none
+against) -> refuted (one pair of different texts); suspected -> refuted. No way back.
+Always:
+(1) a URL is called another's only when that other was fetched, so no address is made up;
+(2) nothing unconfirmed is applied;
+(3) what was skipped because of a finding that falls is given back;
+(4) of what a finding would skip, one URL in PROBED is fetched all the same, so that a wrong finding falls; which ones
+    follows from the URL, so that a crawl that was killed probes the same;
+(5) memory is bounded; what is forgotten costs fetches, never pages.
 Not its business: fetching, the seen set, rules that a person wrote.
 """
 
@@ -22,8 +21,16 @@ from dataclasses import dataclass, field
 import xxhash
 
 from periplus.model.web import AliasTarget, Retraction, Url
+from periplus.urls.aliases import (
+    MOST_DIFFERENCES,
+    Difference,
+    differences_between,
+    is_well_known,
+    place,
+    without,
+    words,
+)
 from periplus.urls.hosts import path_and_query
-from periplus.urls.twins import MOST_TWISTS, Difference, differences, is_well_known, place, without, words
 
 CONFIRMATIONS = 5  # as in `analyse.equivalences`
 KNOWN_CONFIRMATIONS = 3  # for sessions and campaigns, as the trap detector has it
@@ -31,7 +38,7 @@ TEXTS = 2  # different ones among the confirming pairs: log-in forms are all ali
 PLACES_FOR_SITE = 3  # places that agree, before one pair is enough elsewhere on the site
 PROBED = 24  # of so many URLs that would be skipped one is fetched all the same
 PAGES = 32_768  # remembered per site: about 10 MB of URLs
-TWINS = 4  # latest pages of one text that a new one is compared with: more only matter where all pages are alike
+COMPARED = 4  # latest pages of one text that a new one is compared with: more only matter where all pages are alike
 MOST_FINDINGS = 256  # suspected per site; more means that parameters are invented
 SKIPPED = 100_000  # given back from memory per finding; the store knows them all by the finding's name
 
@@ -39,17 +46,17 @@ SKIPPED = 100_000  # given back from memory per finding; the store knows them al
 @dataclass(slots=True)
 class _Finding:
     place: str
-    twists: frozenset[Difference]
+    differences: frozenset[Difference]
     same: int = 0
     texts: set[bytes] = field(default_factory=set)  # of confirming pairs, TEXTS at most
-    groups: dict[str, tuple[bytes, Url]] = field(default_factory=dict)  # URL without the twists -> the latest page
+    groups: dict[str, tuple[bytes, Url]] = field(default_factory=dict)  # URL without the differences -> the latest page
     confirmed: bool = False
     refuted: bool = False
     skipped: dict[Url, None] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        return f"learned: {words(self.twists)} on {self.place}"
+        return f"learned: {words(self.differences)} on {self.place}"
 
 
 class AliasLearner:
@@ -60,8 +67,8 @@ class AliasLearner:
         self._pages: dict[Url, bytes] = {}  # URL -> text, oldest first
         self._alike: dict[bytes, list[Url]] = {}
         self._findings: dict[tuple[str, frozenset[Difference]], _Finding] = {}
-        self._by_twists: dict[frozenset[Difference], list[_Finding]] = {}
-        self._confirmed: set[frozenset[Difference]] = set()  # twists with a confirmed finding anywhere
+        self._by_differences: dict[frozenset[Difference], list[_Finding]] = {}
+        self._confirmed: set[frozenset[Difference]] = set()  # differences with a confirmed finding anywhere
         self._fetched: dict[str, Url] = {}  # URL as it is without what is confirmed -> the page
 
     @property
@@ -71,9 +78,9 @@ class AliasLearner:
 
     def canonical_of(self, url: Url) -> Url:
         """The fetched page that this URL is another address of, else the URL itself."""
-        return self.twin_of(url).url
+        return self.target_of(url).url
 
-    def twin_of(self, url: Url) -> AliasTarget:
+    def target_of(self, url: Url) -> AliasTarget:
         """As canonical_of, with the reason.
 
         May be asked any number of times: when a link is found, and when its turn comes.
@@ -86,8 +93,8 @@ class AliasLearner:
         page = self._fetched.get(self._key(url, held))
         if page is None or page == url:
             return AliasTarget(url)
-        apart = differences(page, url) or frozenset[Difference]()
-        reasons = [finding for finding in held if not finding.twists.isdisjoint(apart)]
+        apart = differences_between(page, url) or frozenset[Difference]()
+        reasons = [finding for finding in held if not finding.differences.isdisjoint(apart)]
         if not reasons:
             return AliasTarget(url)
         for finding in reasons:
@@ -100,9 +107,9 @@ class AliasLearner:
         if not text_digest or url in self._pages:
             self._pages[url] = text_digest or self._pages.get(url, b"")
             return ()
-        twins = self._alike.setdefault(text_digest, [])
-        suspects = [found for twin in twins[-TWINS:] if (found := differences(twin, url))]
-        self._remember(url, text_digest, twins)
+        alike = self._alike.setdefault(text_digest, [])
+        suspects = [apart for page in alike[-COMPARED:] if (apart := differences_between(page, url))]
+        self._remember(url, text_digest, alike)
         fallen = self._book(url, text_digest)
         for apart in suspects:
             self._suspect(url, apart)
@@ -111,10 +118,10 @@ class AliasLearner:
             self._fetched.setdefault(self._key(url, list(self._holding(url))), url)
         return fallen
 
-    def _remember(self, url: Url, digest: bytes, twins: list[Url]) -> None:
+    def _remember(self, url: Url, digest: bytes, alike: list[Url]) -> None:
         self._pages[url] = digest
-        twins.append(url)
-        del twins[:-TWINS]
+        alike.append(url)
+        del alike[:-COMPARED]
         if len(self._pages) > PAGES:
             oldest = next(iter(self._pages))
             self._alike.pop(self._pages.pop(oldest), None)
@@ -123,41 +130,41 @@ class AliasLearner:
         """The confirmed findings that hold at a URL: of its place; or of the site,
         when enough places agree and this one does not differ.
         """
-        for twists in self._confirmed:
-            where = place(url, twists)
-            own = self._findings.get((where, twists))
+        for differences in self._confirmed:
+            where = place(url, differences)
+            own = self._findings.get((where, differences))
             if own is not None:
                 if own.confirmed:
                     yield own
-            elif is_well_known(twists):
-                wide = [finding for finding in self._by_twists[twists] if finding.confirmed]
-                if wide and not any(finding.refuted for finding in self._by_twists[twists]):
+            elif is_well_known(differences):
+                wide = [finding for finding in self._by_differences[differences] if finding.confirmed]
+                if wide and not any(finding.refuted for finding in self._by_differences[differences]):
                     yield wide[0]
 
     def _key(self, url: Url, held: list[_Finding]) -> str:
-        return without(url, frozenset(twist for finding in held for twist in finding.twists))
+        return without(url, frozenset(difference for finding in held for difference in finding.differences))
 
     def _suspect(self, url: Url, apart: frozenset[Difference]) -> None:
         """A new finding, weighed at once by all pages that are remembered."""
-        seen_through = {twist for finding in self._holding(url) for twist in finding.twists}
-        twists = apart - seen_through
-        key = (place(url, twists), twists)
+        seen_through = {difference for finding in self._holding(url) for difference in finding.differences}
+        differences = apart - seen_through
+        key = (place(url, differences), differences)
         if (
-            not 0 < len(twists) <= MOST_TWISTS
+            not 0 < len(differences) <= MOST_DIFFERENCES
             or key in self._findings
             or len(self._findings) >= MOST_FINDINGS
             or self._is_refuted_in_part(key)
         ):
             return
         finding = self._findings[key] = _Finding(*key)
-        self._by_twists.setdefault(twists, []).append(finding)
+        self._by_differences.setdefault(differences, []).append(finding)
         for page, digest in self._pages.items():
-            if place(page, twists) == finding.place and not self._weigh(finding, page, digest):
+            if place(page, differences) == finding.place and not self._weigh(finding, page, digest):
                 break
 
     def _is_refuted_in_part(self, key: tuple[str, frozenset[Difference]]) -> bool:
         return any(
-            finding.refuted and finding.place == key[0] and finding.twists < key[1]
+            finding.refuted and finding.place == key[0] and finding.differences < key[1]
             for finding in self._findings.values()
         )
 
@@ -168,13 +175,13 @@ class AliasLearner:
         finding.groups[key] = (digest, url)
         if before is None or before[1] == url:
             return True
-        apart = differences(before[1], url)
-        if apart is None or apart.isdisjoint(finding.twists):
+        apart = differences_between(before[1], url)
+        if apart is None or apart.isdisjoint(finding.differences):
             return True
         if before[0] != digest:
             self._refute(finding)
             return False
-        if finding.twists <= apart:  # only then does the pair speak for each of the twists
+        if finding.differences <= apart:  # only then does the pair speak for each of the differences
             finding.same += 1
             if len(finding.texts) < TEXTS:
                 finding.texts.add(digest)
@@ -187,8 +194,8 @@ class AliasLearner:
     def _book(self, url: Url, digest: bytes) -> tuple[Retraction, ...]:
         """The page's word on all findings of its places. Returns those that were confirmed and fell."""
         fallen = []
-        for twists in list(self._by_twists):
-            finding = self._findings.get((place(url, twists), twists))
+        for differences in list(self._by_differences):
+            finding = self._findings.get((place(url, differences), differences))
             if finding is None or finding.refuted:
                 continue
             was = finding.confirmed
@@ -209,8 +216,8 @@ class AliasLearner:
         page = self._fetched.get(self._key(url, held)) if held else None
         if page is None or page == url or self._pages.get(page, digest) == digest:
             return []
-        apart = differences(page, url) or frozenset[Difference]()
-        guilty = [finding for finding in held if not finding.twists.isdisjoint(apart)]
+        apart = differences_between(page, url) or frozenset[Difference]()
+        guilty = [finding for finding in held if not finding.differences.isdisjoint(apart)]
         for finding in guilty:
             self._refute(finding)
         return guilty
@@ -218,13 +225,13 @@ class AliasLearner:
     def _judge(self, url: Url) -> None:
         """Confirms what has enough pairs by now."""
         changed = False
-        for twists, findings in self._by_twists.items():
-            finding = self._findings.get((place(url, twists), twists))
+        for differences, findings in self._by_differences.items():
+            finding = self._findings.get((place(url, differences), differences))
             if finding is None or finding.confirmed or finding.refuted:
                 continue
             agreeing = sum(other.confirmed for other in findings)
             against = any(other.refuted for other in findings)
-            needed = min(self._needed, KNOWN_CONFIRMATIONS) if is_well_known(twists) else self._needed
+            needed = min(self._needed, KNOWN_CONFIRMATIONS) if is_well_known(differences) else self._needed
             enough = finding.same >= needed and len(finding.texts) >= TEXTS
             if enough or (finding.same and agreeing >= PLACES_FOR_SITE and not against):
                 finding.confirmed = changed = True
@@ -233,7 +240,7 @@ class AliasLearner:
 
     def _reindex(self) -> None:
         """After what is confirmed has changed: pages by their addresses without it."""
-        self._confirmed = {finding.twists for finding in self._findings.values() if finding.confirmed}
+        self._confirmed = {finding.differences for finding in self._findings.values() if finding.confirmed}
         self._fetched = {}
         for page in self._pages:
             held = list(self._holding(page))

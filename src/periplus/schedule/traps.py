@@ -5,10 +5,10 @@ that its host had not shown before; words with digits in them, and words of its 
 count. A URL is *vouched for* when a sitemap, a feed or another host names it, when a fresh page links to it, or when
 two pages that are vouched for themselves do, from folders that neither hold it nor lie in it; all others are
 *doubtful*, for only pages that said nothing new lead to them. A doubtful page that says what doubtful pages have said
-before costs its families (`urls.families`) one page when it led to new addresses, and those of these addresses too; an
+before costs its patterns (`urls.patterns`) one page when it led to new addresses, and those of these addresses too; an
 eighth when it did not, up to three times what the former cost, for a list that nothing makes longer is no endless one;
-one that is fresh clears the debts of its families, and of those that led to it. A doubtful URL is refused while a
-family of it had `window` pages read and owes as many (four windows for a folder above, ten for the whole host); one
+one that is fresh clears the debts of its patterns, and of those that led to it. A doubtful URL is refused while a
+pattern of it had `window` pages read and owes as many (four windows for a folder above, ten for the whole host); one
 that is vouched for is never refused. Apart from that, a page is not asked for again under another session id, once a
 few such pairs had the same text.
 
@@ -34,11 +34,11 @@ from periplus.model.ports import HostPast
 from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
 from periplus.urls.canonical import url_id
-from periplus.urls.families import ROOT, families, folder_of, is_paging, plain, with_wider
+from periplus.urls.url_patterns import ROOT, folder_of, is_paging, plain, url_patterns, with_wider
 
 # in lines that are new: more than a date with its weekday twice, or a facet's heading; about a sentence and a half
 FRESH_LETTERS = 100
-WIDER = 4  # windows, for a folder above: a tree of random names has a family for each folder
+WIDER = 4  # windows, for a folder above: a tree of random names has a pattern for each folder
 WIDEST = 10  # windows, for the whole host
 # of a doubtful page that leads nowhere new, and of one of a numbered list: such series may be long, and end
 LEAF_COST = 0.125
@@ -47,7 +47,7 @@ GENERATIONS_CLEARED = 4  # an archive's years lead to months, these to days, the
 CONFIRMATIONS = 3  # equal texts under two values of a well-known session name before it is believed
 # the same where only the value looks like a session's: a few log-in forms in a row are alike by chance
 GUESS_CONFIRMATIONS = 8
-MAX_FAMILIES = 4096  # kept per host: about 1 MB
+MAX_PATTERNS = 4096  # kept per host: about 1 MB
 MAX_DOUBTFUL = 200_000  # of which a host's detector knows how doubtful they are: some 20 MB
 MAX_LINES = 2000  # of one page are looked at
 GENERATION = 1 << 16  # texts remembered of a host, in two generations: 12 MB, and half a MB in the store
@@ -76,10 +76,10 @@ only its vouched surroundings do; only doubtful pages do.
 class _Pattern:
     read: int = 0  # doubtful pages
     fresh: int = 0  # of them
-    # doubtful pages since the latest fresh one that said what others had said and led to new addresses of this family
+    # doubtful pages since the latest fresh one that said what others had said and led to new addresses of this pattern
     bred: float = 0.0
-    idle: float = 0.0  # those of this family that led nowhere new, each as LEAF_COST
-    # the family of the latest doubtful page that was not fresh and showed the first link to one of this
+    idle: float = 0.0  # those of this pattern that led nowhere new, each as LEAF_COST
+    # the pattern of the latest doubtful page that was not fresh and showed the first link to one of this
     led_from: str = ""
 
     @property
@@ -213,12 +213,12 @@ class _Sessions:
 
 
 class TrapDetector:
-    """What one host's families have brought, and which of its URLs are refused.
+    """What one host's patterns have brought, and which of its URLs are refused.
 
     One object per host, held by its worker.
 
-    Always:  (1) window 0 refuses nothing; (2) a URL that is vouched for is refused by no family; (3) a
-             family that is the reason of
+    Always:  (1) window 0 refuses nothing; (2) a URL that is vouched for is refused by no pattern; (3) a
+             pattern that is the reason of
     a refusal had `window` doubtful pages read;  (4) the answers follow from what the store keeps and from
                                                  the pages read since, so a
     crawl that was killed goes on as if it had not been;  (5) memory is bounded, whatever comes.
@@ -229,9 +229,9 @@ class TrapDetector:
         """memory: as the store keeps it; past: what it can be asked beside."""
         self._window = window
         self._past = past
-        self._families = {
+        self._patterns = {
             record.key: _Pattern(record.read, record.fresh, record.bred, record.idle, record.led_from)
-            for record in memory.families
+            for record in memory.patterns
         }
         self._shown = _Shown(memory.lines)
         self._doubts = dict(memory.doubts)
@@ -251,15 +251,15 @@ class TrapDetector:
             return refusal
         if not doubt:
             return None
-        own = families(url)
+        own = url_patterns(url)
         for key in own:
-            family = self._families.get(key)
+            pattern = self._patterns.get(key)
             if (
-                family is not None
-                and family.read >= self._window
-                and family.debt >= self._window * _windows_of(key, own[0])
+                pattern is not None
+                and pattern.read >= self._window
+                and pattern.debt >= self._window * _windows_of(key, own[0])
             ):
-                return f"{key}: {family.read - family.fresh} of {family.read} pages brought nothing new"
+                return f"{key}: {pattern.read - pattern.fresh} of {pattern.read} pages brought nothing new"
         return None
 
     def learn(self, url: Url, doubt: int, document: Document, candidates: tuple[Candidate, ...]) -> Lesson:
@@ -285,7 +285,7 @@ class TrapDetector:
             self._book(url, bred, fresh=fresh, repeats=repeats)
         doubted = set()
         for one in own:
-            is_companion = one.url in companions and not is_paging(families(one.url)[0])
+            is_companion = one.url in companions and not is_paging(url_patterns(one.url)[0])
             if level := doubt if is_companion else self._doubt_from(url, doubt, one.url):
                 doubted.add(one.url_id)
                 if one.url_id not in known:
@@ -303,8 +303,10 @@ class TrapDetector:
         doubts, self._changed_doubts = self._changed_doubts, {}
         records = []
         for key in changed:
-            if (family := self._families.get(key)) is not None:
-                records.append(PatternRecord(key, family.read, family.fresh, family.bred, family.idle, family.led_from))
+            if (pattern := self._patterns.get(key)) is not None:
+                records.append(
+                    PatternRecord(key, pattern.read, pattern.fresh, pattern.bred, pattern.idle, pattern.led_from)
+                )
         return TrapChanges(tuple(records), self._shown.changes(), tuple(sorted(doubts.items())))
 
     def _learn_session(self, url: Url, document: Document) -> None:
@@ -393,54 +395,54 @@ class TrapDetector:
             self._doubts[identity] = doubt
 
     def _book(self, url: Url, bred: Sequence[Url], *, fresh: bool, repeats: bool) -> None:
-        """Credits or charges the families of a doubtful page.
+        """Credits or charges the patterns of a doubtful page.
 
         bred: the addresses on the host that it is the first to link to, its feeds, translations and neighbours aside;
-        their families are charged with it.
+        their patterns are charged with it.
         """
-        own = families(url)
-        leaves = {families(link)[0] for link in bred}
+        own = url_patterns(url)
+        leaves = {url_patterns(link)[0] for link in bred}
         cost = LEAF_COST if is_paging(own[0]) else 1.0
         for key in dict.fromkeys((*own, *sorted(leaves))):
-            family = self._families.setdefault(key, _Pattern())
+            pattern = self._patterns.setdefault(key, _Pattern())
             if key in own:
-                family.read += 1
-                family.fresh += fresh
+                pattern.read += 1
+                pattern.fresh += fresh
             if fresh and key in own:
-                family.bred = family.idle = 0.0
+                pattern.bred = pattern.idle = 0.0
             elif repeats and bred:
-                family.bred += cost
+                pattern.bred += cost
             elif repeats and not fresh:
-                family.idle += LEAF_COST
+                pattern.idle += LEAF_COST
             self._changed.add(key)
         for leaf in sorted(leaves - {own[0]}):
-            self._families.setdefault(leaf, _Pattern()).led_from = own[0]
+            self._patterns.setdefault(leaf, _Pattern()).led_from = own[0]
             self._changed.add(leaf)
         if fresh:
             self._clear_those_that_led_to(own[0])
-        if len(self._families) > MAX_FAMILIES:
+        if len(self._patterns) > MAX_PATTERNS:
             self._forget()
 
     def _clear_those_that_led_to(self, key: str) -> None:
-        """A family is fresh to which pages led that said nothing new: they were worth their fetch,
+        """A pattern is fresh to which pages led that said nothing new: they were worth their fetch,
         and so were those that led to them.
         """
         for _ in range(GENERATIONS_CLEARED):
-            key = self._families[key].led_from
-            if key not in self._families:
+            key = self._patterns[key].led_from
+            if key not in self._patterns:
                 return
             for wider in with_wider(key):
-                if (family := self._families.get(wider)) is not None and (family.bred or family.idle):
-                    family.bred = family.idle = 0.0
+                if (pattern := self._patterns.get(wider)) is not None and (pattern.bred or pattern.idle):
+                    pattern.bred = pattern.idle = 0.0
                     self._changed.add(wider)
 
     def _forget(self) -> None:
-        """Drops half of the families: those without debt first, among equals the oldest."""
-        keys = sorted((key for key in self._families if key != ROOT), key=lambda key: self._families[key].bred > 0)
-        for key in keys[: MAX_FAMILIES // 2]:
-            del self._families[key]
+        """Drops half of the patterns: those without debt first, among equals the oldest."""
+        keys = sorted((key for key in self._patterns if key != ROOT), key=lambda key: self._patterns[key].bred > 0)
+        for key in keys[: MAX_PATTERNS // 2]:
+            del self._patterns[key]
 
 
 def _windows_of(key: str, own: str) -> int:
-    """How many windows a family may owe."""
+    """How many windows a pattern may owe."""
     return 1 if key == own else WIDEST if key == ROOT else WIDER

@@ -88,14 +88,14 @@ def is_held(connection: Connection, lease: Lease) -> bool:
 
 def trap_memory(connection: Connection, lease: Lease) -> TrapMemory:
     run, place = connection.execute, (shard_of(lease.site), lease.host_id)
-    families = run("SELECT record FROM family WHERE shard = %s AND host_id = %s ORDER BY key", place).fetchall()
+    patterns = run("SELECT record FROM family WHERE shard = %s AND host_id = %s ORDER BY key", place).fetchall()
     shown = run("SELECT first, keys FROM shown WHERE shard = %s AND host_id = %s ORDER BY first", place).fetchall()
     doubts = run(
         "SELECT url_id, doubt FROM doubtful WHERE shard = %s AND host_id = %s ORDER BY url_id", place
     ).fetchall()
     lines = ShownLines(shown[0][0], b"".join(bytes(keys) for _, keys in shown)) if shown else ShownLines()
     return TrapMemory(
-        tuple(PatternRecord(*json.loads(record)) for (record,) in families),
+        tuple(PatternRecord(*json.loads(record)) for (record,) in patterns),
         lines,
         tuple((UrlId(url), doubt) for url, doubt in doubts),
     )

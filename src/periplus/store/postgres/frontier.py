@@ -350,8 +350,8 @@ class PostgresCrawlStore:
         """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""
         yield from self._session.read(lambda connection: committing.texts(connection, site, most))
 
-    def merge_twins(self) -> int:
-        return self._session.run(pages.merge_twins)
+    def merge_aliases(self) -> int:
+        return self._session.run(pages.merge_aliases)
 
     # writing ---------------------------------------------------------------------------------------------------------
 
@@ -486,7 +486,7 @@ def ask_again(connection: Connection, *, due_only: bool) -> int:
     """
     connection.execute("SET LOCAL statement_timeout = 0")  # every URL is looked at
     connection.execute("SELECT 1 FROM host ORDER BY shard, id FOR NO KEY UPDATE")
-    pages.part_twins(connection)  # each address is asked for, and they are merged again if they are still the same
+    pages.part_aliases(connection)  # each address is asked for, and they are merged again if they are still the same
     reasons = [reason.value for reason in ASKED_AGAIN]
     values = {
         "all": not due_only,

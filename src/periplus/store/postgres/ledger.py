@@ -319,7 +319,7 @@ class DatabaseLedger:
             "INSERT INTO family VALUES (%s, %s, %s, %s) ON CONFLICT (shard, host_id, md5(key)) DO UPDATE"
             " SET record = excluded.record"
         )
-        self._each(upsert, [(*place, record.key, json.dumps(astuple(record))) for record in changes.families])
+        self._each(upsert, [(*place, record.key, json.dumps(astuple(record))) for record in changes.patterns])
         if changes.doubts:
             doubtful = (
                 "INSERT INTO doubtful SELECT u.shard, u.id, u.host_id, k.doubt"

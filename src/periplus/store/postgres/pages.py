@@ -23,7 +23,7 @@ from periplus.store.postgres.schema import shard_of
 from periplus.store.rows import PackedBody, packed
 from periplus.store.segments import RecordPlace, SegmentWriter, shelf_of
 from periplus.store.standing import MERGED
-from periplus.urls.twins import AliasPage, merged
+from periplus.urls.aliases import AliasPage, merged
 
 log = logging.getLogger(__name__)
 LOOK_AFTER = PAGES_FOR_DICTIONARY // 8  # pages of a site after which it is asked for its dictionary
@@ -267,8 +267,8 @@ def _same_bodies(connection: Connection, arrivals: dict[int, _Arrival]) -> dict[
     return {at: body_id for at, body_id in same.items() if body_id is not None}
 
 
-def merge_twins(connection: Connection) -> int:
-    """See `model.ports.RunStore.merge_twins`.
+def merge_aliases(connection: Connection) -> int:
+    """See `model.ports.RunStore.merge_aliases`.
 
     Within a transaction; the hosts concerned are locked in their order, as by who stores pages.
     """
@@ -286,7 +286,7 @@ def merge_twins(connection: Connection) -> int:
     mergers = merged(map(AliasPage._make, (row[1:] for row in alike)), frozenset(Url(text) for (text,) in starts))
     if mergers:
         shards = {row[1]: row[0] for row in alike}
-        rows = [(shards[one.twin.url_id], one.twin.url_id, one.page.url_id, one.why) for one in mergers]
+        rows = [(shards[one.alias.url_id], one.alias.url_id, one.page.url_id, one.why) for one in mergers]
         connection.execute("CREATE TEMP TABLE merger (shard smallint, id bigint, page bigint, why text) ON COMMIT DROP")
         copy_rows(connection, "merger", "shard, id, page, why", rows)
         for statement in _MERGE:
@@ -294,8 +294,8 @@ def merge_twins(connection: Connection) -> int:
     return len(mergers)
 
 
-def part_twins(connection: Connection) -> None:
-    """Undoes what `merge_twins` did. Within a transaction that holds the hosts concerned."""
+def part_aliases(connection: Connection) -> None:
+    """Undoes what `merge_aliases` did. Within a transaction that holds the hosts concerned."""
     for statement in _PART:
         connection.execute(statement.encode())
 
@@ -307,7 +307,7 @@ _TALLY = (
 )
 _PARTED = "a.learned = 1 AND a.was <> 'waiting' AND u.shard = a.shard AND u.id = a.url_id AND u.reason = 'alias'"
 _ADD = " ON CONFLICT (part, name) DO UPDATE SET value = tally.value + excluded.value"
-_MERGE = (  # the twin keeps its row and its content; the page is as near to the start as the nearest of them
+_MERGE = (  # the alias keeps its row and its content; the page is as near to the start as the nearest of them
     "SELECT 1 FROM host h WHERE (h.shard, h.id) IN (SELECT u.shard, u.host_id FROM merger m"
     " JOIN url u ON u.shard = m.shard AND u.id IN (m.id, m.page))"
     " ORDER BY h.shard, h.id FOR NO KEY UPDATE",

@@ -197,7 +197,7 @@ def tallies(connection: Connection) -> list[StateTally]:
 
 
 def traps(connection: Connection) -> list[TrapTally]:
-    """The families that were left out as endless series, the largest first; looks at every URL where there are any."""
+    """The URL patterns left out as endless series, the largest first; looks at every URL where there are any."""
     if not connection.execute(
         "SELECT 1 FROM tally WHERE name = 'reason:trap' GROUP BY name HAVING sum(value) > 0"
     ).fetchone():
@@ -206,7 +206,7 @@ def traps(connection: Connection) -> list[TrapTally]:
         "SELECT split_part(rule, ': ', 1) AS family, count(*) FROM url WHERE reason = 'trap'"
         " GROUP BY 1 ORDER BY 2 DESC, 1"
     )
-    return [TrapTally(family, urls) for family, urls in connection.execute(find).fetchall()]
+    return [TrapTally(pattern, urls) for pattern, urls in connection.execute(find).fetchall()]
 
 
 def hosts_at_work(connection: Connection, most: int) -> list[HostRow]:

@@ -20,11 +20,11 @@ from periplus.store.sqlite import schema
 from periplus.store.sqlite.ledger import FolderLedger
 from periplus.store.sqlite.listing import names
 from periplus.store.standing import MERGED
+from periplus.urls.aliases import AliasPage, Merger, merged
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import Rules, apply
 from periplus.urls.scope import site_key
-from periplus.urls.twins import AliasPage, Merger, merged
 
 # no pages of ours: rules leave them alone
 FOREIGN = frozenset({Reason.SCOPE.value, Reason.SCHEME.value, Reason.RESOURCE.value, Reason.DELETED.value})
@@ -81,9 +81,9 @@ def reapply(folder: Path, rules: Rules, key: str, now: float) -> Reapplied | Non
             ledger.open()
             reapplication = Reapplication(connection, ledger, now)
             # of which a rule may say otherwise; those that stay the same page are merged again
-            reapplication.part_twins()
+            reapplication.part_aliases()
             done = reapplication.apply(list(wishes(connection, rules)))
-            for merger in twins_found(connection):
+            for merger in alias_mergers(connection):
                 merge(connection, ledger, merger)
             ledger.close()
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('rules', ?)", (key,))
@@ -118,7 +118,7 @@ class Reapplication:
         undone = sum(UrlId(identity) not in wants for identity in gone)
         return Reapplied(len(wanted) - ignored, ignored, undone, self._merged)
 
-    def part_twins(self) -> None:
+    def part_aliases(self) -> None:
         """Undoes what `merge` did."""
         for (identity,) in self._run(
             "SELECT url_id FROM alias WHERE learned = 1 AND was <> 'waiting' ORDER BY url_id"
@@ -225,10 +225,10 @@ class Reapplication:
             self._ledger.forget_url(page)
 
 
-def merge_twins_in(folder: Path) -> int:
-    """See `model.ports.RunStore.merge_twins`; nobody may be crawling the collection in folder."""
+def merge_aliases_in(folder: Path) -> int:
+    """See `model.ports.RunStore.merge_aliases`; nobody may be crawling the collection in folder."""
     with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
-        mergers = twins_found(connection)
+        mergers = alias_mergers(connection)
         ledger = FolderLedger(connection, 0)
         with lock.transaction(connection):
             ledger.open()
@@ -238,7 +238,7 @@ def merge_twins_in(folder: Path) -> int:
     return len(mergers)
 
 
-def part_twins(folder: Path, now: float) -> None:
+def part_aliases(folder: Path, now: float) -> None:
     """Undoes what `merge` did: a refresh asks for each address,
     and they are merged again if they are still the same.
     """
@@ -246,11 +246,11 @@ def part_twins(folder: Path, now: float) -> None:
         ledger = FolderLedger(connection, 0)
         with lock.transaction(connection):
             ledger.open()
-            Reapplication(connection, ledger, now).part_twins()
+            Reapplication(connection, ledger, now).part_aliases()
             ledger.close()
 
 
-def twins_found(connection: sqlite3.Connection) -> list[Merger]:
+def alias_mergers(connection: sqlite3.Connection) -> list[Merger]:
     """Which pages are the same as others. One pass through the pages."""
     starts = connection.execute("SELECT u.text FROM start s JOIN url u ON u.id = s.url_id")
     return merged(_alike(connection), frozenset(Url(text) for (text,) in starts))
@@ -267,21 +267,21 @@ def _alike(connection: sqlite3.Connection) -> Iterator[AliasPage]:
 
 
 def merge(connection: sqlite3.Connection, ledger: FolderLedger, merger: Merger) -> None:
-    """The twin keeps its row and its content; the page is as near to the start as the nearer of them.
+    """The alias keeps its row and its content; the page is as near to the start as the nearer of them.
 
     Within a transaction.
     """
-    twin, page = merger.twin, merger.page
-    reason, rule = connection.execute("SELECT reason, rule FROM url WHERE id = ?", (twin.url_id,)).fetchone()
+    alias, page = merger.alias, merger.page
+    reason, rule = connection.execute("SELECT reason, rule FROM url WHERE id = ?", (alias.url_id,)).fetchone()
     (depth,) = connection.execute("SELECT depth FROM url WHERE id = ?", (page.url_id,)).fetchone()
-    nearer = twin.depth is not None and (depth is None or twin.depth < depth)
+    nearer = alias.depth is not None and (depth is None or alias.depth < depth)
     if nearer:
-        connection.execute("UPDATE url SET depth = ? WHERE id = ?", (twin.depth, page.url_id))
+        connection.execute("UPDATE url SET depth = ? WHERE id = ?", (alias.depth, page.url_id))
     was = (reason, rule, "", (NO_DEPTH if depth is None else depth) if nearer else None)
     connection.execute(
-        "INSERT OR REPLACE INTO alias VALUES (?, ?, ?, 1, ?, ?, ?, ?)", (twin.url_id, page.url_id, merger.why, *was)
+        "INSERT OR REPLACE INTO alias VALUES (?, ?, ?, 1, ?, ?, ?, ?)", (alias.url_id, page.url_id, merger.why, *was)
     )
-    ledger.restate(twin.url_id, Reason.ALIAS, merger.why)
+    ledger.restate(alias.url_id, Reason.ALIAS, merger.why)
 
 
 def fetched_pages(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, Url, bytes]]:

@@ -327,7 +327,7 @@ class SqliteCrawlStore:
 
     def trap_memory(self, lease: Lease) -> TrapMemory:
         run, host = self._connection.execute, (lease.host_id,)
-        families = tuple(
+        patterns = tuple(
             PatternRecord(*json.loads(record))
             for (record,) in run("SELECT record FROM family WHERE host_id = ? ORDER BY key", host)
         )
@@ -337,7 +337,7 @@ class SqliteCrawlStore:
             (UrlId(url), doubt)
             for url, doubt in run("SELECT url_id, doubt FROM doubtful WHERE host_id = ? ORDER BY url_id", host)
         )
-        return TrapMemory(families, lines, doubts)
+        return TrapMemory(patterns, lines, doubts)
 
     def known(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
         find = "SELECT 1 FROM url WHERE id = ?"
@@ -420,8 +420,8 @@ class SqliteCrawlStore:
             ).fetchone()[0]
         return RunCounts(counts.get("known", 0), waiting, fetched, wire, by_reason)
 
-    def merge_twins(self) -> int:
-        mergers = aliases.twins_found(self._connection)
+    def merge_aliases(self) -> int:
+        mergers = aliases.alias_mergers(self._connection)
         if mergers:
             with self._transaction() as ledger:
                 for merger in mergers:
@@ -551,7 +551,7 @@ class FolderHome:
         return SqliteCrawlStore(self._folder, run_id, settings.budget, settings.storage)
 
     def ask_again(self, now: float, *, due_only: bool) -> int:
-        aliases.part_twins(self._folder, now)
+        aliases.part_aliases(self._folder, now)
         return ask_again(self._folder, now, due_only=due_only)
 
     def add_starts(self, starts: Sequence[UrlId], sites: Sequence[SiteKey], now: float) -> None:

@@ -392,7 +392,7 @@ class FolderLedger:
         connection, lines = self._connection, changes.lines
         connection.executemany(
             "INSERT OR REPLACE INTO family VALUES (?, ?, ?)",
-            [(host_id, record.key, json.dumps(astuple(record))) for record in changes.families],
+            [(host_id, record.key, json.dumps(astuple(record))) for record in changes.patterns],
         )
         # one that was an alias is not there
         doubtful = "INSERT OR REPLACE INTO doubtful SELECT id, host_id, ? FROM url WHERE id = ?"

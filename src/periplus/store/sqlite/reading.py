@@ -149,14 +149,14 @@ def counts(connection: sqlite3.Connection, site: SiteKey | None = None) -> list[
 
 
 def traps(connection: sqlite3.Connection) -> list[TrapTally]:
-    """The families that were left out as endless series, the largest first; looks at every URL where there are any."""
+    """The URL patterns left out as endless series, the largest first; looks at every URL where there are any."""
     if not connection.execute("SELECT 1 FROM tally WHERE name = 'reason:trap' AND value > 0").fetchone():
         return []
     find = (
         "SELECT substr(rule, 1, instr(rule, ': ') - 1), count(*) FROM url WHERE reason = 'trap'"
         " GROUP BY 1 ORDER BY 2 DESC, 1"
     )
-    return [TrapTally(family, urls) for family, urls in connection.execute(find)]
+    return [TrapTally(pattern, urls) for pattern, urls in connection.execute(find)]
 
 
 def sums(connection: sqlite3.Connection) -> tuple[int, int, int]:

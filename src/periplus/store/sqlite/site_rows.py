@@ -341,12 +341,12 @@ def unread_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tupl
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
 
 
-def trap_families(connection: sqlite3.Connection, site: SiteKey) -> list[tuple[int, str, int]]:
-    """(its first URL, family, how many) of what was left of the site as endless series, by family."""
-    family = "substr(u.rule, 1, instr(u.rule, ': ') - 1)"
+def trap_patterns(connection: sqlite3.Connection, site: SiteKey) -> list[tuple[int, str, int]]:
+    """(its first URL, URL pattern, how many) of what was left of the site as endless series, by pattern."""
+    pattern = "substr(u.rule, 1, instr(u.rule, ': ') - 1)"
     find = (
-        f"SELECT u.id, {family} AS family, count(*), min(u.text) FROM url u WHERE {SITE_OF_URL} AND u.reason = 'trap'"
-        " GROUP BY family ORDER BY family"
+        f"SELECT u.id, {pattern} AS pattern, count(*), min(u.text) FROM url u WHERE {SITE_OF_URL} AND u.reason = 'trap'"
+        " GROUP BY pattern ORDER BY pattern"
     )
     return [(first, name, left) for first, name, left, _ in connection.execute(find, (site,))]
 

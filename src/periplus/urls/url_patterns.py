@@ -1,10 +1,10 @@
-"""To which families does a URL belong, judged by its text alone?
+"""The patterns to which a URL belongs, judged by its text alone.
 
-A family is a set of URLs that one program on the server very likely answers alike: a path whose numbers and tokens are
-masked, with the names (not the values) of its parameters; then its directory, and the directories above. Families are
-written as users read them: `/calendar?month=*&year=*`, `/shop?**` (that path, any parameters), `/tree/(a/b/)+`,
+A URL pattern stands for URLs that one program on the server very likely answers alike: a path whose numbers and tokens
+are masked, with the names (not the values) of its parameters; then its directory, and the directories above. Patterns
+are written as users read them: `/calendar?month=*&year=*`, `/shop?**` (that path, any parameters), `/tree/(a/b/)+`,
 `/wiki/**`. Session tokens have their own rule here, since a URL that differs only in one names no other page.
-Pure: text in, text out; any canonical URL has families, nothing raises.
+Pure: text in, text out; any canonical URL has patterns, nothing raises.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from periplus.model.web import Url
 
-ROOT = "/**"  # the widest family: all of a host
+ROOT = "/**"  # the widest pattern: all of a host
 MAX_ANCESTORS = 6  # directories judged per URL: the outermost three and the innermost three; bounds work on 4 KB paths
 CYCLE_SEGMENTS = 4  # longest cycle looked for in a path; relative links gone wrong repeat one to three segments
 
@@ -45,7 +45,7 @@ SESSION_NAMES = frozenset(
         "sessiontoken",
     ]
 )
-# Names of a page's number, for families that have no other parameter.
+# Names of a page's number, for patterns that have no other parameter.
 PAGING_NAMES = frozenset(
     [
         "page",
@@ -135,10 +135,10 @@ def _without_path_session(head: str) -> tuple[str, list[str]]:
     return without, names + ["cookieless"] * found
 
 
-def families(url: Url) -> tuple[str, ...]:
-    """The families of a URL, the narrowest first, ROOT last: parameters, path, then the directories upwards.
+def url_patterns(url: Url) -> tuple[str, ...]:
+    """The patterns of a URL, the narrowest first, ROOT last: parameters, path, then the directories upwards.
 
-    A path whose last segment is a plain word is no family of its own (it would hold one page): all such
+    A path whose last segment is a plain word is no pattern of its own (it would hold one page): all such
     of its directory are one.
     """
     head, _, query = url.partition("?")
@@ -153,12 +153,12 @@ def families(url: Url) -> tuple[str, ...]:
 
 
 def folder_of(url: Url) -> str:
-    """The directory that the URL's families lie in, numbers and tokens masked, cycles folded: `/events/(*/)+`."""
+    """The directory that the URL's patterns lie in, numbers and tokens masked, cycles folded: `/events/(*/)+`."""
     return _placed(url.partition("?")[0])[0][0]
 
 
 def _placed(head: str) -> tuple[tuple[str, tuple[str, ...]], str]:
-    """Of a URL without its query: the directory, masked, with the families above; and the last segment."""
+    """Of a URL without its query: the directory, masked, with the patterns above; and the last segment."""
     start = head.find("/", head.find("://") + 3)
     if start < 0:
         return ("/", (ROOT,)), ""
@@ -170,20 +170,20 @@ def _placed(head: str) -> tuple[tuple[str, tuple[str, ...]], str]:
 
 
 def _names(query: str) -> str:
-    """The names of the parameters as a family shows them; `?bare` counts as a name, session names do not."""
+    """The names of the parameters as a pattern shows them; `?bare` counts as a name, session names do not."""
     if not query:
         return ""
     names = {mask(pair.partition("=")[0]) for pair in query.split("&") if pair}
     return "&".join(f"{name}=*" for name in sorted(names) if not _is_session_name(name))
 
 
-def with_wider(family: str) -> tuple[str, ...]:
-    """A family and those above it, from its own text: as `families` gives them for its URLs,
+def with_wider(pattern: str) -> tuple[str, ...]:
+    """A pattern and those above it, from its own text: as `patterns` gives them for its URLs,
     but for long paths and tokens.
     """
-    wider = [family]
-    path = family.partition("?")[0]
-    if path != family and not family.endswith("?**"):
+    wider = [pattern]
+    path = pattern.partition("?")[0]
+    if path != pattern and not pattern.endswith("?**"):
         wider.append(path + "?**")
     if path.endswith("/**"):
         path = path[:-3]
@@ -193,13 +193,13 @@ def with_wider(family: str) -> tuple[str, ...]:
     return tuple(wider)
 
 
-def is_paging(family: str) -> bool:
-    """Whether the family is a numbered list: its only parameter is a page's number,
+def is_paging(pattern: str) -> bool:
+    """Whether the pattern is a numbered list: its only parameter is a page's number,
     or that follows a folder of such a name.
     """
-    if family.endswith("=*"):
-        return family.partition("?")[2][:-2].lower() in PAGING_NAMES
-    return family.endswith("/*") and family[:-2].rpartition("/")[2].lower() in PAGING_NAMES
+    if pattern.endswith("=*"):
+        return pattern.partition("?")[2][:-2].lower() in PAGING_NAMES
+    return pattern.endswith("/*") and pattern[:-2].rpartition("/")[2].lower() in PAGING_NAMES
 
 
 def mask(segment: str) -> str:
@@ -215,7 +215,7 @@ def mask(segment: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _directories(path: str) -> tuple[str, tuple[str, ...]]:
-    """A directory's path masked and with its cycles folded; and the families of it and of those above, ROOT last."""
+    """A directory's path masked and with its cycles folded; and the patterns of it and of those above, ROOT last."""
     segments = fold_cycles([mask(segment) for segment in path.split("/")[1:-1]])
     prefixes = ["/"]
     for segment in segments:

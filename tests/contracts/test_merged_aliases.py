@@ -1,4 +1,4 @@
-"""`model.ports.RunStore.merge_twins`, over both stores."""
+"""`model.ports.RunStore.merge_aliases`, over both stores."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_pages_of_the_same_bytes_become_addresses_of_one(world):
     store = world.open()
     for lot in ({A: (3, b"<p>Home"), X: (1, b"<p>Home")}, {W: (4, b"<p>Home")}, {A + "b": (1, b"<p>Home")}):
         read(store, lot)
-    assert store.merge_twins() == 2
+    assert store.merge_aliases() == 2
     assert store.counts().by_reason == {"ok": 2, "alias": 2}
     assert [store.standing(url) for url in (A, X, W, A + "b")] == [
         (Reason.OK, ""),
@@ -69,7 +69,7 @@ def test_pages_of_the_same_bytes_become_addresses_of_one(world):
         (Reason.ALIAS, f"same bytes as {A}"),
         (Reason.OK, ""),
     ]
-    assert store.merge_twins() == 0
+    assert store.merge_aliases() == 0
     kept = (
         "SELECT t.text, p.text, a.learned, a.was, p.depth FROM alias a JOIN url t ON t.id = a.url_id"
         " JOIN url p ON p.id = a.page_id ORDER BY t.text"
@@ -82,7 +82,7 @@ def test_a_refresh_asks_for_each_address_and_parts_those_that_differ_now(world):
     store = world.open()
     for lot in ({A: (3, b"<p>Home"), X: (1, b"<p>Home")}, {W: (None, b"<p>Home")}):
         read(store, lot)
-    assert store.merge_twins() == 2
+    assert store.merge_aliases() == 2
     assert ask_again(world) == 3
     assert store.counts().by_reason == {"ok": 3}
     assert asked(world, "SELECT text, depth FROM url ORDER BY text") == [(A, 3), (X, 1), (W, None)]
@@ -92,5 +92,5 @@ def test_a_refresh_asks_for_each_address_and_parts_those_that_differ_now(world):
 def test_nothing_is_merged_where_pages_differ(world):
     store = world.open()
     read(store, {A: (0, b"<p>Home"), X: (1, b"<p>Another")})
-    assert store.merge_twins() == 0
+    assert store.merge_aliases() == 0
     assert store.counts().by_reason == {"ok": 2}

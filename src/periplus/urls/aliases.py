@@ -1,8 +1,8 @@
-"""In what do two URLs differ that may lead to one page, and how is a URL known without that difference?
+"""The differences between addresses of one page, and URLs without them.
 
-A *twist* is one way in which addresses of one page differ: a parameter, the order of parameters, `www.`, the scheme, a
-last slash, an index file, a `;name=value` in the path. What a site's twists mean is never guessed here: whoever
-compares the contents of twins learns it. Pure: text in, values out.
+A *difference* is one way in which addresses of one page differ: a parameter, the order of parameters, `www.`, the
+scheme, a last slash, an index file, a `;name=value` in the path. What a site's differences mean is never guessed here:
+whoever compares the contents of pages learns it. Pure: text in, values out.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import NamedTuple
 from periplus.model.web import Url, UrlId
 from periplus.urls import hosts
 from periplus.urls.canonical import INDEX_FILE, TRACKING
-from periplus.urls.families import SESSION_NAMES, mask
 from periplus.urls.scope import site_key
+from periplus.urls.url_patterns import SESSION_NAMES, mask
 
-MOST_TWISTS = 4  # that may be judged as one: more say that two addresses have little in common
+MOST_DIFFERENCES = 4  # that may be judged as one: more say that two addresses have little in common
 
 
 class Difference(NamedTuple):
@@ -31,7 +31,7 @@ class Difference(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A URL taken apart along its possible twists."""
+    """A URL taken apart along its possible differences."""
 
     scheme: str
     www: bool
@@ -85,8 +85,8 @@ def _without_extras(path: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     return "/".join(segments), tuple(extras)
 
 
-def twists_of(url: Url) -> frozenset[Difference]:
-    """All twists that this URL has or may lack, parameters by name."""
+def differences_of(url: Url) -> frozenset[Difference]:
+    """All differences that this URL has or may lack, parameters by name."""
     parts = shape(url)
     named = {Difference("parameter", name) for name, _ in parts.pairs} | {
         Difference("path-parameter", name) for name, _ in parts.path_parameters
@@ -94,8 +94,8 @@ def twists_of(url: Url) -> frozenset[Difference]:
     return frozenset(named | ({Difference("index", parts.index_file)} if parts.index_file else set()))
 
 
-def differences(one: Url, other: Url) -> frozenset[Difference] | None:
-    """The twists that tell one URL from the other; None: they differ in more than twists, or not at all."""
+def differences_between(one: Url, other: Url) -> frozenset[Difference] | None:
+    """The differences that tell one URL from the other; None: they differ in more, or not at all."""
     a, b = shape(one), shape(other)
     if a.host != b.host or a.path != b.path:
         return None
@@ -104,7 +104,7 @@ def differences(one: Url, other: Url) -> frozenset[Difference] | None:
     if not found and a.pairs != b.pairs:
         found.add(ORDER)
     elif found and a.pairs != b.pairs:
-        changed = {twist.name for twist in found if twist.kind == "parameter"}
+        changed = {difference.name for difference in found if difference.kind == "parameter"}
         if [pair for pair in a.pairs if pair[0] not in changed] != [pair for pair in b.pairs if pair[0] not in changed]:
             found.add(ORDER)
     if a.index_file != b.index_file:
@@ -128,19 +128,19 @@ def _changed(a: tuple[tuple[str, str], ...], b: tuple[tuple[str, str], ...]) -> 
     }
 
 
-def without(url: Url, twists: Set[Difference]) -> str:
-    """What is left of a URL when these twists do not count: a key, not an address to fetch."""
+def without(url: Url, differences: Set[Difference]) -> str:
+    """What is left of a URL when these differences do not count: a key, not an address to fetch."""
     parts = shape(url)
-    pairs = [pair for pair in parts.pairs if Difference("parameter", pair[0]) not in twists]
-    if ORDER in twists:
+    pairs = [pair for pair in parts.pairs if Difference("parameter", pair[0]) not in differences]
+    if ORDER in differences:
         pairs.sort(key=lambda pair: pair[0])
-    extras = [extra for extra in parts.path_parameters if Difference("path-parameter", extra[0]) not in twists]
-    index = "" if Difference("index", parts.index_file) in twists else parts.index_file
+    extras = [extra for extra in parts.path_parameters if Difference("path-parameter", extra[0]) not in differences]
+    index = "" if Difference("index", parts.index_file) in differences else parts.index_file
     return "\t".join(
         (
-            "" if SCHEME in twists else parts.scheme,
-            "" if WWW in twists else "www" if parts.www else "",
-            parts.host + parts.path + ("/" if parts.slash and SLASH not in twists else ""),
+            "" if SCHEME in differences else parts.scheme,
+            "" if WWW in differences else "www" if parts.www else "",
+            parts.host + parts.path + ("/" if parts.slash and SLASH not in differences else ""),
             ";".join(map("=".join, extras)),
             index,
             "&".join(map("".join, pairs)),
@@ -148,15 +148,15 @@ def without(url: Url, twists: Set[Difference]) -> str:
     )
 
 
-def place(url: Url, twists: Set[Difference]) -> str:
-    """Where a finding about these twists holds, as a path pattern: the whole site for `www.`, scheme, slash and
+def place(url: Url, differences: Set[Difference]) -> str:
+    """Where a finding about these differences holds, as a path pattern: the whole site for `www.`, scheme, slash and
     index files; the script (its numbers masked) when parameters remain that make pages; else its folder, for there
     each page has its own path.
     """
-    for twist in twists:
-        if twist.kind in _OF_PARAMETERS:
+    for difference in differences:
+        if difference.kind in _OF_PARAMETERS:
             parameters, script, folder = _places(url)
-            return folder if parameters <= twists else script
+            return folder if parameters <= differences else script
     return "/**"
 
 
@@ -165,7 +165,7 @@ _OF_PARAMETERS = frozenset({"parameter", "path-parameter", "order"})
 
 @lru_cache(maxsize=32_768)
 def _places(url: Url) -> tuple[frozenset[Difference], str, str]:
-    """A URL's parameters as twists, its script, and its folder."""
+    """A URL's parameters as differences, its script, and its folder."""
     parts = shape(url)
     head, _, last = parts.path.rpartition("/")
     folder = "/".join(mask(segment) for segment in head.split("/"))
@@ -178,21 +178,22 @@ def _places(url: Url) -> tuple[frozenset[Difference], str, str]:
     )
 
 
-def is_well_known(twists: Set[Difference]) -> bool:
+def is_well_known(differences: Set[Difference]) -> bool:
     """Whether all are parameters by which servers track visitors, and nothing else: sessions and campaigns."""
     return all(
-        twist.kind in ("parameter", "path-parameter")
-        and (twist.name.lower() in SESSION_NAMES or TRACKING.fullmatch(twist.name) is not None)
-        for twist in twists
+        difference.kind in ("parameter", "path-parameter")
+        and (difference.name.lower() in SESSION_NAMES or TRACKING.fullmatch(difference.name) is not None)
+        for difference in differences
     )
 
 
-def words(twists: Set[Difference]) -> str:
+def words(differences: Set[Difference]) -> str:
     """For users: `sid, order of parameters, last slash`."""
     named = {"order": "the order of parameters", "www": "www.", "scheme": "http or https", "slash": "a last slash"}
     return ", ".join(
         sorted(
-            named.get(twist.kind) or (";" if twist.kind == "path-parameter" else "") + twist.name for twist in twists
+            named.get(difference.kind) or (";" if difference.kind == "path-parameter" else "") + difference.name
+            for difference in differences
         )
     )
 
@@ -211,7 +212,7 @@ class AliasPage(NamedTuple):
 class Merger(NamedTuple):
     """A fetched page that is another address of a page. why: what says so."""
 
-    twin: AliasPage
+    alias: AliasPage
     page: AliasPage
     why: str
 
@@ -228,7 +229,7 @@ def merged(pages: Iterable[AliasPage], starts: Set[Url]) -> list[Merger]:
     known = {page.url: page for page in pages}
     groups: dict[tuple[str, bytes], list[Url]] = {}
     for url, page in known.items():
-        groups.setdefault((without(url, _plain_twists(url)), page.body), []).append(url)
+        groups.setdefault((without(url, _plain_differences(url)), page.body), []).append(url)
     leader = {url: min(group) for group in groups.values() for url in group}
     named: set[Url] = set()
     for url, page in known.items():
@@ -256,10 +257,10 @@ def merged(pages: Iterable[AliasPage], starts: Set[Url]) -> list[Merger]:
             for url in urls
             if url != main
         ]
-    return sorted(found, key=lambda merger: merger.twin.url)
+    return sorted(found, key=lambda merger: merger.alias.url)
 
 
-def _plain_twists(url: Url) -> frozenset[Difference]:
+def _plain_differences(url: Url) -> frozenset[Difference]:
     return frozenset((SCHEME, WWW, Difference("index", shape(url).index_file)))
 
 
@@ -293,7 +294,7 @@ def _oddity(page: AliasPage, doors: Set[tuple[str, bool]]) -> tuple[object, ...]
 
 
 def cores_shared(urls: Iterable[Url]) -> set[Url]:
-    """Those of which another one has the same host and path, twists aside: only they can have twins."""
+    """Those of which another one has the same host and path, differences aside: only they can be aliases."""
     first: dict[tuple[str, str], Url] = {}
     found: set[Url] = set()
     for url in urls:

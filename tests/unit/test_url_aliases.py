@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from periplus.urls.aliases import AliasPage, merged
 from periplus.urls.canonical import canonical, url_id
-from periplus.urls.twins import AliasPage, merged
 
 
 def page(address, body="x", text="", depth=1, names=""):
@@ -17,7 +17,7 @@ def page(address, body="x", text="", depth=1, names=""):
 
 def found(*pages, starts=()):
     """(twin, page) of what is merged."""
-    return {(merger.twin.url, merger.page.url) for merger in merged(pages, frozenset(map(canonical, starts)))}
+    return {(merger.alias.url, merger.page.url) for merger in merged(pages, frozenset(map(canonical, starts)))}
 
 
 HOME = "https://e.org/"

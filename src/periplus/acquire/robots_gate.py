@@ -1,5 +1,4 @@
-"""May this URL be asked for, by its origin's robots.txt and failures and what its family yielded,
-and what must be fetched to know it?
+"""Decides by robots.txt, an origin's failures and what a URL pattern yielded whether a URL may be asked for.
 
 States of an origin's rules: unknown -> asked -> known until they expire -> unknown. A redirect of
 robots.txt to another host is a side request on that host's to-do list, done by whoever holds it; until then the

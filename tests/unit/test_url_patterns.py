@@ -1,11 +1,20 @@
-"""Families of a URL, by its text alone."""
+"""Patterns of a URL, by its text alone."""
 
 from __future__ import annotations
 
 import pytest
 
 from periplus.model.web import Url
-from periplus.urls.families import families, fold_cycles, folder_of, is_paging, mask, plain, session_values, with_wider
+from periplus.urls.url_patterns import (
+    fold_cycles,
+    folder_of,
+    is_paging,
+    mask,
+    plain,
+    session_values,
+    url_patterns,
+    with_wider,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,12 +36,12 @@ from periplus.urls.families import families, fold_cycles, folder_of, is_paging, 
     ],
 )
 def test_families_from_the_narrowest_to_the_host(path, expected):
-    assert families(Url("https://a.example" + path)) == expected
+    assert url_patterns(Url("https://a.example" + path)) == expected
 
 
-def test_long_paths_have_a_bounded_number_of_families():
+def test_long_paths_have_a_bounded_number_of_patterns():
     url = "https://a.example/" + "/".join(f"w{chr(97 + i % 26)}{'x' * i}" for i in range(60))
-    assert len(families(Url(url))) == 8
+    assert len(url_patterns(Url(url))) == 8
 
 
 @pytest.mark.parametrize(
