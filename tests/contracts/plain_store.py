@@ -80,7 +80,7 @@ class PlainStore:
     workers: dict[str, Worker] = field(default_factory=dict)
     pids: dict[str, int] = field(default_factory=dict)
     robots_of: dict[str, object] = field(default_factory=dict)
-    families_of: dict[tuple[int, str], object] = field(default_factory=dict)
+    patterns_of: dict[tuple[int, str], object] = field(default_factory=dict)
     lines_of: dict[int, list] = field(default_factory=dict)
     doubts: dict[int, tuple[int, int]] = field(default_factory=dict)
     site_fetched: Counter = field(default_factory=Counter)

@@ -360,10 +360,10 @@ def test_robots_and_what_was_learned_of_traps_come_back_as_they_were(store):
     assert store.robots("http://a.test:80") == answer
     assert store.robots("http://b.test:80") is None
     memory = store.trap_memory(leases["a.test"])
-    assert memory.families == (newer, records[0])
+    assert memory.patterns == (newer, records[0])
     assert memory.lines == ShownLines(0, b"\1\0\0\0\2\0\0\0\3\0\0\0")
     assert memory.doubts == ((url_id(A), 1),)  # of a URL that is not stored nothing is kept
-    assert store.trap_memory(leases["b.test"]).families == ()
+    assert store.trap_memory(leases["b.test"]).patterns == ()
 
 
 def test_a_doubtful_url_is_given_out_with_its_doubt_until_something_vouches_for_it(store):
