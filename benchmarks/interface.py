@@ -23,8 +23,9 @@ from million import generate, page_url
 from starlette.testclient import TestClient
 
 from periplus.store.sqlite import schema
-from periplus.ui.app import application, house_at
-from periplus.ui.places import places
+from periplus.ui.app import application
+from periplus.ui.safety import Locks
+from periplus.ui.state import AppState, places
 
 ONE = quote(page_url(50_000), safe="")
 ADDRESSES = (
@@ -59,11 +60,11 @@ def main() -> None:
         connection.execute("UPDATE host SET fetched = ? WHERE id = 1", (chosen.pages,))  # as a crawl would have left it
         if not connection.execute("SELECT 1 FROM visit LIMIT 1").fetchone():
             connection.execute(VISITS)
-    house = house_at(places([folder]), "", (), frozenset({"crawl"}), works=False)
-    asking = TestClient(application(house), base_url="http://127.0.0.1")
+    state = AppState(places([folder]), Locks(), frozenset({"crawl"}))
+    asking = TestClient(application(state), base_url="http://127.0.0.1")
     started = time.perf_counter()
     asking.get(f"/c/{quote(Path(folder).name.removesuffix('.periplus'))}/graph")
-    house.browser.books.finish()
+    state.browser.books.finish()
     print(f"the book of its links was there after {time.perf_counter() - started:.1f} s")
     rows, all_s, all_worked = [], [], []
     for address in ADDRESSES:

@@ -23,7 +23,7 @@ def ticks_until_the_end(monkeypatch, is_paused) -> int:
         is_paused=lambda: is_paused(seconds[0] - 1000.0),
     )
     order = crawling.CrawlOrder(Path(), (), settings_from({"max_time_s": LIMIT_S, "index": False}))
-    boss, ticks = crawling._Supervisor(store, order, 1, lambda progress: False), 0
+    boss, ticks = crawling.Supervisor(store, order, 1, lambda progress: False), 0
     while not boss.tick():
         seconds[0] += TICK_S
         ticks += 1

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from deleted import content, sound
-from interface import client, sealed
+from interface import client, token_of
 from periplus.api import deleting
 from periplus.api.collection import open_collection
 from periplus.cli.main import main
@@ -244,7 +244,7 @@ def test_in_the_browser_ticked_pages_go_after_it_was_said_what_goes(folder: Path
     address = f"/c/e/delete?page={number}"
     assert "1 page, with what was read of it" in asking.get(address).text
     assert reasons(folder)[f"{START}a"] == Reason.OK
-    done = asking.post("/c/e/delete", data={"seal": sealed(asking, address), "pages": number})
+    done = asking.post("/c/e/delete", data={"csrf_token": token_of(asking, address), "pages": number})
     assert done.status_code == 303
     assert reasons(folder)[f"{START}a"] == Reason.DELETED
     assert "Lantern" not in asking.get("/c/e/t/pages").text
@@ -254,7 +254,8 @@ def test_in_the_browser_much_is_a_job(folder: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(deleting, "BATCH", 1)
     asking = client(folder.parent)
     asking.post(
-        "/c/e/delete", data={"seal": sealed(asking, "/c/e/delete?site=e.org"), "site": "e.org", "links_to": "on"}
+        "/c/e/delete",
+        data={"csrf_token": token_of(asking, "/c/e/delete?site=e.org"), "site": "e.org", "links_to": "on"},
     )
     queue = folder_queue(folder.parent)
     (job,) = queue.jobs()
@@ -264,7 +265,7 @@ def test_in_the_browser_much_is_a_job(folder: Path, monkeypatch: pytest.MonkeyPa
 
 def test_in_the_browser_a_collection_goes_by_its_name(folder: Path) -> None:
     asking = client(folder.parent)
-    form = {"seal": sealed(asking, "/c/e/delete"), "what": "everything"}
+    form = {"csrf_token": token_of(asking, "/c/e/delete"), "what": "everything"}
     assert asking.post("/c/e/delete", data=form | {"typed": "x"}).status_code == 400
     assert asking.post("/c/e/delete", data={"what": "everything", "typed": "e"}).status_code == 403
     assert asking.post("/c/e/delete", data=form | {"typed": "e"}).status_code == 303
@@ -277,7 +278,7 @@ def test_what_was_asked_for_of_a_collection_goes_with_it(folder: Path) -> None:
     queue.add(JobOrder(("crawl", START, "-o", folder.name)), 1.0)
     kept = queue.add(JobOrder(("crawl", START, "-o", "other.periplus")), 1.0)
     queue.repeat(JobOrder(("refresh", "-c", str(folder.resolve()))), 3600.0, 1.0)
-    asking.post("/c/e/delete", data={"seal": sealed(asking, "/c/e/delete"), "what": "everything", "typed": "e"})
+    asking.post("/c/e/delete", data={"csrf_token": token_of(asking, "/c/e/delete"), "what": "everything", "typed": "e"})
     assert ([job.id for job in queue.jobs() if job.state is JobState.QUEUED], queue.schedules()) == ([kept.id], [])
     queue.close()
 

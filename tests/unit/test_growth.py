@@ -10,8 +10,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.api import watching
-from periplus.api.watching import Growth, Watchers, branch_of
+from periplus.ui import watching
+from periplus.ui.watching import Growth, Watchers, branch_of
 from stored import page, stored
 
 HOME = "https://e.org/"

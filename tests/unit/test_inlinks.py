@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from periplus.analyse.ego import Grouping, NeighbourhoodQuery, neighbourhood, web_of
-from periplus.api import neighbours
+from periplus.api import inlink_index
 from periplus.api.collection import open_collection
 from periplus.api.deleting import delete, pages_wish
-from periplus.api.neighbours import InlinkIndexes, make
+from periplus.api.inlink_index import InlinkIndexes, make
 from periplus.api.tables import Browser, TableQuery
 from periplus.model.graph import NAV, PART, place_of_ends
 from periplus.store.sqlite import inlinks, reading
@@ -101,7 +101,7 @@ def test_a_book_is_used_no_longer_when_too_much_was_visited_since(
 ) -> None:
     """To the visit: what is newer is read from the tables at each question, and that must stay little."""
     make(folder)
-    monkeypatch.setattr(neighbours, "SMALL_LINKS", 1)
+    monkeypatch.setattr(inlink_index, "SMALL_LINKS", 1)
     new = {"https://new.org/": page("New", HOME, "/b"), "https://new.org/b": page("B", HOME)}
     stored(folder, new, list(new))
     with contextlib.closing(reading.connect(folder)) as connection:
@@ -156,7 +156,7 @@ def test_a_file_that_was_cut_short_is_none(folder: Path) -> None:
 
 
 def test_a_large_collection_has_its_book_made_beside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "SMALL_LINKS", 1)
+    monkeypatch.setattr(inlink_index, "SMALL_LINKS", 1)
     books = InlinkIndexes()
     with contextlib.closing(reading.connect(folder)) as connection:
         assert books.of(folder, connection) is None, "nobody waits for it"

@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 from lxml import etree
 
-from interface import client, sealed
+from interface import client, token_of
 from periplus.acquire.clock import SystemClock
 from periplus.api import notices
 from periplus.api.notices import PASSWORD, notice_settings
@@ -359,7 +359,12 @@ def test_the_command_adds_lists_and_removes(folder: Path) -> None:
 
 def test_in_the_browser_a_webhook_is_added_with_its_secret_shown_once(folder: Path) -> None:
     asking = client(folder)
-    form = {"seal": sealed(asking, "/notices"), "what": "add", "target": "https://e.org/hook", "dead-links": "on"}
+    form = {
+        "csrf_token": token_of(asking, "/notices"),
+        "what": "add",
+        "target": "https://e.org/hook",
+        "dead-links": "on",
+    }
     secret = asking.post("/notices/change", data=form).text.partition("<code>")[2].partition("</code>")[0]
     with notices.book(folder) as kept:
         assert kept.secret_of(1) == secret
@@ -368,7 +373,9 @@ def test_in_the_browser_a_webhook_is_added_with_its_secret_shown_once(folder: Pa
     assert "no address" not in asking.post("/notices/change", data=form | {"target": "x"}).text
     assert asking.post("/notices/change", data=form | {"target": "x"}).status_code == 400
     assert (
-        asking.post("/notices/change", data={"seal": form["seal"], "what": "remove", "subscription": "1"}).status_code
+        asking.post(
+            "/notices/change", data={"csrf_token": form["csrf_token"], "what": "remove", "subscription": "1"}
+        ).status_code
         == 303
     )
 

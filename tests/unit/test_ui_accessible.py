@@ -19,8 +19,9 @@ import pytest
 from starlette.routing import Route
 
 from interface import COMMANDS, client
-from periplus.ui.app import application, house_at
-from periplus.ui.places import places
+from periplus.ui.app import application
+from periplus.ui.safety import Locks
+from periplus.ui.state import AppState, places
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -203,7 +204,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def paths(folder: Path) -> list[str]:
     """One address of each route that shows a page."""
-    app = application(house_at(places([folder]), "", (), COMMANDS, works=False))._app
+    app = application(AppState(places([folder]), Locks(), COMMANDS))._app
     routes = [route for route in app.routes if isinstance(route, Route) and "GET" in (route.methods or ())]
     found = [route.path for route in routes if not NO_PAGES.search(route.path)]
     return [re.sub(r"\{(\w+)(?::\w+)?\}", lambda name: VALUES.get(name[1], "x"), path) for path in found]

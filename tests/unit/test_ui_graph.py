@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from interface import client
-from periplus.api.neighbours import InlinkIndexes
+from periplus.api.inlink_index import InlinkIndexes
 from stored import page, stored
 
 HOME = "https://e.org/"

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from test_ui_accessible import faults
 
 import stored as small
-from interface import client, sealed
+from interface import client, token_of
 from newsweb import NewsRecipe, news_web
 from periplus.api import portal as portals
 from periplus.api.portal import desk_of
@@ -49,7 +49,7 @@ def folder(built, tmp_path):
 
 
 def sent(asking, path: str, at: str = PORTAL, /, **form: str):
-    return asking.post(path, data={"seal": sealed(asking, at), **form})
+    return asking.post(path, data={"csrf_token": token_of(asking, at), **form})
 
 
 def seen(asking, kind: str) -> list[str]:

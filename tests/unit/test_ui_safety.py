@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from interface import COMMANDS, client, sealed
+from interface import COMMANDS, client, token_of
 from periplus.errors import UsageError
-from periplus.jobs.presets import folder_name, gone_on, starts_of, wished
+from periplus.jobs.presets import folder_name, gone_on, job_request, starts_of
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.app import application
-from periplus.ui.places import places
-from periplus.ui.rendering import AppState
 from periplus.ui.safety import FORM_BYTES, WRONG_ADDRESSES, WRONG_FORGOTTEN_S, WRONG_MOST_S, Locks, is_ours, needs_token
+from periplus.ui.state import AppState, places
 from stored import copied, page, stored
 
 OURS = "127.0.0.1:8321"
@@ -119,14 +118,14 @@ def test_nothing_is_loaded_from_elsewhere(folder):
 
 def test_a_form_without_the_seal_changes_nothing(folder):
     asking = client(folder)
-    for form in ({}, {"seal": "x" * 32}, {"seal": ""}):
+    for form in ({}, {"csrf_token": "x" * 32}, {"csrf_token": ""}):
         assert asking.post("/new", data={"url": "example.org"} | form).status_code == 403
     assert folder_queue(folder).open_jobs() == 0
 
 
 def test_a_form_that_comes_from_another_place_is_refused(folder):
     asking = client(folder)
-    form = {"url": "example.org", "seal": sealed(asking)}
+    form = {"url": "example.org", "csrf_token": token_of(asking)}
     assert asking.post("/new", data=form, headers={"origin": "https://evil.example"}).status_code == 403
     assert asking.post("/new", data=form, headers={"origin": "null"}).status_code == 403
     assert asking.post("/new", data=form, headers={"sec-fetch-site": "cross-site"}).status_code == 403
@@ -139,13 +138,16 @@ def test_a_form_that_comes_from_another_place_is_refused(folder):
 
 
 def test_another_process_seal_is_refused(folder):
-    assert client(folder).post("/new", data={"url": "example.org", "seal": sealed(client(folder))}).status_code == 403
+    assert (
+        client(folder).post("/new", data={"url": "example.org", "csrf_token": token_of(client(folder))}).status_code
+        == 403
+    )
 
 
 def test_a_form_is_bounded_and_must_be_one(folder):
     asking = client(folder)
-    seal = sealed(asking)
-    assert asking.post("/new", data={"seal": seal, "url": "x" * FORM_BYTES}).status_code == 413
+    csrf_token = token_of(asking)
+    assert asking.post("/new", data={"csrf_token": csrf_token, "url": "x" * FORM_BYTES}).status_code == 413
     assert asking.post("/new", content=b"\xff\xfe=%ff").status_code == 400
     assert asking.post("/new", content="&".join(f"a{number}=1" for number in range(500))).status_code == 400
 
@@ -172,8 +174,10 @@ def test_without_the_token_only_the_login_page_answers(folder):
 
 def test_the_token_opens_and_its_cookie_is_for_us_alone(folder):
     asking = client(folder, token="lantern-at-sea")
-    assert asking.post("/login", data={"token": "wrong-one", "seal": sealed(asking, "/login")}).status_code == 403
-    answer = asking.post("/login", data={"token": "lantern-at-sea", "seal": sealed(asking, "/login")})
+    assert (
+        asking.post("/login", data={"token": "wrong-one", "csrf_token": token_of(asking, "/login")}).status_code == 403
+    )
+    answer = asking.post("/login", data={"token": "lantern-at-sea", "csrf_token": token_of(asking, "/login")})
     cookie = answer.headers["set-cookie"].lower()
     assert answer.status_code == 303
     assert "httponly" in cookie
@@ -194,10 +198,10 @@ def visitors(folder: Path, waits: list[float], *addresses: str) -> list[TestClie
     async def noted(seconds: float) -> None:
         waits.append(seconds)
 
-    house = AppState(
-        places([folder]), Locks("lantern-at-sea", sleep=noted, clock=lambda: 1000.0 + sum(waits)), COMMANDS, works=False
+    state = AppState(
+        places([folder]), Locks("lantern-at-sea", sleep=noted, clock=lambda: 1000.0 + sum(waits)), COMMANDS
     )
-    app = application(house)
+    app = application(state)
     return [
         TestClient(app, base_url=f"http://{OURS}", follow_redirects=False, client=(address, 4000))
         for address in addresses
@@ -207,14 +211,17 @@ def visitors(folder: Path, waits: list[float], *addresses: str) -> list[TestClie
 def test_the_right_token_always_opens_however_many_wrong_ones_came(folder):
     waits: list[float] = []
     guesser, owner = visitors(folder, waits, "203.0.113.9", "203.0.113.10")
-    seal = sealed(guesser, "/login")
+    csrf_token = token_of(guesser, "/login")
     for number in range(20):
-        assert guesser.post("/login", data={"token": f"guess {number}", "seal": seal}).status_code == 403
+        assert guesser.post("/login", data={"token": f"guess {number}", "csrf_token": csrf_token}).status_code == 403
     assert waits[:6] == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0]
     assert set(waits[6:]) == {WRONG_MOST_S}
-    assert guesser.post("/login", data={"token": "lantern-at-sea", "seal": seal}).status_code == 303
+    assert guesser.post("/login", data={"token": "lantern-at-sea", "csrf_token": csrf_token}).status_code == 303
     assert waits[-1] == WRONG_MOST_S, "else silence would be a no"
-    assert owner.post("/login", data={"token": "lantern-at-sea", "seal": sealed(owner, "/login")}).status_code == 303
+    assert (
+        owner.post("/login", data={"token": "lantern-at-sea", "csrf_token": token_of(owner, "/login")}).status_code
+        == 303
+    )
     assert waits[-1] == 0.0
 
 
@@ -263,7 +270,7 @@ def test_any_other_text_is_a_wrong_token(token):
 )
 def test_only_addresses_of_sites_become_starts(text):
     with pytest.raises(UsageError):
-        wished({"url": text})
+        job_request({"url": text})
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc", "a/b", "-o", "", ".hidden", "a..b", "x" * 200, "a\nb"])
@@ -282,16 +289,16 @@ def test_a_wish_becomes_the_command_that_one_would_type():
         "name": "my site",
     }
     assert (
-        wished(form).line
+        job_request(form).line
         == "periplus crawl https://example.org/ -o 'my site.periplus' --max-pages 50 --delay 2.5 --exclude=/cal/"
     )
-    assert wished({"url": "example.org", "preset": "check"}).order.command == (
+    assert job_request({"url": "example.org", "preset": "check"}).order.command == (
         "check",
         "https://example.org/",
         "-c",
         "example.org.periplus",
     )
-    assert wished({"url": "a.org\nb.org", "preset": "set", "name": "two"}).order.command == (
+    assert job_request({"url": "a.org\nb.org", "preset": "set", "name": "two"}).order.command == (
         "crawl",
         "https://a.org/",
         "https://b.org/",
@@ -314,12 +321,12 @@ def test_a_wish_becomes_the_command_that_one_would_type():
 )
 def test_a_wish_that_cannot_be_is_refused_with_a_sentence(form):
     with pytest.raises(UsageError):
-        wished({"url": "example.org"} | form)
+        job_request({"url": "example.org"} | form)
 
 
 def test_no_field_lifts_a_rule():
     form = dict.fromkeys(("allow_private", "ignore_robots", "mine", "insecure", "resolve", "per_host", "fresh"), "1")
-    assert wished({"url": "example.org"} | form).order.command == (
+    assert job_request({"url": "example.org"} | form).order.command == (
         "crawl",
         "https://example.org/",
         "-o",
@@ -328,7 +335,7 @@ def test_no_field_lifts_a_rule():
 
 
 def test_a_survey_is_made_at_once_and_read_by_a_job():
-    wish = wished({"url": "a.org b.org", "preset": "survey", "name": "two", "max_pages": "50"})
+    wish = job_request({"url": "a.org b.org", "preset": "survey", "name": "two", "max_pages": "50"})
     assert wish.before == (
         "survey",
         "create",
@@ -343,7 +350,9 @@ def test_a_survey_is_made_at_once_and_read_by_a_job():
 
 
 def test_a_topic_is_followed_by_jobs_in_turn():
-    wish = wished({"url": "a.org", "preset": "follow", "words": "harbour, 'ship' --allow-private", "max_pages": "50"})
+    wish = job_request(
+        {"url": "a.org", "preset": "follow", "words": "harbour, 'ship' --allow-private", "max_pages": "50"}
+    )
     assert wish.order.command == ("crawl", "https://a.org/", "-o", "a.org.periplus", "--max-pages", "300")
     learn, crawl, judge = wish.order.then
     assert learn == (
@@ -360,7 +369,7 @@ def test_a_topic_is_followed_by_jobs_in_turn():
     assert len(wish.line.splitlines()) == 4
     for words in ("", " ,;", "x" * 600):
         with pytest.raises(UsageError):
-            wished({"url": "a.org", "preset": "follow", "words": words})
+            job_request({"url": "a.org", "preset": "follow", "words": words})
 
 
 def test_going_on_replaces_the_limits_that_are_named():

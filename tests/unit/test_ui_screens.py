@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from interface import client, sealed
+from interface import client, token_of
 from periplus.model.job import JobOrder, JobState
 from periplus.settings import Budget, Settings, Storage
 from periplus.store.sqlite import runs
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.job_file import folder_queue
-from periplus.ui.live import figures, works_on
+from periplus.ui.live import figures
 from periplus.ui.pages import decoded, pieces
-from periplus.ui.places import places
-from periplus.ui.rendering import query, seen, web_link
+from periplus.ui.rendering import query, visible, web_link
+from periplus.ui.state import places, works_on
 from stored import NOW, copied, page, stored
 
 HOME = "https://e.org/"
@@ -117,7 +117,7 @@ def test_two_collections_of_one_name_are_told_apart(tmp_path):
 
 def test_one_field_begins_a_crawl(folder, queue):
     asking = client(folder)
-    answer = asking.post("/new", data={"url": "example.org", "seal": sealed(asking)})
+    answer = asking.post("/new", data={"url": "example.org", "csrf_token": token_of(asking)})
     assert (answer.status_code, answer.headers["location"]) == (303, "/c/example.org/live")
     (job,) = queue.jobs()
     assert job.order.command == ("crawl", "https://example.org/", "-o", "example.org.periplus")
@@ -126,14 +126,14 @@ def test_one_field_begins_a_crawl(folder, queue):
 
 def test_a_period_makes_a_schedule_too(folder, queue):
     asking = client(folder)
-    asking.post("/new", data={"url": "example.org", "preset": "check", "every": "week", "seal": sealed(asking)})
+    asking.post("/new", data={"url": "example.org", "preset": "check", "every": "week", "csrf_token": token_of(asking)})
     (schedule,) = queue.schedules()
     assert (schedule.period_s, schedule.order.kind, queue.open_jobs()) == (604_800.0, "check", 1)
 
 
 def test_a_survey_begins_with_its_collection(folder, queue):
     asking = client(folder)
-    form = {"url": "a.org\nb.org", "preset": "survey", "name": "two", "seal": sealed(asking)}
+    form = {"url": "a.org\nb.org", "preset": "survey", "name": "two", "csrf_token": token_of(asking)}
     assert asking.post("/new", data=form).headers["location"] == "/c/two/survey"
     assert queue.jobs()[0].order.command == ("survey", "run", "-c", "two.periplus")
     assert "two" in places([folder]).collections()
@@ -141,7 +141,7 @@ def test_a_survey_begins_with_its_collection(folder, queue):
 
 def test_what_is_no_site_is_refused_beside_the_form(folder, queue):
     asking = client(folder)
-    answer = asking.post("/new", data={"url": "not a url://", "max_pages": "77", "seal": sealed(asking)})
+    answer = asking.post("/new", data={"url": "not a url://", "max_pages": "77", "csrf_token": token_of(asking)})
     assert answer.status_code == 400
     assert "not a url://" in answer.text
     assert 'value="77"' in answer.text, "what was typed is there to be mended"
@@ -158,52 +158,55 @@ def test_the_command_line_is_shown_without_doing_it(folder, queue):
 def test_no_secret_gets_into_an_address(folder):
     for path in SCREENS:
         for form in re.findall(r"<form\b.*?</form>", client(folder).get(path).text, flags=re.DOTALL):
-            assert 'method="post"' in form or 'name="seal"' not in form, path
-            assert 'formmethod="get"' not in form or '<input type="hidden" name="seal"' not in form, path
+            assert 'method="post"' in form or 'name="csrf_token"' not in form, path
+            assert 'formmethod="get"' not in form or '<input type="hidden" name="csrf_token"' not in form, path
 
 
 def test_jobs_are_cancelled_repeated_and_scheduled(folder, queue):
     asking = client(folder)
-    seal = sealed(asking)
+    csrf_token = token_of(asking)
     job = queue.add(JobOrder(("check", "-c", "e.periplus")), NOW)
-    assert asking.post("/jobs/change", data={"what": "cancel", "job": job.id, "seal": seal}).status_code == 303
+    assert (
+        asking.post("/jobs/change", data={"what": "cancel", "job": job.id, "csrf_token": csrf_token}).status_code == 303
+    )
     assert queue.job(job.id).state is JobState.CANCELLED
-    asking.post("/jobs/change", data={"what": "again", "job": job.id, "seal": seal})
+    asking.post("/jobs/change", data={"what": "again", "job": job.id, "csrf_token": csrf_token})
     assert queue.open_jobs() == 1
     asking.post(
-        "/jobs/change", data={"what": "schedule", "collection": "e", "kind": "refresh", "every": "day", "seal": seal}
+        "/jobs/change",
+        data={"what": "schedule", "collection": "e", "kind": "refresh", "every": "day", "csrf_token": csrf_token},
     )
     (schedule,) = queue.schedules()
     assert schedule.order.command == ("refresh", "-c", "e.periplus")
-    asking.post("/jobs/change", data={"what": "pause", "schedule": schedule.id, "seal": seal})
+    asking.post("/jobs/change", data={"what": "pause", "schedule": schedule.id, "csrf_token": csrf_token})
     assert queue.schedules()[0].paused
-    asking.post("/jobs/change", data={"what": "forget", "schedule": schedule.id, "seal": seal})
+    asking.post("/jobs/change", data={"what": "forget", "schedule": schedule.id, "csrf_token": csrf_token})
     assert queue.schedules() == []
     for form in (
         {"what": "burn"},
         {"what": "cancel", "job": "x"},
         {"what": "schedule", "collection": "e", "kind": "crawl", "every": "day"},
     ):
-        assert asking.post("/jobs/change", data=form | {"seal": seal}).status_code == 400
+        assert asking.post("/jobs/change", data=form | {"csrf_token": csrf_token}).status_code == 400
 
 
 def test_a_crawl_is_stopped_and_gone_on_with(folder, queue):
     asking = client(folder)
-    seal = sealed(asking)
-    assert asking.post("/c/e/stop", data={"seal": seal}).status_code == 400, "nothing runs"
-    asking.post("/c/e/resume", data={"seal": seal})
+    csrf_token = token_of(asking)
+    assert asking.post("/c/e/stop", data={"csrf_token": csrf_token}).status_code == 400, "nothing runs"
+    asking.post("/c/e/resume", data={"csrf_token": csrf_token})
     (job,) = queue.jobs()
     assert job.order.command == ("crawl", HOME, "-o", "e.periplus")
-    asking.post("/c/e/stop", data={"seal": seal})
+    asking.post("/c/e/stop", data={"csrf_token": csrf_token})
     assert queue.job(job.id).state is JobState.CANCELLED
-    asking.post("/c/e/resume", data={"seal": seal, "max_pages": "7"})
+    asking.post("/c/e/resume", data={"csrf_token": csrf_token, "max_pages": "7"})
     assert queue.jobs()[0].order.command == ("crawl", HOME, "-o", "e.periplus", "--max-pages", "7")
 
 
 def test_a_crawl_that_goes_on_is_paused_and_resumed_whoever_began_it(folder, queue):
     """A button for what can be done now; a job that is about to stop is not resumed, but followed by another."""
     asking, place = client(folder), folder / "e.periplus"
-    seal = sealed(asking)
+    csrf_token = token_of(asking)
 
     def buttons():
         found = client(folder).get("/c/e/live").text
@@ -211,21 +214,21 @@ def test_a_crawl_that_goes_on_is_paused_and_resumed_whoever_began_it(folder, que
             r'class="chip state-(\w+)', found
         )[1]
 
-    assert "nothing to pause" in asking.post("/c/e/pause", data={"seal": seal}).text
+    assert "nothing to pause" in asking.post("/c/e/pause", data={"csrf_token": csrf_token}).text
     assert buttons() == ([("resume", "Go on")], "done")
     run_id = runs.begin_run(place, "crawl", (HOME,), Settings(), time.time())
     store = SqliteCrawlStore(place, run_id, Budget(), Storage())
     store.join(os.getpid(), time.time())
     assert buttons() == ([("pause", "Pause"), ("stop", "Stop")], "running")
-    assert asking.post("/c/e/pause", data={"seal": seal}).status_code == 303
+    assert asking.post("/c/e/pause", data={"csrf_token": csrf_token}).status_code == 303
     assert store.is_paused()
     assert buttons() == ([("resume", "Resume"), ("stop", "Stop")], "paused")
     assert client(folder).get("/c/e/live?format=json").json()["moment"]["state"] == "paused"
     assert client(folder).get("/?format=json").json()["collections"][0]["state"] == "paused"
-    asking.post("/c/e/resume", data={"seal": seal})
+    asking.post("/c/e/resume", data={"csrf_token": csrf_token})
     assert (store.is_paused(), list(queue.jobs()), buttons()[1]) == (False, [], "running")
-    asking.post("/c/e/pause", data={"seal": seal})
-    asking.post("/c/e/resume", data={"seal": seal, "max_pages": "7"})
+    asking.post("/c/e/pause", data={"csrf_token": csrf_token})
+    asking.post("/c/e/resume", data={"csrf_token": csrf_token, "max_pages": "7"})
     assert store.is_paused(), "with other limits it is another crawl's business"
     assert len(queue.jobs()) == 1
     store.close()
@@ -246,7 +249,7 @@ def test_a_run_that_never_ended_and_that_nobody_works_on_was_killed(tmp_path):
 
 
 def test_the_counters_are_filters_that_add_up(folder):
-    from periplus.api.watching import Watchers
+    from periplus.ui.watching import Watchers
 
     moment = Watchers().look(folder / "e.periplus")
     counts = {word: (count, where) for word, count, where in figures(moment)}
@@ -256,7 +259,7 @@ def test_the_counters_are_filters_that_add_up(folder):
 
 
 def test_a_watcher_who_looks_twice_reads_only_what_is_new(folder):
-    from periplus.api.watching import Watchers
+    from periplus.ui.watching import Watchers
 
     watchers = Watchers()
     one, other = watchers.look(folder / "e.periplus"), watchers.look(folder / "e.periplus")
@@ -266,7 +269,7 @@ def test_a_watcher_who_looks_twice_reads_only_what_is_new(folder):
 
 
 def test_a_look_at_a_long_run_counts_a_part_and_names_the_newest_of_all(folder, monkeypatch):
-    from periplus.api import watching
+    from periplus.ui import watching
 
     whole = watching.Watchers().look(folder / "e.periplus")
     monkeypatch.setattr(watching, "ROWS_A_STEP", 2)
@@ -296,8 +299,8 @@ def test_a_job_belongs_to_the_collection_that_its_command_names(folder, queue):
     known = places([folder]).collections()
     mine = queue.add(JobOrder(("refresh", "-c", "e.periplus")), NOW)
     other = queue.add(JobOrder(("refresh", "-c", "ee.periplus")), NOW)
-    assert works_on(mine, "e", known)
-    assert not works_on(other, "e", known)
+    assert works_on(mine, "e", known["e"])
+    assert not works_on(other, "e", known["e"])
 
 
 def test_a_page_is_shown_with_its_links_and_copies(folder):
@@ -379,7 +382,7 @@ def test_a_crawled_text_is_only_text():
         '<a href="https://e.org/&#34;&gt;&lt;b&gt;" rel="noopener noreferrer '
         'nofollow">https://e.org/&#34;&gt;&lt;b&gt;</a>'
     )
-    assert seen("a\u202eb\x00c\nd") == "abc\nd"
+    assert visible("a\u202eb\x00c\nd") == "abc\nd"
 
 
 def test_an_address_keeps_what_is_not_changed_and_forgets_the_page_that_was_turned():

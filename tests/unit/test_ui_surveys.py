@@ -11,22 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from interface import client, sealed
+from interface import client, token_of
 from periplus.analyse.units import unit_of
 from periplus.api import deleting, survey
-from periplus.api.remembered import Surveys
 from periplus.api.survey import campaign_of, standing_of
 from periplus.api.survey_curation import decide, marks_in
-from periplus.api.watching import SurveyWatchers
 from periplus.api.webometrics import SurveyOrder
 from periplus.errors import UsageError
-from periplus.jobs.presets import run_wished, survey_wished, units_of_text
+from periplus.jobs.presets import survey_request, survey_run, units_of_text
 from periplus.model.collection import Deletion
 from periplus.model.job import JobState
 from periplus.model.survey import CompanionRules, SiteStatus
 from periplus.model.webometrics import Campaign
 from periplus.store.sqlite.job_file import folder_queue
+from periplus.ui.remembered import Surveys
 from periplus.ui.surveys import VIEWS, _back, chosen
+from periplus.ui.watching import SurveyWatchers
 from periplus.urls.canonical import canonical, url_id
 from stored import NOW, copied, page, stored
 
@@ -139,8 +139,8 @@ def test_whoever_watches_reads_only_what_is_new(folder):
 
 
 def test_what_was_deleted_is_watched_no_longer(folder, monkeypatch):
-    monkeypatch.setattr("periplus.api.watching.LEAST_S", 0.0)
-    monkeypatch.setattr("periplus.api.watching.SHARE", 1e9)
+    monkeypatch.setattr("periplus.ui.watching.LEAST_S", 0.0)
+    monkeypatch.setattr("periplus.ui.watching.SHARE", 1e9)
     watchers, where = SurveyWatchers(), folder / "e.periplus"
     before = watchers.look(where).standing
     deleting.delete(where, Deletion((url_id(canonical(A + "1")),)))
@@ -161,7 +161,7 @@ def test_companions_are_classed_by_the_thresholds_in_the_address(folder):
 
 
 def test_counting_otherwise_reads_the_collection_once(folder, monkeypatch):
-    from periplus.api import remembered
+    from periplus.ui import remembered
 
     read, made = [], remembered.survey_rows_of
     monkeypatch.setattr(remembered, "survey_rows_of", lambda *asked: read.append(1) or made(*asked))
@@ -169,12 +169,12 @@ def test_counting_otherwise_reads_the_collection_once(folder, monkeypatch):
     usual = surveys.of(folder / "e.periplus", SurveyOrder())
     assert surveys.of(folder / "e.periplus", SurveyOrder()) is usual
     strict = surveys.of(folder / "e.periplus", SurveyOrder(rules=CompanionRules(strong_least=4)))
-    assert {site.kind for site in strict.found.companions} != {site.kind for site in usual.found.companions}
+    assert {site.kind for site in strict.results.companions} != {site.kind for site in usual.results.companions}
     assert len(read) == 1
     decide(folder / "e.periplus", ["shop.net"], SiteStatus.OUT, now=NOW)
-    assert len(surveys.of(folder / "e.periplus", SurveyOrder()).found.companions) == len(usual.found.companions) - 1, (
-        "a decision counts at once"
-    )
+    assert (
+        len(surveys.of(folder / "e.periplus", SurveyOrder()).results.companions) == len(usual.results.companions) - 1
+    ), "a decision counts at once"
 
 
 def test_the_matrix_has_all_links_between_the_sites(folder):
@@ -232,7 +232,7 @@ def test_a_form_makes_a_survey_and_asks_for_its_run(folder, queue):
         "rule_number": "5",
         "delay": "2",
     }
-    answer = asking.post("/surveys/new", data={**form, "seal": sealed(asking, "/surveys")})
+    answer = asking.post("/surveys/new", data={**form, "csrf_token": token_of(asking, "/surveys")})
     assert (answer.status_code, answer.headers["location"]) == (303, "/c/two/survey")
     made = campaign_of(folder / "two.periplus")
     assert (made.title, made.pages, made.rule, [unit.start for unit in made.units]) == ("Two", 7, "r2:5", [A, B])
@@ -259,7 +259,7 @@ def test_a_form_that_cannot_be_is_refused_with_what_was_typed(folder, queue, wro
     asking = client(folder)
     answer = asking.post(
         "/surveys/new",
-        data={"sites": "a.org", "name": "two", "title": "Typed", **wrong, "seal": sealed(asking, "/surveys")},
+        data={"sites": "a.org", "name": "two", "title": "Typed", **wrong, "csrf_token": token_of(asking, "/surveys")},
     )
     assert answer.status_code == 400
     assert 'value="Typed"' in answer.text
@@ -270,31 +270,31 @@ def test_a_form_that_cannot_be_is_refused_with_what_was_typed(folder, queue, wro
 
 def test_a_collection_becomes_a_survey(folder, queue):
     asking = client(folder)
-    answer = asking.post("/c/plain/survey/create", data={"sites": "a.org", "seal": sealed(asking, "/surveys")})
+    answer = asking.post("/c/plain/survey/create", data={"sites": "a.org", "csrf_token": token_of(asking, "/surveys")})
     assert answer.headers["location"] == "/c/plain/survey"
     assert json(folder, "/c/plain/survey")["pages"] == 1, "what was fetched counts"
-    again = asking.post("/c/plain/survey/create", data={"sites": "a.org", "seal": sealed(asking, "/surveys")})
+    again = asking.post("/c/plain/survey/create", data={"sites": "a.org", "csrf_token": token_of(asking, "/surveys")})
     assert (again.status_code, "holds a survey already" in again.text) == (400, True)
 
 
 def test_a_survey_is_run_and_stopped_as_a_job(folder, queue):
     asking = client(folder)
-    seal = sealed(asking, "/c/e/survey")
-    asking.post("/c/e/survey/change", data={"what": "run", "pages": "80", "max_time": "60", "seal": seal})
+    csrf_token = token_of(asking, "/c/e/survey")
+    asking.post("/c/e/survey/change", data={"what": "run", "pages": "80", "max_time": "60", "csrf_token": csrf_token})
     assert queue.jobs()[0].order.command == ("survey", "run", "-c", "e.periplus", "--pages", "80", "--max-time", "60")
-    asking.post("/c/e/survey/change", data={"what": "stop", "seal": seal})
+    asking.post("/c/e/survey/change", data={"what": "stop", "csrf_token": csrf_token})
     assert queue.jobs()[0].state is JobState.CANCELLED
-    assert "does not run" in asking.post("/c/e/survey/change", data={"what": "stop", "seal": seal}).text
-    assert asking.post("/c/e/survey/change", data={"what": "explode", "seal": seal}).status_code == 400
+    assert "does not run" in asking.post("/c/e/survey/change", data={"what": "stop", "csrf_token": csrf_token}).text
+    assert asking.post("/c/e/survey/change", data={"what": "explode", "csrf_token": csrf_token}).status_code == 400
     assert asking.post("/c/e/survey/change", data={"what": "run"}).status_code == 403, "without the form's secret"
 
 
 def test_sites_come_in_and_go_out_by_ticks(folder):
     asking, where = client(folder), folder / "e.periplus"
-    seal = sealed(asking, "/c/e/survey")
+    csrf_token = token_of(asking, "/c/e/survey")
     form = {
         "what": "decide",
-        "seal": seal,
+        "csrf_token": csrf_token,
         "back": "companions?class=strong",
         "site:hub.net": "on",
         "status": "in",
@@ -306,7 +306,7 @@ def test_sites_come_in_and_go_out_by_ticks(folder):
     assert marks_in(where)["hub.net"].tags == ("hub", "of", "all")
     asking.post(
         "/c/e/survey/change",
-        data={"what": "decide", "seal": seal, "site:b.org": "on", "others": "shop.net", "status": "out"},
+        data={"what": "decide", "csrf_token": csrf_token, "site:b.org": "on", "others": "shop.net", "status": "out"},
     )
     assert [unit.name for unit in campaign_of(where).units] == ["a.org", "c.org", "hub.net"]
     assert {row["site"] for row in rows(folder, "/c/e/survey/companions")} == {"w3.org"}, (
@@ -317,8 +317,15 @@ def test_sites_come_in_and_go_out_by_ticks(folder):
         "b.org",
         "shop.net",
     }
-    assert asking.post("/c/e/survey/change", data={"what": "decide", "seal": seal, "status": "out"}).status_code == 400
-    asking.post("/c/e/survey/change", data={"what": "add", "seal": seal, "sites": "start,name\nhttps://d.org/,Dee"})
+    assert (
+        asking.post(
+            "/c/e/survey/change", data={"what": "decide", "csrf_token": csrf_token, "status": "out"}
+        ).status_code
+        == 400
+    )
+    asking.post(
+        "/c/e/survey/change", data={"what": "add", "csrf_token": csrf_token, "sites": "start,name\nhttps://d.org/,Dee"}
+    )
     assert campaign_of(where).units[-1].name == "Dee"
 
 
@@ -372,12 +379,12 @@ def test_lists_are_pasted_as_people_have_them():
 
 
 def test_the_command_names_a_file_for_what_a_line_cannot_say():
-    lines = survey_wished({"sites": "start,name\na.org,Ay"}, "x.periplus").lines
+    lines = survey_request({"sites": "start,name\na.org,Ay"}, "x.periplus").line
     assert lines == (
         "periplus survey create -c x.periplus --pages 2000 -i sites.csv\nperiplus survey run -c x.periplus"
     )
     assert (
         "-i sites.txt"
-        in survey_wished({"sites": "\n".join(f"s{place}.org" for place in range(40))}, "x.periplus").lines
+        in survey_request({"sites": "\n".join(f"s{place}.org" for place in range(40))}, "x.periplus").line
     )
-    assert run_wished({"rule": "r3", "rule_number": "4"}, "x.periplus").command[-2:] == ("--rule", "r3:4")
+    assert survey_run({"rule": "r3", "rule_number": "4"}, "x.periplus").command[-2:] == ("--rule", "r3:4")

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from test_ui_accessible import faults
 
-from interface import client, sealed
+from interface import client, token_of
 from periplus.api.collection import open_collection
 from periplus.api.labelling import Labelling, Sessions
 from periplus.api.results import kept_judged
@@ -72,7 +72,7 @@ def asked_jobs(folder: Path) -> list[tuple[tuple[str, ...], tuple[tuple[str, ...
 
 
 def sent(asking, path: str, at: str = LABEL, /, **form: str):
-    return asking.post(path, data={"seal": sealed(asking, at), **form})
+    return asking.post(path, data={"csrf_token": token_of(asking, at), **form})
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_more_is_fetched_from_where_the_collection_began(folder):
     )
     assert then[0][:2] == ("topic", "judge")
     assert "topic crawl sea" in asking.get(f"{TOPIC}?show=crawl").text
-    assert "seal=" not in asking.get(f"{TOPIC}?show=crawl").url.query.decode()
+    assert "csrf_token=" not in asking.get(f"{TOPIC}?show=crawl").url.query.decode()
     assert [job["order"]["command"][1] for job in asking.get(f"{TOPIC}?format=json").json()["jobs"]] == ["crawl"]
     for bad in ({"least_harvest": "200"}, {"least_harvest": "x"}, {"max_pages": "-1"}, {"seeds": "javascript:x"}):
         with pytest.raises(UsageError):

@@ -79,7 +79,7 @@ class Crew:
         self.workers = [worker for worker in self.workers if worker.poll() is None]
         run_id = self._run_id()
         for _ in range(number if run_id is not None else 0):
-            self.workers.append(crawling._hire(self._order, run_id))
+            self.workers.append(crawling.start_worker(self._order, run_id))
         until(
             lambda: self.is_over or {worker.pid for worker in self.workers if worker.poll() is None} <= self.at_work(),
             "workers at work",

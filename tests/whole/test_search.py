@@ -190,7 +190,7 @@ def test_a_follower_ends_with_the_crawl_and_with_its_parent(folder):
     orphan = subprocess.Popen(
         [sys.executable, "-m", "periplus.api.search_index"], stdin=subprocess.PIPE, env=environment()
     )
-    orphan.communicate(os.fsencode(folder) + b"\n", timeout=60)
+    orphan.communicate(json.dumps(str(folder)).encode() + b"\n", timeout=60)
     assert orphan.returncode == 0
 
 

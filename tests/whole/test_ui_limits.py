@@ -66,9 +66,9 @@ class Visitor:
         return str(json.loads(said)["said"]) if said else ""
 
     def _sealed(self, page: str, fields: dict[str, str]) -> dict[str, str]:
-        seal = re.search(r'name="seal" value="([^"]+)"', self._asked(page))
-        assert seal
-        return {"seal": seal[1], **fields}
+        csrf_token = re.search(r'name="csrf_token" value="([^"]+)"', self._asked(page))
+        assert csrf_token
+        return {"csrf_token": csrf_token[1], **fields}
 
     def site(self) -> str:
         """The site with most pages."""

@@ -1,10 +1,34 @@
-"""A worker process's own entrance: `python -m periplus.api.child`, its orders on standard input."""
+"""The life of a further worker of a crawl: `python -m periplus.api.child`, started by `crawling.start_worker`."""
 
 from __future__ import annotations
 
-import sys
+import signal
+from pathlib import Path
 
-from periplus.api.crawling import serve_as_child
+from periplus.api.crawling import CrawlOrder, run_worker
+from periplus.children import Parent
+from periplus.model.web import Url
+from periplus.settings import settings_from
+
+
+def main() -> None:
+    """Works until nothing is left, SIGTERM, or its parent's death."""
+    parent = Parent()
+    content = parent.order
+    order = CrawlOrder(
+        Path(content["folder"]),
+        tuple(map(Url, content["starts"])),
+        settings_from(content["settings"]),
+        content["rules"],
+        store=content["store"],
+    )
+    signal.signal(signal.SIGTERM, lambda number, frame: parent.ended.set())
+    store = order.home.store(content["run_id"], order.settings)
+    try:
+        run_worker(store, order, parent.ended.is_set)
+    finally:
+        store.close()
+
 
 if __name__ == "__main__":
-    serve_as_child(sys.stdin.buffer.read())
+    main()

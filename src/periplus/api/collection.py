@@ -28,7 +28,7 @@ from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.crawling import CrawlEnd, Progress
-    from periplus.api.neighbours import InlinkIndexes
+    from periplus.api.inlink_index import InlinkIndexes
     from periplus.api.page import Page
     from periplus.api.search_index import Search
     from periplus.api.site import Site

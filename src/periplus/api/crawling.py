@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import json
 import logging
 import os
-import signal
 import subprocess
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from types import FrameType
 
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Aliases, Discovery
@@ -26,6 +22,7 @@ from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api import indexing
 from periplus.api.homes import home_of
 from periplus.api.rules import rules_text
+from periplus.children import finish_child, start_child, stop_child
 from periplus.document.formats.table import may_be_read
 from periplus.errors import UsageError
 from periplus.model.frontier import (
@@ -48,7 +45,7 @@ from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.schedule.learning import PAGES, AliasLearner
 from periplus.schedule.order import SiteTurns
 from periplus.schedule.traps import TrapDetector
-from periplus.settings import Settings, as_values, settings_from
+from periplus.settings import Settings, as_values
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.standing import BARRIER_POLL_S
 from periplus.urls.canonical import url_id
@@ -184,7 +181,7 @@ CHILD_GRACE_S = 15.0  # a child that was told to stop and does not within this t
 GC_THRESHOLD = 50_000
 # URLs that a run opens again in one transaction: an earlier one's depth may have left out millions
 OFFERED_AT_ONCE = 10_000
-MOST_CASUALTIES = 20  # workers that may die in one run before no further one is started
+MOST_DEATHS = 20  # workers that may die in one run before no further one is started
 REOPENABLE = (
     Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE,
     Reason.TRAP, Reason.NOT_ARCHIVED,
@@ -332,15 +329,15 @@ def work(
 
     refit: what the worker of this process works with instead; for it alone, so there should be no other.
     """
-    boss = _Supervisor(store, order, run_id, watch)
+    supervisor = Supervisor(store, order, run_id, watch)
     ended_by_itself = False
     try:
-        run_worker(store, order, boss.tick, refit)
+        run_worker(store, order, supervisor.tick, refit)
         store.merge_aliases()
-        ended_by_itself = not boss.stop_note
+        ended_by_itself = not supervisor.stop_note
     finally:
-        boss.dismiss(at_once=not ended_by_itself)
-    return boss.stop_note, boss.elapsed_s
+        supervisor.stop(at_once=not ended_by_itself)
+    return supervisor.stop_note, supervisor.elapsed_s
 
 
 def open_run(store: RunStore, order: CrawlOrder, now: float, scope: CrawlScope | None = None) -> None:
@@ -412,7 +409,7 @@ def _lessons(store: RunStore, site: SiteKey) -> AliasLearner:
     return learner
 
 
-class _Supervisor:
+class Supervisor:
     """Looks after a run between two turns of this process's own worker: shows it, ends it,
     adds workers where they help.
     """
@@ -421,11 +418,11 @@ class _Supervisor:
         self._store, self._order, self._run_id, self._watch = store, order, run_id, watch
         self._most = (order.settings.storage.workers or os.cpu_count() or 1) - 1
         self._started = time.monotonic()
-        self._looked, self._cpu = self._started, time.process_time()
-        self._children: list[subprocess.Popen[bytes]] = []
+        self._measured, self._cpu = self._started, time.process_time()
+        self._workers: list[subprocess.Popen[bytes]] = []
         self._ticked, self._paused_s = self._started, 0.0  # time in which the crawl was paused is none of max_time's
-        self._casualties = 0  # children that did not end well
-        self._indexer: subprocess.Popen[bytes] | None = None
+        self._deaths = 0  # workers that did not end well
+        self._index_worker: subprocess.Popen[bytes] | None = None
         self.stop_note = ""
 
     @property
@@ -433,28 +430,21 @@ class _Supervisor:
         return time.monotonic() - self._started
 
     def tick(self) -> bool:
-        self._children = [child for child in self._children if self._is_at_work(child)]
-        progress, now = self._progress(), time.monotonic()
+        self._workers = [worker for worker in self._workers if self._is_at_work(worker)]
+        progress, now, settings = self._progress(), time.monotonic(), self._order.settings
         self._paused_s += (now - self._ticked) * progress.paused
         self._ticked = now
         if self._watch(progress):
             self.stop_note = "stopped by the user"
-        limit = self._order.settings.budget.max_time_s
-        if limit and self.elapsed_s - self._paused_s >= limit:
-            self.stop_note = f"max-time {limit:g} s is over"
-        if (
-            not self.stop_note
-            and len(self._children) < min(self._most, MOST_CASUALTIES - self._casualties)
-            and self._help_is_needed()
-        ):
-            self._children.append(_hire(self._order, self._run_id))
-        if (
-            self._indexer is None
-            and self._order.settings.storage.index
-            and not self._order.store
-            and self.elapsed_s > indexing.AFTER_S
-        ):
-            self._indexer = indexing.start(self._order.folder)
+        limit_s = settings.budget.max_time_s
+        if limit_s and self.elapsed_s - self._paused_s >= limit_s:
+            self.stop_note = f"max-time {limit_s:g} s is over"
+        places = min(self._most, MOST_DEATHS - self._deaths) - len(self._workers)
+        if not self.stop_note and places > 0 and self._help_is_needed():
+            self._workers.append(start_worker(self._order, self._run_id))
+        is_indexed = settings.storage.index and not self._order.store
+        if self._index_worker is None and is_indexed and self.elapsed_s > indexing.AFTER_S:
+            self._index_worker = indexing.start(self._order.folder)
         return bool(self.stop_note)
 
     def _progress(self) -> Progress:
@@ -462,90 +452,60 @@ class _Supervisor:
             self._store.counts(),
             tuple(self._store.busiest(8, time.time())),
             self.elapsed_s,
-            1 + len(self._children),
+            1 + len(self._workers),
             self._store.is_paused(),
         )
 
-    def _is_at_work(self, child: subprocess.Popen[bytes]) -> bool:
+    def _is_at_work(self, worker: subprocess.Popen[bytes]) -> bool:
         """False once it ended.
 
-        One that died is no reason to stop, but one after another is a reason to hire no more.
+        One that died is no reason to stop, but one after another is a reason to start no more.
         """
-        status = child.poll()
+        status = worker.poll()
         if status:
-            self._casualties += 1
-            log.warning("worker pid=%d ended=%d", child.pid, status)
+            self._deaths += 1
+            log.warning("worker pid=%d ended=%d", worker.pid, status)
+        if status is not None:
+            finish_child(worker)
         return status is None
 
     def _help_is_needed(self) -> bool:
         """Whether there are hosts for another worker, and this one is busy (or the number of workers was ordered)."""
         now, cpu = time.monotonic(), time.process_time()
-        if now - self._looked < LOOK_S and not self._order.settings.storage.workers:
+        if now - self._measured < LOOK_S and not self._order.settings.storage.workers:
             return False
-        share = (cpu - self._cpu) / max(now - self._looked, 1e-9)
-        self._looked, self._cpu = now, cpu
+        share = (cpu - self._cpu) / max(now - self._measured, 1e-9)
+        self._measured, self._cpu = now, cpu
         busy = share > BUSY_SHARE or self._order.settings.storage.workers > 0
         return busy and self._store.fair_share(time.time()) > 1
 
-    def dismiss(self, *, at_once: bool) -> None:
+    def stop(self, *, at_once: bool) -> None:
         """Ends the children; they store what they have. What one that must be killed had in hand is fetched again."""
         if at_once:
-            for child in self._children:
-                child.terminate()
-        for child in self._children:
-            try:
-                child.wait(CHILD_GRACE_S if at_once else None)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
-        if self._indexer is not None and at_once:
-            indexing.end(self._indexer)
-        elif self._indexer is not None:
-            indexing.finish(self._indexer, lambda: self._watch(self._progress()))
+            for worker in self._workers:
+                worker.terminate()
+        for worker in self._workers:
+            finish_child(worker, CHILD_GRACE_S if at_once else None)
+        if self._index_worker is not None and at_once:
+            stop_child(self._index_worker)  # nothing is lost by it, and the next search does the rest
+        elif self._index_worker is not None:
+            indexing.finish(self._index_worker, lambda: self._watch(self._progress()))
 
 
-def _hire(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
+def start_worker(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
     """Another worker process on the same collection and run."""
-    letter = {
-        "folder": str(order.folder),
-        "store": order.store,
-        "run_id": run_id,
-        "starts": order.starts,
-        "settings": as_values(order.settings),
-        "rules": order.rules,
-    }
-    letter["parent"] = os.getpid()
-    child = subprocess.Popen(
-        [sys.executable, "-m", "periplus.api.child"], stdin=subprocess.PIPE, start_new_session=True
+    return start_child(
+        "-m",
+        "periplus.api.child",
+        order={
+            "folder": str(order.folder),
+            "store": order.store,
+            "run_id": run_id,
+            "starts": order.starts,
+            "settings": as_values(order.settings),
+            "rules": order.rules,
+        },
     )
-    assert child.stdin is not None
-    child.stdin.write(json.dumps(letter).encode())
-    child.stdin.close()
-    return child
-
-
-def serve_as_child(letter: bytes) -> None:
-    """The life of a hired worker: works until nothing is left, SIGTERM, or its parent's death."""
-    content = json.loads(letter)
-    order = CrawlOrder(
-        Path(content["folder"]),
-        tuple(map(Url, content["starts"])),
-        settings_from(content["settings"]),
-        content["rules"],
-        store=content["store"],
-    )
-    parent = content["parent"]  # not os.getppid(): it may have died before this line
-    stopping: list[bool] = []
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        stopping.append(True)
-
-    signal.signal(signal.SIGTERM, stop)
-    store = order.home.store(content["run_id"], order.settings)
-    try:
-        run_worker(store, order, lambda: bool(stopping) or os.getppid() != parent)
-    finally:
-        store.close()
 
 
 def _budget_note(order: CrawlOrder, waiting: bool) -> str:
@@ -554,7 +514,7 @@ def _budget_note(order: CrawlOrder, waiting: bool) -> str:
 
 
 def at_limit(state: str, note: str) -> bool:
-    """Whether a run that ended so came to a limit of the user's: `_budget_note`, or what `_Supervisor` says of time."""
+    """Whether a run that ended so came to a limit of the user's: `_budget_note`, or what `Supervisor` says of time."""
     return state == "stopped" and note.startswith("max-")
 
 

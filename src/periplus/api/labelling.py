@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 from periplus.analyse.topic.judging import Judge, learned_on, word_counts
 from periplus.analyse.topic.training import examples_of, learned
+from periplus.api.cache import Remembered
 from periplus.api.collection import Collection, open_collection
 from periplus.api.topics import (
     Watch,
@@ -46,15 +46,15 @@ class _Page(NamedTuple):
 class Labelling:
     """One session. Every answer is kept when it is given."""
 
-    def __init__(self, kept: Collection, name: str, watch: Watch = lambda what, done, total: None) -> None:
+    def __init__(self, collection: Collection, name: str, watch: Watch = lambda what, done, total: None) -> None:
         """Raises UsageError for a topic that is not known, and where no page is left."""
         self.answers = 0
-        self._folder, self._name = kept.folder, name
-        self._topic = topic_of(kept.folder, name)
-        self._examples = known_examples(kept.folder, name)
+        self._folder, self._name = collection.folder, name
+        self._topic = topic_of(collection.folder, name)
+        self._examples = known_examples(collection.folder, name)
         chosen = {example.name for example in self._examples if example.source != "the collection"}
         self._pool: list[_Page] = []
-        for page in sample_pages(kept, POOL + len(chosen)):
+        for page in sample_pages(collection, POOL + len(chosen)):
             if page.name not in chosen and len(self._pool) < POOL:
                 self._pool.append(_Page(page, page.text.partition("\n")[0], word_counts(page.text)))
                 watch("reading", len(self._pool), POOL)
@@ -111,7 +111,7 @@ class Labelling:
         return self._topic.report.scores if self._topic.report else None
 
     @property
-    def said(self) -> tuple[tuple[str, str, bool], ...]:
+    def given(self) -> tuple[tuple[str, str, bool], ...]:
         """(URL, title, answer) of this session, the last first."""
         return tuple((page.example.name, page.title, page.example.positive) for page in reversed(self._given))
 
@@ -128,9 +128,9 @@ class Labelling:
         self._again, self._page = False, None
         return self._pool.pop(self._asked)
 
-    def finish(self, kept: Collection) -> Topic:
+    def finish(self, collection: Collection) -> Topic:
         """The topic learned from everything, and kept."""
-        return relearned(kept, self._name)
+        return relearned(collection, self._name)
 
     def _anew(self) -> Topic:
         given = [page.example for page in self._given]
@@ -146,8 +146,6 @@ class Labelling:
 
 @dataclass(slots=True)
 class _Session:
-    """A topic's place among the sessions: free for whoever has its lock."""
-
     lock: threading.Lock = field(default_factory=threading.Lock)
     stamp: int = -1  # of the topic's file when it began; -1: not begun
     labelling: Labelling | None = None
@@ -160,8 +158,7 @@ class Sessions:
     """
 
     def __init__(self) -> None:
-        self._open: OrderedDict[tuple[Path, str], _Session] = OrderedDict()
-        self._lock = threading.Lock()
+        self._open: Remembered[tuple[Path, str], _Session] = Remembered(SESSIONS)
 
     @contextlib.contextmanager
     def of(self, folder: Path, name: str) -> Iterator[Labelling]:
@@ -170,16 +167,12 @@ class Sessions:
 
         Raises UsageError.
         """
-        key, file = (folder.resolve(), name), topic_file(folder, name)
-        with self._lock:
-            session = self._open.setdefault(key, _Session())
-            self._open.move_to_end(key)
-            while len(self._open) > SESSIONS:
-                self._open.popitem(last=False)
+        file = topic_file(folder, name)
+        session = self._open.of((folder.resolve(), name), _Session)
         with session.lock:
             stamp = file.stat().st_mtime_ns if file.exists() else 0
             if session.labelling is None or session.stamp != stamp:
-                with open_collection(folder) as kept:
-                    session.labelling = Labelling(kept, name)
+                with open_collection(folder) as collection:
+                    session.labelling = Labelling(collection, name)
                 session.stamp = stamp
             yield session.labelling

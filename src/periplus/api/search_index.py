@@ -5,20 +5,19 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
 
 from periplus.analyse.duplicates import repeated
 from periplus.analyse.linkgraph import link_graph
 from periplus.analyse.pagerank import link_score, pagerank
 from periplus.api.indexing import END
 from periplus.api.templates import Marks
+from periplus.children import Parent
 from periplus.document.words import forms
 from periplus.errors import StoreError
 from periplus.model.page import NO_BLOCKS, Part
@@ -277,31 +276,24 @@ def standing(folder: Path) -> tuple[int, bool]:
         return changes.waiting(connection, place), state is not None and state.settled
 
 
-def serve(told: BinaryIO) -> None:
-    """The life of that process. told: the collection's folder, then END, each a line."""
-    folder = Path(os.fsdecode(told.readline().rstrip(b"\n")))
-    heard: list[bytes] = []
-    over = threading.Event()
-
-    def listen() -> None:
-        heard.append(told.readline())
-        over.set()
-
-    threading.Thread(target=listen, daemon=True).start()
+def serve() -> None:
+    """The life of that process. Its order is the collection's folder."""
+    parent = Parent()
+    folder = Path(parent.order)
     with contextlib.suppress(OSError, AttributeError):  # not every system has it, and it is a courtesy
         os.nice(NICENESS)
     gc.freeze()
     gc.set_threshold(GARBAGE_LOOK)
-    while not over.is_set() or heard == [END]:
-        with contextlib.suppress(IndexBusy), IndexWorker(folder) as follower:
-            _follow(follower, over)
-            if heard == [END]:
-                follower.listen()
-                while follower.step():
+    while not parent.ended.is_set() or parent.message == END:
+        with contextlib.suppress(IndexBusy), IndexWorker(folder) as worker:
+            _follow(worker, parent.ended)
+            if parent.message == END:
+                worker.listen()
+                while worker.step():
                     pass
-                follower.settle(lambda: False)
+                worker.settle(lambda: False)
             return
-        over.wait(BUSY_WAIT_S) if not over.is_set() else time.sleep(BUSY_WAIT_S)
+        parent.ended.wait(BUSY_WAIT_S) if not parent.ended.is_set() else time.sleep(BUSY_WAIT_S)
 
 
 def _follow(follower: IndexWorker, over: threading.Event) -> None:
@@ -427,4 +419,4 @@ def _hit(page: PageBlocks, score: float, twins: tuple[Url, ...], highlighter: Hi
 
 
 if __name__ == "__main__":
-    serve(sys.stdin.buffer)
+    serve()

@@ -176,6 +176,13 @@ def campaign_of(folder: Path) -> Campaign:
         return campaign_in(connection, folder)
 
 
+def campaign_here(folder: Path) -> Campaign | None:
+    """The survey in folder; None: it holds none. Raises NoCollection, StoreError."""
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        text = survey.plan(connection)
+    return campaign_from(text, folder) if text else None
+
+
 def campaign_in(connection: reading.Connection, folder: Path) -> Campaign:
     return campaign_from(survey.plan(connection), folder)
 

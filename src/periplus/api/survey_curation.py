@@ -8,8 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from periplus.analyse.units import prefix_of, promoted, unit_of
-from periplus.api.survey import add_sites, remove_sites
-from periplus.api.watching import campaign_here
+from periplus.api.survey import add_sites, campaign_here, remove_sites
 from periplus.api.webometrics import mark_sites
 from periplus.errors import UsageError
 from periplus.model.survey import SiteMark, SiteStatus

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from periplus.api.neighbours import InlinkIndexes, narrowed
+from periplus.api.inlink_index import InlinkIndexes, narrowed
 from periplus.api.portal import desk_of
 from periplus.api.results import judged_stamp, kept_judged, kept_stories, stories_file, when_kept
 from periplus.api.topics import topic_file, topic_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from periplus.cli.options import SUFFIX, collection_option, found_place, opened, output_option, store_option
-from periplus.cli.runner_link import Watch
+from periplus.cli.progress import Watch
 from periplus.errors import StoreError
 from periplus.present.wording import count_of, number
 from periplus.settings import Settings
@@ -191,7 +191,7 @@ def results(collection: Path | None, store: str, dataset: Path, results: Path | 
     periplus sql "SELECT u.url, r.rank FROM result_ranks r JOIN result_url n ON n.url = r.url JOIN urls u ON u.id = n.id ORDER BY 2 DESC LIMIT 9"
     """  # noqa: E501
     from periplus.api.datasets import load_results
-    from periplus.cli.runner_link import Watch
+    from periplus.cli.progress import Watch
 
     watch = Watch()
     place = results or dataset.with_name(dataset.name + ".results")

@@ -16,9 +16,9 @@ from typing import Any
 
 import click
 
+from periplus.children import runner_has_died
 from periplus.cli.options import SUFFIX, collection_option, found_collection, setting_options, settings_of
 from periplus.cli.progress import ProgressDisplay, say
-from periplus.cli.runner_link import runner_has_died
 from periplus.errors import InvalidUrl, PeriplusError, UsageError
 from periplus.model.frontier import TrapTally
 from periplus.model.visit import FETCHED

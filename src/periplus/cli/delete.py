@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from periplus.children import RunnerLink
 from periplus.cli.crawl import INTERRUPTED, StopOnSignal
 from periplus.cli.options import WholeNumber, collection_option, found_collection, opened, output_option
 from periplus.cli.progress import say
-from periplus.cli.runner_link import RunnerLink
 from periplus.errors import UsageError
 from periplus.model.job import JobProgress
 

@@ -151,7 +151,7 @@ def parquet(collection: Path | None, store: str, folder: Path, texts: bool) -> N
     duckdb -c "SELECT count(*) FROM 'graph/links/*.parquet'"
     """
     from periplus.api.datasets import export_dataset
-    from periplus.cli.runner_link import Watch
+    from periplus.cli.progress import Watch
 
     watch = Watch()
     place = found_place(collection, store)

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from periplus.children import Command
 from periplus.cli.crawl import EXIT, INTERRUPTED, Period, StopOnSignal, configure_logs, summary
 from periplus.cli.options import WholeNumber, opened, output_option
 from periplus.cli.progress import ProgressDisplay, say
 from periplus.errors import StoreError, UsageError
-from periplus.model.job import PIPES
 from periplus.present.wording import utc
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
     "--no-workers", is_flag=True, help="Only show: what is asked for waits until some `periplus worker` does it."
 )
 @click.option("--open", "open_it", is_flag=True, help="Open it in the browser.")
-def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tuple[str, ...], **wish: bool) -> None:
+def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tuple[str, ...], **flags: bool) -> None:
     """Show collections in a browser, and start and watch crawls there.
 
     FOLDER is a collection, or a folder that holds some; by default the current one. Only this machine can
@@ -293,47 +293,31 @@ def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tu
     PERIPLUS_TOKEN=... periplus serve --host 0.0.0.0 --name crawls.example.org
     """
     from periplus.cli.main import command_names
-    from periplus.ui.app import house_at
-    from periplus.ui.app import serve as run
-    from periplus.ui.places import places
-    from periplus.ui.safety import needs_token
+    from periplus.ui import app
+    from periplus.ui.safety import Locks, needs_token
+    from periplus.ui.state import AppState, places
 
     if needs_token(host) and len(token) < 8:
         raise UsageError(f"{host} can be reached by others: give a --token of at least 8 signs, or listen on 127.0.0.1")
     shown = places(folders)
-    house = house_at(shown, token, tuple(name.lower() for name in names), command_names(), works=not wish["no_workers"])
+    locks = Locks(token, tuple(name.lower() for name in names))
+    state = AppState(shown, locks, command_names(), works=not flags["no_workers"])
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     with contextlib.ExitStack() as stack:
-        if not wish["no_workers"]:
+        if not flags["no_workers"]:
             stack.enter_context(_worker(shown.base))
         os.nice(NICENESS)
         say(f"{address}  Ctrl-C ends it.")
-        if wish["open_it"]:
+        if flags["open_it"]:
             webbrowser.open(address)
-        if not run(house, host, port):
+        if not app.serve(state, host, port):
             raise StoreError(
                 f"nothing can listen on {host}, port {port}: another program has it, "
                 "perhaps. Choose another with --port."
             )
 
 
-@contextlib.contextmanager
-def _worker(folder: Path) -> Iterator[None]:
-    """A worker as a process of its own, which ends with this one, however that ends: at the end of a pipe."""
-    alive_read, alive_write = os.pipe()
-    environment = {name: text for name, text in os.environ.items() if name != TOKEN} | {PIPES: f"-1,{alive_read}"}
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "periplus.cli", "worker", "-d", str(folder)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(alive_read,),
-        env=environment, start_new_session=True,
-    )  # fmt: skip
-    os.close(alive_read)
-    try:
-        yield
-    finally:
-        os.close(alive_write)
-        try:
-            worker.wait(WORKER_GRACE_S)
-        except subprocess.TimeoutExpired:
-            worker.kill()
-            worker.wait()
+def _worker(folder: Path) -> Command:
+    environment = {name: text for name, text in os.environ.items() if name != TOKEN}
+    words = ("worker", "-d", str(folder))
+    return Command(words, WORKER_GRACE_S, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -151,7 +151,7 @@ class _Commands(click.Group):
         for name, threads in _ONE_THREAD.items():
             os.environ.setdefault(name, threads)
         if PIPES in os.environ:
-            from periplus.cli.runner_link import stop_with_runner
+            from periplus.children import stop_with_runner
 
             stop_with_runner()
         try:

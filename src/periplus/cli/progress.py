@@ -1,4 +1,4 @@
-"""How does a crawl look while it runs? A live panel on a terminal, plain lines elsewhere; always on stderr."""
+"""How far work is: of a crawl a live panel on a terminal, plain lines elsewhere; always on stderr."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from periplus.api.crawling import Progress
-from periplus.cli.runner_link import RunnerLink
+from periplus.children import RunnerLink
 from periplus.model.job import JobProgress
 from periplus.present.wording import duration, size
 
@@ -19,8 +18,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+    from periplus.api.crawling import Progress
+
 HOSTS_SHOWN = 6  # on the panel
 PLAIN_EVERY_S = 5.0  # between lines when stderr is no terminal
+WATCH_EVERY_S = 2.0  # between lines of other work
 RATE_WINDOW_S = 5.0  # over which pages per second are averaged
 ERRORS = {
     "not-found": "not found", "refused": "refused to us", "server-error": "server errors", "unreachable": "unreachable",
@@ -105,7 +107,7 @@ class ProgressDisplay:
             self._panel = Panel()
         self._runner = RunnerLink()
         self._history: deque[tuple[float, int]] = deque()
-        self._said_at = time.monotonic()
+        self._shown_at = time.monotonic()
 
     def __enter__(self) -> ProgressDisplay:
         if self._panel:
@@ -130,8 +132,8 @@ class ProgressDisplay:
         )
         if self._panel:
             self._panel.show(progress, self._rate(), troubles(progress))
-        elif not self._quiet and time.monotonic() - self._said_at >= PLAIN_EVERY_S:
-            self._said_at = time.monotonic()
+        elif not self._quiet and time.monotonic() - self._shown_at >= PLAIN_EVERY_S:
+            self._shown_at = time.monotonic()
             say(self._line(progress))
 
     def _rate(self) -> float:
@@ -152,5 +154,20 @@ class ProgressDisplay:
 
 def troubles(progress: Progress) -> list[str]:
     """What went wrong so far, most frequent first; before all that it is paused."""
-    found = [(count, ERRORS[reason]) for reason, count in progress.counts.by_reason.items() if reason in ERRORS]
-    return ["paused"] * progress.paused + [f"{count:,} {name}" for count, name in sorted(found, reverse=True)]
+    counts = [(count, ERRORS[reason]) for reason, count in progress.counts.by_reason.items() if reason in ERRORS]
+    return ["paused"] * progress.paused + [f"{count:,} {name}" for count, name in sorted(counts, reverse=True)]
+
+
+class Watch:
+    """Called with what is being done, how much of it is done, and how much there is."""
+
+    def __init__(self) -> None:
+        self._shown_at = time.monotonic()
+        self._runner = RunnerLink()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        self._runner.tell(JobProgress(done, total, what))
+        now = time.monotonic()
+        if now - self._shown_at >= WATCH_EVERY_S:
+            self._shown_at = now
+            click.echo(f"{what}: {done:,} of {total:,}" if total else f"{what}: {done:,}" if done else what, err=True)

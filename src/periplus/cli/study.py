@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.options import collection_option, columns_of, draws_boxes, found_collection, opened, output_option
-from periplus.cli.runner_link import Watch
+from periplus.cli.progress import Watch
 from periplus.errors import UsageError
 from periplus.model.duplicates import PUBLISHED, TemplateRules
 from periplus.present.wording import count_of, number, visible
@@ -347,7 +347,7 @@ def analyse(
     periplus analyse web.dataset --on spark://host:7077 --engine spark
     """
     from periplus.api.engines import EngineRequest, StageParameters, analysed
-    from periplus.cli.runner_link import Watch
+    from periplus.cli.progress import Watch
     from periplus.present.text import computed_json, computed_lines
 
     request = EngineRequest(options["engine"], options["on"], int(options["memory"] * 1e9))

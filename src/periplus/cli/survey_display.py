@@ -9,8 +9,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from periplus.children import RunnerLink
 from periplus.cli.progress import say, troubles
-from periplus.cli.runner_link import RunnerLink
 from periplus.model.job import JobProgress
 from periplus.present.harvest import completeness_told, standing_lines
 from periplus.present.wording import duration

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.options import SUFFIX, collection_option, columns_of, found_collection, opened, output_option
-from periplus.cli.runner_link import Watch
+from periplus.cli.progress import Watch
 from periplus.errors import UsageError
 from periplus.present.wording import count_of, visible
 

@@ -124,7 +124,7 @@ class _Lines:
     """A line now and then on stderr, and what a runner of jobs is told."""
 
     def __init__(self, quiet: bool) -> None:
-        from periplus.cli.runner_link import RunnerLink
+        from periplus.children import RunnerLink
 
         self._quiet, self._runner = quiet, RunnerLink()
         self._said_at = time.monotonic()

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
+from periplus.children import Command
 from periplus.errors import UsageError
-from periplus.model.job import PIPES, Job, JobOrder, JobProgress, JobState, JobStore
+from periplus.model.job import Job, JobOrder, JobProgress, JobState, JobStore
 from periplus.model.ports import Clock
 
 
@@ -55,8 +53,8 @@ def _in_database(store: str, make: bool) -> tuple[JobStore, Clock]:
     return database_queue(session), DatabaseClock(session)
 
 
-# The process tells its progress through one pipe, a JSON line each, and sees by another one's end that its runner has
-# died; then it stops as at Ctrl-C, losing nothing. So a job that is taken again goes on where the last attempt left it.
+# A process whose runner has died stops as at Ctrl-C, losing nothing. So a job that is taken again goes on where the
+# last attempt left it.
 
 KINDS = (
     "crawl",
@@ -134,81 +132,47 @@ def do(runner: Runner, job: Job) -> bool:
 
     True: it has ended; False: it went back into the queue, or is another runner's.
     """
-    progress_read, progress_write = os.pipe()
-    alive_read, alive_write = os.pipe()
-    process = None
-    try:
-        process = _started(runner.folder, job, (progress_write, alive_read))
-        os.close(progress_write)
-        os.close(alive_read)
-        os.set_blocking(progress_read, False)
-        goes_on = _watched(runner, job, process, progress_read)
-    finally:
-        os.close(alive_write)  # should this runner die here, the job learns it from the same end of the pipe
-        os.close(progress_read)
-        if process is not None and process.poll() is None:
-            process.kill()
-            process.wait()
-    state, note = _became(job, process.returncode, wished=goes_on, log=_log_file(runner.folder, job, "err"))
-    wait_s = AGAIN_S * 2 ** (job.attempt - 1) if state is JobState.QUEUED and process.returncode < 0 else 0.0
+    (runner.folder / LOGS).mkdir(exist_ok=True)
+    out_file, err_file = (_log_file(runner.folder, job, ending) for ending in ("out", "err"))
+    with (
+        out_file.open("wb") as out,
+        err_file.open("ab") as err,
+        Command(job.order.command, cwd=runner.folder, stdout=out, stderr=err) as command,
+    ):
+        goes_on = _watched(runner, job, command)
+    status = command.process.returncode
+    state, note = _became(job, status, goes_on=goes_on, log=err_file)
+    wait_s = AGAIN_S * 2 ** (job.attempt - 1) if state is JobState.QUEUED and status < 0 else 0.0
     return runner.queue.finish(job, state, note, runner.clock.now(), wait_s) and state is not JobState.QUEUED
 
 
-def _started(folder: Path, job: Job, pipes: tuple[int, int]) -> subprocess.Popen[bytes]:
-    (folder / LOGS).mkdir(exist_ok=True)
-    environment = {**os.environ, PIPES: f"{pipes[0]},{pipes[1]}"}
-    with _log_file(folder, job, "out").open("wb") as out, _log_file(folder, job, "err").open("ab") as err:
-        return subprocess.Popen(
-            [sys.executable, "-m", "periplus.cli", *job.order.command],
-            cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err, pass_fds=pipes, env=environment,
-            start_new_session=True,
-        )  # fmt: skip
-
-
-def _watched(runner: Runner, job: Job, process: subprocess.Popen[bytes], progress_read: int) -> bool:
-    """Until the process ends.
+def _watched(runner: Runner, job: Job, command: Command) -> bool:
+    """Until the command ends.
 
     False: it was told to stop because the job was cancelled or taken; True: by itself, or the runner stops.
     """
-    progress, rest = JobProgress(), b""
-    stop_at, cancelled = float("inf"), False
+    progress, stop_at, cancelled = JobProgress(), float("inf"), False
     while True:
         try:
-            process.wait(LOOK_S)
+            command.process.wait(LOOK_S)
             return not cancelled
         except subprocess.TimeoutExpired:
             pass
-        progress, rest = read_progress(progress_read, progress, rest)
+        progress = command.progress(progress)
         goes_on = runner.queue.beat(job, progress, runner.clock.now(), LEASE_S)
         if stop_at == float("inf") and (not goes_on or runner.stopped()):
             cancelled = not goes_on
-            process.send_signal(signal.SIGINT)
+            command.process.send_signal(signal.SIGINT)
             stop_at = time.monotonic() + GRACE_S
         elif time.monotonic() > stop_at:
-            process.kill()
+            command.process.kill()
 
 
-def read_progress(pipe: int, last: JobProgress, rest: bytes) -> tuple[JobProgress, bytes]:
-    """(the newest word from the pipe, else the last one; what was read of an unfinished line)."""
-    try:
-        rest += os.read(pipe, 65_536)
-    except BlockingIOError:
-        return last, rest
-    *lines, rest = rest.split(b"\n")
-    for line in reversed(lines):
-        try:
-            said = json.loads(line)
-            return JobProgress(int(said["done"]), int(said["total"]), str(said["note"])[:500]), rest
-        except (ValueError, KeyError, TypeError):  # a job that prints something else into its pipe
-            continue
-    return last, rest
-
-
-def _became(job: Job, status: int, *, wished: bool, log: Path) -> tuple[JobState, str]:
+def _became(job: Job, status: int, *, goes_on: bool, log: Path) -> tuple[JobState, str]:
     """(state, note) by a process's exit status, negative for a signal."""
     if status == 0:
         return JobState.DONE, ""
-    if not wished:
+    if not goes_on:
         return JobState.CANCELLED, "cancelled"
     if status == STOPPED:
         return JobState.QUEUED, "stopped with its runner; it goes on with the next"

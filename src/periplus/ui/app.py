@@ -1,4 +1,4 @@
-"""Which address shows which screen."""
+"""The interface as an application, and the server that it runs in."""
 
 from __future__ import annotations
 
@@ -6,86 +6,25 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
-from periplus.ui import (
-    deleting,
-    description,
-    graph,
-    live,
-    maps,
-    notices,
-    pages,
-    portals,
-    rendering,
-    start,
-    stories,
-    surveys,
-    tables,
-    topics,
-)
-from periplus.ui.places import Places
-from periplus.ui.rendering import AppState, house_of
-from periplus.ui.safety import LOGIN, Guard, Locks, log_in
-
-
-def collection_routes() -> list[BaseRoute]:
-    return [
-        Route("/search", pages.in_all),
-        Route("/c/{name}/t/{table}", tables.table),
-        Route("/c/{name}/page", pages.page),
-        Route("/c/{name}/map", maps.site_map),
-        Route("/c/{name}/map.{ending}", maps.file),
-        Route("/c/{name}/picture.svg", maps.picture),
-        Route("/c/{name}/graph", graph.graph),
-        Route("/c/{name}/graph.{ending}", graph.file),
-        Route("/c/{name}/search", pages.in_one),
-        Route("/c/{name}/compare", tables.compare),
-        Route("/surveys", surveys.surveys),
-        Route("/surveys/new", surveys.create, methods=["POST"]),
-        Route("/c/{name}/survey", surveys.survey),
-        Route("/c/{name}/survey/create", surveys.create, methods=["POST"]),
-        Route("/c/{name}/survey/change", surveys.change, methods=["POST"]),
-        Route("/c/{name}/survey/events", surveys.events),
-        Route("/c/{name}/survey/t/{table}.{ending}", surveys.table_file),
-        Route("/c/{name}/survey/picture/{what}.svg", surveys.picture),
-        Route("/c/{name}/survey/file/{what}.{ending}", surveys.file),
-        Route("/c/{name}/survey/{view}", surveys.view),
-        Route("/c/{name}/delete", deleting.delete, methods=["GET", "POST"]),
-    ]
-
+from periplus.ui import rendering
+from periplus.ui.routes import routes
+from periplus.ui.safety import LOGIN, Guard, log_in
+from periplus.ui.state import AppState, state_of
 
 _STATIC = {"ui.css": "text/css", "ui.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_STATUS: dict[type[PeriplusError], int] = {NoCollection: 404, UsageError: 400, StoreError: 503}  # the first that fits
 STOP_S = 2  # for answers under way when the server is told to stop: streams would never end by themselves
 
 
-def application(house: AppState) -> Guard:
+def application(state: AppState) -> Guard:
     """The interface as an ASGI application, guarded."""
-    routes: list[BaseRoute] = [
-        Route(LOGIN, _login, methods=["GET", "POST"]),
-        Route("/static/{file}", _static),
-        Route("/", start.start),
-        Route("/new", start.begin, methods=["POST"]),
-        Route("/jobs", start.jobs),
-        Route("/jobs/change", start.change, methods=["POST"]),
-        Route("/c/{name}/live", live.live),
-        Route("/c/{name}/events", live.events),
-        Route("/c/{name}/pause", live.pause, methods=["POST"]),
-        Route("/c/{name}/stop", live.stop, methods=["POST"]),
-        Route("/c/{name}/resume", live.resume, methods=["POST"]),
-        Route("/openapi.json", description.description),
-        Route("/notices", notices.notices),
-        Route("/notices/change", notices.change, methods=["POST"]),
-        Route("/feeds/{name}.atom", notices.feed),
-        *collection_routes(),
-        *topics.routes(),
-        *portals.routes(),
-        *stories.routes(),
-    ]
-    app = Starlette(routes=routes, exception_handlers={PeriplusError: _refused, 404: _missing})
-    app.state.house = house
-    return Guard(app, house.locks)
+    ours = [Route(LOGIN, _login, methods=["GET", "POST"]), Route("/static/{file}", _static), *routes()]
+    app = Starlette(routes=ours, exception_handlers={PeriplusError: _refused, 404: _missing})
+    app.state.periplus = state
+    return Guard(app, state.locks)
 
 
 def _static(request: Request) -> Response:
@@ -97,7 +36,7 @@ def _static(request: Request) -> Response:
 
 
 async def _login(request: Request) -> Response:
-    locks = house_of(request).locks
+    locks = state_of(request).locks
     if not locks.token:
         return RedirectResponse("/", 303)
     if request.method == "POST":
@@ -108,16 +47,8 @@ async def _login(request: Request) -> Response:
 
 
 def _refused(request: Request, error: Exception) -> Response:
-    """A wish that cannot be granted, in a sentence."""
-    status = (
-        404
-        if isinstance(error, NoCollection)
-        else 400
-        if isinstance(error, UsageError)
-        else 503
-        if isinstance(error, StoreError)
-        else 500
-    )
+    """Why a request cannot be granted, in a sentence."""
+    status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
     # the collection's screens stay at hand
     name = "" if isinstance(error, NoCollection) else request.path_params.get("name", "")
     return rendering.answer(
@@ -131,10 +62,10 @@ def _missing(request: Request, error: Exception) -> Response:
     )
 
 
-def serve(house: AppState, host: str, port: int) -> bool:
+def serve(state: AppState, host: str, port: int) -> bool:
     """Serves until Ctrl-C. False: it could not begin, most often because the port is taken."""
     config = uvicorn.Config(
-        application(house),
+        application(state),
         host=host,
         port=port,
         log_level="critical",
@@ -149,7 +80,3 @@ def serve(house: AppState, host: str, port: int) -> bool:
     except SystemExit:  # how uvicorn says that it cannot listen
         return False
     return server.started
-
-
-def house_at(places: Places, token: str, names: tuple[str, ...], commands: frozenset[str], *, works: bool) -> AppState:
-    return AppState(places, Locks(token, names), commands, works)

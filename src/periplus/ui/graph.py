@@ -1,68 +1,80 @@
-"""What is near a page, its directory or its site by links: drawn, as a table, as files?"""
+"""What is near a page, its directory or its site by links: drawn, as a table, as files."""
 
 from __future__ import annotations
 
+import contextlib
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple, TextIO
 from urllib.parse import urlencode
 
+import numpy as np
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from periplus.api.neighbours import Around, Grouping, NeighbourRequest, drawn, look, write_neighbours
+from periplus.analyse.ego import Grouping, Neighbourhood, NeighbourhoodQuery, Web, neighbourhood
+from periplus.analyse.pagerank import link_score
+from periplus.api.inlink_index import InlinkIndexes
 from periplus.errors import UsageError
-from periplus.present.network import write_ego_svg
+from periplus.jobs.forms import choice, whole
+from periplus.model.graph import LinkGraph
+from periplus.model.results import About, PageColumns
+from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.web import Url
+from periplus.present.graphs import write_gexf
+from periplus.present.network import Ego, EgoNode, write_ego_svg
+from periplus.present.wording import count_of, labels, short, without_site_name
+from periplus.store.sqlite import inlinks, listing, page_rows, reading, runs
+from periplus.store.sqlite.inlinks import StoredInlinkIndex
+from periplus.store.sqlite.page_rows import Brief
 from periplus.ui import rendering
-from periplus.ui.rendering import folder_of, house_of, now
+from periplus.ui.state import folder_of, now, state_of
+from periplus.urls.canonical import url_id
+from periplus.urls.scope import site_key
 
 MOST = (30, 60, 120, 200)  # of more no name could be read
 USUAL = 60
 GROUPINGS = {Grouping.PAGE: "pages", Grouping.DIRECTORY: "directories", Grouping.SITE: "sites"}
 FILES = {"svg": "image/svg+xml", "gexf": "application/xml"}
-SANDBOX = "default-src 'none'; style-src 'unsafe-inline'; sandbox"  # for what we draw of a site's own words
+READ_S = 10.0
 
 
 def graph(request: Request) -> Response:
     """The drawing, with each circle a link to its own neighbourhood, and the same as a table."""
     name, folder = folder_of(request)
     asked = request.query_params
-    wish = _wish(asked)
-    found = look(folder, wish, house_of(request).browser.books)
-    values: dict[str, object] = {"title": "Link graph", "name": name, "wish": wish, "found": found}
+    graph_request = _graph_request(asked)
+    around = look(folder, graph_request, state_of(request).browser.books)
+    values: dict[str, object] = {"title": "Link graph", "name": name, "wish": graph_request, "found": around}
     if not rendering.wants_json(request):
         values |= {"groupings": GROUPINGS, "sizes": MOST, "files": list(FILES)}
-        if found is not None:
+        if around is not None:
             # what it shows of the web was escaped as it was written
-            values["drawing"] = Markup(_svg(found, dict(asked)))
+            values["drawing"] = Markup(_svg(around, dict(asked)))
     return rendering.answer(request, "graph.html", values)
 
 
-def _wish(asked: Mapping[str, str]) -> NeighbourRequest:
+def _graph_request(asked: Mapping[str, str]) -> NeighbourRequest:
     """Raises UsageError."""
-    by, steps, menus, most = (
-        asked.get("by", "page"),
-        asked.get("steps", "1"),
-        asked.get("menus", ""),
-        asked.get("most", str(USUAL)),
+    menus = choice(asked, "menus", ("", "hide"))  # hide: leaves links of menus out
+    return NeighbourRequest(
+        asked.get("node", "").strip(),
+        Grouping(choice(asked, "by", [grouping.value for grouping in Grouping], Grouping.PAGE.value)),
+        whole(asked, "steps", 1, 1, 2),
+        menus != "hide",
+        whole(asked, "most", USUAL, 1, MOST[-1]),
     )
-    if by not in [one.value for one in Grouping]:
-        raise UsageError(f"a link graph is by {', '.join(one.value for one in Grouping)}")
-    if steps not in ("1", "2"):
-        raise UsageError("steps are 1 or 2")
-    if menus not in ("", "hide"):
-        raise UsageError("menus=hide leaves links of menus out; nothing else can be done with them")
-    if not (most.isascii() and most.isdigit() and 1 <= int(most[:6]) <= MOST[-1]):
-        raise UsageError(f"most is a number from 1 to {MOST[-1]}")
-    return NeighbourRequest(asked.get("node", "").strip(), Grouping(by), int(steps), menus != "hide", int(most))
 
 
-def _svg(found: Around, asked: Mapping[str, str] | None = None) -> str:
+def _svg(around: Around, asked: Mapping[str, str] | None = None) -> str:
     """asked: the address whose node each circle changes; None: for a file."""
     out = io.StringIO()
-    kept = {key: text for key, text in (asked or {}).items() if key not in ("node", "format")}
-    link = None if asked is None else (lambda url: "?" + urlencode({"node": url} | kept))
-    write_ego_svg(drawn(found), found.limit, out, link=link)
+    others = {key: text for key, text in (asked or {}).items() if key not in ("node", "format")}
+    link = None if asked is None else (lambda url: "?" + urlencode({"node": url} | others))
+    write_ego_svg(drawn(around), around.limit, out, link=link)
     return out.getvalue()
 
 
@@ -72,14 +84,203 @@ def file(request: Request) -> Response:
     ending = request.path_params["ending"]
     if ending not in FILES:
         raise UsageError(f"there is no such file of a link graph: choose {', '.join(FILES)}")
-    found = look(folder, _wish(request.query_params), house_of(request).browser.books)
-    if found is None:
+    around = look(folder, _graph_request(request.query_params), state_of(request).browser.books)
+    if around is None:
         raise UsageError("the links of this large collection are being put in order: ask again in a minute")
     if ending == "svg":
-        text = _svg(found)
+        text = _svg(around)
     else:
         out = io.StringIO()
-        write_neighbours(found, now(), out)
+        write_neighbours(around, now(), out)
         text = out.getvalue()
-    headers = rendering.file_named(f"{name}-links.{ending}", {"content-security-policy": SANDBOX})
-    return Response(text.encode("utf-8", "replace"), media_type=FILES[ending], headers=headers)
+    return rendering.drawing(text, FILES[ending], f"{name}-links.{ending}")
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourRequest:
+    """A neighbourhood. url: of the middle, or of any page in it; steps: 1 or 2; most: neighbours that are named."""
+
+    url: str
+    grouping: Grouping = Grouping.PAGE
+    steps: int = 1
+    menus: bool = True
+    most: int = 60
+
+
+class Neighbour(NamedTuple):
+    """A node.
+
+    url: its page, of several the one of greatest rank; name: of a page its title, else its directory or site; fetched:
+    of its pages; links_here, linked: links from it to the middle, and from the middle to it; score: 0 to 100,
+    logarithmic, among all nodes of its kind.
+    """
+
+    url: str
+    name: str
+    part: str
+    state: State
+    step: int
+    pages: int
+    fetched: int
+    score: int
+    links_here: int
+    linked: int
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The middle first, then its neighbours by step and rank.
+
+    links: (source, end, links) by place; ranks: of the nodes; briefs: of their URLs. missed: visits that the
+    book does not know as yet.
+    """
+
+    nodes: tuple[Neighbour, ...]
+    links: tuple[tuple[int, int, int], ...]
+    neighbours: int
+    bounded: bool
+    ranks: tuple[float, ...]
+    briefs: tuple[Brief, ...]
+    missed: int
+
+    @property
+    def limit(self) -> str:
+        """How many of how many are shown."""
+        shown, least = len(self.nodes) - 1, "more than " if self.bounded else ""
+        if shown == self.neighbours and not self.bounded:
+            return count_of(shown, "neighbour")
+        return f"{shown:,} of {least}{count_of(self.neighbours, 'neighbour')}, by rank"
+
+
+def look(folder: Path, request: NeighbourRequest, books: InlinkIndexes) -> Around | None:
+    """The neighbourhood; None: the collection is large, and its book is still being made.
+
+    An empty URL is the first start's.
+
+    Raises UsageError for a URL that the book does not know; NoCollection, StoreError.
+    """
+    with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):
+        if not request.url:
+            starts = [start for run in runs.run_records(connection) for start in run.starts]
+            if not starts:
+                raise UsageError("the collection has no run yet: there is nothing that links to anything")
+            request = replace(request, url=starts[0])
+        book = books.of(folder, connection)
+        if book is None:
+            return None
+        return neighbours_of(connection, book, books.web(folder, book, request.grouping, menus=request.menus), request)
+
+
+def neighbours_of(
+    connection: reading.Connection, book: StoredInlinkIndex, web: Web, request: NeighbourRequest
+) -> Around:
+    """The neighbourhood.
+
+    web: of the request's grouping. Raises UsageError for a URL that the book does not know.
+    """
+    url = listing.meant(connection, request.url)
+    place = inlinks.place_of(book, url_id(url))
+    if place < 0:
+        raise UsageError(
+            f"the collection's links do not name {url} as yet. The table of pages finds URLs that contain a text."
+        )
+    near = neighbourhood(web, NeighbourhoodQuery(int(web.groups[place]), request.steps, request.most))
+    ids = book.links.ids[[node.place for node in near.nodes]].tolist()
+    if request.grouping is Grouping.PAGE:
+        ids[0] = url_id(url)
+    briefs = page_rows.briefs(connection, ids)
+    missed = inlinks.moment_of(connection).visit - book.moment.visit
+    nodes, ranks = _neighbours(near, briefs, request.grouping, web), tuple(node.rank for node in near.nodes)
+    return Around(nodes, near.links, near.neighbours, near.bounded, ranks, tuple(briefs), missed)
+
+
+def _neighbours(near: Neighbourhood, briefs: Sequence[Brief], grouping: Grouping, web: Web) -> tuple[Neighbour, ...]:
+    names = _names(briefs, grouping)
+    weights = web.weight[web.weight > 0]
+    least, most = (float(weights.min()), float(weights.max())) if len(weights) else (1.0, 1.0)
+    scores = link_score(np.array([least, most, *(max(node.rank, least) for node in near.nodes)]))[2:].tolist()
+    rows = zip(near.nodes, briefs, names, scores, strict=True)
+    home = _site(briefs[0].url)
+    return tuple(
+        Neighbour(
+            brief.url,
+            name,
+            _part(brief.url, grouping, home),
+            STATE_OF[Reason(brief.reason)],
+            node.step,
+            node.pages,
+            node.fetched,
+            score,
+            node.links_here,
+            node.linked,
+        )
+        for node, brief, name, score in rows
+    )
+
+
+def _names(briefs: Sequence[Brief], grouping: Grouping) -> list[str]:
+    if grouping is Grouping.PAGE:
+        return labels([brief.url for brief in briefs], without_site_name([brief.title for brief in briefs]))
+    if grouping is Grouping.SITE:
+        return [_site(brief.url) for brief in briefs]
+    folders = [inlinks.directory(brief.url) for brief in briefs]
+    home = _site(briefs[0].url)
+    return [
+        short(folder) if _site(folder) == home and folder.count("/") > 3 else folder.partition("://")[2].rstrip("/")
+        for folder in folders
+    ]
+
+
+def _site(url: str) -> str:
+    return str(site_key(Url(url))) if url else ""
+
+
+def _part(url: str, grouping: Grouping, home: str) -> str:
+    """What a node's colour stands for: of pages their directory on the middle's site, else their site."""
+    if grouping is Grouping.PAGE and _site(url) == home:
+        folder = inlinks.directory(url)
+        return "/" + folder.split("/", 3)[3]
+    return "other sites" if grouping is Grouping.PAGE else _site(url) if grouping is Grouping.DIRECTORY else "sites"
+
+
+def drawn(around: Around) -> Ego:
+    """As values for a drawing."""
+    nodes = []
+    for node, rank in zip(around.nodes, around.ranks, strict=True):
+        ways = [
+            f"{count_of(many, 'link')} {word}"
+            for many, word in ((node.links_here, "to the middle"), (node.linked, "from the middle"))
+            if many
+        ]
+        text = ", ".join([*ways, f"score {node.score}"])
+        nodes.append(EgoNode(node.url, node.name, node.part, rank, node.pages, node.fetched, text))
+    return Ego(tuple(nodes), around.links)
+
+
+def write_neighbours(around: Around, created: float, out: TextIO) -> None:
+    """The neighbourhood as GEXF; of directories and sites a node is named by its page of greatest rank. out: UTF-8."""
+    count = len(around.nodes)
+    links = sorted(around.links)
+    source = np.array([link[0] for link in links], np.int64)
+    targets = np.array([link[1] for link in links], np.int32)
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(source, minlength=count)))).astype(np.int64)
+    urls = [Url(node.url) for node in around.nodes]
+    depths = np.array([brief.depth for brief in around.briefs], np.int32)
+    graph = LinkGraph(urls, offsets, targets, np.array([node.fetched > 0 for node in around.nodes], np.bool_), depths)
+    facts = PageColumns(
+        url=urls,
+        title=[node.name for node in around.nodes],
+        state=[node.state for node in around.nodes],
+        reason=[Reason(brief.reason) for brief in around.briefs],
+        status=np.array([min(brief.status, 999) for brief in around.briefs], np.int16),
+        media_type=[brief.media_type for brief in around.briefs],
+        size_bytes=np.array([brief.size for brief in around.briefs], np.int64),
+        depth=depths,
+        rank=np.array(around.ranks),
+        score=np.array([node.score for node in around.nodes], np.uint8),
+        inlinks=np.bincount(targets, minlength=count).astype(np.int64),
+        outlinks=np.diff(offsets),
+    )
+    parameters = (("shown", around.limit),)
+    about = About("links around " + around.nodes[0].url, urls[0], created, 0.85, 0, parameters=parameters)
+    write_gexf(graph, facts, about, out, weights=np.array([link[2] for link in links], np.int64) if links else None)

@@ -1,9 +1,9 @@
-"""How is a site's structure seen: as a tree that opens, as a picture, as files?"""
+"""A site's structure: as a tree that opens, as a picture, as files."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from starlette.requests import Request
@@ -12,12 +12,13 @@ from starlette.responses import Response
 from periplus.api.collection import open_collection
 from periplus.api.site import Site
 from periplus.errors import UsageError
+from periplus.jobs.forms import choice, whole
 from periplus.model.results import OTHERS, MapNode, PageColumns
 from periplus.model.web import Url
 from periplus.present.charts import FORMS
 from periplus.present.wording import labels, without_site_name
 from periplus.ui import rendering
-from periplus.ui.rendering import folder_of, house_of
+from periplus.ui.state import folder_of, state_of
 from periplus.urls.scope import site_key
 
 NODES = 400  # of a tree at first; it opens branch by branch
@@ -34,7 +35,6 @@ SHOWN = {
 }
 USUAL = ("pages", "score")
 READ_S = 5.0
-SANDBOX = "default-src 'none'; style-src 'unsafe-inline'; sandbox"  # for what we draw of a site's own words
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,52 +58,36 @@ _CLOSE = TreeLine("close")
 
 def site_map(request: Request) -> Response:
     """The tree, and the pages that have a text in title or address."""
-    name, folder = folder_of(request)
+    name, _ = folder_of(request)
     asked = request.query_params
-    sites = _sites(request)
-    site = house_of(request).maps.of(folder, asked.get("site", "") or (sites[0] if len(sites) > 1 else ""))
-    nodes = _nodes(asked.get("nodes", ""))
+    sites, site = _site(request)
+    nodes, (by, form) = whole(asked, "nodes", NODES, 1, MOST_NODES), _drawing_options(request)
     shown = [value for value in asked.getlist("show") if value in SHOWN] or list(USUAL)
     facts = replace(site.facts, title=without_site_name(site.facts.title))
-    text = asked.get("find", "").strip()
     values: dict[str, object] = {
         "title": "Map", "name": name, "site": site.key, "sites": sites, "head": list(site.head()), "nodes": nodes,
-        "show": shown, "by": _measure(request),
-        "form": _form(request),
-        "places": list(lines(site.tree(max_nodes=nodes), facts)), "found": list(_found(facts, text)), "most": FOUND,
+        "show": shown, "by": by, "form": form,
+        "places": list(lines(site.tree(max_nodes=nodes), facts)),
+        "found": list(_matches(facts, asked.get("find", "").strip())), "most": FOUND,
+        "choices": SHOWN, "measures": MEASURES, "forms": FORMS, "files": list(FILES), "most_nodes": MOST_NODES,
     }  # fmt: skip
-    return rendering.answer(
-        request,
-        "map.html",
-        values
-        | {"choices": SHOWN, "measures": MEASURES, "forms": FORMS, "files": list(FILES), "most_nodes": MOST_NODES},
-    )
+    return rendering.answer(request, "map.html", values)
 
 
-def _sites(request: Request) -> list[str]:
+def _site(request: Request) -> tuple[list[str], Site]:
+    """(sites of the starts, the map that is asked for)."""
     _, folder = folder_of(request)
-    with open_collection(folder, time_limit_s=READ_S) as kept:
-        return list(dict.fromkeys(str(site_key(Url(start))) for run in kept.runs() for start in run.starts))
+    with open_collection(folder, time_limit_s=READ_S) as collection:
+        starts = [Url(start) for run in collection.runs() for start in run.starts]
+    sites = list(dict.fromkeys(str(site_key(start)) for start in starts))
+    site = request.query_params.get("site", "") or (sites[0] if len(sites) > 1 else "")
+    return sites, state_of(request).maps.of(folder, site)
 
 
-def _nodes(text: str) -> int:
-    if text and not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST_NODES):
-        raise UsageError(f"nodes is a number from 1 to {MOST_NODES:,}")
-    return int(text or NODES)
-
-
-def _measure(request: Request) -> str:
-    by = request.query_params.get("by", MEASURES[0])
-    if by not in MEASURES:
-        raise UsageError(f"a picture of a map is by {', '.join(MEASURES)}")
-    return by
-
-
-def _form(request: Request) -> str:
-    form = request.query_params.get("form", next(iter(FORMS)))
-    if form not in FORMS:
-        raise UsageError(f"a picture of a map is one of {', '.join(FORMS)}")
-    return form
+def _drawing_options(request: Request) -> tuple[str, str]:
+    """(what areas of the picture stand for, its form). Raises UsageError."""
+    asked = request.query_params
+    return choice(asked, "by", MEASURES, MEASURES[0]), choice(asked, "form", FORMS, next(iter(FORMS)))
 
 
 def lines(tree: MapNode, facts: PageColumns) -> Iterator[TreeLine]:
@@ -111,12 +95,12 @@ def lines(tree: MapNode, facts: PageColumns) -> Iterator[TreeLine]:
     yield replace(_place(tree, facts, _names((tree,), facts, "")[0]), step="open")
     stack = [iter(_named(tree.children, facts, facts.title[tree.page]))]
     while stack:
-        found = next(stack[-1], None)
-        if found is None:
+        line = next(stack[-1], None)
+        if line is None:
             stack.pop()
             yield _CLOSE
             continue
-        node, label = found
+        node, label = line
         place = _place(node, facts, label)
         yield place
         if node.children:
@@ -152,7 +136,7 @@ def _place(node: MapNode, facts: PageColumns, label: str) -> TreeLine:
     )
 
 
-def _found(facts: PageColumns, text: str) -> Iterator[TreeLine]:
+def _matches(facts: PageColumns, text: str) -> Iterator[TreeLine]:
     """Pages with the text in title or URL, greatest rank first."""
     if not text:
         return
@@ -176,7 +160,7 @@ def _found(facts: PageColumns, text: str) -> Iterator[TreeLine]:
 
 def picture(request: Request) -> Response:
     """Where the weight lies, as an image."""
-    return _written(request, "svg", attached=False)
+    return rendering.drawing(_written(request, "svg"))
 
 
 def file(request: Request) -> Response:
@@ -184,49 +168,31 @@ def file(request: Request) -> Response:
     ending = request.path_params["ending"]
     if ending not in FILES:
         raise UsageError(f"there is no such file of a map: choose {', '.join(FILES)}")
-    return _written(request, ending, attached=True)
+    content = _written(request, ending)
+    return rendering.drawing(content, FILES[ending], f"{request.path_params['name']}-map.{ending}")
 
 
-def _written(request: Request, ending: str, *, attached: bool) -> Response:
-    name, folder = folder_of(request)
-    sites = _sites(request)
-    site = house_of(request).maps.of(
-        folder, request.query_params.get("site", "") or (sites[0] if len(sites) > 1 else "")
-    )
-    media_type, write = FILES[ending]
-    headers = {"content-security-policy": SANDBOX}
-    if attached:
-        headers = rendering.file_named(f"{name}-map.{ending}", headers)
-    return Response(write(site, request), media_type=media_type, headers=headers)
+FILES = {
+    "svg": rendering.SVG, "xml": "application/xml", "xhtml": "application/xhtml+xml", "pdf": "application/pdf",
+    "json": "application/json", "gexf": "application/xml", "graphml": "application/xml",
+}  # fmt: skip
 
 
-def _text(write: Callable[[Site, io.StringIO, Request], None]) -> Callable[[Site, Request], bytes]:
-    def written(site: Site, request: Request) -> bytes:
-        out = io.StringIO(newline="")
-        write(site, out, request)
-        return out.getvalue().encode("utf-8", "replace")
-
-    return written
-
-
-def _bytes(write: Callable[[Site, io.BytesIO], None]) -> Callable[[Site, Request], bytes]:
-    def written(site: Site, request: Request) -> bytes:
-        out = io.BytesIO()
-        write(site, out)
-        return out.getvalue()
-
-    return written
-
-
-FILES: dict[str, tuple[str, Callable[[Site, Request], bytes]]] = {
-    "svg": (
-        "image/svg+xml",
-        _text(lambda site, out, request: site.write_svg(out, by=_measure(request), form=_form(request))),
-    ),
-    "xml": ("application/xml", _text(lambda site, out, request: site.write_xml(out))),
-    "xhtml": ("application/xhtml+xml", _bytes(lambda site, out: site.write_xhtml(out))),
-    "pdf": ("application/pdf", _bytes(lambda site, out: site.write_pdf(out))),
-    "json": ("application/json", _text(lambda site, out, request: site.write_json(out))),
-    "gexf": ("application/xml", _text(lambda site, out, request: site.write_graph(out, format="gexf"))),
-    "graphml": ("application/xml", _text(lambda site, out, request: site.write_graph(out, format="graphml"))),
-}
+def _written(request: Request, ending: str) -> str | bytes:
+    _, site = _site(request)
+    text, data = io.StringIO(newline=""), io.BytesIO()
+    match ending:
+        case "svg":
+            by, form = _drawing_options(request)
+            site.write_svg(text, by=by, form=form)
+        case "xml":
+            site.write_xml(text)
+        case "xhtml":
+            site.write_xhtml(data)
+        case "pdf":
+            site.write_pdf(data)
+        case "json":
+            site.write_json(text)
+        case _:
+            site.write_graph(text, format=ending)
+    return data.getvalue() or text.getvalue()

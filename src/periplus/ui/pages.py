@@ -1,4 +1,4 @@
-"""Screens of pages: what is known and kept of each, and which hold some words."""
+"""Screens of pages: what the collection has of each, and which hold some words."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from periplus.api.page import Page
 from periplus.api.site import place_in
 from periplus.api.tables import TableQuery
 from periplus.errors import PeriplusError, UsageError
+from periplus.jobs.forms import whole
 from periplus.model.page import Block, Part
 from periplus.model.search import SearchResult
 from periplus.model.web import Url
 from periplus.ui import rendering
-from periplus.ui.rendering import folder_of, house_of
+from periplus.ui.state import folder_of, state_of
 from periplus.urls.scope import site_key
 
 VIEWS = {
@@ -37,7 +38,6 @@ SOURCE_CHARS = 300_000
 READ_S = 10.0
 PULLED = ("image", "style", "script", "font", "media", "frame", "embed")
 LINK_COLUMNS = ("source", "target", "anchor", "kind", "position", "nofollow", "times", "target_reason", "target_status")
-SANDBOX = "default-src 'none'; sandbox"
 
 
 def page(request: Request) -> Response:
@@ -47,11 +47,12 @@ def page(request: Request) -> Response:
     view, url = asked.get("view", ""), asked.get("url", "")
     if view not in VIEWS or not url:
         raise UsageError(f"name a page with url=, and perhaps a view: {', '.join(filter(None, VIEWS))}")
-    with open_collection(folder, time_limit_s=READ_S) as kept:
-        found = kept.page(url, house_of(request).browser.books)
+    state = state_of(request)
+    with open_collection(folder, time_limit_s=READ_S) as collection:
+        one = collection.page(url, state.browser.books)
         if asked.get("raw"):
-            return _raw(found, view)
-        summary = found.summary()
+            return _raw(one, view)
+        summary = one.summary()
         values: dict[str, object] = {
             "title": (summary.page.title if summary.page else "") or "Page",
             "name": name,
@@ -59,23 +60,23 @@ def page(request: Request) -> Response:
             "view": view,
             "views": VIEWS,
         }
-        values |= _of_view(kept, found, view)
+        values |= _of_view(collection, one, view)
     if view in ("", "place"):
-        values |= _place(request, found.url, wait=view == "place")
+        values |= _place(request, one.url, wait=view == "place")
     if view == "visits":
-        values["visits"] = house_of(request).browser.page(folder, "visits", TableQuery((("url", found.url),), most=100))
+        values["visits"] = state.browser.page(folder, "visits", TableQuery((("url", one.url),), most=100))
     return rendering.answer(request, "page.html", values)
 
 
-def _of_view(kept: Collection, found: Page, view: str) -> dict[str, object]:
-    """What a view adds; where nothing was kept, why."""
+def _of_view(collection: Collection, page: Page, view: str) -> dict[str, object]:
+    """What a view adds; where nothing was stored, why."""
     try:
         if view == "blocks":
-            return {"blocks": marked(found.blocks()[:BLOCKS], found.parts())}
+            return {"blocks": marked(page.blocks()[:BLOCKS], page.parts())}
         if view == "source":
-            return _source(found)
+            return _source(page)
         if view == "xml":
-            content, media_type = found.xml()
+            content, media_type = page.xml()
             return {
                 "xml": content.decode("utf-8", "replace")[:SOURCE_CHARS],
                 "xml_type": media_type,
@@ -85,10 +86,10 @@ def _of_view(kept: Collection, found: Page, view: str) -> dict[str, object]:
         return {"missing": str(error)}
     if view in ("visits", "place"):
         return {}
-    outlinks = kept.links(source=found.url, limit=LINKS, columns=LINK_COLUMNS).to_dicts()
+    outlinks = collection.links(source=page.url, limit=LINKS, columns=LINK_COLUMNS).to_dicts()
     pulled = Counter(str(link["kind"]) for link in outlinks if link["kind"] in PULLED)
     return {
-        "inlinks": list(found.inlinks(LINKS)),
+        "inlinks": list(page.inlinks(LINKS)),
         "outlinks": outlinks,
         "pulled": dict(pulled.most_common()),
         "most": LINKS,
@@ -98,7 +99,7 @@ def _of_view(kept: Collection, found: Page, view: str) -> dict[str, object]:
 def _place(request: Request, url: Url, *, wait: bool) -> dict[str, object]:
     """The page's place in its site's map; without waiting only where the map is at hand."""
     _, folder = folder_of(request)
-    maps, site = house_of(request).maps, str(site_key(url))
+    maps, site = state_of(request).maps, str(site_key(url))
     try:
         made = maps.of(folder, site) if wait else maps.at_hand(folder, site)
     except UsageError as error:
@@ -116,14 +117,14 @@ def marked(blocks: Sequence[Block], parts: Sequence[Part] | None) -> list[dict[s
     ]
 
 
-def _source(found: Page) -> dict[str, object]:
-    content = found.source()
-    facts = found.summary().page
+def _source(page: Page) -> dict[str, object]:
+    content = page.source()
+    facts = page.summary().page
     text = decoded(content, facts.charset if facts else "")
     return {
         "source": text[:SOURCE_CHARS],
         "cut": len(text) > SOURCE_CHARS,
-        "headers": found.headers()[1].fields,
+        "headers": page.headers()[1].fields,
         "size": len(content),
     }
 
@@ -136,11 +137,12 @@ def decoded(content: bytes, charset: str) -> str:
         return content.decode("utf-8", "replace")
 
 
-def _raw(found: Page, view: str) -> Response:
+def _raw(page: Page, view: str) -> Response:
     """As a file that no browser opens by itself."""
-    content = found.xml()[0] if view == "xml" else found.source()
+    content = page.xml()[0] if view == "xml" else page.source()
     ending = "xml" if view == "xml" else "txt"
-    headers = {"content-disposition": f'attachment; filename="page.{ending}"', "content-security-policy": SANDBOX}
+    policy = "default-src 'none'; sandbox"
+    headers = {"content-disposition": f'attachment; filename="page.{ending}"', "content-security-policy": policy}
     return Response(content, media_type="application/octet-stream", headers=headers)
 
 
@@ -162,48 +164,35 @@ class PageSearch:
 
 def in_one(request: Request) -> Response:
     name, folder = folder_of(request)
-    query, at = _asked(request.query_params)
-    found = [_searched(name, folder, query, (HITS, at))] if query else []
-    return _answer(request, found, {"name": name, "at": at, "per": HITS})
+    query, at = _query(request), whole(request.query_params, "at", 1, 1, 1000)
+    answers = [_searched(name, folder, query, HITS, at)] if query else []
+    return _answer(request, answers, {"name": name, "at": at, "per": HITS})
 
 
 def in_all(request: Request) -> Response:
     """The best of each; scores of two collections do not compare, so each stands for itself."""
-    query, _ = _asked(request.query_params)
-    found = (
-        [
-            _searched(name, folder, query, (HITS_EACH, 1))
-            for name, folder in house_of(request).places.collections().items()
-        ]
-        if query
-        else []
-    )
-    with_hits = sorted(found, key=lambda one: -(one.result.total if one.result else -1))
-    return _answer(request, with_hits, {"at": 1, "per": HITS_EACH})
+    query, collections = _query(request), state_of(request).places.collections()
+    answers = [_searched(name, folder, query, HITS_EACH, 1) for name, folder in collections.items() if query]
+    answers.sort(key=lambda one: -(one.result.total if one.result else -1))
+    return _answer(request, answers, {"at": 1, "per": HITS_EACH})
 
 
-def _answer(request: Request, found: list[PageSearch], values: Mapping[str, object]) -> Response:
-    told = {"title": "Search", "query": request.query_params.get("q", ""), "found": found, **values}
-    return rendering.answer(
-        request,
-        "search.html",
-        told if rendering.wants_json(request) else told | {"operators": OPERATORS, "pieces": pieces},
-    )
+def _answer(request: Request, answers: list[PageSearch], values: Mapping[str, object]) -> Response:
+    values = {"title": "Search", "query": request.query_params.get("q", ""), "found": answers, **values}
+    if not rendering.wants_json(request):
+        values = {**values, "operators": OPERATORS, "pieces": pieces}
+    return rendering.answer(request, "search.html", values)
 
 
-def _asked(asked: Mapping[str, str]) -> tuple[str, int]:
-    text = asked.get("at", "1")
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= 1000):
-        raise UsageError("at is a page of hits, from 1 to 1000")
-    return asked.get("q", "").strip()[:2000], int(text)
+def _query(request: Request) -> str:
+    return request.query_params.get("q", "").strip()[:2000]
 
 
-def _searched(name: str, folder: Path, query: str, place: tuple[int, int]) -> PageSearch:
+def _searched(name: str, folder: Path, query: str, hits: int, at: int) -> PageSearch:
     try:
-        with open_collection(folder, time_limit_s=SEARCH_READ_S) as kept:
-            return PageSearch(
-                name, kept.search(query, limit=place[0], page=place[1], facets=True, watch=_until(CATCH_UP_S))
-            )
+        with open_collection(folder, time_limit_s=SEARCH_READ_S) as collection:
+            result = collection.search(query, limit=hits, page=at, facets=True, watch=_until(CATCH_UP_S))
+            return PageSearch(name, result)
     except PeriplusError as error:
         return PageSearch(name, None, str(error))
 

@@ -1,8 +1,7 @@
-"""Which portals are made of a collection, what lies on their editor's desk, and how do they look?"""
+"""Which portals are made of a collection, what lies on their editor's desk, and how they look."""
 
 from __future__ import annotations
 
-import shlex
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -12,20 +11,20 @@ from pathlib import Path
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
 
 from periplus.api import portal as work
 from periplus.api.portal import KINDS, Desk, DeskEntry, desk_of, published_files
 from periplus.api.topics import topic_names
 from periplus.errors import NoCollection, UsageError
-from periplus.jobs.presets import PERIODS, build_command, portal_command, portal_of, renewal
-from periplus.model.job import JobOrder, Schedule
+from periplus.jobs.forms import choice
+from periplus.jobs.presets import PERIODS, build_command, command_line, portal_command, portal_of, renewal
+from periplus.model.job import JobOrder
 from periplus.model.story import Portal
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about
-from periplus.ui.maps import SANDBOX
-from periplus.ui.rendering import AppState, folder_of, house_of, job_word, line_or_fault, now
+from periplus.ui.rendering import SANDBOX, line_or_fault
 from periplus.ui.safety import form_of
+from periplus.ui.state import AppState, folder_of, now, state_of
 
 PER = 20  # entries of one page of the desk
 SITES = 60  # that are named on the desk; all of them stand in the table
@@ -42,56 +41,33 @@ PREVIEW = (
 )
 
 
-def routes() -> list[BaseRoute]:
-    one = "/c/{name}/portal/{portal}"
-    return [
-        Route("/c/{name}/portals", portals),
-        Route("/c/{name}/portals", create, methods=["POST"]),
-        Route(one, desk),
-        Route(one + "/decide", decide, methods=["POST"]),
-        Route(one + "/do", act, methods=["POST"]),
-        Route(one + "/files.zip", packed),
-        Route(one + "/site/{path:path}", preview),
-    ]
-
-
 def portals(request: Request) -> Response:
     """The portals of a collection, and the form that begins one; with a form in the address, the command that it means."""  # noqa: E501
     _, folder = folder_of(request)
-    asked, word = request.query_params, job_word(house_of(request), folder)
-    return _list(
-        request,
-        *(
-            line_or_fault(lambda: shlex.join(("periplus", *portal_command(portal_of(asked, 0.0), word))))
-            if asked.get("name")
-            else ("", "")
-        ),
-    )
+    asked, word = request.query_params, state_of(request).folder_word(folder)
+    if not asked.get("name"):
+        return _list(request, "", "")
+    return _list(request, *line_or_fault(lambda: command_line(portal_command(portal_of(asked, 0.0), word))))
 
 
 def create(request: Request) -> Response:
     """Begins a portal, and asks for its first build."""
-    house, form = house_of(request), form_of(request)
+    state, form = state_of(request), form_of(request)
     name, folder = folder_of(request)
     try:
         made = portal_of(form, float(int(now())))
-        _known_topic(folder, made)
+        _check_topic(folder, made)
         work.create(folder, made)
     except UsageError as error:
         return _list(request, "", str(error), form)
-    with house.queue() as queue:
-        queue.add(JobOrder(build_command(made.name, job_word(house, folder))), now())
-    _schedule(house, folder, made)
-    return _to(name, made.name)
+    state.add_job(JobOrder(build_command(made.name, state.folder_word(folder))))
+    _schedule(state, folder, made)
+    return rendering.to_screen(name, f"portal/{made.name}")
 
 
-def _known_topic(folder: Path, made: Portal) -> None:
+def _check_topic(folder: Path, made: Portal) -> None:
     if made.topic and made.topic not in topic_names(folder):
         raise UsageError(f"the collection has no topic {made.topic[:80]!r}")
-
-
-def _to(name: str, portal: str, after: str = "") -> RedirectResponse:
-    return RedirectResponse(rendering.address(name, f"portal/{portal}{after}"), 303)
 
 
 def _list(request: Request, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
@@ -103,57 +79,49 @@ def _list(request: Request, line: str, fault: str, form: Mapping[str, str] | Non
         "topics": topic_names(folder), "periods": list(PERIODS),
         "period_of": {seconds: word for word, seconds in PERIODS.items()},
     }  # fmt: skip
-    return rendering.answer(
-        request,
-        "portals.html",
-        values if form is None else values | {"asked": dict(form)},
-        200 if form is None else 400,
-    )
+    return rendering.answer(request, "portals.html", values, form=form)
 
 
 def desk(request: Request) -> Response:
     """The entries with what was decided of them, the sites, and what can be done with the portal."""
     name, folder = folder_of(request)
-    house, chosen = house_of(request), request.path_params["portal"]
-    found = desk_of(folder, chosen)
-    kind = _kind(found, request.query_params)
-    shown = _wanted(found, kind, request.query_params.get("q", ""))
-    at = _at(request.query_params.get("at", ""), len(shown))
-    published = frozenset(published_files(folder / work.PORTAL_FOLDER / chosen))
-    counts = {one: sum(entry.kind == one for entry in found.entries) for one in KINDS}
+    state, chosen = state_of(request), request.path_params["portal"]
+    one = desk_of(folder, chosen)
+    kind = _kind(one, request.query_params)
+    entries = _entries(one, kind, request.query_params.get("q", ""))
+    at = _at(request.query_params.get("at", ""), len(entries))
+    counts = {kind: sum(entry.kind == kind for entry in one.entries) for kind in KINDS}
     values: dict[str, object] = {
-        "title": found.portal.title, "name": name, "portal": found.portal, "gathered": found.gathered,
-        "built": found.built, "run": found.run,
-        "covered": found.covered, "lacks": found.lacks, "decided": found.decided, "kind": kind, "counts": counts,
-        "total": len(shown), "at": at,
-        "entries": shown[(at - 1) * PER : at * PER], "sites": found.sites[:SITES], "sites_in_all": len(found.sites),
-        "jobs": jobs_about(house, name, lambda order: _is_about(order, chosen)),
-        "schedules": [_told(one) for one in _schedules(house, name, chosen)],
+        "title": one.portal.title, "name": name, "portal": one.portal, "gathered": one.gathered,
+        "built": one.built, "run": one.run,
+        "covered": one.covered, "lacks": one.lacks, "decided": one.decided, "kind": kind, "counts": counts,
+        "total": len(entries), "at": at,
+        "entries": entries[(at - 1) * PER : at * PER], "sites": one.sites[:SITES], "sites_in_all": len(one.sites),
+        "jobs": jobs_about(state, name, lambda order: _is_about(order, chosen)),
+        "schedules": _schedules(state, folder, chosen),
     }  # fmt: skip
     if rendering.wants_json(request):
         return rendering.answer(request, "", values)
     more = {
-        "pages": (len(shown) + PER - 1) // PER, "published": published, "periods": list(PERIODS), "kinds": KINDS,
-        "topics": topic_names(folder),
-        "every": next((word for word, seconds in PERIODS.items() if seconds == found.portal.period_s), ""),
+        "pages": (len(entries) + PER - 1) // PER, "periods": list(PERIODS), "kinds": KINDS,
+        "published": frozenset(published_files(folder / work.PORTAL_FOLDER / chosen)), "topics": topic_names(folder),
+        "every": next((word for word, seconds in PERIODS.items() if seconds == one.portal.period_s), ""),
     }  # fmt: skip
     return rendering.answer(request, "portal.html", values | more)
 
 
-def _kind(found: Desk, asked: Mapping[str, str]) -> str:
+def _kind(desk: Desk, asked: Mapping[str, str]) -> str:
     """Which entries are shown: those asked for; else those that wait, where any do."""
-    kind = asked.get("show", "")
-    if kind and kind not in KINDS:
-        raise UsageError(f"entries are {', '.join(KINDS)}, not {kind[:50]!r}")
-    return kind or next((one for one in KINDS if any(entry.kind == one for entry in found.entries)), KINDS[0])
+    kind = choice(asked, "show", KINDS)
+    return kind or next((one for one in KINDS if any(entry.kind == one for entry in desk.entries)), KINDS[0])
 
 
-def _wanted(found: Desk, kind: str, text: str) -> list[DeskEntry]:
+def _entries(desk: Desk, kind: str, text: str) -> list[DeskEntry]:
     low = text.strip().lower()
-    return [entry for entry in found.entries if entry.kind == kind and (not low or low in _said(entry))]
+    return [entry for entry in desk.entries if entry.kind == kind and low in _text(entry)]
 
 
-def _said(entry: DeskEntry) -> str:
+def _text(entry: DeskEntry) -> str:
     return " ".join((entry.key, entry.title, entry.sentence, *entry.keywords, *entry.sites)).lower()
 
 
@@ -168,14 +136,11 @@ def _is_about(order: JobOrder, portal: str) -> bool:
     return any(command[0] == "portal" and command[2:3] == (portal,) for command in (order.command, *order.then))
 
 
-def _schedules(house: AppState, collection: str, portal: str) -> list[Schedule]:
-    word = job_word(house, house.places.folder(collection))
-    with house.queue() as queue:
-        return [one for one in queue.schedules() if _is_about(one.order, portal) and word in one.order.command]
-
-
-def _told(one: Schedule) -> dict[str, object]:
-    return {"id": one.id, "period_s": one.period_s, "next_at": one.next_at, "paused": one.paused}
+def _schedules(state: AppState, folder: Path, portal: str) -> list[dict[str, object]]:
+    word = state.folder_word(folder)
+    with state.queue() as queue:
+        schedules = [one for one in queue.schedules() if _is_about(one.order, portal) and word in one.order.command]
+    return [{"id": one.id, "period_s": one.period_s, "next_at": one.next_at, "paused": one.paused} for one in schedules]
 
 
 def decide(request: Request) -> Response:
@@ -190,11 +155,12 @@ def decide(request: Request) -> Response:
     )
     if not picked:
         raise UsageError("no entry is picked")
-    found = desk_of(folder, chosen)
+    one = desk_of(folder, chosen)
     view = {field: form[field] for field in ("show", "q", "at") if form.get(field)}
-    listed = [entry.key for entry in _wanted(found, _kind(found, view), view.get("q", ""))]
-    work.decide(folder, found.portal, verb, picked, now())
-    return _to(name, chosen, rendering.query(view, at=view.get("at")) + _next(list(map(str, listed)), picked))
+    listed = [str(entry.key) for entry in _entries(one, _kind(one, view), view.get("q", ""))]
+    work.decide(folder, one.portal, verb, picked, now())
+    after = rendering.query(view, at=view.get("at")) + _next(listed, picked)
+    return rendering.to_screen(name, f"portal/{chosen}{after}")
 
 
 def _next(listed: list[str], picked: list[str]) -> str:
@@ -208,45 +174,46 @@ def _next(listed: list[str], picked: list[str]) -> str:
 
 def act(request: Request) -> Response:
     """What a portal's screen asks for: build, gather, schedule, change, remove."""
-    house, form = house_of(request), form_of(request)
+    state, form = state_of(request), form_of(request)
     name, folder = folder_of(request)
     chosen, what = work.portal_named(folder, request.path_params["portal"]), form.get("what", "")
-    word = job_word(house, folder)
-    if what in ("build", "gather"):
-        command = build_command(chosen.name, word) if what == "build" else ("portal", "show", chosen.name, "-c", word)
-        with house.queue() as queue:
-            queue.add(JobOrder(command), now())
-    elif what == "change":
-        made = replace(portal_of({**form, "name": chosen.name}, chosen.created), created=chosen.created)
-        _known_topic(folder, made)
-        work.change(folder, made)
-        _schedule(house, folder, made)
-    elif what == "remove":
-        if form.get("sure") != chosen.name:
-            raise UsageError(f"to forget a portal with all that was decided write its name, {chosen.name}")
-        _schedule(house, folder, replace(chosen, period_s=0.0))
-        work.remove(folder, chosen.name)
-        return RedirectResponse(rendering.address(name, "portals"), 303)
-    else:
-        raise UsageError(f"nothing is known of {what[:50]!r}: build, gather, change or remove")
-    return _to(name, chosen.name)
+    word = state.folder_word(folder)
+    match what:
+        case "build":
+            state.add_job(JobOrder(build_command(chosen.name, word)))
+        case "gather":
+            state.add_job(JobOrder(("portal", "show", chosen.name, "-c", word)))
+        case "change":
+            made = portal_of({**form, "name": chosen.name}, chosen.created)
+            _check_topic(folder, made)
+            work.change(folder, made)
+            _schedule(state, folder, made)
+        case "remove":
+            if form.get("sure") != chosen.name:
+                raise UsageError(f"to forget a portal with all that was decided write its name, {chosen.name}")
+            _schedule(state, folder, replace(chosen, period_s=0.0))
+            work.remove(folder, chosen.name)
+            return rendering.to_screen(name, "portals")
+        case _:
+            raise UsageError(f"nothing is known of {what[:50]!r}: build, gather, change or remove")
+    return rendering.to_screen(name, f"portal/{chosen.name}")
 
 
-def _schedule(house: AppState, folder: Path, made: Portal) -> None:
+def _schedule(state: AppState, folder: Path, made: Portal) -> None:
     """The portal's period as a schedule of the queue: bring the collection up to date, then build its portals.
 
     Without a period, it builds the others.
     """
-    order = renewal(made.name, job_word(house, folder))
-    with house.queue() as queue:
-        known = next((one for one in queue.schedules() if one.order.command == order.command), None)
-        others = tuple(command for command in known.order.then if command != order.then[0]) if known else ()
+    order = renewal(made.name, state.folder_word(folder))
+    with state.queue() as queue:
+        schedule = next((one for one in queue.schedules() if one.order.command == order.command), None)
+        others = tuple(command for command in schedule.order.then if command != order.then[0]) if schedule else ()
         if made.period_s:
             queue.repeat(replace(order, then=others + order.then), made.period_s, now() + made.period_s)
-        elif known and others != known.order.then:
-            queue.forget(known.id)
+        elif schedule and others != schedule.order.then:
+            queue.forget(schedule.id)
             if others:
-                queue.repeat(replace(order, then=others), known.period_s, known.next_at)
+                queue.repeat(replace(order, then=others), schedule.period_s, schedule.next_at)
 
 
 def preview(request: Request) -> Response:
@@ -263,10 +230,8 @@ def preview(request: Request) -> Response:
             else f"the portal has no page {path[:200]}"
         )
     media_type = MEDIA.get(Path(path).suffix, "application/octet-stream")
-    policy = SANDBOX if path.endswith(".svg") else PREVIEW
-    return FileResponse(
-        out / path, media_type=media_type, headers={"content-security-policy": policy, "cache-control": "no-store"}
-    )
+    policy = SANDBOX if path.endswith(".svg") else {"content-security-policy": PREVIEW}
+    return FileResponse(out / path, media_type=media_type, headers={**policy, "cache-control": "no-store"})
 
 
 def packed(request: Request) -> Response:

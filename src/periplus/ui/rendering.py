@@ -1,15 +1,11 @@
-"""What all screens share as long as the server runs, and how values become pages."""
+"""How values become pages, JSON, files."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import re
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from importlib.resources import files
@@ -19,23 +15,19 @@ from urllib.parse import quote, urlencode
 import jinja2
 from markupsafe import Markup, escape
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from periplus.api.labelling import Sessions
-from periplus.api.remembered import Maps, Surveys
-from periplus.api.tables import Browser
-from periplus.api.watching import SurveyWatchers, Watchers
 from periplus.errors import UsageError
 from periplus.model.visit import Reason, State
 from periplus.model.web import Url
 from periplus.present import wording
 from periplus.present.draw import STYLE as DRAWING_STYLE
 from periplus.settings import VERSION
-from periplus.store.job_queue import JobQueue
-from periplus.store.sqlite.job_file import folder_queue
-from periplus.ui.places import Places
-from periplus.ui.safety import Locks
 from periplus.urls.canonical import url_id
+
+# for what we draw of a site's own words
+SANDBOX = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
+SVG = "image/svg+xml"
 
 # As `present.wording.visible`, but white space stays: HTML folds it where it does not matter,
 # and stored sources need it
@@ -45,7 +37,7 @@ _UNSEEN = re.compile(
 )
 
 
-def seen(value: object) -> object:
+def visible(value: object) -> object:
     """A text without characters that are no sign, or that turn a line round;
     our own markup and what is no text as they are.
     """
@@ -58,7 +50,7 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.PackageLoader("periplus.ui"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=seen,
+        finalize=visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -79,11 +71,6 @@ def page_key(url: str) -> str:
     return f"{url_id(Url(url)) & (1 << 64) - 1:016x}" if url.startswith(("http://", "https://")) else ""
 
 
-def file_named(name: str, headers: dict[str, str]) -> dict[str, str]:
-    """Headers with those of a file to be kept, not opened."""
-    return headers | {"content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
-
-
 def cut(text: object, most: int = 200) -> str:
     """A long text's beginning."""
     full = str(text)
@@ -92,26 +79,37 @@ def cut(text: object, most: int = 200) -> str:
 
 def query(parameters: Mapping[str, str], **changes: object) -> str:
     """The address's parameters with some changed, None: left out; turning a page is forgotten by any other change."""
-    kept = {
+    others = {
         name: text for name, text in parameters.items() if name not in changes and (name != "at" or "at" in changes)
     }
-    wanted = kept | {name: str(value) for name, value in changes.items() if value not in (None, "")}
-    return "?" + urlencode(wanted)
+    return "?" + urlencode(others | {name: str(value) for name, value in changes.items() if value not in (None, "")})
 
 
 def web_link(url: str, name: str = "") -> Markup:
     """A link into the web, which learns nothing of us;
     the bare name where the URL is none that browsers should open.
     """
-    shown = escape(str(seen(name or url)))
+    shown = escape(str(visible(name or url)))
     if not url.startswith(("http://", "https://")):
         return shown
-    return Markup('<a href="{}" rel="noopener noreferrer nofollow">{}</a>').format(seen(url), shown)
+    return Markup('<a href="{}" rel="noopener noreferrer nofollow">{}</a>').format(visible(url), shown)
 
 
 def address(name: str, path: str) -> str:
     """Of a screen of a collection."""
     return f"/c/{quote(name, safe='')}/{path}"
+
+
+def to_screen(name: str, path: str) -> RedirectResponse:
+    """From a form on to a screen of a collection."""
+    return RedirectResponse(address(name, path), 303)
+
+
+def drawing(content: str | bytes, media_type: str = SVG, file: str = "") -> Response:
+    """What we made of a site's own words, in a sandbox. file: its name where it is to be kept, not opened."""
+    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+    attached = {"content-disposition": f"attachment; filename*=UTF-8''{quote(file, safe='')}"} if file else {}
+    return Response(data, media_type=media_type, headers=SANDBOX | attached)
 
 
 def plain(value: object) -> object:
@@ -140,8 +138,16 @@ def wants_json(request: Request) -> bool:
     )
 
 
-def answer(request: Request, template: str, values: Mapping[str, object], status: int = 200) -> Response:
-    """The page, or its values as JSON where that is asked for."""
+def answer(
+    request: Request,
+    template: str,
+    values: Mapping[str, object],
+    status: int = 200,
+    form: Mapping[str, str] | None = None,
+) -> Response:
+    """The page, or its values as JSON where that is asked for. form: that was refused, to be mended."""
+    if form is not None:
+        values, status = {**values, "asked": dict(form)}, 400
     if wants_json(request):
         body = json.dumps(plain(values), ensure_ascii=False).encode("utf-8", "replace")
         return Response(body, status, media_type="application/json")
@@ -149,15 +155,19 @@ def answer(request: Request, template: str, values: Mapping[str, object], status
 
 
 def rendered(request: Request, template: str, values: Mapping[str, object]) -> str:
-    """A template with what every page knows: `nonce` and `seal` for scripts and forms, `here` (path), `asked` (the address's parameters)."""  # noqa: E501
-    known = request.scope["periplus"]
+    """A template with what every page has.
+
+    nonce: of scripts; csrf_token: of forms; here: the path; asked: the address's parameters.
+    """
+    scope = request.scope["periplus"]
     everywhere = {
-        "nonce": known["nonce"],
-        "seal": known["seal"],
+        "nonce": scope["nonce"],
+        "csrf_token": scope["csrf_token"],
         "here": request.url.path,
         "asked": dict(request.query_params),
+        "name": "",
     }
-    return _environment().get_template(template).render(everywhere | {"name": ""} | dict(values))
+    return _environment().get_template(template).render(everywhere | dict(values))
 
 
 @cache
@@ -173,58 +183,9 @@ def static(name: str) -> bytes:
     return files("periplus.ui").joinpath(f"static/{name}").read_bytes()
 
 
-@dataclass(frozen=True, slots=True)
-class AppState:
-    """commands: that this program has, by name; works: whether a worker was started with the server."""
-
-    places: Places
-    locks: Locks
-    commands: frozenset[str]
-    works: bool = False
-    browser: Browser = field(default_factory=Browser)
-    watchers: Watchers = field(default_factory=Watchers)
-    maps: Maps = field(default_factory=Maps)
-    surveys: Surveys = field(default_factory=Surveys)
-    survey_watchers: SurveyWatchers = field(default_factory=SurveyWatchers)
-    labelling: Sessions = field(default_factory=Sessions)
-    parts: dict[str, tuple[float, str]] = field(default_factory=dict)  # of screens that are pushed: when made, and what
-    part_lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @contextlib.contextmanager
-    def queue(self) -> Iterator[JobQueue]:
-        """The queue, for one request: a connection belongs to one thread."""
-        queue = folder_queue(self.places.base)
-        try:
-            yield queue
-        finally:
-            queue.close()
-
-
-def house_of(request: Request) -> AppState:
-    house = request.app.state.house
-    assert isinstance(house, AppState)
-    return house
-
-
-def folder_of(request: Request) -> tuple[str, Path]:
-    """(name, folder) of the collection in the address. Raises NoCollection."""
-    name = request.path_params["name"]
-    return name, house_of(request).places.folder(name)
-
-
-def job_word(house: AppState, folder: Path) -> str:
-    """The collection as a job of this house's queue names it."""
-    full = folder.resolve()
-    return full.name if full.parent == house.places.base.resolve() else str(full)
-
-
 def line_or_fault(line: Callable[[], str]) -> tuple[str, str]:
     """(what a form means on a command line, why it means nothing): one of them is empty."""
     try:
         return line(), ""
     except UsageError as error:
         return "", str(error)
-
-
-def now() -> float:
-    return time.time()

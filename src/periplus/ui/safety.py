@@ -45,12 +45,12 @@ METHODS = frozenset({"GET", "HEAD", "POST"})
 class Locks:
     """What the doors are shut with.
 
-    token: empty, none is needed; names: further host names that are ours; seal: of this process's forms.
+    token: empty, none is needed; names: further host names that are ours; csrf_token: of this process's forms.
     """
 
     token: str = ""
     names: tuple[str, ...] = ()
-    seal: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    csrf_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     # by address: how many wrong tokens lately, and when the last; oldest first
     wrong: dict[str, tuple[int, float]] = field(default_factory=dict)
     clock: Callable[[], float] = time.monotonic
@@ -140,15 +140,15 @@ class Guard:
         if scope["type"] != "http":  # a websocket: nothing here speaks it
             return
         nonce = secrets.token_urlsafe(16)
-        scope["periplus"] = {"nonce": nonce, "seal": self._locks.seal, "form": {}, "open": not self._locks.token}
+        scope["periplus"] = {"nonce": nonce, "csrf_token": self._locks.csrf_token, "form": {}}
 
-        async def sealed(message: Message) -> None:
+        async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                seal_headers(MutableHeaders(scope=message), nonce)
+                set_headers(MutableHeaders(scope=message), nonce)
             await send(message)
 
         refusal = self._refusal(scope) or await self._refused_form(scope, receive)
-        await (refusal or self._app)(scope, receive, sealed)
+        await (refusal or self._app)(scope, receive, send_guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Why this is not answered at all; None: it is."""
@@ -189,7 +189,7 @@ class Guard:
             form = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FORM_FIELDS, errors="strict"))
         except ValueError:  # UnicodeDecodeError is one
             return PlainTextResponse("This is no form.", 400)
-        if not hmac.compare_digest(form.pop("seal", "").encode(), self._locks.seal.encode()):
+        if not hmac.compare_digest(form.pop("csrf_token", "").encode(), self._locks.csrf_token.encode()):
             return PlainTextResponse(
                 (
                     "This page is older than the server that it asks: go back, load it again, "
@@ -201,7 +201,7 @@ class Guard:
         return None
 
 
-def seal_headers(headers: MutableHeaders, nonce: str) -> None:
+def set_headers(headers: MutableHeaders, nonce: str) -> None:
     """What every answer says, whoever made it. One that shows foreign drawings says more of its own."""
     headers.setdefault(
         "content-security-policy",

@@ -10,14 +10,16 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from periplus.api import survey
 from periplus.api.collection import Status, open_collection
 from periplus.errors import PeriplusError, UsageError
-from periplus.jobs.presets import PERIODS, PRESETS, SUFFIX, JobRequest, prepared, wished
+from periplus.jobs.forms import whole
+from periplus.jobs.presets import PERIODS, PRESETS, SUFFIX, job_request, period
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.visit import State
 from periplus.ui import rendering
-from periplus.ui.rendering import AppState, house_of, now
 from periplus.ui.safety import form_of
+from periplus.ui.state import AppState, now, state_of
 
 READ_S = 3.0  # for one collection of the list
 
@@ -40,66 +42,47 @@ class CollectionRow:
 
 def start(request: Request) -> Response:
     """The list of collections and the form; with a form in the address, the command that it means."""
-    house = house_of(request)
-    line, fault = _previewed(request.query_params)
-    return _screen(request, house, line, fault)
+    asked = request.query_params
+    if not asked.get("url"):
+        return _screen(request, "", "")
+    return _screen(request, *rendering.line_or_fault(lambda: job_request(asked).line))
 
 
 def begin(request: Request) -> Response:
     """Asks for the job, and shows its collection as it comes."""
-    house, form = house_of(request), form_of(request)
+    state, form = state_of(request), form_of(request)
     try:
-        wish = wished(form)
-        prepared(wish, house.places.base)
+        job = job_request(form)
+        if job.campaign is not None:
+            survey.create(state.places.base / job.folder, job.campaign)
     except UsageError as error:
-        return _screen(request, house, "", str(error), form)
-    give(house, wish)
-    return RedirectResponse(
-        rendering.address(wish.folder.removesuffix(SUFFIX), "survey" if wish.order.kind == "survey" else "live"), 303
-    )
+        return _screen(request, "", str(error), form)
+    with state.queue() as queue:
+        if job.period_s:
+            queue.repeat(job.order, job.period_s, now() + job.period_s)
+        queue.add(job.order, now())
+    return rendering.to_screen(job.folder.removesuffix(SUFFIX), "live" if job.campaign is None else "survey")
 
 
-def give(house: AppState, wish: JobRequest) -> None:
-    """To the queue, now, and each period where there is one."""
-    with house.queue() as queue:
-        if wish.period_s:
-            queue.repeat(wish.order, wish.period_s, now() + wish.period_s)
-        queue.add(wish.order, now())
-
-
-def _previewed(asked: Mapping[str, str]) -> tuple[str, str]:
-    """(command line, what is wrong) of a form in the address."""
-    if not asked.get("url"):
-        return "", ""
-    try:
-        return wished(asked).line, ""
-    except UsageError as error:
-        return "", str(error)
-
-
-def _screen(
-    request: Request, house: AppState, line: str, fault: str, form: Mapping[str, str] | None = None
-) -> Response:
+def _screen(request: Request, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
     """form: that was refused, to be mended."""
-    presets = [preset for preset in PRESETS if preset.command in house.commands]
-    with house.queue() as queue:
+    state = state_of(request)
+    with state.queue() as queue:
         open_jobs = queue.open_jobs()
-    rows = [_row(name, folder) for name, folder in house.places.collections().items()]
     values = {
-        "title": "Collections", "collections": rows, "presets": presets, "periods": list(PERIODS), "line": line,
-        "fault": fault,
-        "every": request.query_params.get("every", ""), "works": house.works, "base": house.places.base.resolve(),
-        "open_jobs": open_jobs,
+        "title": "Collections",
+        "collections": [_row(name, folder) for name, folder in state.places.collections().items()],
+        "presets": [preset for preset in PRESETS if preset.command in state.commands], "periods": list(PERIODS),
+        "line": line, "fault": fault, "every": request.query_params.get("every", ""), "works": state.works,
+        "base": state.places.base.resolve(), "open_jobs": open_jobs,
     }  # fmt: skip
-    return rendering.answer(
-        request, "start.html", values if form is None else values | {"asked": dict(form)}, 200 if form is None else 400
-    )
+    return rendering.answer(request, "start.html", values, form=form)
 
 
 def _row(name: str, folder: Path) -> CollectionRow:
     try:
-        with open_collection(folder, time_limit_s=READ_S) as kept:
-            return _of_status(name, kept.status(0))
+        with open_collection(folder, time_limit_s=READ_S) as collection:
+            return _of_status(name, collection.status(0))
     except PeriplusError as error:
         return CollectionRow(name, fault=str(error))
 
@@ -144,65 +127,60 @@ class JobRow:
 
 
 def jobs(request: Request) -> Response:
-    house = house_of(request)
-    with house.queue() as queue:
-        found, schedules = queue.jobs(most=SHOWN), queue.schedules()
-    names = list(house.places.collections())
-    told = [
+    state = state_of(request)
+    with state.queue() as queue:
+        latest, schedules = queue.jobs(most=SHOWN), queue.schedules()
+    names = list(state.places.collections())
+    rows = [
         {
-            "id": one.id,
-            "line": " && ".join(map(shlex.join, (one.order.command, *one.order.then))),
-            "period_s": one.period_s,
-            "next_at": one.next_at,
-            "paused": one.paused,
+            "id": schedule.id,
+            "line": " && ".join(map(shlex.join, (schedule.order.command, *schedule.order.then))),
+            "period_s": schedule.period_s,
+            "next_at": schedule.next_at,
+            "paused": schedule.paused,
         }
-        for one in schedules
+        for schedule in schedules
     ]
     values = {
-        "title": "Jobs", "jobs": [_job_row(job, names) for job in found], "schedules": told, "works": house.works,
-        "base": house.places.base.resolve(),
-        "collections": names, "periods": list(PERIODS),
+        "title": "Jobs", "jobs": [_job_row(job, names) for job in latest], "schedules": rows, "works": state.works,
+        "base": state.places.base.resolve(), "collections": names, "periods": list(PERIODS),
     }  # fmt: skip
     return rendering.answer(request, "jobs.html", values)
 
 
 def change(request: Request) -> Response:
     """Cancels, repeats, schedules, as a form says."""
-    house, form = house_of(request), form_of(request)
+    state, form = state_of(request), form_of(request)
     what = form.get("what", "")
-    with house.queue() as queue:
+    with state.queue() as queue:
         if what == "cancel":
-            queue.cancel(_number(form, "job"), now())
+            queue.cancel(number(form, "job"), now())
         elif what == "again":
-            queue.add(queue.job(_number(form, "job")).order, now())
+            queue.add(queue.job(number(form, "job")).order, now())
         elif what in ("pause", "go"):
-            queue.pause(_number(form, "schedule"), paused=what == "pause")
+            queue.pause(number(form, "schedule"), paused=what == "pause")
         elif what == "forget":
-            queue.forget(_number(form, "schedule"))
+            queue.forget(number(form, "schedule"))
         elif what == "schedule":
-            period_s = PERIODS.get(form.get("every", ""), 0.0)
+            period_s = period(form)
             if not period_s:
                 raise UsageError("choose how often: each hour, day, week or month")
-            queue.repeat(_order(house, form), period_s, now() + period_s)
+            queue.repeat(_order(state, form), period_s, now() + period_s)
         else:
             raise UsageError(f"nothing is known of {what!r}")
     return RedirectResponse("/jobs", 303)
 
 
-def _order(house: AppState, form: dict[str, str]) -> JobOrder:
+def _order(state: AppState, form: dict[str, str]) -> JobOrder:
     kind = form.get("kind", "")
     if kind not in ("refresh", "check"):
         raise UsageError("what comes again is to bring a collection up to date, or to check its links")
-    folder = house.places.folder(form.get("collection", "")).resolve()
-    base = house.places.base.resolve()
-    return JobOrder((kind, "-c", folder.name if folder.parent == base else str(folder)))
+    return JobOrder((kind, "-c", state.folder_word(state.places.folder(form.get("collection", "")))))
 
 
-def _number(form: dict[str, str], name: str) -> int:
-    try:
-        return int(form.get(name, ""))
-    except ValueError:
-        raise UsageError(f"no {name} is named") from None
+def number(form: Mapping[str, str], name: str) -> int:
+    """Of a row that a form names. Raises UsageError."""
+    return whole(form, name, 0, 1, 10**17)
 
 
 def _job_row(job: Job, names: list[str]) -> JobRow:

@@ -1,4 +1,4 @@
-"""Which stories went through a collection's sites, who is worth reading for them, and what are pages about?"""
+"""Which stories went through a collection's sites, who is worth reading for them, and what pages are about."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.responses import Response
 
 from periplus.analyse.cascades import cascades_of_stories
 from periplus.api.collection import open_collection
 from periplus.api.results import kept_stories, kept_story, stories_file, when_kept
 from periplus.api.stories import ReadingRequest, influence
 from periplus.errors import PeriplusError, UsageError
+from periplus.jobs.forms import choice, whole
 from periplus.model.job import JobOrder
 from periplus.model.story import Cascades, Influence, Objective, Stories, Story
 from periplus.present.influence import (
@@ -27,8 +27,7 @@ from periplus.present.influence import (
 from periplus.present.stories import ORDER_WORDS, delay, write_cascade_svg
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about
-from periplus.ui.maps import SANDBOX
-from periplus.ui.rendering import folder_of, house_of, job_word, now
+from periplus.ui.state import folder_of, state_of
 
 SHOWN = 30  # stories on the screen; all of them stand in the table
 SITES = 20  # chosen where nobody says how many
@@ -38,57 +37,45 @@ KEYWORDS = 15
 READ_S = 10.0
 
 
-def routes() -> list[BaseRoute]:
-    return [
-        Route("/c/{name}/stories", stories),
-        Route("/c/{name}/stories", find, methods=["POST"]),
-        Route("/c/{name}/story", story),
-        Route("/c/{name}/story.svg", picture),
-        Route("/c/{name}/influence.{ending}", influence_file),
-        Route("/c/{name}/keywords", keywords),
-    ]
-
-
 def stories(request: Request) -> Response:
     """The stories that were found last, and the sites that one would read to see most of them."""
     name, folder = folder_of(request)
-    found = kept_stories(folder)
+    latest = kept_stories(folder)
     values: dict[str, object] = {
         "title": "Stories", "name": name, "found": when_kept(stories_file(folder)),
-        "jobs": jobs_about(house_of(request), name, lambda order: order.kind == "stories"), "stories": [],
+        "jobs": jobs_about(state_of(request), name, lambda order: order.kind == "stories"), "stories": [],
     }  # fmt: skip
-    if found is not None:
+    if latest is not None:
         values |= {
-            "stories": [_row(number, one) for number, one in enumerate(found.stories[:SHOWN], 1)],
-            "stories_in_all": len(found.stories),
-            "pages": found.pages, "sites": len(found.posts), "digests": list(found.digests[:SHOWN]),
-            **_reading(found, request.query_params),
+            "stories": [_row(number, story) for number, story in enumerate(latest.stories[:SHOWN], 1)],
+            "stories_in_all": len(latest.stories),
+            "pages": latest.pages, "sites": len(latest.posts), "digests": list(latest.digests[:SHOWN]),
+            **_reading(latest, request.query_params),
         }  # fmt: skip
     return rendering.answer(request, "stories.html", values)
 
 
-def _row(number: int, one: Story) -> dict[str, object]:
+def _row(number: int, story: Story) -> dict[str, object]:
     return {
         "number": number,
-        "title": one.title,
-        "sites": list(one.sites),
-        "pages": len(one.pages),
-        "first": one.pages[0].date.when,
+        "title": story.title,
+        "sites": list(story.sites),
+        "pages": len(story.pages),
+        "first": story.pages[0].date.when,
     }
 
 
 def find(request: Request) -> Response:
     """Asks for stories to be found anew."""
-    house = house_of(request)
+    state = state_of(request)
     name, folder = folder_of(request)
-    with house.queue() as queue:
-        queue.add(JobOrder(("stories", "-c", job_word(house, folder), "--keep")), now())
-    return RedirectResponse(rendering.address(name, "stories"), 303)
+    state.add_job(JobOrder(("stories", "-c", state.folder_word(folder), "--keep")))
+    return rendering.to_screen(name, "stories")
 
 
-def _reading(found: Stories, asked: Mapping[str, str]) -> dict[str, object]:
+def _reading(stories: Stories, asked: Mapping[str, str]) -> dict[str, object]:
     """What the choice of sites says; or why there is none."""
-    objective, most = _wish(asked)
+    objective, most = _objective(asked)
     values: dict[str, object] = {
         "objective": objective.value,
         "k": most,
@@ -96,7 +83,7 @@ def _reading(found: Stories, asked: Mapping[str, str]) -> dict[str, object]:
         "chosen": [],
     }
     try:
-        cascades, chosen = _chosen(found, objective, most)
+        cascades, chosen = _chosen(stories, objective, most)
     except UsageError as error:
         return values | {"no_choice": str(error)}
     rows = [
@@ -111,53 +98,45 @@ def _reading(found: Stories, asked: Mapping[str, str]) -> dict[str, object]:
     }
 
 
-def _wish(asked: Mapping[str, str]) -> tuple[Objective, int]:
-    text, objective = asked.get("k", "") or str(SITES), asked.get("objective", "") or Objective.DL.value
-    if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= SITES_MOST):
-        raise UsageError(f"k is a number of sites from 1 to {SITES_MOST}, not {text[:50]!r}")
-    if objective not in list(Objective):
-        raise UsageError(f"an objective is {', '.join(Objective)}, not {objective[:50]!r}")
-    return Objective(objective), int(text)
+def _objective(asked: Mapping[str, str]) -> tuple[Objective, int]:
+    """(what is wanted of the sites, how many). Raises UsageError."""
+    return Objective(choice(asked, "objective", list(Objective), Objective.DL)), whole(asked, "k", SITES, 1, SITES_MOST)
 
 
-def _chosen(found: Stories, objective: Objective, most: int) -> tuple[Cascades, Influence]:
+def _chosen(stories: Stories, objective: Objective, most: int) -> tuple[Cascades, Influence]:
     """Raises UsageError where there is nothing to choose by, or so much that one would wait."""
-    entries = sum(len(one.sites) for one in found.stories)
-    if not found.stories:
+    entries = sum(len(one.sites) for one in stories.stories)
+    if not stories.stories:
         raise UsageError("no story that two sites tell was found, so there is nothing to choose by")
     if entries > ENTRIES_MOST:
         raise UsageError(
-            f"{len(found.stories):,} stories take longer than one waits for: `periplus influence -k {most} "
+            f"{len(stories.stories):,} stories take longer than one waits for: `periplus influence -k {most} "
             f"--objective {objective}` chooses"
         )
-    cascades = cascades_of_stories(found)
+    cascades = cascades_of_stories(stories)
     return cascades, influence(cascades, ReadingRequest(objective, most))
 
 
 def influence_file(request: Request) -> Response:
     """The choice of sites as a picture, as a table, or whole, as `periplus influence` writes it."""
     name, folder = folder_of(request)
-    found, ending = kept_stories(folder), request.path_params["ending"]
-    if found is None or ending not in ("svg", "csv", "json"):
-        raise UsageError(
-            "stories were not looked for yet"
-            if found is None
-            else f"there is no such file of a choice: choose svg, csv, json, not {ending[:20]!r}"
-        )
-    objective, most = _wish(request.query_params)
-    cascades, chosen = _chosen(found, objective, most)
-    out, headers = io.StringIO(newline=""), {"content-security-policy": SANDBOX}
-    if ending == "svg":
-        write_coverage_svg(cascades, chosen, objective, None, out)
-        return Response(out.getvalue(), media_type="image/svg+xml", headers=headers)
-    if ending == "csv":
-        write_influence_csv(cascades, chosen, out)
-    else:
-        write_influence_json(cascades, chosen, objective, None, out)
-    media_type = "text/csv" if ending == "csv" else "application/json"
-    return Response(
-        out.getvalue(), media_type=media_type, headers=rendering.file_named(f"{name}-influence.{ending}", headers)
-    )
+    latest, ending = kept_stories(folder), request.path_params["ending"]
+    if latest is None:
+        raise UsageError("stories were not looked for yet")
+    objective, most = _objective(request.query_params)
+    cascades, chosen = _chosen(latest, objective, most)
+    out, file = io.StringIO(newline=""), f"{name}-influence.{ending}"
+    match ending:
+        case "svg":
+            write_coverage_svg(cascades, chosen, objective, None, out)
+            return rendering.drawing(out.getvalue())
+        case "csv":
+            write_influence_csv(cascades, chosen, out)
+            return rendering.drawing(out.getvalue(), "text/csv", file)
+        case "json":
+            write_influence_json(cascades, chosen, objective, None, out)
+            return rendering.drawing(out.getvalue(), "application/json", file)
+    raise UsageError(f"there is no such file of a choice: choose svg, csv, json, not {ending[:20]!r}")
 
 
 def story(request: Request) -> Response:
@@ -189,17 +168,15 @@ def story(request: Request) -> Response:
 
 
 def _number(request: Request) -> int:
-    text = request.query_params.get("n", "")
-    if not (text.isascii() and text.isdigit() and len(text) < 9):
-        raise UsageError("name a story with n=, its number in the list")
-    return int(text)
+    """Of the story in the list. Raises UsageError."""
+    return whole(request.query_params, "n", 0, 1, 10**9)
 
 
 def picture(request: Request) -> Response:
     """A story's cascade, as an image."""
     out = io.StringIO(newline="")
     write_cascade_svg(kept_story(folder_of(request)[1], _number(request)), out)
-    return Response(out.getvalue(), media_type="image/svg+xml", headers={"content-security-policy": SANDBOX})
+    return rendering.drawing(out.getvalue())
 
 
 def keywords(request: Request) -> Response:
@@ -227,5 +204,5 @@ def keywords(request: Request) -> Response:
 
 
 def _keywords(folder: Path, of: list[str], query: str) -> object:
-    with open_collection(folder, time_limit_s=READ_S) as kept:
-        return kept.keywords(*of, query=query or None, most=KEYWORDS)
+    with open_collection(folder, time_limit_s=READ_S) as collection:
+        return collection.keywords(*of, query=query or None, most=KEYWORDS)

@@ -3,54 +3,52 @@
 from __future__ import annotations
 
 import io
-import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from periplus.analyse.units import UnitChoice
 from periplus.api import survey as api_survey
 from periplus.api.collection import open_collection
-from periplus.api.remembered import LINKS, Counted, LazyTable, link_table, result_table, standing_table
-from periplus.api.survey import KINDS, LinkChoice
+from periplus.api.survey import KINDS, LinkChoice, campaign_here
 from periplus.api.survey_curation import decide, marks_in
-from periplus.api.watching import SurveyMoment, campaign_here
+from periplus.api.tables import TableQuery
 from periplus.api.webometrics import FORMATS, SurveyOrder, write_survey
 from periplus.errors import NoCollection, PeriplusError, UsageError
+from periplus.jobs.forms import choice, decimal, whole
 from periplus.jobs.presets import (
     RULE_WORDS,
     SUFFIX,
     SURVEY_PAGES,
-    SurveyRequest,
+    command_line,
     folder_name,
-    run_wished,
-    survey_wished,
+    survey_request,
+    survey_run,
     units_of_text,
 )
 from periplus.model.survey import GLOBAL_SITES, CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus
-from periplus.model.tables import ColumnKind
-from periplus.model.webometrics import Campaign, CompanionSite, SiteProgress, SurveyResults
+from periplus.model.webometrics import Campaign, CompanionSite, SiteProgress
 from periplus.present.curves import write_yield_curves
 from periplus.present.harvest import completeness_told, round_robin_told
 from periplus.present.network import matrix_part, survey_caption
 from periplus.present.survey_report import HEAT_SITES
-from periplus.present.writers import writers
 from periplus.ui import rendering
-from periplus.ui.live import job_of, pushed, stop_jobs
-from periplus.ui.maps import SANDBOX
-from periplus.ui.rendering import AppState, folder_of, house_of, line_or_fault, now
+from periplus.ui.live import pushed
+from periplus.ui.remembered import LINKS, Counted, LazyTable, link_table, result_table, standing_table
+from periplus.ui.rendering import line_or_fault
 from periplus.ui.safety import form_of
-from periplus.ui.tables import ROWS, query_of, sent, tells
+from periplus.ui.state import AppState, folder_of, now, state_of
+from periplus.ui.tables import columns_of, page_values, query_of, sent
+from periplus.ui.watching import SurveyMoment
 
 READ_S = 3.0  # for one collection of the list
 SITES = 50  # that are shown while they change; all of them stand in the table
 CHOSEN = "site:"  # what a ticked site's field is called, with its prefixes
-FORM = ("name", "title", "sites", "rule", "rule_number", "pages", "item", "within", "seed", "max_depth", "delay")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,33 +70,30 @@ class SurveyRow:
 def surveys(request: Request) -> Response:
     """The list, and the form that makes one; with a form in the address, the commands that it means."""
     asked = dict(request.query_params)
-    name = asked.get("name", "") or "survey"
-    return _listed(
-        request,
-        *(line_or_fault(lambda: survey_wished(asked, folder_name(name)).lines) if asked.get("sites") else ("", "")),
-    )
+    if not asked.get("sites"):
+        return _list(request, "", "")
+    return _list(request, *line_or_fault(lambda: survey_request(asked, _folder_name(asked)).line))
 
 
-def _listed(request: Request, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
-    house = house_of(request)
-    rows = [row for name, folder in house.places.collections().items() if (row := _row(name, folder)) is not None]
+def _list(request: Request, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
+    state = state_of(request)
+    rows = [row for name, folder in state.places.collections().items() if (row := _row(name, folder)) is not None]
     values = {
         "title": "Surveys",
         "surveys": rows,
-        "works": house.works,
-        "base": house.places.base.resolve(),
+        "works": state.works,
+        "base": state.places.base.resolve(),
         **_form(line, fault),
     }
-    return rendering.answer(
-        request,
-        "surveys.html",
-        values if form is None else values | {"asked": dict(form)},
-        400 if form is not None else 200,
-    )
+    return rendering.answer(request, "surveys.html", values, form=form)
 
 
 def _form(line: str = "", fault: str = "") -> dict[str, object]:
     return {"line": line, "fault": fault, "rules": RULE_WORDS, "usual_pages": SURVEY_PAGES}
+
+
+def _folder_name(form: Mapping[str, str]) -> str:
+    return folder_name(form.get("name", "") or "survey")
 
 
 def _row(name: str, folder: Path) -> SurveyRow | None:
@@ -107,8 +102,8 @@ def _row(name: str, folder: Path) -> SurveyRow | None:
         campaign = campaign_here(folder)
         if campaign is None:
             return None
-        with open_collection(folder, time_limit_s=READ_S) as kept:
-            status = kept.status(0)
+        with open_collection(folder, time_limit_s=READ_S) as collection:
+            status = collection.status(0)
     except PeriplusError as error:
         return SurveyRow(name, fault=str(error))
     runs = [run for run in status.runs if run.kind == "survey"]
@@ -123,33 +118,21 @@ def _row(name: str, folder: Path) -> SurveyRow | None:
 
 def create(request: Request) -> Response:
     """Makes the survey that the form describes, and asks for its first run; within a collection that is there, if the address names one."""  # noqa: E501
-    house, form = house_of(request), form_of(request)
+    state, form = state_of(request), form_of(request)
     within = "name" in request.path_params
-    folder = folder_of(request)[1] if within else house.places.base
+    folder = folder_of(request)[1] if within else state.places.base
     try:
-        folder = folder if within else folder / folder_name(form.get("name", "") or "survey")
-        wish = survey_wished(form, command_folder(house, folder))
-        api_survey.create(folder, wish.campaign)
+        folder = folder if within else folder / _folder_name(form)
+        job = survey_request(form, state.folder_word(folder))
+        assert job.campaign is not None
+        api_survey.create(folder, job.campaign)
     except UsageError as error:
         if within and campaign_here(folder) is not None:
             raise
-        return _screen(request, fault=str(error), form=form) if within else _listed(request, "", str(error), form)
+        return _screen(request, fault=str(error), form=form) if within else _list(request, "", str(error), form)
     if form.get("run", "1"):
-        _give(house, wish)
-    return RedirectResponse(
-        rendering.address(request.path_params["name"] if within else folder.name.removesuffix(SUFFIX), "survey"), 303
-    )
-
-
-def _give(house: AppState, wish: SurveyRequest) -> None:
-    with house.queue() as queue:
-        queue.add(wish.run, now())
-
-
-def command_folder(house: AppState, folder: Path) -> str:
-    """A collection as a job's command names it: jobs run in the folder of collections."""
-    whole, base = folder.resolve(), house.places.base.resolve()
-    return whole.name if whole.parent == base else str(whole)
+        state.add_job(job.order)
+    return rendering.to_screen(request.path_params["name"] if within else folder.name.removesuffix(SUFFIX), "survey")
 
 
 def survey(request: Request) -> Response:
@@ -159,10 +142,9 @@ def survey(request: Request) -> Response:
 
 def _screen(request: Request, fault: str = "", form: Mapping[str, str] | None = None) -> Response:
     name, folder = folder_of(request)
-    asked = dict(request.query_params) if form is None else dict(form)
-    campaign = campaign_here(folder)
-    if campaign is not None:
-        line = shlex.join(("periplus", *run_wished(_running(asked), command_folder(house_of(request), folder)).command))
+    asked, word = dict(request.query_params) if form is None else dict(form), state_of(request).folder_word(folder)
+    if campaign_here(folder) is not None:
+        line = command_line(survey_run(_run_fields(asked), word).command)
         return rendering.answer(
             request,
             "survey.html",
@@ -170,13 +152,12 @@ def _screen(request: Request, fault: str = "", form: Mapping[str, str] | None = 
         )
     line = ""
     if asked.get("sites") and not fault:
-        line, fault = line_or_fault(lambda: survey_wished(asked, command_folder(house_of(request), folder)).lines)
-    shown = {"title": "Survey", "name": name, "surveyed": False, **_form(line, fault)}
+        line, fault = line_or_fault(lambda: survey_request(asked, word).line)
     return rendering.answer(
         request,
         "survey_none.html",
-        shown if form is None else shown | {"asked": asked},
-        400 if form is not None else 200,
+        {"title": "Survey", "name": name, "surveyed": False, **_form(line, fault)},
+        form=form,
     )
 
 
@@ -188,28 +169,27 @@ STATUSES = {
 }
 
 
-def _running(asked: Mapping[str, str]) -> dict[str, str]:
+def _run_fields(asked: Mapping[str, str]) -> dict[str, str]:
     return {name: asked.get(name, "") for name in ("pages", "max_time", "rule", "rule_number", "max_depth", "delay")}
 
 
 def values(request: Request) -> dict[str, object]:
     """What the moving part shows."""
-    house = house_of(request)
+    state = state_of(request)
     name, folder = folder_of(request)
-    found = house.survey_watchers.look(folder)
-    moment = house.watchers.look(folder)
-    standing = found.standing
+    survey_moment, moment = state.survey_watchers.look(folder), state.watchers.look(folder)
+    standing = survey_moment.standing
     return {
-        "name": name, "surveyed": True, "campaign": _told(standing.campaign), "seq": found.seq, "behind": found.behind,
-        "pages": standing.pages,
+        "name": name, "surveyed": True, "campaign": _campaign(standing.campaign), "seq": survey_moment.seq,
+        "behind": survey_moment.behind, "pages": standing.pages,
         "state": moment.state, "note": moment.note, "rate": moment.rate, "elapsed_s": moment.elapsed_s,
-        "job": job_of(house, name),
-        "harvest": harvest_told(found), "kinds": _kinds(standing.sites), "sites": _best(standing.sites), "most": SITES,
-        "sites_in_all": len(standing.sites),
+        "job": state.job_of(name),
+        "harvest": harvest_figures(survey_moment), "kinds": _kinds(standing.sites), "sites": _best(standing.sites),
+        "most": SITES, "sites_in_all": len(standing.sites),
     }  # fmt: skip
 
 
-def _told(campaign: Campaign) -> dict[str, object]:
+def _campaign(campaign: Campaign) -> dict[str, object]:
     return {
         "title": campaign.title, "sites": len(campaign.units), "rule": campaign.rule,
         "within": api_survey.within_of(campaign), "item": campaign.item,
@@ -217,9 +197,9 @@ def _told(campaign: Campaign) -> dict[str, object]:
     }  # fmt: skip
 
 
-def harvest_told(found: SurveyMoment) -> dict[str, object]:
+def harvest_figures(moment: SurveyMoment) -> dict[str, object]:
     """The harvest's figures; its curves are the picture's."""
-    harvest = found.standing.harvest
+    harvest = moment.standing.harvest
     pages = harvest.total.pages[-1]
     return {
         "item": harvest.item, "found": int(harvest.total.found[-1]),
@@ -251,35 +231,28 @@ def events(request: Request) -> Response:
 
 def change(request: Request) -> Response:
     """Runs, stops, adds sites, takes some in or out, as a form says; then back to where the form was."""
-    house, form = house_of(request), form_of(request)
+    state, form = state_of(request), form_of(request)
     name, folder = folder_of(request)
     match form.get("what", ""):
         case "run":
-            order = run_wished(_running(form), command_folder(house, folder))
-            with house.queue() as queue:
-                queue.add(order, now())
+            state.add_job(survey_run(_run_fields(form), state.folder_word(folder)))
         case "stop":
-            _stop(house, name, folder)
+            _stop(state, name, folder)
         case "add":
             api_survey.add_sites(folder, units_of_text(form.get("sites", "")))
         case "decide":
-            decide(
-                folder,
-                chosen(form),
-                _status(form),
-                form.get("tags", "").split(),
-                start=form.get("start", "").strip(),
-                now=now(),
-            )
+            status = SiteStatus(choice(form, "status", list(SiteStatus), None))
+            start = form.get("start", "").strip()
+            decide(folder, chosen(form), status, form.get("tags", "").split(), start=start, now=now())
         case what:
             raise UsageError(f"nothing is known of {what[:50]!r}")
-    return RedirectResponse(rendering.address(name, _back(form)), 303)
+    return rendering.to_screen(name, _back(form))
 
 
-def _stop(house: AppState, name: str, folder: Path) -> None:
+def _stop(state: AppState, name: str, folder: Path) -> None:
     """A job of this queue is cancelled; a run that a terminal began is asked by the collection itself."""
-    if not stop_jobs(house, name):
-        if house.watchers.look(folder).state != "running":
+    if not state.stop_jobs(name):
+        if state.watchers.look(folder).state != "running":
             raise UsageError("the survey does not run")
         api_survey.stop(folder)
 
@@ -290,24 +263,12 @@ def chosen(form: Mapping[str, str]) -> list[str]:
     return [*ticked, *form.get("others", "").split()]
 
 
-def _status(form: Mapping[str, str]) -> SiteStatus:
-    try:
-        return SiteStatus(form.get("status", ""))
-    except ValueError:
-        raise UsageError(f"a site is {', '.join(SiteStatus)}: choose one of these") from None
-
-
 def _back(form: Mapping[str, str]) -> str:
     """The screen that the form stood on: of ours, whatever the form says."""
     view, _, query = form.get("back", "").partition("?")
-    known = ("standing", "companions", "sites")
-    return ("survey/" + view if view in known else "survey") + (
-        "?" + urlencode(_pairs(query)) if query and view in known else ""
-    )
-
-
-def _pairs(query: str) -> list[tuple[str, str]]:
-    return parse_qsl(query, max_num_fields=50)
+    if view not in ("standing", "companions", "sites"):
+        return "survey"
+    return f"survey/{view}" + ("?" + urlencode(parse_qsl(query, max_num_fields=50)) if query else "")
 
 
 COUNTING = ("model", "met_by", "strong_least", "strong_share", "back_least")  # in the address: how is counted
@@ -328,14 +289,13 @@ HEADS = {
     "wif": "WIF", "robots": "robots.txt", "linking_pages": "pages linking",
     "external_linking_pages": "external pages linking",
 }  # fmt: skip  # of columns whose name says too little
-_NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
 
 
 @dataclass(frozen=True, slots=True)
 class SurveyView:
     """One look at a survey.
 
-    columns: of its table, those shown where none are wished; pictures: by name in the address, with what they show.
+    columns: of its table, those shown where none are named; pictures: by name in the address, with what they show.
     """
 
     title: str
@@ -410,28 +370,13 @@ VIEWS = {
 
 def order_of(asked: Mapping[str, str]) -> SurveyOrder:
     """How an address counts. Raises UsageError."""
-    model, met_by = asked.get("model") or DocumentModel.PAGE, asked.get("met_by") or "host"
-    if model not in list(DocumentModel) or met_by not in ("host", "domain"):
-        raise UsageError(
-            "a document is a page, directory, host or site; sites outside are told apart by host or domain"
-        )
     rules = CompanionRules(
-        int(_number(asked, "strong_least", 3, 1, 100_000)),
-        _number(asked, "strong_share", 0.05, 0, 1),
-        int(_number(asked, "back_least", 2, 1, 100_000)),
+        whole(asked, "strong_least", 3, 1, 100_000),
+        decimal(asked, "strong_share", 0.05, 0, 1),
+        whole(asked, "back_least", 2, 1, 100_000),
     )
-    return SurveyOrder(model=DocumentModel(model), rules=rules, choice=UnitChoice(met_by))
-
-
-def _number(asked: Mapping[str, str], name: str, usual: float, low: float, high: float) -> float:
-    text = asked.get(name, "").strip()
-    try:
-        value = float(text or usual)
-    except ValueError:
-        value = low - 1
-    if not low <= value <= high or (name != "strong_share" and value != int(value)):
-        raise UsageError(f"{name.replace('_', ' ')} lies between {low:g} and {high:,g}, and is not {text[:50]!r}")
-    return value
+    model = DocumentModel(choice(asked, "model", list(DocumentModel), DocumentModel.PAGE))
+    return SurveyOrder(model=model, rules=rules, choice=UnitChoice(choice(asked, "met_by", ("host", "domain"), "host")))
 
 
 def view(request: Request) -> Response:
@@ -440,104 +385,79 @@ def view(request: Request) -> Response:
     shown, asked = request.path_params["view"], dict(request.query_params)
     if shown not in VIEWS:
         raise NoCollection(f"there is no look at a survey called {shown!r}: choose among {', '.join(VIEWS)}")
-    one, counted = VIEWS[shown], house_of(request).surveys.of(folder, order_of(asked))
+    one, counted = VIEWS[shown], state_of(request).surveys.of(folder, order_of(asked))
     table = _table(request, one.table or asked.get("kind") or "external", counted)
     values: dict[str, object] = {
-        "title": one.title, "name": name, "view": shown, "said": survey_caption(counted.found), "made": counted.made,
+        "title": one.title, "name": name, "view": shown, "said": survey_caption(counted.results), "made": counted.made,
         **_figures(shown, counted), **_rows(request, table, one.columns),
     }  # fmt: skip
     if not rendering.wants_json(request):
+        small = counted.results.chosen <= HEAT_SITES
         values |= {
-            "sentence": one.sentence,
-            "views": VIEWS,
-            "pictures": _pictures(one, counted.found),
-            "counting": COUNTING,
-            "statuses": STATUSES,
-            "heads": HEADS,
-        }
-        values |= {
-            "own": {key: asked[key] for key in (*COUNTING, *LINKING) if asked.get(key)},
-            "formats": FORMATS,
-            "kinds": list(KINDS),
-            "links": LINKS,
-        }
+            "sentence": one.sentence, "views": VIEWS, "counting": COUNTING, "statuses": STATUSES, "heads": HEADS,
+            "pictures": [(what, text) for what, text in one.pictures if what != "matrix" or small],
+            "own": {key: asked[key] for key in (*COUNTING, *LINKING) if asked.get(key)}, "formats": FORMATS,
+            "kinds": list(KINDS), "links": LINKS,
+        }  # fmt: skip
     return rendering.answer(request, "survey_view.html", values)
-
-
-def _pictures(one: SurveyView, found: SurveyResults) -> list[tuple[str, str]]:
-    return [(what, said) for what, said in one.pictures if what != "matrix" or found.chosen <= HEAT_SITES]
 
 
 def _table(request: Request, name: str, counted: Counted | None = None) -> LazyTable:
     """A table by its name. Raises UsageError."""
     _, folder = folder_of(request)
-    asked = dict(request.query_params)
+    state, asked = state_of(request), request.query_params
     if name == "standing":
-        return standing_table(folder, house_of(request).survey_watchers.look(folder), marks_in(folder))
+        return standing_table(folder, state.survey_watchers.look(folder), marks_in(folder))
     if name in KINDS:
-        return link_table(
-            folder,
-            LinkChoice(name, asked.get("of", ""), asked.get("on", ""), asked.get("to", ""), asked.get("words", "")),
-        )
-    return result_table(counted or house_of(request).surveys.of(folder, order_of(asked)), name)
+        of, on, to, words = (asked.get(field, "") for field in ("of", "on", "to", "words"))
+        return link_table(folder, LinkChoice(name, of, on, to, words))
+    return result_table(counted or state.surveys.of(folder, order_of(asked)), name)
 
 
-def _rows(request: Request, lazy: LazyTable, columns: tuple[str, ...]) -> dict[str, object]:
+def _rows(request: Request, table: LazyTable, columns: tuple[str, ...]) -> dict[str, object]:
     """A page of a table, as table screens have it."""
-    asked = {name: text for name, text in request.query_params.items() if name not in (*COUNTING, *LINKING)}
-    query, at = query_of(asked)
-    names = tuple(part for part in asked.get("columns", "").split(",") if part) or columns
-    ticked = TICKED.get(lazy.table.name)
-    page = house_of(request).surveys.page(lazy, query, (*names, ticked) if ticked else names)
-    shown, rows = (page.columns[:-1], [row[:-1] for row in page.rows]) if ticked else (page.columns, list(page.rows))
-    values: dict[str, object] = {
-        "table": lazy.table.name,
-        "columns": shown,
-        "rows": rows,
-        "count": page.count,
-        "facets": [facet for facet in page.facets if tells(facet, asked)],
-        "conditions": list(query.conditions),
-    }
+    query, at = _query(request)
+    names, ticked = columns_of(request.query_params) or columns, TICKED.get(table.table.name)
+    page = state_of(request).surveys.page(table, query, (*names, ticked) if ticked else names)
+    ticks = [row[-1] for row in page.rows] if ticked else []
+    if ticked:
+        page = replace(page, columns=page.columns[:-1], rows=tuple(row[:-1] for row in page.rows))
+    values = page_values(request, page, query, at)
     if not rendering.wants_json(request):
-        values |= {
-            "at": at,
-            "first": query.first,
-            "per": query.most,
-            "sizes": ROWS,
-            "sort": query.sort[0] if query.sort else "",
-            "downloads": tuple(writers()),
-            "sampled": page.sampled,
-            "numeric": {column.name for column in shown if column.kind in _NUMBERS},
-            "ticks": [row[-1] for row in page.rows] if ticked else [],
-        }
+        values["ticks"] = ticks
     return values
+
+
+def _query(request: Request) -> tuple[TableQuery, int]:
+    """Of the address without what says how is counted. Raises UsageError."""
+    return query_of({name: text for name, text in request.query_params.items() if name not in (*COUNTING, *LINKING)})
 
 
 def _figures(shown: str, counted: Counted) -> dict[str, object]:
     """What a view says beside its table."""
-    found = counted.found
+    results = counted.results
     match shown:
         case "companions":
-            kinds = Counter(site.kind for site in found.companions)
+            kinds = Counter(site.kind for site in results.companions)
             return {
                 "classes": {kind.value: kinds[kind] for kind in CompanionClass},
                 "decided": _decided(counted.marks),
-                "gains": _gains(found.companions),
+                "gains": _gains(results.companions),
             }
         case "indicators":
-            return {"totals": {model.value: links for model, links in found.totals}}
+            return {"totals": {model.value: links for model, links in results.totals}}
         case "matrix":
-            names, counts = matrix_part(found, MATRIX_SITES)
-            return {"names": names, "matrix": counts, "sites_in_all": found.chosen, "heat_sites": HEAT_SITES}
+            names, counts = matrix_part(results, MATRIX_SITES)
+            return {"names": names, "matrix": counts, "sites_in_all": results.chosen, "heat_sites": HEAT_SITES}
         case "network":
-            return {"network_sites": NETWORK_SITES, "sets": found.model.sets, "relations": found.model.relations}
+            return {"network_sites": NETWORK_SITES, "sets": results.model.sets, "relations": results.model.relations}
         case "harvest":
-            harvest = found.harvest
+            harvest = results.harvest
             return {"richness": harvest.richness, "item": harvest.item, "recent": harvest.recent,
                 "round_robin": round_robin_told(harvest.baseline),
                     "completeness": completeness_told(harvest)}  # fmt: skip
         case "method":
-            method = found.method
+            method = results.method
             tally = {
                 "documents": method.documents,
                 "distinct links": method.links,
@@ -574,52 +494,40 @@ def _gains(companions: tuple[CompanionSite, ...]) -> list[dict[str, object]]:
 def table_file(request: Request) -> Response:
     """A table as CSV, XLSX, Parquet or JSON lines: exactly what is filtered, in the order shown."""
     name, ending = request.path_params["table"], request.path_params["ending"]
-    asked = {key: text for key, text in request.query_params.items() if key not in (*COUNTING, *LINKING)}
-    lazy, (query, _) = _table(request, name), query_of(asked)
-    return sent(
-        f"{request.path_params['name']}-{name}",
-        ending,
-        lambda path: house_of(request).surveys.write(lazy, query, ending, path),
-    )
+    table, (query, _) = _table(request, name), _query(request)
+    surveys = state_of(request).surveys
+    return sent(f"{request.path_params['name']}-{name}", ending, lambda path: surveys.write(table, query, ending, path))
 
 
 def picture(request: Request) -> Response:
     """A drawing, to be shown on a screen. `live`: the yield curves of this moment."""
     what = request.path_params["what"]
     if what != "live":
-        return _document(request, what, "svg", {"content-security-policy": SANDBOX})
+        return rendering.drawing(_document(request, what, "svg"))
     _, folder = folder_of(request)
-    standing = house_of(request).survey_watchers.look(folder).standing
-    said = (
+    standing = state_of(request).survey_watchers.look(folder).standing
+    text = (
         f"{len(standing.campaign.units):,} sites, {standing.pages:,} pages, rule "
         f"{standing.campaign.rule}, seed {standing.campaign.seed}"
     )
-    content = _text(lambda out: write_yield_curves(standing.harvest, standing.campaign.title, said, out))
-    return Response(content, media_type=MEDIA["svg"], headers={"content-security-policy": SANDBOX})
+    out = io.StringIO(newline="")
+    write_yield_curves(standing.harvest, standing.campaign.title, text, out)
+    return rendering.drawing(out.getvalue())
 
 
 def file(request: Request) -> Response:
     """The report, a drawing or a document as a file."""
     what, ending = request.path_params["what"], request.path_params["ending"]
     name = f"{request.path_params['name']}-{what}.{ending}"
-    return _document(request, what, ending, rendering.file_named(name, {"content-security-policy": SANDBOX}))
+    return rendering.drawing(_document(request, what, ending), MEDIA[ending], name)
 
 
-def _document(request: Request, what: str, ending: str, headers: dict[str, str]) -> Response:
+def _document(request: Request, what: str, ending: str) -> str:
     if ending not in FORMATS.get(what, ()):
         raise UsageError(
             "a survey writes " + "; ".join(f"{name} as {', '.join(endings)}" for name, endings in FORMATS.items())
         )
     _, folder = folder_of(request)
-    found = house_of(request).surveys.of(folder, order_of(dict(request.query_params))).found
-    return Response(
-        _text(lambda out: write_survey(found, what, ending, out, max_sites=NETWORK_SITES)),
-        media_type=MEDIA[ending],
-        headers=headers,
-    )
-
-
-def _text(write: Callable[[io.StringIO], None]) -> bytes:
-    out = io.StringIO(newline="")
-    write(out)
-    return out.getvalue().encode("utf-8", "replace")
+    counted, out = state_of(request).surveys.of(folder, order_of(request.query_params)), io.StringIO(newline="")
+    write_survey(counted.results, what, ending, out, max_sites=NETWORK_SITES)
+    return out.getvalue()

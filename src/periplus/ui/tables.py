@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -14,12 +15,13 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from periplus.api.collection import open_collection
-from periplus.api.tables import TableFacet, TableQuery, table_of
-from periplus.errors import NoCollection, UsageError
+from periplus.api.tables import TableFacet, TablePage, TableQuery, table_of
+from periplus.errors import NoCollection
+from periplus.jobs.forms import whole
 from periplus.model.tables import ColumnKind
 from periplus.present.writers import writer_named, writers
 from periplus.ui import rendering
-from periplus.ui.rendering import folder_of, house_of
+from periplus.ui.state import folder_of, state_of
 
 ROWS = (50, 100, 250, 500)  # of one page
 RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format", "where", "is"})
@@ -104,42 +106,48 @@ def table(request: Request) -> Response:
     """One page of a table; with the ending of a writer the whole of what answers, as a file."""
     name, folder = folder_of(request)
     shown, _, ending = request.path_params["table"].partition(".")
-    screen, asked = screen_of(shown), dict(request.query_params)
-    if ending:
-        return _file(request, folder, screen, ending)
-    if (short := shortened(request.query_params)) is not None:
+    screen, asked, browser = screen_of(shown), dict(request.query_params), state_of(request).browser
+    if not ending and (short := shortened(request.query_params)) is not None:
         return RedirectResponse("?" + urlencode(short), 303)
-    columns = tuple(part for part in asked.get("columns", "").split(",") if part) or screen.columns
     query, at = query_of(asked, screen.fixed)
-    table, page = table_of(screen.table), house_of(request).browser.page(folder, screen.table, query, columns)
-    values: dict[str, object] = {
+    if ending:
+        file = f"{name}-{shown}"
+        return sent(file, ending, lambda path: browser.write(folder, screen.table, query, ending, path))
+    page = browser.page(folder, screen.table, query, columns_of(asked) or screen.columns)
+    table = table_of(screen.table)
+    values = page_values(request, page, query, at) | {
         "title": screen.title,
         "name": name,
         "sentence": screen.sentence or table.sentence,
         "table": shown,
-        "columns": page.columns,
-        "rows": page.rows,
-        "count": page.count,
         "facets": [facet for facet in page.facets if facet.name not in dict(screen.fixed) and tells(facet, asked)],
         "conditions": [(column, text) for column, text in query.conditions if (column, text) not in screen.fixed],
     }
     if not rendering.wants_json(request):
         home = HOMES.get(shown.partition(":")[0], "")
-        values |= {
-            "at": at,
-            "first": query.first,
-            "per": query.most,
-            "sizes": ROWS,
-            "sort": query.sort[0] if query.sort else "",
-            "downloads": tuple(writers()),
-            "home": home.format(quote(shown.partition(":")[2], safe="")),
-            "home_word": home.partition("/")[0],
-            "sampled": page.sampled,
-            "unordered": page.unordered,
-            "every": table.columns,
-            "numeric": {column.name for column in page.columns if column.kind in _NUMBERS},
-        }
+        values |= {"home": home.format(quote(shown.partition(":")[2], safe="")), "home_word": home.partition("/")[0]}
+        values |= {"unordered": page.unordered, "every": table.columns}
     return rendering.answer(request, "table.html", values)
+
+
+def page_values(request: Request, page: TablePage, query: TableQuery, at: int) -> dict[str, object]:
+    """What every screen of a table shows; for people more than for programs."""
+    values: dict[str, object] = {
+        "table": page.table, "columns": page.columns, "rows": page.rows, "count": page.count,
+        "facets": [facet for facet in page.facets if tells(facet, request.query_params)],
+        "conditions": list(query.conditions),
+    }  # fmt: skip
+    if not rendering.wants_json(request):
+        values |= {
+            "at": at, "first": query.first, "per": query.most, "sizes": ROWS, "sampled": page.sampled,
+            "sort": query.sort[0] if query.sort else "", "downloads": tuple(writers()),
+            "numeric": {column.name for column in page.columns if column.kind in _NUMBERS},
+        }  # fmt: skip
+    return values
+
+
+def columns_of(asked: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(part for part in asked.get("columns", "").split(",") if part)
 
 
 def shortened(asked: QueryParams) -> dict[str, str] | None:
@@ -149,8 +157,8 @@ def shortened(asked: QueryParams) -> dict[str, str] | None:
     if "where" not in asked and len(asked.getlist("columns")) < 2:
         return None
     chosen = {asked["where"]: asked.get("is", "").strip()} if asked.get("where", "") not in (*RESERVED, "") else {}
-    kept = {name: text for name, text in asked.items() if name not in ("where", "is", "at")}
-    return kept | chosen | ({"columns": ",".join(asked.getlist("columns"))} if "columns" in asked else {})
+    others = {name: text for name, text in asked.items() if name not in ("where", "is", "at")}
+    return others | chosen | ({"columns": ",".join(asked.getlist("columns"))} if "columns" in asked else {})
 
 
 def screen_of(shown: str) -> Screen:
@@ -169,25 +177,11 @@ def tells(facet: TableFacet, asked: Mapping[str, str]) -> bool:
 
 
 def query_of(asked: Mapping[str, str], fixed: tuple[tuple[str, str], ...] = ()) -> tuple[TableQuery, int]:
-    """(what is wanted, the page's number from 1). Raises UsageError."""
+    """(what is asked of a table, the page's number from 1). Raises UsageError."""
     given = tuple((column, text) for column, text in asked.items() if column not in RESERVED and text)
-    per, at = _whole(asked, "per", ROWS[0], ROWS[-1]), _whole(asked, "at", 1, 10_000_000)
+    per, at = whole(asked, "per", ROWS[0], 1, ROWS[-1]), whole(asked, "at", 1, 1, 10_000_000)
     sort = tuple(part for part in asked.get("sort", "").split(",") if part)
     return TableQuery((*fixed, *given), asked.get("q", "").strip(), sort, (at - 1) * per, per), at
-
-
-def _whole(asked: Mapping[str, str], name: str, usual: int, most: int) -> int:
-    text = asked.get(name, "") or str(usual)
-    if not (text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= most):
-        raise UsageError(f"{name} is a number from 1 to {most:,}, not {text[:50]!r}")
-    return int(text)
-
-
-def _file(request: Request, folder: Path, screen: Screen, ending: str) -> Response:
-    """Exactly what is filtered, in the order shown."""
-    query, _ = query_of(dict(request.query_params), screen.fixed)
-    name = f"{request.path_params['name']}-{request.path_params['table'].partition('.')[0]}"
-    return sent(name, ending, lambda path: house_of(request).browser.write(folder, screen.table, query, ending, path))
 
 
 def sent(name: str, ending: str, write: Callable[[Path], None]) -> Response:
@@ -198,13 +192,10 @@ def sent(name: str, ending: str, write: Callable[[Path], None]) -> Response:
     media_type = writer_named(ending).media_type
     with tempfile.NamedTemporaryFile(prefix="periplus-", suffix=f".{ending}", delete=False) as file:
         path = Path(file.name)
-    whole = False
-    try:
+    with contextlib.ExitStack() as unfinished:
+        unfinished.callback(path.unlink)
         write(path)
-        whole = True
-    finally:
-        if not whole:
-            path.unlink()
+        unfinished.pop_all()
     return FileResponse(
         path,
         media_type=media_type,
@@ -221,17 +212,12 @@ def compare(request: Request) -> Response:
     """Two runs side by side; by default the last two. Of one run alone, that there is nothing to compare."""
     name, folder = folder_of(request)
     asked = request.query_params
-    with open_collection(folder, time_limit_s=READ_S) as kept:
-        runs = kept.runs()
-        before, after = asked.get("before", "last-1"), asked.get("after", "last")
-        found = kept.diff(before, after, site=asked.get("site", "")) if len(runs) > 1 or "before" in asked else None
-    values: dict[str, object] = {
-        "title": "Compare",
-        "name": name,
-        "before": before,
-        "after": after,
-        "comparison": found,
-    }
+    before, after = asked.get("before", "last-1"), asked.get("after", "last")
+    values: dict[str, object] = {"title": "Compare", "name": name, "before": before, "after": after, "comparison": None}
+    with open_collection(folder, time_limit_s=READ_S) as collection:
+        runs = collection.runs()
+        if len(runs) > 1 or "before" in asked:
+            values["comparison"] = collection.diff(before, after, site=asked.get("site", ""))
     if rendering.wants_json(request):
         return rendering.answer(request, "", values)
     return rendering.answer(request, "compare.html", values | {"runs": list(reversed(runs)), "shown": SHOWN})

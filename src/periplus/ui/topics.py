@@ -1,16 +1,14 @@
-"""Which topics does a collection know, how are they taught by labels, and how is more of them fetched?"""
+"""Which topics a collection has, how they are taught by labels, and how more of them is fetched."""
 
 from __future__ import annotations
 
 import io
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.responses import Response
 
 from periplus.api.collection import Collection, open_collection
 from periplus.api.labelling import Labelling
@@ -18,7 +16,7 @@ from periplus.api.results import JudgedPage, judged_file, kept_judged, when_kept
 from periplus.api.topical_run import harvest_of
 from periplus.api.topics import known_labels, remove_topic, topic_file, topic_names, topic_of
 from periplus.errors import PeriplusError, UsageError
-from periplus.jobs.presets import METHODS, crawl_order, judge_command, train_order
+from periplus.jobs.presets import METHODS, crawl_order, judge_command, order_lines, train_order
 from periplus.model.job import Job, JobOrder
 from periplus.model.page import Part
 from periplus.model.web import Url
@@ -26,13 +24,13 @@ from periplus.present.curves import write_harvest_svg
 from periplus.present.topic_text import topic_values
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about, pushed
-from periplus.ui.maps import SANDBOX
-from periplus.ui.rendering import AppState, folder_of, house_of, job_word, line_or_fault, now
+from periplus.ui.rendering import line_or_fault
 from periplus.ui.safety import form_of
+from periplus.ui.state import AppState, folder_of, state_of
 
 BEST = 12  # pages and words of each kind that are named on a topic's own screen
 BLOCKS, BLOCK_CHARS = 6, 500  # of a page that is to be labelled: what one reads in some seconds
-SAID = 8  # answers of a session that are shown
+GIVEN = 8  # answers of a session that are shown
 READ_S = 5.0
 ANSWERS = {"yes": True, "no": False}
 
@@ -51,50 +49,33 @@ class TopicRow:
     fault: str = ""
 
 
-def routes() -> list[BaseRoute]:
-    one = "/c/{name}/topic/{topic}"
-    return [
-        Route("/c/{name}/topics", topics),
-        Route("/c/{name}/topics", create, methods=["POST"]),
-        Route(one, topic),
-        Route(one + "/do", act, methods=["POST"]),
-        Route(one + "/label", label),
-        Route(one + "/label", answer, methods=["POST"]),
-        Route(one + "/events", events),
-        Route(one + "/harvest.svg", harvest),
-    ]
-
-
 def topics(request: Request) -> Response:
     """The topics of a collection, and the form that makes one; with a form in the address, the command that it means."""  # noqa: E501
     _, folder = folder_of(request)
-    asked, word = request.query_params, job_word(house_of(request), folder)
-    return _list(request, *(line_or_fault(lambda: _lines(train_order(asked, word))) if asked.get("name") else ("", "")))
+    asked, word = request.query_params, state_of(request).folder_word(folder)
+    if not asked.get("name"):
+        return _list(request, "", "")
+    return _list(request, *line_or_fault(lambda: order_lines(train_order(asked, word))))
 
 
 def create(request: Request) -> Response:
     """Asks for a topic to be learned, and shows it as it comes."""
-    house, form = house_of(request), form_of(request)
+    state, form = state_of(request), form_of(request)
     name, folder = folder_of(request)
     try:
-        order = train_order(form, job_word(house, folder))
+        state.add_job(train_order(form, state.folder_word(folder)))
     except UsageError as error:
         return _list(request, "", str(error), form)
-    with house.queue() as queue:
-        queue.add(order, now())
-    return RedirectResponse(rendering.address(name, "topics"), 303)
+    return rendering.to_screen(name, "topics")
 
 
 def _list(request: Request, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
     name, folder = folder_of(request)
     values: dict[str, object] = {
         "title": "Topics", "name": name, "topics": [_row(folder, topic) for topic in topic_names(folder)], "line": line,
-        "fault": fault,
-        "methods": METHODS, "jobs": _jobs(house_of(request), name, ""),
+        "fault": fault, "methods": METHODS, "jobs": _jobs(state_of(request), name, ""),
     }  # fmt: skip
-    return rendering.answer(
-        request, "topics.html", values if form is None else values | {"asked": dict(form)}, 200 if form is None else 400
-    )
+    return rendering.answer(request, "topics.html", values, form=form)
 
 
 def _row(folder: Path, name: str) -> TopicRow:
@@ -116,15 +97,10 @@ def _row(folder: Path, name: str) -> TopicRow:
     )
 
 
-def _lines(order: JobOrder) -> str:
-    """As one would type it."""
-    return "\n".join(shlex.join(("periplus", *command)) for command in (order.command, *order.then))
-
-
-def _jobs(house: AppState, collection: str, topic: str) -> list[Job]:
+def _jobs(state: AppState, collection: str, topic: str) -> list[Job]:
     """About this topic, or any."""
     return jobs_about(
-        house, collection, lambda order: order.kind == "topic" and (not topic or order.command[2:3] == (topic,))
+        state, collection, lambda order: order.kind == "topic" and (not topic or order.command[2:3] == (topic,))
     )
 
 
@@ -133,11 +109,11 @@ def topic(request: Request) -> Response:
     name, folder = folder_of(request)
     chosen = request.path_params["topic"]
     learned = topic_of(folder, chosen)
-    with open_collection(folder, time_limit_s=READ_S) as kept:
-        starts = _starts(kept)
+    with open_collection(folder, time_limit_s=READ_S) as collection:
+        starts = _starts(collection)
     line = ""
     if request.query_params.get("show") == "crawl":
-        line = _lines(crawl_order(chosen, request.query_params, starts, job_word(house_of(request), folder)))
+        line = order_lines(crawl_order(chosen, request.query_params, starts, state_of(request).folder_word(folder)))
     telling = learned.report.telling if learned.report else ()
     values: dict[str, object] = {
         "title": chosen, "name": name, "topic": chosen, "facts": topic_values(learned),
@@ -165,9 +141,9 @@ def _best(one: JudgedPage) -> dict[str, object]:
     return {"url": one.page.url, "title": one.page.title, "probability": one.page.probability, "label": one.label}
 
 
-def _starts(kept: Collection) -> tuple[Url, ...]:
+def _starts(collection: Collection) -> tuple[Url, ...]:
     """Of the last topical crawl, else of the first run."""
-    runs = kept.runs()
+    runs = collection.runs()
     chosen = next((run for run in reversed(runs) if run.kind == "topical"), runs[0] if runs else None)
     return tuple(map(Url, chosen.starts)) if chosen else ()
 
@@ -180,7 +156,7 @@ def _moving_values(request: Request) -> dict[str, object]:
     return {
         "name": name,
         "topic": chosen,
-        "jobs": _jobs(house_of(request), name, chosen),
+        "jobs": _jobs(state_of(request), name, chosen),
         "harvest": points[-1] if points else None,
         "points": len(points),
     }
@@ -203,48 +179,45 @@ def harvest(request: Request) -> Response:
     write_harvest_svg(
         chosen, [(point.pages, point.relevant, point.lately) for point in harvest_of(folder, chosen)], out
     )
-    return Response(out.getvalue(), media_type="image/svg+xml", headers={"content-security-policy": SANDBOX})
+    return rendering.drawing(out.getvalue())
 
 
 def act(request: Request) -> Response:
     """What a topic's screen asks for: judge, learn, crawl, remove."""
-    house, form = house_of(request), form_of(request)
+    state, form = state_of(request), form_of(request)
     name, folder = folder_of(request)
-    chosen, what = request.path_params["topic"], form.get("what", "")
+    chosen, what, word = request.path_params["topic"], form.get("what", ""), state.folder_word(folder)
     topic_of(folder, chosen)
-    if what == "remove":
-        if form.get("sure") != chosen:
-            raise UsageError(f"to delete a topic with its examples and labels write its name, {chosen}")
-        remove_topic(folder, chosen)
-        return RedirectResponse(rendering.address(name, "topics"), 303)
-    with house.queue() as queue:
-        queue.add(_order(house, folder, chosen, what, form), now())
-    return RedirectResponse(rendering.address(name, f"topic/{chosen}"), 303)
-
-
-def _order(house: AppState, folder: Path, topic: str, what: str, form: Mapping[str, str]) -> JobOrder:
-    word = job_word(house, folder)
-    if what == "judge":
-        return JobOrder(judge_command(topic, word))
-    if what == "learn":
-        return JobOrder(("topic", "learn", topic, "-c", word), then=(judge_command(topic, word),))
-    if what == "crawl":
-        with open_collection(folder, time_limit_s=READ_S) as kept:
-            return crawl_order(topic, form, _starts(kept), word)
-    raise UsageError(f"nothing is known of {what[:50]!r}: judge, learn, crawl or remove")
+    match what:
+        case "remove":
+            if form.get("sure") != chosen:
+                raise UsageError(f"to delete a topic with its examples and labels write its name, {chosen}")
+            remove_topic(folder, chosen)
+            return rendering.to_screen(name, "topics")
+        case "judge":
+            order = JobOrder(judge_command(chosen, word))
+        case "learn":
+            order = JobOrder(("topic", "learn", chosen, "-c", word), then=(judge_command(chosen, word),))
+        case "crawl":
+            with open_collection(folder, time_limit_s=READ_S) as collection:
+                order = crawl_order(chosen, form, _starts(collection), word)
+        case _:
+            raise UsageError(f"nothing is known of {what[:50]!r}: judge, learn, crawl or remove")
+    state.add_job(order)
+    return rendering.to_screen(name, f"topic/{chosen}")
 
 
 def label(request: Request) -> Response:
     """The page that the topic is least sure of, and two answers to it."""
     name, folder = folder_of(request)
     chosen = request.path_params["topic"]
-    with house_of(request).labelling.of(folder, chosen) as session:
+    with state_of(request).labelling.of(folder, chosen) as session:
         page = session.least_sure()
         values: dict[str, object] = {
             "title": f"Label: {chosen}", "name": name, "topic": chosen, "page": page, "scores": session.scores,
             "answers": session.answers,
             "left": session.left,
-            "said": [{"url": url, "title": title, "relevant": yes} for url, title, yes in session.said[:SAID]],
+            "said": [{"url": url, "title": title, "relevant": yes} for url, title, yes in session.given[:GIVEN]],
         }  # fmt: skip
     labels = known_labels(folder, chosen)
     values |= {"labels": len(labels), "labels_for": sum(example.positive for example in labels)}
@@ -256,12 +229,12 @@ def label(request: Request) -> Response:
 def _blocks(folder: Path, url: Url) -> Iterator[str]:
     """What one reads of a page: the first blocks of its content, of all its text where that is not marked."""
     try:
-        with open_collection(folder, time_limit_s=READ_S) as kept:
-            found = kept.page(url)
-            blocks, parts, known = found.blocks(), found.parts(), found.summary().page
+        with open_collection(folder, time_limit_s=READ_S) as collection:
+            page = collection.page(url)
+            blocks, parts, facts = page.blocks(), page.parts(), page.summary().page
     except PeriplusError:
         return
-    title = known.title if known else ""
+    title = facts.title if facts else ""
     texts = [
         block.text for place, block in enumerate(blocks)
         if (not parts or place >= len(parts) or parts[place] is Part.CONTENT) and block.text not in title
@@ -274,9 +247,9 @@ def answer(request: Request) -> Response:
     """An answer to the page that was shown; to another one than that is asked for, nothing: it came twice."""
     name, folder = folder_of(request)
     chosen, form = request.path_params["topic"], form_of(request)
-    with house_of(request).labelling.of(folder, chosen) as session:
+    with state_of(request).labelling.of(folder, chosen) as session:
         _answered(session, form.get("what", ""), form.get("page", ""))
-    return RedirectResponse(rendering.address(name, f"topic/{chosen}/label"), 303)
+    return rendering.to_screen(name, f"topic/{chosen}/label")
 
 
 def _answered(session: Labelling, what: str, url: str) -> None:

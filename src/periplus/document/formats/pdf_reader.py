@@ -1,6 +1,4 @@
-"""What becomes of a PDF file that breaks its reader?
-
-It breaks a process of its own, which may die, hang or use up its memory, and no crawl.
+"""Reads PDF files in a process of its own: one that breaks its reader breaks that, and no crawl.
 
 PDFium is a large program in C++ that reads what strangers wrote. It works in a child process with bounded
 memory and without core dumps, one file after another; a file that takes too long is the end of that process,
@@ -20,6 +18,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import IO
 
+from periplus.children import finish_child, start_child
 from periplus.document.formats.converted import Converted, page
 
 # of addresses: after a manual of 800 pages a reader has 45 MB of them; a file may have 32 MB, and its text 20
@@ -44,9 +43,9 @@ class PdfReader:
         with self._turn:
             child = self._started()
             with _ended_after(self._limit_s, child) as late:
-                told = _asked(child, body)
-            if told is not None:
-                return told
+                converted = _converted(child, body)
+            if converted is not None:
+                return converted
             self.close()
         return Converted(
             page(()),
@@ -56,9 +55,7 @@ class PdfReader:
     def _started(self) -> subprocess.Popen[bytes]:
         if self._child is None or self._child.poll() is not None:
             self.close()
-            self._child = subprocess.Popen(
-                [sys.executable, *self._words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-            )
+            self._child = start_child(*self._words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         return self._child
 
     def close(self) -> None:
@@ -66,8 +63,7 @@ class PdfReader:
         child, self._child = self._child, None
         if child is not None:
             child.kill()
-            with contextlib.suppress(OSError):  # what it has not taken of a file
-                child.__exit__(None, None, None)
+            finish_child(child)
 
 
 @contextlib.contextmanager
@@ -87,13 +83,13 @@ def _ended_after(seconds: float, child: subprocess.Popen[bytes]) -> Iterator[lis
         timer.cancel()
 
 
-def _asked(child: subprocess.Popen[bytes], body: bytes) -> Converted | None:
+def _converted(child: subprocess.Popen[bytes], body: bytes) -> Converted | None:
     """What the child says of a file; None: it died."""
     assert child.stdin is not None and child.stdout is not None
     try:
         _send(child.stdin, body)
-        said = _received(child.stdout)
-        return None if said is None else Converted(*json.loads(said))
+        answer = _received(child.stdout)
+        return None if answer is None else Converted(*json.loads(answer))
     except OSError:
         return None
 

@@ -10,51 +10,19 @@ import heapq
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from periplus.api.cache import Remembered
 from periplus.api.collection import Status, open_collection
 from periplus.api.survey import Chooser, again, campaign_from, chooser_of, last_settings, standing
 from periplus.model.webometrics import Campaign, CampaignProgress
 from periplus.store.sqlite import listing, reading, runs, survey
 from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.listing import VisitRow
-
-__all__ = [
-    "BRANCHES",
-    "CATCH_UP_S",
-    "HOSTS",
-    "LEAST_S",
-    "LOOK_S",
-    "NEWEST",
-    "RATE_S",
-    "READ_S",
-    "REMEMBERED",
-    "ROWS_A_LOOK",
-    "ROWS_A_STEP",
-    "SHARE",
-    "SHOWN",
-    "STEPS",
-    "SURVEY_REMEMBERED",
-    "TAKE_S",
-    "TREE_URLS",
-    "Branch",
-    "Growth",
-    "Key",
-    "Moment",
-    "SurveyMoment",
-    "SurveyWatchers",
-    "Tree",
-    "TypeTally",
-    "VisitRow",
-    "Watchers",
-    "branch_of",
-    "campaign_here",
-]
-
 
 STEPS = 3  # of a branch: host, and two of its path
 BRANCHES = 20_000  # that are counted apart, some 5 MB; pages of further ones count for the branch that they grow on
@@ -97,9 +65,9 @@ class Growth:
     depths: Counter[int] = field(default_factory=Counter)
     earlier: set[int] = field(default_factory=set)  # hashes of the URLs of earlier runs, which a refresh brings again
 
-    def add(self, found: Iterable[tuple[str, int | None]], *, new: bool = True) -> None:
+    def add(self, pages: Iterable[tuple[str, int | None]], *, new: bool = True) -> None:
         """Pages, as (URL, depth). new: of this run; those of earlier ones are told once, before it."""
-        for url, depth in found:
+        for url, depth in pages:
             if hash(url) in self.earlier:
                 continue
             if not new:
@@ -199,7 +167,7 @@ class _Watch:
     growth: Growth = field(default_factory=Growth)
     ends: deque[float] = field(default_factory=lambda: deque(maxlen=5_000))  # of the latest requests for pages
     moment: Moment | None = None
-    looked: float = 0.0
+    made: float = 0.0  # by the monotonic clock
 
     def take(self, rows: list[VisitRow]) -> None:
         for row in rows:
@@ -222,8 +190,8 @@ class _Watch:
         """before: pages of earlier runs; None: too many to be read."""
         self.run_id, self.last, self.asked, self.growth = run_id, last, 0, Growth(whole=before is not None)
         self.growth.add(before or (), new=False)
-        for kept in (self.types, self.newest, self.errors, self.ends):
-            kept.clear()
+        for rows in (self.types, self.newest, self.errors, self.ends):
+            rows.clear()
 
     def rate(self, now: float) -> float:
         return sum(end > now - RATE_S for end in self.ends) / RATE_S
@@ -233,37 +201,28 @@ class Watchers:
     """Looks at collections for all who watch. For many threads."""
 
     def __init__(self) -> None:
-        self._watches: dict[Path, _Watch] = {}
-        self._lock = threading.Lock()
+        self._watches: Remembered[Path, _Watch] = Remembered(REMEMBERED)
 
     def look(self, folder: Path) -> Moment:
         """The collection's moment, not older than LOOK_S. Raises NoCollection, StoreError."""
-        with self._watch(folder) as watch:
-            if watch.moment is None or time.monotonic() - watch.looked > LOOK_S:
-                watch.moment = _looked(folder, watch, time.time())
-                watch.looked = time.monotonic()
+        watch = self._watches.of(folder.resolve(), _Watch)
+        with watch.lock:
+            if watch.moment is None or time.monotonic() - watch.made > LOOK_S:
+                watch.moment = _moment(folder, watch, time.time())
+                watch.made = time.monotonic()
             return watch.moment
 
-    @contextlib.contextmanager
-    def _watch(self, folder: Path) -> Iterator[_Watch]:
-        with self._lock:
-            if len(self._watches) > REMEMBERED:
-                self._watches.clear()
-            watch = self._watches.setdefault(folder.resolve(), _Watch())
-        with watch.lock:
-            yield watch
 
-
-def _looked(folder: Path, watch: _Watch, now: float) -> Moment:
-    with open_collection(folder, time_limit_s=READ_S) as kept:
-        status = kept.status(HOSTS)
+def _moment(folder: Path, watch: _Watch, now: float) -> Moment:
+    with open_collection(folder, time_limit_s=READ_S) as collection:
+        status = collection.status(HOSTS)
     run = status.runs[-1] if status.runs else None
     with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):
         run_id = run.id if run else 0
         if run_id != watch.run_id:
             before = listing.pages_before(connection, run.started if run else now, TREE_URLS)
             watch.begin(run_id, listing.before_run(connection, run_id), before)
-        behind = _takes_up(watch, lambda last: listing.visits_after(connection, last, ROWS_A_STEP))
+        behind = _take_new(watch, lambda last: listing.visits_after(connection, last, ROWS_A_STEP))
         newest = tuple(listing.newest(connection, run_id, NEWEST)) if behind else tuple(reversed(watch.newest))
     state, note, elapsed_s = status.state, "", 0.0
     if run is not None:
@@ -280,7 +239,7 @@ def _looked(folder: Path, watch: _Watch, now: float) -> Moment:
     return _numbered(made, watch.moment)
 
 
-def _takes_up(watch: _Watch, read: Callable[[int], list[VisitRow]]) -> bool:
+def _take_new(watch: _Watch, read: Callable[[int], list[VisitRow]]) -> bool:
     """Whether there are more visits than one look takes up. read: at most ROWS_A_STEP that follow the one given."""
     ends = time.monotonic() + TAKE_S
     for _ in range(ROWS_A_LOOK // ROWS_A_STEP):
@@ -336,28 +295,24 @@ class SurveyWatchers:
     """Looks at campaigns for all who watch. For many threads."""
 
     def __init__(self) -> None:
-        self._watches: dict[Path, _SurveyWatch] = {}
-        self._lock = threading.Lock()
+        self._watches: Remembered[Path, _SurveyWatch] = Remembered(SURVEY_REMEMBERED)
 
     def look(self, folder: Path) -> SurveyMoment:
         """Raises UsageError where there is no survey, NoCollection, StoreError."""
-        with self._lock:
-            if len(self._watches) > SURVEY_REMEMBERED:
-                self._watches.clear()
-            watch = self._watches.setdefault(folder.resolve(), _SurveyWatch())
+        watch = self._watches.of(folder.resolve(), _SurveyWatch)
         with watch.lock, contextlib.closing(reading.connect(folder)) as connection, reading.reading():
             plan = survey.plan(connection)
             if watch.moment is None or plan != watch.plan or time.monotonic() > watch.good_until:
                 began = time.monotonic()
                 with reading.snapshot(connection):
-                    watch.moment = _survey_looked(folder, watch, connection)
+                    watch.moment = _survey_moment(folder, watch, connection)
                 watch.good_until = time.monotonic() + max(LEAST_S, (time.monotonic() - began) / SHARE)
                 if watch.moment.behind:
                     watch.good_until = 0.0
             return watch.moment
 
 
-def _survey_looked(folder: Path, watch: _SurveyWatch, connection: reading.Connection) -> SurveyMoment:
+def _survey_moment(folder: Path, watch: _SurveyWatch, connection: reading.Connection) -> SurveyMoment:
     plan = survey.plan(connection)
     campaign = campaign_from(plan, folder)
     seen = (*stored_tables.version(connection), plan)
@@ -389,10 +344,3 @@ def _caught_up(watch: _SurveyWatch, chooser: Chooser, connection: reading.Connec
         if time.monotonic() > end:
             return True
     return False
-
-
-def campaign_here(folder: Path) -> Campaign | None:
-    """The survey in folder; None: it holds none. Raises NoCollection, StoreError."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-        text = survey.plan(connection)
-    return campaign_from(text, folder) if text else None

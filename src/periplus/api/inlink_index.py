@@ -1,0 +1,118 @@
+"""The indexes of collections' in-links: made of a small one at each moment, of a large one beside, by a process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from periplus.analyse.ego import Grouping, Web, book_graph, web_of
+from periplus.analyse.pagerank import pagerank
+from periplus.api.cache import Remembered
+from periplus.children import start_child
+from periplus.model.web import Url
+from periplus.store.sqlite import inlinks, reading
+from periplus.store.sqlite.inlinks import InlinkIndexVersion, StoredInlinkIndex
+from periplus.store.sqlite.tables import TableQuery
+from periplus.urls.canonical import url_id
+
+SMALL_LINKS = 100_000  # rows: a book of so many is made in 0.3 s, and of each moment anew
+REMEMBERED = 8  # small books, of 2 MB at most
+WEBS_REMEMBERED = 6  # of a million URLs each takes some 50 MB
+# between two books of one collection that goes on being crawled: of ten million links one takes 17 s of a core
+AGAIN_S = 300.0
+FAILED_S = 3_600.0  # before another try where none could be made: the disk is full, or only read
+NARROWED = 10_000  # pages that link to one: of more, those that lie first on disk are found as soon
+CHILD_NICE = 10  # whoever crawls or reads goes first
+
+
+@dataclass(slots=True)
+class InlinkIndexes:
+    """The books that somebody just asked for. For many threads."""
+
+    _small: Remembered[tuple[Path, InlinkIndexVersion], StoredInlinkIndex] = field(
+        default_factory=lambda: Remembered(REMEMBERED)
+    )
+    _makers: dict[Path, tuple[subprocess.Popen[bytes], float]] = field(default_factory=dict)
+    _webs: Remembered[tuple[Path, InlinkIndexVersion, Grouping, bool], Web] = field(
+        default_factory=lambda: Remembered(WEBS_REMEMBERED)
+    )
+
+    def of(self, folder: Path, connection: reading.Connection) -> StoredInlinkIndex | None:
+        """The collection's book, perhaps of a moment ago; None: none serves as yet, and one is being made.
+
+        connection: to the collection.
+        """
+        folder, moment = folder.resolve(), inlinks.moment_of(connection)
+        with self._small.lock:
+            small = self._small.get((folder, moment))
+            if small is None and inlinks.few_links(connection, SMALL_LINKS):
+                small = self._small.put((folder, moment), _made(connection))
+            if small is not None:
+                return small
+            book = inlinks.opened(folder)
+            if book is None or book.moment != moment:
+                self._ask(folder)
+            return book if book is not None and inlinks.still_holds(connection, book.moment) else None
+
+    def web(self, folder: Path, book: StoredInlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
+        """The book's nodes of a kind and the links between them."""
+        key = (folder.resolve(), book.moment, grouping, menus)
+        return self._webs.of(key, lambda: web_of(book.links, grouping, menus=menus))
+
+    def _ask(self, folder: Path) -> None:
+        """Has the book made, unless it is under way or was made just now."""
+        maker, begun = self._makers.get(folder, (None, 0.0))
+        if maker is not None and (
+            maker.poll() is None or time.monotonic() - begun < (FAILED_S if maker.returncode else AGAIN_S)
+        ):
+            return
+        silence = subprocess.DEVNULL
+        child = start_child("-m", __name__, str(folder), stdout=silence, stderr=silence, start_new_session=False)
+        self._makers[folder] = child, time.monotonic()
+
+    def finish(self) -> None:
+        """Waits for those that are being made."""
+        for maker, _ in list(self._makers.values()):
+            maker.wait()
+
+
+def narrowed(
+    folder: Path, connection: reading.Connection, table: str, query: TableQuery, books: InlinkIndexes
+) -> TableQuery:
+    """The same query, and where it names a link's target or a visit's URL,
+    with the rows that a book knows to be the only ones.
+    """
+    column = {"links": "target", "visits": "url"}.get(table)
+    text = next((text for name, text in query.conditions if name == column), "")
+    if not text.startswith(("http://", "https://")) or (book := books.of(folder, connection)) is None:
+        return query
+    url = Url(text)
+    if table == "visits":
+        return replace(query, within=("id", tuple(inlinks.visits_of(connection, book, url))))
+    many, sources = inlinks.linking(connection, book, url_id(url), NARROWED)
+    return replace(query, within=("source", (*sources, url_id(url)))) if many <= NARROWED else query
+
+
+def _made(connection: reading.Connection) -> StoredInlinkIndex:
+    book = inlinks.read(connection)
+    rank = pagerank(book_graph(book.links), tolerance=1e-6).scores.astype(np.float32)
+    return replace(book, links=replace(book.links, rank=rank))
+
+
+def make(folder: Path) -> None:
+    """Writes the collection's book. Raises NoCollection, StoreError, OSError."""
+    # no snapshot: for its time a crawl's log could not be cut
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        inlinks.write(folder, _made(connection))
+
+
+if __name__ == "__main__":
+    os.nice(CHILD_NICE)
+    make(Path(sys.argv[1]))

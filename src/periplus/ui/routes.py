@@ -1,0 +1,152 @@
+"""Which address shows which screen, takes which form, gives which file."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from periplus.jobs.presets import PERIODS
+from periplus.model.collection import Deletion, DeletionPlan
+from periplus.model.comparison import Comparison
+from periplus.model.job import Job
+from periplus.model.page import PageSummary
+from periplus.model.tables import Column
+from periplus.model.topic import KeywordList
+from periplus.ui import deleting, graph, live, maps, notices, pages, portals, start, stories, surveys, tables, topics
+from periplus.ui.description import TEXT, Handler, Screen, described, one_of, whole_number
+from periplus.ui.state import state_of
+
+_C = "/c/{name}"
+_TOPIC = "/c/{name}/topic/{topic}"
+_PORTAL = "/c/{name}/portal/{portal}"
+_ROWS = list[dict[str, object]]
+_SITE = {"site": (TEXT, "which site, where the collection has several")}
+_WORDS = {"q": (TEXT, "words, in the query language of docs/search.md")}
+
+SCREENS = (
+    Screen(
+        "/", start.start,
+        {"collections": list[start.CollectionRow], "periods": list[str], "line": str, "fault": str, "every": str,
+            "works": bool, "base": str, "open_jobs": int},
+        {"url": (TEXT, "starts: `line` says which command fetches them"), "every": (one_of(*PERIODS), "how often")},
+    ),
+    Screen("/jobs", start.jobs, {"jobs": list[start.JobRow], "schedules": _ROWS, "works": bool, "base": str,
+        "collections": list[str]}),
+    Screen("/notices", notices.notices, {"subscriptions": _ROWS, "notices": _ROWS, "kinds": dict[str, str],
+        "collections": list[str]}),
+    Screen("/search", pages.in_all, {"query": str, "found": list[pages.PageSearch], "at": int, "per": int}, _WORDS),
+    Screen(_C + "/live", live.live, {"name": str, "missing": str, "figures": list[tuple[str, int, str]]}),
+    Screen(
+        _C + "/t/{table}", tables.table,
+        {
+            "name": str, "sentence": str, "table": str, "columns": list[Column], "rows": list[list[object]],
+            "count": dict[str, object], "facets": _ROWS, "conditions": list[list[str]],
+        },
+        {
+            "q": (TEXT, "this text in addresses, titles or anchors"),
+            "sort": (TEXT, "columns, parted by commas; - turns one round"),
+            "columns": (TEXT, "those wanted, parted by commas"), "at": (whole_number(1, 10_000_000), "which page"),
+            "per": (whole_number(1, tables.ROWS[-1]), "rows of a page"),
+        },
+    ),
+    Screen(
+        _C + "/page", pages.page,
+        {"name": str, "page": PageSummary, "view": str, "views": dict[str, str]},
+        {"url!": (TEXT, "the page"), "view": (one_of(*pages.VIEWS), "what of it")},
+    ),
+    Screen(_C + "/map", maps.site_map, {"name": str}, _SITE | {"find": (TEXT, "a text in titles and addresses")}),
+    Screen(_C + "/graph", graph.graph, {"name": str, "wish": graph.NeighbourRequest, "found": graph.Around | None},
+        {"node": (TEXT, "page, directory or site in the middle")}),
+    Screen(
+        _C + "/search", pages.in_one,
+        {"name": str, "query": str, "found": list[pages.PageSearch], "at": int, "per": int},
+        _WORDS | {"at": (whole_number(1, 1000), "which page of the hits")},
+    ),
+    Screen(
+        _C + "/compare", tables.compare,
+        {"name": str, "before": str, "after": str, "comparison": Comparison | None},
+        _SITE | {"before": (TEXT, "a run’s number, last, last-1"), "after": (TEXT, "the same")},
+    ),
+    Screen(
+        _C + "/delete", deleting.delete,
+        {"name": str, "deleted": str, "plan": DeletionPlan | None, "wish?": Deletion, "goes?": list[str],
+            "stays?": list[str]},
+        {"site": (TEXT, "all of it"), "run": (whole_number(1, 999_999_999), "its record and its pages"),
+            "page": (TEXT, "a page’s number, hexadecimal")},
+        take=deleting.take,
+    ),
+    Screen("/surveys", surveys.surveys),
+    Screen(_C + "/survey", surveys.survey),
+    Screen(_C + "/survey/{view}", surveys.view),
+    Screen(
+        _C + "/topics", topics.topics,
+        {"name": str, "topics": list[topics.TopicRow], "line": str, "fault": str, "methods": list[str],
+            "jobs": list[Job]},
+        take=topics.create,
+    ),
+    Screen(_TOPIC, topics.topic),
+    Screen(_TOPIC + "/label", topics.label, take=topics.answer),
+    Screen(
+        _C + "/portals", portals.portals,
+        {"name": str, "portals": _ROWS, "line": str, "fault": str, "topics": list[str], "periods": list[str]},
+        take=portals.create,
+    ),
+    Screen(_PORTAL, portals.desk),
+    Screen(_C + "/stories", stories.stories, {"name": str, "found": float, "jobs": list[Job], "stories": _ROWS},
+        take=stories.find),
+    Screen(_C + "/story", stories.story),
+    Screen(
+        _C + "/keywords", stories.keywords,
+        {"name": str, "of": str, "query": str, "found": KeywordList | None, "fault": str},
+        {"of": (TEXT, "addresses of pages, or a site"), "query": (TEXT, "the answers to it, instead")},
+    ),
+)  # fmt: skip
+FORMS: dict[str, Handler] = {
+    "/new": start.begin,
+    "/jobs/change": start.change,
+    "/notices/change": notices.change,
+    "/surveys/new": surveys.create,
+    _C + "/pause": live.pause,
+    _C + "/stop": live.stop,
+    _C + "/resume": live.resume,
+    _C + "/survey/create": surveys.create,
+    _C + "/survey/change": surveys.change,
+    _TOPIC + "/do": topics.act,
+    _PORTAL + "/decide": portals.decide,
+    _PORTAL + "/do": portals.act,
+}
+FILES: dict[str, Handler] = {  # and streams
+    "/feeds/{name}.atom": notices.feed,
+    _C + "/events": live.events,
+    _C + "/map.{ending}": maps.file,
+    _C + "/picture.svg": maps.picture,
+    _C + "/graph.{ending}": graph.file,
+    _C + "/survey/events": surveys.events,
+    _C + "/survey/t/{table}.{ending}": surveys.table_file,
+    _C + "/survey/picture/{what}.svg": surveys.picture,
+    _C + "/survey/file/{what}.{ending}": surveys.file,
+    _TOPIC + "/events": topics.events,
+    _TOPIC + "/harvest.svg": topics.harvest,
+    _PORTAL + "/files.zip": portals.packed,
+    _PORTAL + "/site/{path:path}": portals.preview,
+    _C + "/story.svg": stories.picture,
+    _C + "/influence.{ending}": stories.influence_file,
+}
+
+
+def description(request: Request) -> Response:
+    """What the interface answers to programs."""
+    state = state_of(request)
+    choices = {"name": list(state.places.collections()), "table": list(tables.SCREENS)}
+    return JSONResponse(described(SCREENS, choices, locked=bool(state.locks.token)))
+
+
+def routes() -> list[Route]:
+    """Files first: some have addresses that would be a screen's too."""
+    shown = {"/openapi.json": description, **FILES, **{screen.path: screen.show for screen in SCREENS}}
+    taken = FORMS | {screen.path: screen.take for screen in SCREENS if screen.take is not None}
+    return [
+        *(Route(path, handler) for path, handler in shown.items()),
+        *(Route(path, handler, methods=["POST"]) for path, handler in taken.items()),
+    ]

@@ -1,0 +1,160 @@
+"""What all screens share as long as the server runs: its collections, its queue, and what was just looked at."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from starlette.requests import Request
+
+from periplus.api.cache import Remembered
+from periplus.api.labelling import Sessions
+from periplus.api.tables import Browser
+from periplus.errors import NoCollection, UsageError
+from periplus.jobs.presets import SUFFIX
+from periplus.model.job import Job, JobOrder, JobState
+from periplus.store.job_queue import JobQueue
+from periplus.store.sqlite.job_file import folder_queue
+from periplus.ui.remembered import Maps, Surveys
+from periplus.ui.safety import Locks
+from periplus.ui.watching import SurveyWatchers, Watchers
+
+DATABASE = "collection.db"
+OPEN = (JobState.QUEUED, JobState.RUNNING)
+JOBS_LOOKED_AT = 200
+PARTS_REMEMBERED = 50  # of screens that are watched
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Which collections this server shows, under which names.
+
+    base: where new collections are made and the queue lies; folders: whose collections are all shown, as they come;
+    single: others.
+    """
+
+    base: Path
+    folders: tuple[Path, ...]
+    single: tuple[Path, ...] = ()
+
+    def collections(self) -> dict[str, Path]:
+        """Name to folder, by name. Of two of one name the later one is numbered."""
+        named: dict[str, Path] = {}
+        for path in [*self.single, *(path for folder in self.folders for path in sorted(folder.glob(f"*{SUFFIX}")))]:
+            if not (path / DATABASE).is_file() or any(path.samefile(other) for other in named.values()):
+                continue
+            name = plain = path.resolve().name.removesuffix(SUFFIX)
+            number = 2
+            while name in named:
+                name, number = f"{plain} {number}", number + 1
+            named[name] = path
+        return dict(sorted(named.items()))
+
+    def folder(self, name: str) -> Path:
+        """Raises NoCollection."""
+        folder = self.collections().get(name)
+        if folder is None:
+            raise NoCollection(f"there is no collection {name!r} here")
+        return folder
+
+
+def places(given: Iterable[Path]) -> Places:
+    """Folders of collections, and collections, as named on the command line; none: the current folder.
+
+    Raises UsageError.
+    """
+    paths = list(given) or [Path()]
+    for path in paths:
+        if not path.is_dir():
+            raise UsageError(f"{path} is no folder: name a collection, or a folder that holds collections")
+    single = tuple(path for path in paths if (path / DATABASE).is_file())
+    folders = tuple(path for path in paths if path not in single)
+    base = folders[0] if folders else single[0].resolve().parent
+    return Places(base, folders or (base,), single)
+
+
+@dataclass(slots=True)
+class Part:
+    """The moving part of a screen, for all who watch it. made: when, by the monotonic clock."""
+
+    html: str = ""
+    made: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AppState:
+    """commands: that this program has, by name; works: whether a worker was started with the server."""
+
+    places: Places
+    locks: Locks
+    commands: frozenset[str]
+    works: bool = False
+    browser: Browser = field(default_factory=Browser)
+    watchers: Watchers = field(default_factory=Watchers)
+    maps: Maps = field(default_factory=Maps)
+    surveys: Surveys = field(default_factory=Surveys)
+    survey_watchers: SurveyWatchers = field(default_factory=SurveyWatchers)
+    labelling: Sessions = field(default_factory=Sessions)
+    parts: Remembered[str, Part] = field(default_factory=lambda: Remembered(PARTS_REMEMBERED))
+
+    @contextlib.contextmanager
+    def queue(self) -> Iterator[JobQueue]:
+        """The queue, for one request: a connection belongs to one thread."""
+        queue = folder_queue(self.places.base)
+        try:
+            yield queue
+        finally:
+            queue.close()
+
+    def add_job(self, order: JobOrder) -> None:
+        with self.queue() as queue:
+            queue.add(order, now())
+
+    def folder_word(self, folder: Path) -> str:
+        """A collection as a job's command names it: jobs run in the folder of collections."""
+        full = folder.resolve()
+        return full.name if full.parent == self.places.base.resolve() else str(full)
+
+    def jobs_of(self, name: str) -> list[Job]:
+        """The collection's jobs among the last JOBS_LOOKED_AT, the latest first."""
+        with self.queue() as queue:
+            jobs = queue.jobs(most=JOBS_LOOKED_AT)
+        folder = self.places.collections().get(name)
+        return [job for job in jobs if works_on(job, name, folder)]
+
+    def job_of(self, name: str) -> Job | None:
+        """The latest job that works on the collection: one that is open, else the last that ended."""
+        return next(iter(self.jobs_of(name)), None)
+
+    def stop_jobs(self, name: str) -> bool:
+        """Has the collection's open jobs store what they have in hand and end. False: there are none."""
+        jobs = [job for job in self.jobs_of(name) if job.state in OPEN]
+        with self.queue() as queue:
+            for job in jobs:
+                queue.cancel(job.id, now())
+        return bool(jobs)
+
+
+def works_on(job: Job, name: str, folder: Path | None) -> bool:
+    """folder: of the collection, if it is there."""
+    words = {name + SUFFIX} if folder is None else {name + SUFFIX, str(folder.resolve())}
+    return not words.isdisjoint(job.order.command)
+
+
+def state_of(request: Request) -> AppState:
+    state = request.app.state.periplus
+    assert isinstance(state, AppState)
+    return state
+
+
+def folder_of(request: Request) -> tuple[str, Path]:
+    """(name, folder) of the collection in the address. Raises NoCollection."""
+    name = request.path_params["name"]
+    return name, state_of(request).places.folder(name)
+
+
+def now() -> float:
+    return time.time()
