@@ -68,12 +68,12 @@ def frame(session: SparkSession, folder: Path, table: str) -> DataFrame:
     return session.read.parquet(*paths)
 
 
-def write(found: DataFrame, task: StageTask, table: str) -> None:
+def write(rows: DataFrame, task: StageTask, table: str) -> None:
     """A stage's table, in files that are named as every engine names them, in the order of the frame's partitions."""
     fields = task.stage.tables[table]
     folder = task.out / table
     columns = [f"CAST(`{field.name}` AS {SQL_TYPES[field.type]}) AS `{field.name}`" for field in fields]
-    found.selectExpr(*columns).write.mode("overwrite").parquet(folder.resolve().as_uri())
+    rows.selectExpr(*columns).write.mode("overwrite").parquet(folder.resolve().as_uri())
     for number, path in enumerate(sorted(folder.glob("part-*.parquet"))):
         path.rename(folder / f"part-{number:05}.parquet")
     for path in folder.iterdir():
@@ -82,13 +82,13 @@ def write(found: DataFrame, task: StageTask, table: str) -> None:
             path.unlink()
 
 
-def settled(found: DataFrame, task: StageTask, name: str) -> DataFrame:
+def settled(rows: DataFrame, task: StageTask, name: str) -> DataFrame:
     """The same, computed once and for all: read from a file of the stage's scratch,
     so that neither a lost executor nor a long plan matters.
     """
     place = (task.scratch / name).resolve()
-    found.write.mode("overwrite").parquet(place.as_uri())
-    return session_of(found).read.schema(found.schema).parquet(place.as_uri())
+    rows.write.mode("overwrite").parquet(place.as_uri())
+    return session_of(rows).read.schema(rows.schema).parquet(place.as_uri())
 
 
 def forget(task: StageTask, name: str) -> None:
@@ -102,18 +102,18 @@ def ends(session: SparkSession, task: StageTask) -> None:
     """
     hops = frame(session, task.dataset, "redirects").select("source", col("target").alias("end"))
     rounds = hops.count().bit_length()
-    known = settled(hops, task, "hops-0")
+    reached = settled(hops, task, "hops-0")
     for number in range(1, rounds + 1):
-        following = known.select(col("source").alias("end"), col("end").alias("further"))
-        known = settled(
-            known.join(following, "end", "left").select("source", coalesce("further", "end").alias("end")),
+        following = reached.select(col("source").alias("end"), col("end").alias("further"))
+        reached = settled(
+            reached.join(following, "end", "left").select("source", coalesce("further", "end").alias("end")),
             task,
             f"hops-{number}",
         )
         forget(task, f"hops-{number - 1}")
-    goes_on = known.select(col("source").alias("end"), lit(True).alias("circle"))
-    found = known.join(goes_on, "end", "left").selectExpr("source", "IF(circle, -1, end) AS end")
-    write(found.orderBy("source"), task, "ends")
+    goes_on = reached.select(col("source").alias("end"), lit(True).alias("circle"))
+    ends_of = reached.join(goes_on, "end", "left").selectExpr("source", "IF(circle, -1, end) AS end")
+    write(ends_of.orderBy("source"), task, "ends")
 
 
 def _urls(session: SparkSession, task: StageTask) -> DataFrame:
@@ -173,18 +173,18 @@ def graph(session: SparkSession, task: StageTask) -> None:
 
 
 def broken(session: SparkSession, task: StageTask) -> None:
-    found = _known(_led(session, task, ASKED), _urls(session, task)).where("led_invalid")
-    write(found.withColumnRenamed("led", "end").orderBy("source", "target"), task, "broken")
+    rows = _known(_led(session, task, ASKED), _urls(session, task)).where("led_invalid")
+    write(rows.withColumnRenamed("led", "end").orderBy("source", "target"), task, "broken")
 
 
 def external(session: SparkSession, task: StageTask) -> None:
-    found = _known(_led(session, task, FOLLOWED), _urls(session, task)).where("NOT led_invalid AND site != led_site")
+    rows = _known(_led(session, task, FOLLOWED), _urls(session, task)).where("NOT led_invalid AND site != led_site")
     tallies = [
         count("*").alias("links"),
         count_distinct("source").alias("pages"),
         count_distinct("led").alias("targets"),
     ]
-    write(found.groupBy(col("led_site").alias("site")).agg(*tallies).orderBy("site"), task, "sites")
+    write(rows.groupBy(col("led_site").alias("site")).agg(*tallies).orderBy("site"), task, "sites")
 
 
 def interlinking(session: SparkSession, task: StageTask) -> None:
@@ -207,9 +207,9 @@ def interlinking(session: SparkSession, task: StageTask) -> None:
         .distinct()
     )
     of_folders = folders.groupBy(*sites).agg(count("*").alias("count"))
-    found = pages.withColumn("model", lit("page")).unionByName(of_folders.withColumn("model", lit("directory")))
-    found = found.unionByName(pages.withColumn("count", lit(1)).withColumn("model", lit("site")))
-    write(found.orderBy("model", "source", "target"), task, "links")
+    rows = pages.withColumn("model", lit("page")).unionByName(of_folders.withColumn("model", lit("directory")))
+    rows = rows.unionByName(pages.withColumn("count", lit(1)).withColumn("model", lit("site")))
+    write(rows.orderBy("model", "source", "target"), task, "links")
 
 
 def site_map(session: SparkSession, task: StageTask) -> None:
@@ -268,7 +268,7 @@ def _depths(homes: DataFrame, edges: DataFrame, turns: DataFrame, task: StageTas
 
 def _with_below(depths: list[DataFrame], task: StageTask) -> list[DataFrame]:
     """The depths with `below`: from the last to the first, each page's children are summed when its turn comes."""
-    found: list[DataFrame] = []
+    done: list[DataFrame] = []
     under: DataFrame | None = None
     for number in range(len(depths) - 1, -1, -1):
         depth = depths[number]
@@ -278,15 +278,15 @@ def _with_below(depths: list[DataFrame], task: StageTask) -> list[DataFrame]:
             counted = depth.join(under, "url", "left").withColumn("below", coalesce("below", lit(0)).cast("bigint"))
         counted = settled(counted, task, f"below-{number}")
         under = counted.groupBy(col("parent").alias("url")).agg(total(col("below") + 1).alias("below"))
-        found.append(counted)
-    return found[::-1]
+        done.append(counted)
+    return done[::-1]
 
 
 def _placed(depths: list[DataFrame], turns: DataFrame, task: StageTask) -> DataFrame:
     """All pages with `place`: behind the parent and the branches of the siblings before."""
     before = Window.partitionBy("parent").orderBy("turn").rowsBetween(Window.unboundedPreceding, -1)
     last = depths[0].select("url", lit(0).alias("depth"), "parent", "below", lit(0).cast("bigint").alias("place"))
-    found = last = settled(last, task, "place-0")
+    placed_pages = last = settled(last, task, "place-0")
     for number, depth in enumerate(depths[1:], 1):
         above = last.select(col("url").alias("parent"), col("place").alias("above"))
         ahead = coalesce(total(col("below") + 1).over(before), lit(0))
@@ -296,8 +296,8 @@ def _placed(depths: list[DataFrame], turns: DataFrame, task: StageTask) -> DataF
         last = settled(
             placed.select("url", lit(number).alias("depth"), "parent", "below", "place"), task, f"place-{number}"
         )
-        found = found.unionByName(last)
-    return found
+        placed_pages = placed_pages.unionByName(last)
+    return placed_pages
 
 
 def ranks(session: SparkSession, task: StageTask) -> None:
@@ -358,8 +358,8 @@ def _round(state: DataFrame, edges: DataFrame, sizes: DataFrame, damping: float)
 def _residual(state: DataFrame, sizes: DataFrame) -> float:
     """The greatest of all groups' changes, each as a share of its pages."""
     change = state.groupBy("grp").agg(total(magnitude(col("x") - col("before"))).alias("change")).join(sizes, "grp")
-    found = change.agg(most(col("change") / col("size"))).first()[0]
-    return float(found or 0.0)
+    greatest = change.agg(most(col("change") / col("size"))).first()[0]
+    return float(greatest or 0.0)
 
 
 WORD = 8  # bytes of a MinHash value
@@ -391,8 +391,8 @@ def duplicates(session: SparkSession, task: StageTask) -> None:
         .when(col("text_digest") == col("text"), "words")
         .otherwise("folded")
     )
-    found = pages.drop("merit").join(groups, "folded_digest").select("url", "group", like.alias("like"))
-    write(found.orderBy("url"), task, "duplicates")
+    rows = pages.drop("merit").join(groups, "folded_digest").select("url", "group", like.alias("like"))
+    write(rows.orderBy("url"), task, "duplicates")
 
 
 def _sketched(of: str, session: SparkSession, task: StageTask) -> None:
@@ -414,37 +414,37 @@ def _sketch_rows(of: str, rows: Iterable[Any]) -> Iterator[tuple[int, int, bytea
     rest = iter(rows)
     while some := list(islice(rest, TEXT_ROWS)):
         urls, texts, contents = (list(values) for values in zip(*some, strict=True))
-        found, counts, bins = sketch_rows(NAMES[of], np.array(urls, np.int64), texts, contents)
-        yield from zip(found.tolist(), counts.tolist(), map(bytearray, bins), strict=True)
+        pages, counts, bins = sketch_rows(NAMES[of], np.array(urls, np.int64), texts, contents)
+        yield from zip(pages.tolist(), counts.tolist(), map(bytearray, bins), strict=True)
 
 
 def near(session: SparkSession, task: StageTask) -> None:
     others = frame(session, task.folders["duplicates"], "duplicates").where("url != group").select("url")
-    known = frame(session, task.folders["sketches"], "sketches").join(others, "url", "left_anti")
-    _alike(_alike_known(session, task, known), task, "near", task.order.near)
+    sketches = frame(session, task.folders["sketches"], "sketches").join(others, "url", "left_anti")
+    _alike(_alike_known(session, task, sketches), task, "near", task.order.near)
 
 
 def templates(session: SparkSession, task: StageTask) -> None:
-    known = frame(session, task.folders["outlines"], "sketches")
-    _alike(_alike_known(session, task, known), task, "templates", task.order.template)
+    sketches = frame(session, task.folders["outlines"], "sketches")
+    _alike(_alike_known(session, task, sketches), task, "templates", task.order.template)
 
 
 def _alike_known(session: SparkSession, task: StageTask, sketches: DataFrame) -> DataFrame:
-    found = (
+    rows = (
         sketches.where(col("shingles") >= SHINGLES_LEAST)
         .join(_merits(session, task), "url")
         .select("url", "merit", "bins")
     )
-    return settled(found, task, "known")
+    return settled(rows, task, "known")
 
 
-def _alike(known: DataFrame, task: StageTask, table: str, threshold: float) -> None:
+def _alike(pages: DataFrame, task: StageTask, table: str, threshold: float) -> None:
     """Rounds of `alike.leaders`: a page that comes first, among those not decided,
     in each of its buckets stands for a group; what is near to one that stands for a group does not.
 
     The order of decisions does not matter, since nothing that comes later could change them.
     """
-    buckets = settled(_buckets(known, band_bins(threshold)), task, "buckets")
+    buckets = settled(_buckets(pages, band_bins(threshold)), task, "buckets")
     needed = math.ceil(threshold * BINS - 1e-9)
     open_pages = settled(buckets.select("url", "merit").distinct(), task, "open-0")
     held: DataFrame | None = None
@@ -460,7 +460,7 @@ def _alike(known: DataFrame, task: StageTask, table: str, threshold: float) -> N
             f"held-{number}",
         )
         held = new_held if held is None else held.unionByName(new_held)
-        near_pages = settled(_matches(new_held, buckets, known, needed), task, f"near-{number}")
+        near_pages = settled(_matches(new_held, buckets, pages, needed), task, f"near-{number}")
         matches = near_pages if matches is None else matches.unionByName(near_pages)
         left = open_pages.join(chosen, "url", "left_anti").join(near_pages.select("url"), "url", "left_anti")
         open_pages = settled(left, task, f"open-{number}")
@@ -468,12 +468,12 @@ def _alike(known: DataFrame, task: StageTask, table: str, threshold: float) -> N
     write(_groups(matches, open_pages.sparkSession), task, table)
 
 
-def _buckets(known: DataFrame, width: int) -> DataFrame:
+def _buckets(pages: DataFrame, width: int) -> DataFrame:
     """(url, merit, bucket) where a bucket has two pages at least: equal values in one band."""
     bands = [
         f"xxhash64({band}, substring(bins, {band * width * WORD + 1}, {width * WORD}))" for band in range(BINS // width)
     ]
-    rows = known.selectExpr("url", "merit", f"explode(array({', '.join(bands)})) AS bucket")
+    rows = pages.selectExpr("url", "merit", f"explode(array({', '.join(bands)})) AS bucket")
     shared = rows.groupBy("bucket").agg(count("*").alias("size")).where("size > 1").select("bucket")
     return rows.join(shared, "bucket").select("url", "merit", "bucket")
 
@@ -492,15 +492,15 @@ def _chosen(open_pages: DataFrame, room: DataFrame) -> DataFrame:
     return open_pages.select("url").join(waits, "url", "left_anti")
 
 
-def _matches(held: DataFrame, buckets: DataFrame, known: DataFrame, needed: int) -> DataFrame:
+def _matches(held: DataFrame, buckets: DataFrame, pages: DataFrame, needed: int) -> DataFrame:
     """(url, leader, leader_merit, equal): pages near to these leaders,
     that come after them and share a bucket with them.
     """
     pairs = (
         buckets.join(held, "bucket").where("merit > leader_merit").select("url", "leader", "leader_merit").distinct()
     )
-    one = known.select("url", "bins")
-    other = known.select(col("url").alias("leader"), col("bins").alias("leader_bins"))
+    one = pages.select("url", "bins")
+    other = pages.select(col("url").alias("leader"), col("bins").alias("leader_bins"))
     piece = f"substring({{}}, i * {WORD} + 1, {WORD})"
     same = f"IF({piece.format('bins')} = {piece.format('leader_bins')}, 1, 0)"
     equal = expr(f"aggregate(sequence(0, {BINS - 1}), 0, (n, i) -> n + {same})")
@@ -533,16 +533,16 @@ def cascades(session: SparkSession, task: StageTask) -> None:
     pages = (
         frame(session, task.dataset, "pages").select("url", "last_modified").join(urls, "url").join(same, "url", "left")
     )
-    told = (
+    in_story = (
         pages.withColumn("is_twin", col("head").isNotNull())
         .withColumn("head", coalesce("head", "url"))
         .join(alike, "head", "left")
     )
-    told = told.where("story IS NOT NULL OR is_twin").withColumn("story", coalesce("story", "head"))
-    dated = told.select("story", "site", unix_millis(coalesce("last_modified", "first_seen")).alias("when"))
+    in_story = in_story.where("story IS NOT NULL OR is_twin").withColumn("story", coalesce("story", "head"))
+    dated = in_story.select("story", "site", unix_millis(coalesce("last_modified", "first_seen")).alias("when"))
     firsts = dated.groupBy("story", "site").agg(least("when").alias("when"))
     several = firsts.groupBy("story").agg(count("*").alias("sites"), least("when").alias("begun")).where("sites > 1")
     place = row_number().over(Window.partitionBy("story").orderBy("when", "site")) - 1
     delay = (col("when") - col("begun")) / HOUR_MS
-    found = firsts.join(several, "story").select("story", "site", place.alias("place"), "when", delay.alias("delay_h"))
-    write(found.orderBy("story", "place"), task, "cascades")
+    rows = firsts.join(several, "story").select("story", "site", place.alias("place"), "when", delay.alias("delay_h"))
+    write(rows.orderBy("story", "place"), task, "cascades")

@@ -144,7 +144,7 @@ def test_graphs_find_the_phrase_that_comes_again_and_again(method):
 def test_topicrank_gives_one_phrase_a_topic():
     found = scored(read("Old lighthouse here. The lighthouse there. Bread everywhere.", "en"), NOTHING, "topicrank")
     written = {
-        found.text.written(int(found.found.places[found.found.first[at]]), int(found.found.sizes[at]))
+        found.text.written(int(found.phrases.places[found.phrases.first[at]]), int(found.phrases.sizes[at]))
         for at in found.best(10)
     }
     assert len([phrase for phrase in written if "lighthouse" in phrase.lower()]) == 1

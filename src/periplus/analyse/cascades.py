@@ -41,12 +41,12 @@ def _event(part: str, line: int) -> tuple[float, str]:
     return when, site
 
 
-def cascades_of_stories(found: Stories) -> Cascades:
+def cascades_of_stories(stories: Stories) -> Cascades:
     """A site has a story when its first page of it is out; one that the order puts later than its date says is as
     late as the page before it.
     """
     events = []
-    for story in found.stories:
+    for story in stories.stories:
         latest = 0.0
         rows = []
         for page in story.pages:
@@ -54,7 +54,7 @@ def cascades_of_stories(found: Stories) -> Cascades:
             rows.append((latest, str(page.site)))
         events.append(rows)
     return _cascades(
-        events, [story.title for story in found.stories], {str(site): posts for site, posts in found.posts}
+        events, [story.title for story in stories.stories], {str(site): posts for site, posts in stories.posts}
     )
 
 
@@ -103,14 +103,14 @@ def halves(cascades: Cascades) -> tuple[Cascades, Cascades]:
 
 def _some(cascades: Cascades, stories: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Cascades:
     counts = np.diff(cascades.offsets)
-    kept = np.isin(np.repeat(np.arange(len(counts)), counts), stories)
-    members = cascades.members[kept]
+    chosen = np.isin(np.repeat(np.arange(len(counts)), counts), stories)
+    members = cascades.members[chosen]
     return Cascades(
         cascades.sites,
         tuple(cascades.titles[story] for story in stories),
         np.concatenate([[0], np.cumsum(counts[stories])]),
         members,
-        cascades.delays_h[kept],
+        cascades.delays_h[chosen],
         cascades.starts_h[stories],
         np.bincount(members, minlength=len(cascades.sites)),
     )

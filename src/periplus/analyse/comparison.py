@@ -79,16 +79,16 @@ def changed_links(before: LinkRows, after: LinkRows) -> tuple[LinkRows, LinkRows
 
 def _notes(rows: LinkRows, texts: Mapping[int, Url]) -> tuple[LinkNote, ...]:
     pairs = zip(rows.sources.tolist(), rows.targets.tolist(), strict=True)
-    found = [LinkNote(texts[source], texts[target]) for source, target in pairs]
-    return tuple(sorted(found, key=lambda note: (note.source, note.target)))
+    notes = [LinkNote(texts[source], texts[target]) for source, target in pairs]
+    return tuple(sorted(notes, key=lambda note: (note.source, note.target)))
 
 
 def _common(before: Sequence[Url], after: Sequence[Url]) -> tuple[Indices, Indices]:
     """(places in before, places in after) of the pages in both."""
     place = {url: at for at, url in enumerate(before)}
     pairs = [(place[url], at) for at, url in enumerate(after) if url in place]
-    found = np.array(pairs, np.int64).reshape(-1, 2)
-    return found[:, 0], found[:, 1]
+    ids = np.array(pairs, np.int64).reshape(-1, 2)
+    return ids[:, 0], ids[:, 1]
 
 
 def _column(values: Sequence[object]) -> Texts:
@@ -111,16 +111,16 @@ def _only(view: RunView, other: RunView, shared: Indices) -> tuple[PageNote, ...
 def _changed(before: RunView, after: RunView, old: Indices, new: Indices) -> tuple[ChangedPage, ...]:
     """Pages fetched by both whose fields differ. The fields that both views have are compared.
     By URL, those that only stand in another depth last: one link can lift a thousand pages."""
-    found: dict[int, list[FieldChange]] = {}
+    changes: dict[int, list[FieldChange]] = {}
     for field in before.fields:
         if field not in after.fields:
             continue
         was, now = _column(before.fields[field])[old], _column(after.fields[field])[new]
         for at in np.flatnonzero(was != now).tolist():
-            found.setdefault(at, []).append(FieldChange(field, str(was[at]), str(now[at])))
+            changes.setdefault(at, []).append(FieldChange(field, str(was[at]), str(now[at])))
     titles = after.fields["title"]
-    order = sorted(found, key=lambda at: (all(change.field == "depth" for change in found[at]), at))
-    return tuple(ChangedPage(after.graph.pages[new[at]], str(titles[new[at]]), tuple(found[at])) for at in order)
+    order = sorted(changes, key=lambda at: (all(change.field == "depth" for change in changes[at]), at))
+    return tuple(ChangedPage(after.graph.pages[new[at]], str(titles[new[at]]), tuple(changes[at])) for at in order)
 
 
 def branch_of(site_map: SiteMap) -> Indices:
@@ -147,14 +147,14 @@ def _moves(before: RunView, after: RunView, old: Indices, new: Indices) -> tuple
     was, now = _column(before.graph.pages), _column(after.graph.pages)
     above, above_now = was[first.parent[old]], now[second.parent[new]]
     branch, branch_now = was[branch_of(first)[old]], now[branch_of(second)[new]]
-    found = [
+    moves = [
         Move(
             now[new[at]], above[at], above_now[at], int(first.depth[old[at]]), int(second.depth[new[at]]),
             branch[at], branch_now[at], int(second.below[new[at]]) + 1,
         )
         for at in np.flatnonzero(above != above_now).tolist()
     ]  # fmt: skip
-    return tuple(sorted(found, key=lambda move: (-move.pages, move.url)))
+    return tuple(sorted(moves, key=lambda move: (-move.pages, move.url)))
 
 
 def _branches(before: RunView, after: RunView, old: Indices, new: Indices) -> tuple[BranchChange, ...]:
@@ -171,11 +171,11 @@ def _branches(before: RunView, after: RunView, old: Indices, new: Indices) -> tu
     one, other = was[branch_of(before.site_map)[common[0]]], now[branch_of(after.site_map)[common[1]]]
     moved = one != other
     left, came = _counted(one[moved]), _counted(other[moved])
-    found = [
+    branches = [
         BranchChange(url, totals[0].get(url, 0), totals[1].get(url, 0), came.get(url, 0), left.get(url, 0))
         for url in sorted((totals[0].keys() | totals[1].keys()) - home)
     ]
-    return tuple(branch for branch in found if branch.before != branch.after or branch.came or branch.left)
+    return tuple(branch for branch in branches if branch.before != branch.after or branch.came or branch.left)
 
 
 def _sizes(site_map: SiteMap, pages: Sequence[Url]) -> dict[Url, int]:

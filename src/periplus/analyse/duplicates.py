@@ -28,7 +28,7 @@ def repeated(contents: Sequence[Collection[str]], threshold: float) -> list[int]
     contents: blocks of each. Two are alike as the characters of the blocks that both have, of all that either
     has; each block counts once.
     """
-    found: list[int] = []
+    heads_of: list[int] = []
     sizes: list[int] = []
     heads: defaultdict[str, list[int]] = defaultdict(list)  # of a block: the pages that have it and repeat no other
     for place, content in enumerate(contents):
@@ -40,12 +40,12 @@ def repeated(contents: Sequence[Collection[str]], threshold: float) -> list[int]
                 shared[head] += len(block)
         alike = {head: chars / (size + sizes[head] - chars) for head, chars in shared.items()}
         best = max(alike, key=lambda head: (alike[head], -head), default=place)
-        found.append(best if size >= CHARS_LEAST and alike.get(best, 0.0) >= threshold else place)
+        heads_of.append(best if size >= CHARS_LEAST and alike.get(best, 0.0) >= threshold else place)
         sizes.append(size)
-        if found[-1] == place:
+        if heads_of[-1] == place:
             for block in own:
                 heads[block].append(place)
-    return found
+    return heads_of
 
 
 # Two pages are as near as the Jaccard similarity of their shingles: runs of five words. Candidates come from
@@ -116,18 +116,18 @@ def _hash(text: str) -> int:
 _word_hash = lru_cache(maxsize=65_536)(_hash)
 
 
-def sketch(found: Hashes) -> Hashes:
+def sketch(hashes: Hashes) -> Hashes:
     """uint64[BINS]: the least shingle of each bin, empty bins filled from the next full one.
 
-    found: `shingles`, ascending, at least one. Source: Li, Owen, Zhang 2012; filling as in
+    hashes: `shingles`, ascending, at least one. Source: Li, Owen, Zhang 2012; filling as in
     Shrivastava and Li 2014 (rotation).
     """
-    bins = (found >> np.uint64(57)).astype(np.int64)
+    bins = (hashes >> np.uint64(57)).astype(np.int64)
     first = np.searchsorted(bins, np.arange(BINS))
     full = np.zeros(BINS, np.bool_)
     full[bins] = True
     least = np.full(BINS, _EMPTY)
-    least[full] = found[first[full]]
+    least[full] = hashes[first[full]]
     if not full.all():
         empty, filled = np.flatnonzero(~full), np.flatnonzero(full)
         source = filled[np.searchsorted(filled, empty) % len(filled)]
@@ -140,9 +140,9 @@ def sketches(texts: Iterable[str]) -> Sketches:
     """Of each text, in order. 200 us for a page of 4,000 characters, most of it for the words."""
     rows, counts = [], []
     for text in texts:
-        found = shingles(text)
-        counts.append(len(found))
-        rows.append(sketch(found) if len(found) else np.full(BINS, _EMPTY))
+        hashes = shingles(text)
+        counts.append(len(hashes))
+        rows.append(sketch(hashes) if len(hashes) else np.full(BINS, _EMPTY))
     return Sketches(np.array(rows, np.uint64).reshape(-1, BINS), np.array(counts, np.int32))
 
 
@@ -154,7 +154,7 @@ def jaccard(one: Hashes, other: Hashes) -> float:
     return both / (len(one) + len(other) - both)
 
 
-def near_groups(known: Sketches, shingles_of: Callable[[int], Hashes], *, threshold: float = 0.8) -> list[NearGroup]:
+def near_groups(sketches: Sketches, shingles_of: Callable[[int], Hashes], *, threshold: float = 0.8) -> list[NearGroup]:
     """Groups of pages, each within threshold of its leader, largest groups first; no page is in two.
 
     Each page in turn joins the nearest leader before it, or becomes a leader. So a group cannot drift along a chain of
@@ -162,13 +162,13 @@ def near_groups(known: Sketches, shingles_of: Callable[[int], Hashes], *, thresh
     their pairs. shingles_of: a page's shingles again, asked for candidates only; the last few hundred are remembered.
     """
     remembered = lru_cache(maxsize=512)(shingles_of)
-    page_rows, buckets = _shared_buckets(known, band_bins(threshold))
+    page_rows, buckets = _shared_buckets(sketches, band_bins(threshold))
     leaders: dict[int, list[int]] = {}
     groups: dict[int, list[tuple[int, float]]] = {}
     for page, row in zip(page_rows.tolist(), buckets.tolist(), strict=True):
         mine = [bucket for bucket in row if bucket >= 0]
         best, similarity = _nearest(
-            page, {leader for bucket in mine for leader in leaders.get(bucket, ())}, known, remembered, threshold
+            page, {leader for bucket in mine for leader in leaders.get(bucket, ())}, sketches, remembered, threshold
         )
         if best >= 0:
             groups.setdefault(best, []).append((page, similarity))
@@ -178,8 +178,8 @@ def near_groups(known: Sketches, shingles_of: Callable[[int], Hashes], *, thresh
             if len(held) < LEADERS_MOST:
                 held.append(page)
     made = [
-        NearGroup(leader, tuple(page for page, _ in found), tuple(value for _, value in found))
-        for leader, found in groups.items()
+        NearGroup(leader, tuple(page for page, _ in members), tuple(value for _, value in members))
+        for leader, members in groups.items()
     ]
     return sorted(made, key=lambda group: (-len(group.members), group.leader))
 
@@ -190,15 +190,15 @@ def band_bins(threshold: float) -> int:
     return max(fit, default=1)
 
 
-def _shared_buckets(known: Sketches, bins: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _shared_buckets(sketches: Sketches, bins: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(pages that share a bucket with another, their buckets: one column a band, -1 for a bucket of one page)."""
-    pages = np.flatnonzero(known.shingles >= SHINGLES_LEAST)
+    pages = np.flatnonzero(sketches.shingles >= SHINGLES_LEAST)
     bands = BINS // bins
     buckets = np.full((len(pages), bands), -1, np.int64)
     for band in range(bands):
         mixed = np.full(len(pages), np.uint64(band))
         for place in range(band * bins, (band + 1) * bins):
-            mixed = (mixed * _ODD) ^ known.bins[pages, place]
+            mixed = (mixed * _ODD) ^ sketches.bins[pages, place]
             mixed ^= mixed >> np.uint64(29)
         _, inverse, counts = np.unique(mixed, return_inverse=True, return_counts=True)
         shared = counts[inverse] > 1
@@ -208,13 +208,13 @@ def _shared_buckets(known: Sketches, bins: int) -> tuple[NDArray[np.int64], NDAr
 
 
 def _nearest(
-    page: int, candidates: set[int], known: Sketches, shingles_of: Callable[[int], Hashes], threshold: float
+    page: int, candidates: set[int], sketches: Sketches, shingles_of: Callable[[int], Hashes], threshold: float
 ) -> tuple[int, float]:
     """(the nearest candidate within threshold, its similarity); (-1, 0.0): none."""
     if not candidates:
         return -1, 0.0
     rows = np.array(sorted(candidates), np.int64)
-    estimates = (known.bins[rows] == known.bins[page]).mean(axis=1)
+    estimates = (sketches.bins[rows] == sketches.bins[page]).mean(axis=1)
     order = np.argsort(-estimates, kind="stable")[:CONFIRMED_MOST]
     best, similarity = -1, 0.0
     for place in order.tolist():
@@ -288,20 +288,20 @@ def is_in_full(text: str) -> bool:
 
 
 def near_heads(
-    heads: Sequence[Head], known: Sketches, shingles_of: Callable[[int], Hashes], threshold: float
+    heads: Sequence[Head], sketches: Sketches, shingles_of: Callable[[int], Hashes], threshold: float
 ) -> list[NearHeads]:
     """Heads in groups, each within threshold of the best of its group. known, shingles_of: by the head's place."""
     order = sorted(range(len(heads)), key=lambda place: _merit_of(heads[place]))
-    sorted_known = Sketches(known.bins[order], known.shingles[order]) if order else known
+    sorted_known = Sketches(sketches.bins[order], sketches.shingles[order]) if order else sketches
     counts = sorted_known.shingles.tolist()
-    found = []
+    groups = []
     for group in near_groups(sorted_known, lambda place: shingles_of(order[place]), threshold=threshold):
         others = [
             NearPage(heads[order[place]], similarity, _contained(similarity, counts[place], counts[group.leader]))
             for place, similarity in zip(group.members, group.similarity, strict=True)
         ]
-        found.append(NearHeads(heads[order[group.leader]], sorted(others, key=lambda other: -other.similarity)))
-    return found
+        groups.append(NearHeads(heads[order[group.leader]], sorted(others, key=lambda other: -other.similarity)))
+    return groups
 
 
 def _merit_of(head: Head) -> Merit:
@@ -364,11 +364,11 @@ def _group(first: Contender, pages: Sequence[Duplicate], grounds: set[Ground], i
 def _twins(pages: Sequence[SameText]) -> list[Duplicate]:
     """All but the first, the most alike first."""
     first, *others = pages
-    found = [
+    duplicates = [
         Duplicate(page.page.url_id, page.page.url, page.page.charset, _likeness(first, page), 1.0, 1.0, 0)
         for page in others
     ]
-    return sorted(found, key=lambda page: list(Likeness).index(page.like))
+    return sorted(duplicates, key=lambda page: list(Likeness).index(page.like))
 
 
 def _likeness(first: SameText, other: SameText) -> Likeness:

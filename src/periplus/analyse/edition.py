@@ -49,21 +49,28 @@ def _without(story: Story, banned: Collection[SiteKey]) -> Story | None:
     return replace(story, pages=tuple(story.pages[place] for place in places), links=links, near=near)
 
 
-def entry_keys(stories: Sequence[Story], known: Mapping[Url, EntryKey]) -> tuple[EntryKey, ...]:
+def entry_keys(stories: Sequence[Story], keys_by_url: Mapping[Url, EntryKey]) -> tuple[EntryKey, ...]:
     """A key for each story, all different: the one under which most of its pages were shown before,
     else one made from its first page.
 
     Of two stories that want one key (a story that fell apart) the one with more of its pages keeps
     it, of equals the first.
     """
-    wishes = [Counter(known[page.url] for page in story.pages if page.url in known).most_common(1) for story in stories]
+    wishes = [
+        Counter(keys_by_url[page.url] for page in story.pages if page.url in keys_by_url).most_common(1)
+        for story in stories
+    ]
     order = sorted(range(len(stories)), key=lambda place: -wishes[place][0][1] if wishes[place] else 0)
     keys: dict[int, EntryKey] = {}
-    taken = set(known.values())
+    taken = set(keys_by_url.values())
     given: set[EntryKey] = set()
     for place in order:
-        wish = wishes[place][0][0] if wishes[place] else None
-        key = wish if wish is not None and wish not in given else _new_key(stories[place].pages[0].url, taken)
+        wished_key = wishes[place][0][0] if wishes[place] else None
+        key = (
+            wished_key
+            if wished_key is not None and wished_key not in given
+            else _new_key(stories[place].pages[0].url, taken)
+        )
         given.add(key)
         taken.add(key)
         keys[place] = key
@@ -94,7 +101,7 @@ def selection(
     portal: Portal,
     stories: Sequence[Story],
     decisions: Decisions,
-    known: Mapping[Url, EntryKey],
+    keys_by_url: Mapping[Url, EntryKey],
     now: float,
     relevance: Mapping[Url, float] | None = None,
 ) -> Selection:
@@ -109,7 +116,7 @@ def selection(
     entries = []
     # an old collection is as it was when it was new
     moment = min(now, max((page.date.when for story in stories for page in story.pages), default=now))
-    for key, story in zip(entry_keys(stories, known), stories, strict=True):
+    for key, story in zip(entry_keys(stories, keys_by_url), stories, strict=True):
         verdict, score = decisions.entries.get(key), _relevance(story, relevance)
         if verdict is None and score is not None and score < RELEVANT:
             continue
@@ -134,12 +141,12 @@ def _relevance(story: Story, relevance: Mapping[Url, float] | None) -> float | N
 def _heaviest(entries: Iterable[Entry], front: int) -> list[Entry]:
     """The first of all, and of each week the first WEEK_MOST; what was decided stays. entries: in order."""
     of_week: dict[str, int] = defaultdict(int)
-    kept = []
+    chosen = []
     for place, entry in enumerate(entries):
         of_week[entry.week] += 1
         if place < front or of_week[entry.week] <= WEEK_MOST or entry.verdict is not None:
-            kept.append(entry)
-    return kept
+            chosen.append(entry)
+    return chosen
 
 
 LEAST_CHARS = 60  # of a paragraph: shorter ones are by-lines and dates
@@ -156,10 +163,10 @@ def leading_sentence(blocks: Sequence[Block], parts: Sequence[Part] | None, titl
     parts: one for each block; None: all is content. title: that is not to be said twice. Empty: there is no such text.
     """
     marked = parts if parts is not None and len(parts) == len(blocks) else [Part.CONTENT] * len(blocks)
-    said = without_marks(title)
+    plain_title = without_marks(title)
     for block, part in zip(blocks, marked, strict=True):
         is_text = block.kind is BlockKind.PARAGRAPH and part is Part.CONTENT and len(block.text) >= LEAST_CHARS
-        if is_text and block.link_chars <= LINKS_MOST * len(block.text) and without_marks(block.text) != said:
+        if is_text and block.link_chars <= LINKS_MOST * len(block.text) and without_marks(block.text) != plain_title:
             return _beginning(block.text[: 2 * MOST_CHARS])
     return ""
 
@@ -167,10 +174,10 @@ def leading_sentence(blocks: Sequence[Block], parts: Sequence[Part] | None, titl
 def _beginning(text: str) -> str:
     """One sentence or a few, at most MOST_CHARS."""
     end = 0
-    for found in _ends(text):
-        if found > MOST_CHARS:
+    for place in _ends(text):
+        if place > MOST_CHARS:
             break
-        end = found
+        end = place
         if end >= ENOUGH_CHARS:
             break
     if end:
@@ -186,9 +193,9 @@ def _ends(text: str) -> list[int]:
     not after one letter (`J. Smith`).
     """
     ends = []
-    for found in _ENDS.finditer(text):
-        follows = text[found.end() :].lstrip()[:1]
-        initial = re.search(r"(?:^|\s)\w$", text[: found.start()]) is not None and found[0] == "."
+    for match in _ENDS.finditer(text):
+        follows = text[match.end() :].lstrip()[:1]
+        initial = re.search(r"(?:^|\s)\w$", text[: match.start()]) is not None and match[0] == "."
         if not follows.islower() and not initial:
-            ends.append(found.end())
+            ends.append(match.end())
     return ends

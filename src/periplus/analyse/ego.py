@@ -125,8 +125,8 @@ def _menu_ends(book: InlinkIndex) -> NDArray[np.bool_]:
     Links from other sites count too, for they are few.
     """
     mine = np.bincount(book.sites, book.fetched)[book.sites] if len(book.sites) else np.zeros(0)
-    found: NDArray[np.bool_] = (mine >= MENU_PAGES) & (np.diff(book.in_offsets) >= MENU_SHARE * mine)
-    return found
+    is_menu: NDArray[np.bool_] = (mine >= MENU_PAGES) & (np.diff(book.in_offsets) >= MENU_SHARE * mine)
+    return is_menu
 
 
 def _counts(
@@ -134,19 +134,19 @@ def _counts(
 ) -> tuple[NDArray[np.bool_], Places]:
     """(which of the links to or from `of` count, their other ends)."""
     places = place_of_ends(ends)
-    kept = ((ends & np.uint32(PART)) == 0) & (places != of)
+    counted = ((ends & np.uint32(PART)) == 0) & (places != of)
     if not menus:
-        kept &= ((ends & np.uint32(NAV)) == 0) & ~menu[of if into else places]
-    return kept, places
+        counted &= ((ends & np.uint32(NAV)) == 0) & ~menu[of if into else places]
+    return counted, places
 
 
 def _page_links(
     book: InlinkIndex, menu: NDArray[np.bool_], menus: bool, nodes: Places, into: bool
 ) -> tuple[Places, Places, Places]:
     offsets, ends = (book.in_offsets, book.in_ends) if into else (book.out_offsets, book.out_ends)
-    of, found = _slices(offsets, nodes)
-    kept, places = _counts(ends[found], of, menu, menus, into=into)
-    return of[kept], places[kept], np.ones(int(kept.sum()), np.int64)
+    of, rows = _slices(offsets, nodes)
+    counted, places = _counts(ends[rows], of, menu, menus, into=into)
+    return of[counted], places[counted], np.ones(int(counted.sum()), np.int64)
 
 
 def _slices(offsets: NDArray[np.int64], rows: Places) -> tuple[Places, Places]:
@@ -169,11 +169,11 @@ def _matrix(
     ends = book.out_ends
     places = ends >> np.uint32(2)
     end = groups[places]
-    kept = (source != end) & ((ends & np.uint32(PART)) == 0)
+    counted = (source != end) & ((ends & np.uint32(PART)) == 0)
     if without is not None:
-        kept &= ((ends & np.uint32(NAV)) == 0) & ~without[places]
+        counted &= ((ends & np.uint32(NAV)) == 0) & ~without[places]
     nodes = int(groups.max()) + 1 if len(groups) else 0
-    source, end = source[kept], end[kept]
+    source, end = source[counted], end[counted]
     return sparse.coo_array((np.ones(len(source), np.int64), (source, end)), shape=(nodes, nodes)).tocsr()
 
 
@@ -181,8 +181,8 @@ def _node_links(
     out: sparse.csr_array, back: sparse.csr_array, nodes: Places, into: bool
 ) -> tuple[Places, Places, Places]:
     matrix = back if into else out
-    of, found = _slices(matrix.indptr.astype(np.int64), nodes)
-    return of, matrix.indices[found].astype(np.int64), matrix.data[found]
+    of, rows = _slices(matrix.indptr.astype(np.int64), nodes)
+    return of, matrix.indices[rows].astype(np.int64), matrix.data[rows]
 
 
 def neighbourhood(web: Web, asked: NeighbourhoodQuery) -> Neighbourhood:
@@ -221,8 +221,8 @@ def neighbourhood(web: Web, asked: NeighbourhoodQuery) -> Neighbourhood:
 
 def _best(nodes: Places, web: Web, most: int) -> list[int]:
     """Those of greatest weight, equal ones by number, which no order of fetching decides."""
-    found: list[int] = nodes[np.lexsort((nodes, -web.weight[nodes]))][: max(most, 0)].tolist()
-    return found
+    heaviest: list[int] = nodes[np.lexsort((nodes, -web.weight[nodes]))][: max(most, 0)].tolist()
+    return heaviest
 
 
 def _between(web: Web, shown: Places) -> tuple[tuple[int, int, int], ...]:
@@ -239,13 +239,13 @@ def book_graph(book: InlinkIndex) -> LinkGraph:
     """The links between pages as the analyses take them. Its pages have no names and stand by id."""
     source = np.repeat(np.arange(len(book.ids)), np.diff(book.out_offsets))
     places = place_of_ends(book.out_ends)
-    kept = ((book.out_ends & np.uint32(PART)) == 0) & (places != source)
-    counts = np.bincount(source[kept], minlength=len(book.ids))
+    counted = ((book.out_ends & np.uint32(PART)) == 0) & (places != source)
+    counts = np.bincount(source[counted], minlength=len(book.ids))
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     return LinkGraph(
         [Url("")] * len(book.ids),
         offsets,
-        places[kept].astype(np.int32),
+        places[counted].astype(np.int32),
         book.fetched,
         np.full(len(book.ids), -1, np.int32),
     )

@@ -110,7 +110,7 @@ def propose(pages: Iterable[SeenPage], *, confirmations: int = CONFIRMATIONS) ->
     sites: dict[SiteKey, list[SeenPage]] = defaultdict(list)
     for page in pages:
         sites[site_key(page.url)].append(page)
-    found = [
+    proposals = [
         proposal
         for site in sorted(sites)
         for proposal in _of_site(site, sorted(sites[site], key=lambda page: page.url), confirmations)
@@ -118,7 +118,7 @@ def propose(pages: Iterable[SeenPage], *, confirmations: int = CONFIRMATIONS) ->
     order = list(DifferenceVerdict)
     return tuple(
         sorted(
-            found,
+            proposals,
             key=lambda proposal: (
                 order.index(proposal.verdict),
                 -proposal.same,
@@ -137,38 +137,38 @@ def _of_site(site: SiteKey, pages: list[SeenPage], confirmations: int) -> list[P
     for _ in range(ROUNDS):
         plain = _Plain(frozenset((where, differences) for where, differences in accepted))
         judged = {
-            (found.place, found.differences): found
+            (proposal.place, proposal.differences): proposal
             for hypothesis in _hypotheses(pages, plain)
-            for found in _judged(site, pages, hypothesis, plain, confirmations)
+            for proposal in _judged(site, pages, hypothesis, plain, confirmations)
         }
         fresh = {
-            key: found
-            for key, found in judged.items()
-            if found.verdict is DifferenceVerdict.SAME and key not in accepted
+            key: proposal
+            for key, proposal in judged.items()
+            if proposal.verdict is DifferenceVerdict.SAME and key not in accepted
         }
-        others = {key: found for key, found in judged.items() if found.verdict is not DifferenceVerdict.SAME}
+        others = {key: proposal for key, proposal in judged.items() if proposal.verdict is not DifferenceVerdict.SAME}
         accepted |= _smallest(fresh)
         if not fresh:
             break
     proven = {(where, difference) for where, differences in accepted for difference in differences}
     rest = [
-        found
-        for (where, differences), found in others.items()
+        proposal
+        for (where, differences), proposal in others.items()
         if len(differences) == 1 and not any((where, difference) in proven for difference in differences)
     ]
     return list(accepted.values()) + rest
 
 
 def _smallest(
-    found: dict[tuple[str, frozenset[Difference]], Proposal],
+    proposals: dict[tuple[str, frozenset[Difference]], Proposal],
 ) -> dict[tuple[str, frozenset[Difference]], Proposal]:
     """Of several findings in one place, those that no smaller one contains:
     what goes along without need is judged again by itself.
     """
     return {
         key: value
-        for key, value in found.items()
-        if not any(other[0] == key[0] and other[1] < key[1] for other in found)
+        for key, value in proposals.items()
+        if not any(other[0] == key[0] and other[1] < key[1] for other in proposals)
     }
 
 
@@ -346,35 +346,37 @@ def rules_text(proposals: Iterable[Proposal]) -> str:
     return "\n".join(parts)
 
 
-def _rules_of_site(found: Sequence[Proposal]) -> list[str]:
-    proven = [proposal for proposal in found if proposal.verdict is DifferenceVerdict.SAME]
+def _rules_of_site(proposals: Sequence[Proposal]) -> list[str]:
+    proven = [proposal for proposal in proposals if proposal.verdict is DifferenceVerdict.SAME]
     if not proven:
         return []
     differences = sorted({difference for proposal in proven for difference in proposal.differences})
-    wide = {difference for difference in differences if _is_site_wide(difference, found)}
+    wide = {difference for difference in differences if _is_site_wide(difference, proposals)}
     parts = []
     if wide:
         parts.append(_site_table(proven, wide))
     narrow = [proposal for proposal in proven if not proposal.differences <= wide]
     places = {place: list(group) for place, group in groupby(narrow, key=lambda proposal: proposal.place)}
-    guards = _guards(found, places, wide)
+    guards = _guards(proposals, places, wide)
     # the first that fits holds: scripts before folders
     for where in sorted([*places, *guards], key=lambda place: (place.endswith("/*"), -len(place), place)):
         parts.append(_script_table(places[where], wide) if where in places else _guard(guards[where]))
     return parts
 
 
-def _is_site_wide(difference: Difference, found: Sequence[Proposal]) -> bool:
+def _is_site_wide(difference: Difference, proposals: Sequence[Proposal]) -> bool:
     if difference.kind in (*_FORMS, "index"):
         return True
-    having = [proposal for proposal in found if difference in proposal.differences]
+    having = [proposal for proposal in proposals if difference in proposal.differences]
     if difference.kind == "path-parameter" or is_well_known({difference}):
         return not any(proposal.different for proposal in having)
     proven = {proposal.place for proposal in having if proposal.verdict is DifferenceVerdict.SAME}
     return len(proven) >= PLACES_FOR_SITE and {proposal.place for proposal in having} <= proven
 
 
-def _guards(found: Sequence[Proposal], places: dict[str, list[Proposal]], wide: set[Difference]) -> dict[str, Proposal]:
+def _guards(
+    proposals: Sequence[Proposal], places: dict[str, list[Proposal]], wide: set[Difference]
+) -> dict[str, Proposal]:
     """Scripts that a folder's rule would reach, and where its parameter is not proven."""
     folders = {
         difference: place
@@ -385,7 +387,7 @@ def _guards(found: Sequence[Proposal], places: dict[str, list[Proposal]], wide: 
     }
     return {
         proposal.place: proposal
-        for proposal in found
+        for proposal in proposals
         if proposal.place not in places
         and any(
             difference in folders and proposal.place.startswith(folders[difference][:-1])

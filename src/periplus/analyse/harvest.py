@@ -36,15 +36,17 @@ def richness(rows: HarvestRows) -> Richness:
     LEAST_SITES of the sites were read.
     """
     own = np.bincount(rows.site, minlength=len(rows.sites))
-    known = np.maximum(rows.known, own)
+    known_urls = np.maximum(rows.known, own)
     seen = np.bincount(rows.item)[rows.item] if len(rows.item) else np.zeros(0, np.int64)
     pages, observed = len(rows.site), len(distinct_sorted(rows.item))
     shown = np.array([np.bincount(rows.page[seen == times], minlength=pages) / times for times in (1, 2)])
     once, twice = (round(items) for items in shown.sum(axis=1).tolist())
     missed = once / len(seen) * ((pages - 1) * once / ((pages - 1) * once + 2 * twice)) if once and pages > 1 else 0.0
-    sites, read = int(np.count_nonzero(known)), int(np.count_nonzero(own))
-    total = _total(observed, rows.site, shown, known - own) if pages and read >= LEAST_SITES * sites else None
-    return Richness(observed, once, twice, total, 1 - missed if observed else 0.0, pages, int(known.sum()), sites, read)
+    sites, read = int(np.count_nonzero(known_urls)), int(np.count_nonzero(own))
+    total = _total(observed, rows.site, shown, known_urls - own) if pages and read >= LEAST_SITES * sites else None
+    return Richness(
+        observed, once, twice, total, 1 - missed if observed else 0.0, pages, int(known_urls.sum()), sites, read
+    )
 
 
 def _total(observed: int, site: Numbers, shown: Floats, unread: Ints) -> Estimate:
@@ -127,10 +129,10 @@ def _new(page: Ints, item: Ints, pages: int) -> Ints:
     return np.bincount(first[first < pages], minlength=pages)
 
 
-def curve(name: str, found: Ints | NDArray[np.float64]) -> Curve:
+def curve(name: str, fresh_links: Ints | NDArray[np.float64]) -> Curve:
     """The running sum of what each page brought, at no more than CURVE_POINTS pages; (0, 0) first."""
-    sums = np.concatenate(([0], np.cumsum(found)))
-    at = np.unique(np.linspace(0, len(found), min(len(found) + 1, CURVE_POINTS)).round().astype(np.int64))
+    sums = np.concatenate(([0], np.cumsum(fresh_links)))
+    at = np.unique(np.linspace(0, len(fresh_links), min(len(fresh_links) + 1, CURVE_POINTS)).round().astype(np.int64))
     return Curve(name, tuple(at.tolist()), tuple(float(value) for value in sums[at].tolist()))
 
 
@@ -139,8 +141,8 @@ def site_curves(rows: HarvestRows) -> tuple[Curve, ...]:
     fresh = new_items(rows)
     order = np.argsort(rows.site, kind="stable")
     bounds = np.searchsorted(rows.site[order], np.arange(len(rows.sites) + 1))
-    found = [curve(name, fresh[order[bounds[place] : bounds[place + 1]]]) for place, name in enumerate(rows.sites)]
-    return tuple(sorted(found, key=lambda one: (-one.found[-1], one.name)))
+    curves = [curve(name, fresh[order[bounds[place] : bounds[place + 1]]]) for place, name in enumerate(rows.sites)]
+    return tuple(sorted(curves, key=lambda one: (-one.found[-1], one.name)))
 
 
 def round_robin(rows: HarvestRows) -> Baseline:
@@ -182,12 +184,12 @@ def harvest_of(rows: HarvestRows, companions: HarvestRows, item: str) -> Harvest
     )
 
 
-def harvest_rows(sites: Sequence[str], known: Ints, site: Numbers, pairs: tuple[Ints, Ints]) -> HarvestRows:
-    """sites: names; known: pages of each; site: of each page, in the order of fetching; pairs: (page,
+def harvest_rows(sites: Sequence[str], known_urls: Ints, site: Numbers, pairs: tuple[Ints, Ints]) -> HarvestRows:
+    """sites: names; known_urls: pages of each; site: of each page, in the order of fetching; pairs: (page,
     any number of an item), perhaps twice.
     """
     page, item = pairs
     names = distinct_sorted(item)
     span = max(len(names), 1)
     keys = distinct_sorted(page * span + np.searchsorted(names, item))
-    return HarvestRows(tuple(sites), known, site, keys // span, keys % span)
+    return HarvestRows(tuple(sites), known_urls, site, keys // span, keys % span)

@@ -68,9 +68,9 @@ def coverage(cascades: Cascades, objective: Objective, *, by_posts: bool = False
     counts = np.diff(cascades.offsets)
     stories = np.repeat(np.arange(len(counts)), counts)
     values = _benefits(cascades, objective, stories, counts)
-    kept = values > 0
-    order = np.argsort(cascades.members[kept], kind="stable")
-    sites, stories, values = cascades.members[kept][order], stories[kept][order], values[kept][order]
+    positive = values > 0
+    order = np.argsort(cascades.members[positive], kind="stable")
+    sites, stories, values = cascades.members[positive][order], stories[positive][order], values[positive][order]
     best = np.zeros(len(counts))
     np.maximum.at(best, stories, values)
     size = len(cascades.sites)
@@ -187,17 +187,17 @@ def filled(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[int, .
 
     They add nothing to these stories. Of the stories to come, more is seen by who sees these twice.
     """
-    kept = list(sites)
+    chosen = list(sites)
     while True:
-        held = set(kept)
+        held = set(chosen)
         more = lazy_greedy(
             cover,
-            budget - float(cover.costs[kept].sum()),
+            budget - float(cover.costs[chosen].sum()),
             among=[site for site in range(cover.site_count) if site not in held],
         )
         if not more.sites:
-            return tuple(kept)
-        kept += more.sites
+            return tuple(chosen)
+        chosen += more.sites
 
 
 # Give each story a price. No choice has more than all prices together plus, for the sites that the budget buys best,
@@ -249,19 +249,19 @@ def tightened(cover: Coverage, prices: Floats, budget: float, value: float) -> t
 
     value: of the best choice known, which no bound can undercut.
     """
-    least, kept = bound_at(cover, prices, budget)[0], prices
+    least, best_prices = bound_at(cover, prices, budget)[0], prices
     step, idle = 1.0, 0
     for _ in range(min(ROUNDS, max(ENTRIES_IN_ALL // max(len(cover.values), 1), 40))):
-        found, _, share = bound_at(cover, prices, budget)
-        if found < least:
-            least, kept, idle = found, prices, 0
+        bound, _, share = bound_at(cover, prices, budget)
+        if bound < least:
+            least, best_prices, idle = bound, prices, 0
         else:
             idle += 1
         if least - value <= NEAR_ENOUGH * value:
             break
         if idle >= PATIENCE:
-            step, idle, prices = step * SHORTER, 0, kept
-            found, _, share = bound_at(cover, prices, budget)
+            step, idle, prices = step * SHORTER, 0, best_prices
+            bound, _, share = bound_at(cover, prices, budget)
         offers = np.bincount(
             cover.stories, share[cover.sites] * (cover.values > prices[cover.stories]), cover.story_count
         )
@@ -270,8 +270,8 @@ def tightened(cover: Coverage, prices: Floats, budget: float, value: float) -> t
         length = float((way * way).sum())
         if length == 0:
             break
-        prices = np.maximum(prices - step * (found - value) / length * way, 0.0)
-    return least, kept
+        prices = np.maximum(prices - step * (bound - value) / length * way, 0.0)
+    return least, best_prices
 
 
 def in_question(cover: Coverage, prices: Floats, budget: float, value: float) -> Ints:
@@ -434,7 +434,7 @@ def influence_of(
         budget=budget,
         rule=rule,
         swaps=swaps,
-        evaluations=sum(found.evaluations for found in by_rule.values()),
+        evaluations=sum(greedy.evaluations for greedy in by_rule.values()),
         most_posts=tuple(part / total for part in values_of(cover, most_posts(cascades, cover, budget))),
         missed=_largest(cascades, np.flatnonzero(~np.isin(np.arange(cover.story_count), _stories_of(cover, sites)))),
     )
@@ -494,17 +494,17 @@ def _largest(cascades: Cascades, stories: Ints) -> tuple[int, ...]:
 def kicked(cover: Coverage, sites: Sequence[int], budget: float, rng: random.Random) -> tuple[int, ...]:
     """At least as good: again and again some sites are given back by chance, and the budget is filled anew."""
     by_ratio = bool((cover.costs != 1).any())
-    kept, value = tuple(sites), value_of(cover, sites)
+    best_sites, value = tuple(sites), value_of(cover, sites)
     for _ in range(min(KICKS, KICK_ENTRIES // max(len(cover.values), 1))):
-        held = [site for site in kept if rng.random() >= KICK_SHARE]
+        held = [site for site in best_sites if rng.random() >= KICK_SHARE]
         had = best_of(cover, held)
         filled = lazy_greedy(cover, budget - float(cover.costs[held].sum()), by_ratio=by_ratio, had=had)
         tried: tuple[int, ...] = (*held, *filled.sites)
         if not by_ratio:
             tried, _ = swapped(cover, tried, budget)
         if (reached := value_of(cover, tried)) >= value:
-            kept, value = tried, reached
-    return kept
+            best_sites, value = tried, reached
+    return best_sites
 
 
 def swapped(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[tuple[int, ...], int]:

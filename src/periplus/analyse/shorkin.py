@@ -53,9 +53,9 @@ def fragments(source: str) -> Fragments:
     starts: list[int] = []
     parts: list[bytes] = []
     raw: set[int] = set()
-    for found in _FRAGMENT.finditer(data):
-        begin, end = found.span()
-        inner = found.start(2)  # of a script or a style: its text is a fragmenter of its own
+    for match in _FRAGMENT.finditer(data):
+        begin, end = match.span()
+        inner = match.start(2)  # of a script or a style: its text is a fragmenter of its own
         if inner >= 0:
             starts.append(begin)
             parts.append(data[begin:inner])
@@ -84,27 +84,27 @@ def chains(pieces: Fragments, length: int = MIN_FRAGMENTERS_CHAIN) -> Chains:
     )
 
 
-def lengths(found: Chains) -> NDArray[np.int64]:
+def lengths(chains: Chains) -> NDArray[np.int64]:
     """Of each chain, in bytes."""
-    return (found & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    return (chains & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
-def covered(sequence: Chains, wanted: Chains, length: int = MIN_FRAGMENTERS_CHAIN) -> Mask:
-    """Which fragmenters lie in a wanted chain. sequence: `chains` of a page. wanted: ascending."""
+def covered(sequence: Chains, chosen: Chains, length: int = MIN_FRAGMENTERS_CHAIN) -> Mask:
+    """Which fragmenters lie in a wanted chain. sequence: `chains` of a page. chosen: ascending."""
     parts = len(sequence) + length - 1 if len(sequence) else 0
     steps = np.zeros(parts + 1, np.int64)
-    begins = np.flatnonzero(_among(sequence, wanted))
+    begins = np.flatnonzero(_among(sequence, chosen))
     np.add.at(steps, begins, 1)
     np.add.at(steps, begins + length, -1)
     return np.cumsum(steps)[:parts] > 0
 
 
-def _among(values: Chains, wanted: Chains) -> Mask:
-    if not len(wanted):
+def _among(values: Chains, chosen: Chains) -> Mask:
+    if not len(chosen):
         return np.zeros(len(values), np.bool_)
-    places = np.minimum(np.searchsorted(wanted, values), len(wanted) - 1)
-    found: Mask = wanted[places] == values
-    return found
+    places = np.minimum(np.searchsorted(chosen, values), len(chosen) - 1)
+    is_chosen: Mask = chosen[places] == values
+    return is_chosen
 
 
 def source_left(pieces: Fragments, gone: Mask) -> str:
@@ -114,12 +114,12 @@ def source_left(pieces: Fragments, gone: Mask) -> str:
     """
     marks = gone.tolist() or [False] * len(pieces.parts)
     bounds = (*pieces.starts, len(pieces.source))
-    kept = [
+    pieces_left = [
         pieces.source[bounds[at] : bounds[at + 1]]
         for at in range(len(pieces.parts))
         if not marks[at - 1 if at in pieces.raw else at]
     ]
-    return b"".join(kept).decode()
+    return b"".join(pieces_left).decode()
 
 
 def is_tag(part: bytes) -> bool:
@@ -129,8 +129,8 @@ def is_tag(part: bytes) -> bool:
 
 def tag_name(part: bytes) -> bytes:
     """In lower case; empty where it has none."""
-    found = _TAG_NAME.match(part)
-    return found[1].lower() if found else b""
+    match = _TAG_NAME.match(part)
+    return match[1].lower() if match else b""
 
 
 # Chains of one page only are left out, and chains that stand on exactly the same pages are one column with their
@@ -193,8 +193,8 @@ def _places(shared: Chains, held: Chains) -> NDArray[np.int64]:
     if not len(shared):
         return np.zeros(0, np.int64)
     places = np.minimum(np.searchsorted(shared, held), len(shared) - 1)
-    found: NDArray[np.int64] = places[shared[places] == held]
-    return found
+    present: NDArray[np.int64] = places[shared[places] == held]
+    return present
 
 
 def smaller_index(index: Index, live: Mask) -> Index:
@@ -237,8 +237,8 @@ def _merged(rows: dict[int, Columns], weights: Numbers) -> tuple[Columns, Number
         sums[0, row] += one
         sums[1, row] += other
         pages[row] += 1
-    kept = np.flatnonzero(pages >= 2)
-    order = kept[np.lexsort((sums[1, kept], sums[0, kept]))]
+    columns = np.flatnonzero(pages >= 2)
+    order = columns[np.lexsort((sums[1, columns], sums[0, columns]))]
     starts = np.ones(len(order), np.bool_)
     starts[1:] = (sums[:, order[1:]] != sums[:, order[:-1]]).any(axis=0)
     group = np.cumsum(starts) - 1
@@ -301,9 +301,9 @@ def pages_of(index: Index, column: int) -> Columns:
 
 def _kind_shares(index: Index, kind_row: Columns) -> Numbers:
     """Of each kind: the bytes of these common columns that its pages hold."""
-    wanted = np.zeros(len(index.weights), np.int64)
-    wanted[kind_row] = index.weights[kind_row]
-    return np.array([wanted[row].sum() for row in index.kind_rows], np.int64)
+    weights = np.zeros(len(index.weights), np.int64)
+    weights[kind_row] = index.weights[kind_row]
+    return np.array([weights[row].sum() for row in index.kind_rows], np.int64)
 
 
 def _rare_shares(index: Index, columns: Columns) -> tuple[Numbers, Numbers]:
@@ -360,9 +360,9 @@ def nearest(index: Index, page: int, live: Mask, duplicates: int) -> tuple[int, 
         if value < best:
             break
         least_whole = -(-value * (100 + duplicates) // duplicates) - int(index.wholes[page]) if duplicates else 0
-        found = _first(index, other, least_whole, others)
-        if found >= 0 and (value > best or found < partner):
-            best, partner = value, found
+        candidate = _first(index, other, least_whole, others)
+        if candidate >= 0 and (value > best or candidate < partner):
+            best, partner = value, candidate
     return best, partner
 
 
@@ -414,7 +414,7 @@ class _Growth:
 
 
 def clusters_of(
-    pages: Sequence[Chains], rules: TemplateRules, watch: Watch = lambda taken, found: None
+    pages: Sequence[Chains], rules: TemplateRules, watch: Watch = lambda taken, clusters: None
 ) -> list[ChainCluster]:
     """In the order in which they are found.
 
@@ -423,7 +423,7 @@ def clusters_of(
     shared = shared_chains(pages)
     index = first_index(pages, shared)
     left = np.ones(len(pages), np.bool_)
-    found: list[ChainCluster] = []
+    clusters: list[ChainCluster] = []
     percent = rules.min_nav_length
     while percent >= rules.least_nav_length and left.sum() >= rules.cluster_pages:
         live = left.copy()  # without what was set aside
@@ -436,12 +436,12 @@ def clusters_of(
                 left[growth.pages] = False
                 chosen = np.zeros(len(index.weights) + 1, np.bool_)
                 chosen[growth.navigation] = True
-                found.append(ChainCluster(tuple(growth.pages), shared[chosen[index.labels]], needed))
-                watch(int((~left).sum()), len(found))
+                clusters.append(ChainCluster(tuple(growth.pages), shared[chosen[index.labels]], needed))
+                watch(int((~left).sum()), len(clusters))
                 if left.sum() * 2 <= len(index.rows):
                     index = smaller_index(index, left)
         percent -= rules.nav_length_step
-    return found
+    return clusters
 
 
 def _best_pair(index: Index, bounds: list[tuple[int, int, int]], live: Mask, duplicates: int) -> tuple[int, int] | None:
@@ -517,18 +517,18 @@ def extended(pages: Sequence[Chains], clusters: Sequence[ChainCluster], rules: T
 
     pages: the chains of every page, old ones first; clusters name pages by their place in it.
     """
-    found = list(clusters)
+    all_clusters = list(clusters)
     taken = {page for cluster in clusters for page in cluster.pages}
     others: list[int] = []
     for page in (page for page in range(len(pages)) if page not in taken):
-        at = matched(pages[page], found)
+        at = matched(pages[page], all_clusters)
         if at >= 0:
-            found[at] = joined(page, pages[page], found[at])
+            all_clusters[at] = joined(page, pages[page], all_clusters[at])
         else:
             others.append(page)
     for new in clusters_of([pages[page] for page in others], rules):
-        found.append(replace(new, pages=tuple(others[page] for page in new.pages)))
-    return found
+        all_clusters.append(replace(new, pages=tuple(others[page] for page in new.pages)))
+    return all_clusters
 
 
 def navigation_of(count: int, clusters: Sequence[ChainCluster]) -> list[Chains]:
@@ -536,8 +536,8 @@ def navigation_of(count: int, clusters: Sequence[ChainCluster]) -> list[Chains]:
     every = (
         np.unique(np.concatenate([cluster.navigation for cluster in clusters])) if clusters else np.zeros(0, np.uint64)
     )
-    found = [every] * count
+    navigation = [every] * count
     for cluster in clusters:
         for page in cluster.pages:
-            found[page] = cluster.navigation
-    return found
+            navigation[page] = cluster.navigation
+    return navigation

@@ -106,18 +106,18 @@ def _sums(sizes: SizeInput, kinds: frozenset[LinkKind]) -> tuple[NDArray[np.int6
     links = _distinct(sizes, kinds)
     source, target = sizes.sources[links], sizes.targets[links]
     classes = _classes(sizes)[target]
-    known = sizes.size_bytes[target] > 0
+    is_sized = sizes.size_bytes[target] > 0
     cell = source * _CLASSES + classes
     total = np.bincount(cell, weights=sizes.size_bytes[target], minlength=count * _CLASSES)  # exact up to 2^53
-    unknown = np.bincount(cell[~known], minlength=count * _CLASSES)
+    unknown = np.bincount(cell[~is_sized], minlength=count * _CLASSES)
     return total.astype(np.int64).reshape(count, _CLASSES), unknown.astype(np.int64).reshape(count, _CLASSES)
 
 
 def _distinct(sizes: SizeInput, kinds: frozenset[LinkKind]) -> NDArray[np.int64]:
     """One link of each (source, target) of these kinds, links of a page to itself left out."""
     count = max(len(sizes.size_bytes), 1)
-    wanted = np.isin(sizes.kinds, [KINDS.index(kind) for kind in kinds]) & (sizes.sources != sizes.targets)
-    links = np.flatnonzero(wanted)
+    counted = np.isin(sizes.kinds, [KINDS.index(kind) for kind in kinds]) & (sizes.sources != sizes.targets)
+    links = np.flatnonzero(counted)
     _, first = np.unique(sizes.sources[links] * count + sizes.targets[links], return_index=True)
     return links[first]
 
@@ -128,20 +128,20 @@ def _classes(sizes: SizeInput) -> NDArray[np.int64]:
     by_kind = np.array([_CLASS_PLACE[_CLASS_OF_KIND.get(kind, MediaClass.OTHER)] for kind in KINDS], np.int64)
     guess = by_kind[sizes.kinds]
     other = _CLASS_PLACE[MediaClass.OTHER]
-    told = (classes[sizes.targets] == other) & (guess != other) & (sizes.size_bytes[sizes.targets] == 0)
-    classes[sizes.targets[told]] = guess[told]
+    guessed = (classes[sizes.targets] == other) & (guess != other) & (sizes.size_bytes[sizes.targets] == 0)
+    classes[sizes.targets[guessed]] = guess[guessed]
     return classes
 
 
 def site_sizes(sizes: SizeInput, own: NDArray[np.bool_]) -> SiteSizes:
     """The bytes of the site's pages (own: bool[u]) and of what they pull in or link to, each URL once."""
-    wanted = np.isin(sizes.kinds, [KINDS.index(kind) for kind in PULLED_KINDS | LINKED_KINDS]) & own[sizes.sources]
+    counted = np.isin(sizes.kinds, [KINDS.index(kind) for kind in PULLED_KINDS | LINKED_KINDS]) & own[sizes.sources]
     used = own.copy()
-    used[sizes.targets[wanted]] = True
-    classes, known = _classes(sizes), sizes.size_bytes > 0
+    used[sizes.targets[counted]] = True
+    classes, is_sized = _classes(sizes), sizes.size_bytes > 0
     total = np.bincount(classes[used], weights=sizes.size_bytes[used], minlength=_CLASSES)
     return SiteSizes(
         total.astype(np.int64),
-        np.bincount(classes[used & known], minlength=_CLASSES).astype(np.int64),
-        np.bincount(classes[used & ~known], minlength=_CLASSES).astype(np.int64),
+        np.bincount(classes[used & is_sized], minlength=_CLASSES).astype(np.int64),
+        np.bincount(classes[used & ~is_sized], minlength=_CLASSES).astype(np.int64),
     )

@@ -88,8 +88,8 @@ def shingles_of(texts: Iterable[str]) -> Hashes:
 
 def words_of(title: str, texts: Iterable[str]) -> tuple[Hashes, NDArray[np.int32]]:
     """(the words, how often each stands there): lower case, no diacritics, at least two letters or digits."""
-    found = _WORDS.findall(without_marks(" ".join((title, title, *texts))))[:WORDS_MOST]
-    words, counts = np.unique(np.fromiter(map(_hash, found), np.uint64, len(found)), return_counts=True)
+    spellings = _WORDS.findall(without_marks(" ".join((title, title, *texts))))[:WORDS_MOST]
+    words, counts = np.unique(np.fromiter(map(_hash, spellings), np.uint64, len(spellings)), return_counts=True)
     return words, counts.astype(np.int32)
 
 
@@ -140,30 +140,30 @@ class Words:
         sizes = np.array([len(article.words) for article in articles], np.int64)
         words = np.concatenate([np.zeros(0, np.uint64), *(article.words for article in articles)])
         counts = np.concatenate([np.zeros(0, np.int32), *(article.counts for article in articles)])
-        known, column = np.unique(words, return_inverse=True)
-        pages = np.bincount(column, minlength=len(known)) if len(known) else np.zeros(0, np.int64)
-        kept = (pages[column] >= 2) & (pages[column] <= max(COMMON_WORD * len(articles), COMMON_PAGES))
-        row = np.repeat(np.arange(len(articles)), sizes)[kept]
-        column = column[kept]
+        distinct, column = np.unique(words, return_inverse=True)
+        pages = np.bincount(column, minlength=len(distinct)) if len(distinct) else np.zeros(0, np.int64)
+        telling = (pages[column] >= 2) & (pages[column] <= max(COMMON_WORD * len(articles), COMMON_PAGES))
+        row = np.repeat(np.arange(len(articles)), sizes)[telling]
+        column = column[telling]
         rarity = np.log(max(len(articles), 2) / pages[column])
         # squared: a topic's words are common to its stories, names are not
-        weight = (1 + np.log(counts[kept])) * rarity * rarity
+        weight = (1 + np.log(counts[telling])) * rarity * rarity
         norm = np.sqrt(np.bincount(row, weight * weight, len(articles)))
         self._matrix = csr_array(
-            (weight / np.maximum(norm[row], 1e-12), (row, column)), shape=(len(articles), max(len(known), 1))
+            (weight / np.maximum(norm[row], 1e-12), (row, column)), shape=(len(articles), max(len(distinct), 1))
         )
 
     def cosine(self, one: Ints, other: Ints) -> Floats:
         """Of each pair; 0 where a page has no rare word."""
-        block, found = 20_000, [np.zeros(0)]
+        block, cosines = 20_000, [np.zeros(0)]
         for start in range(0, len(one), block):
             here = slice(start, start + block)
-            found.append(
+            cosines.append(
                 np.asarray(
                     (self._matrix[one[here]].multiply(self._matrix[other[here]])).sum(axis=1), np.float64
                 ).ravel()
             )
-        return np.concatenate(found)
+        return np.concatenate(cosines)
 
     def cosines(self, pages: Ints) -> Floats:
         """float64[k, k]: of each two of a few pages."""
@@ -176,16 +176,16 @@ def text_pairs(articles: Sequence[Article]) -> TextPairs:
     from scipy.sparse import csr_array, triu
 
     size = len(articles)
-    kept = _sampled([article.shingles for article in articles])
-    sizes = np.array([len(some) for some in kept], np.int64)
+    samples = _sampled([article.shingles for article in articles])
+    sizes = np.array([len(some) for some in samples], np.int64)
     row = np.repeat(np.arange(size), sizes)
-    known, column = np.unique(np.concatenate([np.zeros(0, np.uint64), *kept]), return_inverse=True)
-    telling = _telling(row, column, len(known), _numbers(article.site for article in articles))
+    distinct, column = np.unique(np.concatenate([np.zeros(0, np.uint64), *samples]), return_inverse=True)
+    telling = _telling(row, column, len(distinct), _numbers(article.site for article in articles))
     own = np.bincount(row[telling[column]], minlength=size)  # runs of the site's own formulas do not count
-    shared = telling & (np.bincount(column, minlength=len(known)) > 1)
+    shared = telling & (np.bincount(column, minlength=len(distinct)) > 1)
     entry = shared[column]
     matrix = csr_array(
-        (np.ones(int(entry.sum()), np.int32), (row[entry], column[entry])), shape=(size, max(len(known), 1))
+        (np.ones(int(entry.sum()), np.int32), (row[entry], column[entry])), shape=(size, max(len(distinct), 1))
     )
     both = triu(matrix @ matrix.T, k=1, format="coo")
     one, other, count = both.row.astype(np.int64), both.col.astype(np.int64), both.data.astype(np.float64)
@@ -193,29 +193,29 @@ def text_pairs(articles: Sequence[Article]) -> TextPairs:
     return TextPairs(one[some], other[some], count[some], own)
 
 
-def _sampled(found: Sequence[Hashes]) -> list[Hashes]:
+def _sampled(hashes: Sequence[Hashes]) -> list[Hashes]:
     """The same share of each page's runs, all where memory allows."""
     share = 1
-    while sum(map(len, found)) > SHINGLES_IN_ALL * share:
+    while sum(map(len, hashes)) > SHINGLES_IN_ALL * share:
         share *= 2
-    return [some[some % np.uint64(share) == 0] for some in found] if share > 1 else list(found)
+    return [some[some % np.uint64(share) == 0] for some in hashes] if share > 1 else list(hashes)
 
 
-def _telling(row: Ints, column: Ints, known: int, sites: Ints) -> NDArray[np.bool_]:
+def _telling(row: Ints, column: Ints, distinct: int, sites: Ints) -> NDArray[np.bool_]:
     """bool[known]: whether a run may speak of a story: not on very many pages, and not a site's own formula."""
-    pages = np.bincount(column, minlength=known)
+    pages = np.bincount(column, minlength=distinct)
     many = int(sites.max(initial=0)) + 1
     # sorting: numpy's own way to distinct values takes thrice as long on these
     pairs = np.sort(column * many + sites[row])
     first = np.ones(len(pairs), np.bool_)
     first[1:] = pairs[1:] != pairs[:-1]
-    on_sites = np.bincount(pairs[first] // many, minlength=known)
+    on_sites = np.bincount(pairs[first] // many, minlength=distinct)
     return (pages <= PAGES_OF_SHINGLE) & (pages <= A_SITE * on_sites)
 
 
 def _numbers(names: Iterable[str]) -> Ints:
-    known: dict[str, int] = {}
-    return np.array([known.setdefault(name, len(known)) for name in names], np.int64)
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
 
 
 DAY_S = 86_400.0
@@ -269,7 +269,7 @@ class Edges(NamedTuple):
 def _copies(articles: Sequence[Article], pairs: TextPairs, words: Words) -> dict[Pair, float]:
     """What each two pages share of the smaller text, where they are copies: rare words agree, and dates or titles."""
     cosines = words.cosine(pairs.one, pairs.other)
-    found = {}
+    shares = {}
     for one, other, share, cosine in zip(
         pairs.one.tolist(), pairs.other.tolist(), pairs.containment.tolist(), cosines.tolist(), strict=True
     ):
@@ -277,8 +277,8 @@ def _copies(articles: Sequence[Article], pairs: TextPairs, words: Words) -> dict
         if cosine >= least and (
             _days_apart(articles[one], articles[other]) <= COPY_DAYS or _titles_agree(articles[one], articles[other])
         ):
-            found[one, other] = share
-    return found
+            shares[one, other] = share
+    return shares
 
 
 def _days_apart(one: Article, other: Article) -> float:
@@ -320,7 +320,7 @@ def edges(articles: Sequence[Article], pairs: TextPairs, links: Sequence[Pair], 
             digests.add(page)
         else:
             left |= {(page, other) for other in weights if other not in stories}
-    kept = {
+    copies = {
         pair: share
         for pair, share in alike.items()
         if not digests.intersection(pair) and pair not in left and pair[::-1] not in left
@@ -332,24 +332,24 @@ def edges(articles: Sequence[Article], pairs: TextPairs, links: Sequence[Pair], 
         and pair not in left
         and (cosine >= CITE_COSINE or len(articles[pair[0]].words) < LEAST_WORDS)
     ]
-    return Edges(kept, tuple(cited), frozenset(digests))
+    return Edges(copies, tuple(cited), frozenset(digests))
 
 
 def _evidence(pairs: TextPairs, words: Words, cites: Mapping[Pair, float]) -> dict[int, dict[int, float]]:
     """By page, the pages that it shares text with or cites, each with how much of it that is: a share of its text,
     or the words' cosine.
     """
-    found: dict[int, dict[int, float]] = defaultdict(dict)
+    weights: dict[int, dict[int, float]] = defaultdict(dict)
     cosines = words.cosine(pairs.one, pairs.other)
     some = np.flatnonzero(cosines >= PART_COSINE)
     one, other, cosine, shared = pairs.one[some], pairs.other[some], cosines[some], pairs.shared[some]
     for page, near in ((one, other), (other, one)):
         weight = np.maximum(cosine, shared / np.maximum(pairs.runs[page], 1))
         for at, to, value in zip(page.tolist(), near.tolist(), weight.tolist(), strict=True):
-            found[at][to] = value
+            weights[at][to] = value
     for (citing, cited), value in cites.items():
-        found[citing][cited] = max(value, found[citing].get(cited, 0.0))
-    return found
+        weights[citing][cited] = max(value, weights[citing].get(cited, 0.0))
+    return weights
 
 
 def _stories_of(weights: Mapping[int, float], alike: Mapping[int, set[int]], words: Words) -> set[int] | None:
@@ -493,8 +493,8 @@ def _word(articles: Sequence[Article], page: int, after: Sequence[Pair], linked:
     """On whose word the page stands where it stands."""
     span = _span(articles[page])
     if span is None:
-        known = articles[page].date.source is DateOrigin.LAST_MODIFIED
-        return Order.LINKS if linked else Order.DATES if known else Order.FIRST_SEEN
+        is_modified = articles[page].date.source is DateOrigin.LAST_MODIFIED
+        return Order.LINKS if linked else Order.DATES if is_modified else Order.FIRST_SEEN
     others = [other for pair in after if page in pair for other in pair if other != page]
     unsure = any(
         (yours := _span(articles[other])) is not None and yours[0] <= span[1] and span[0] <= yours[1]
@@ -527,29 +527,29 @@ def find_stories(articles: Sequence[Article], links: Iterable[Pair], *, least_si
     """
     words = Words(articles)
     cites = sorted({(citing, cited) for citing, cited in links if articles[citing].site != articles[cited].site})
-    found = edges(articles, text_pairs(articles), cites, words)
-    groups = Groups(len(articles), (*found.copies, *found.citations))
+    links_of = edges(articles, text_pairs(articles), cites, words)
+    groups = Groups(len(articles), (*links_of.copies, *links_of.citations))
     members: dict[int, list[int]] = defaultdict(list)
     for page in range(len(articles)):
         members[groups.of(page)].append(page)
     place = {page: at for pages in members.values() for at, page in enumerate(pages)}
-    cited_in, shared_in = _by_group(cites, groups), _by_group(found.copies, groups)
+    cited_in, shared_in = _by_group(cites, groups), _by_group(links_of.copies, groups)
     stories = []
     for group, pages in members.items():
         if len(pages) > 1 and len({articles[page].site for page in pages}) >= least_sites:
             inner = [(place[citing], place[cited]) for citing, cited in cited_in[group]]
-            alike = {(place[one], place[other]): found.copies[one, other] for one, other in shared_in[group]}
+            alike = {(place[one], place[other]): links_of.copies[one, other] for one, other in shared_in[group]}
             stories.append(ordered_story([articles[page] for page in pages], inner, alike))
-    return _stories(articles, stories, found.digests)
+    return _stories(articles, stories, links_of.digests)
 
 
 def _by_group(pairs: Iterable[Pair], groups: Groups) -> dict[int, list[Pair]]:
     """The pairs that lie within one group."""
-    found: dict[int, list[Pair]] = defaultdict(list)
+    pairs_of: dict[int, list[Pair]] = defaultdict(list)
     for one, other in pairs:
         if (group := groups.of(one)) == groups.of(other):
-            found[group].append((one, other))
-    return found
+            pairs_of[group].append((one, other))
+    return pairs_of
 
 
 def _stories(articles: Sequence[Article], stories: list[Story], digests: Iterable[int]) -> Stories:

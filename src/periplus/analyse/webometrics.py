@@ -54,11 +54,11 @@ def web_fragment(
     twin = _twins(urls, assigned.numbers, contents, fetched)
     place = np.where(place >= 0, twin[place], -1) if len(place) else place
     sources, ends = _placed(urls.ids, links, place, fetched)
-    kept = fetched | (_IS_WAITING[urls.reasons] if len(urls.reasons) else fetched)
-    kept &= place == np.arange(len(place))
-    kept[ends] = True
-    number = np.cumsum(kept) - 1
-    rows = np.flatnonzero(kept)
+    is_node = fetched | (_IS_WAITING[urls.reasons] if len(urls.reasons) else fetched)
+    is_node &= place == np.arange(len(place))
+    is_node[ends] = True
+    number = np.cumsum(is_node) - 1
+    rows = np.flatnonzero(is_node)
     count = max(len(rows), 1)
     pairs = distinct_sorted(number[sources] * count + number[ends])
     directory, host = _folders(map(names.__getitem__, rows.tolist()), assigned.numbers[rows])
@@ -86,9 +86,9 @@ def _places_of_pages(urls: UrlRows, names: Sequence[str], redirects: LinkRows, f
     """For each URL, the place of the URL that stands for its page: where redirects end,
     and of URLs of one name (`_bare`) the one that was fetched, else the first. -1: nowhere.
     """
-    ids, known = resolved(urls.ids, redirects)
+    ids, is_somewhere = resolved(urls.ids, redirects)
     place = places_in_sorted(urls.ids, ids)
-    place[~known] = -1
+    place[~is_somewhere] = -1
     read = np.flatnonzero(fetched)[::-1].tolist()
     standing = dict(zip(map(names.__getitem__, read), read, strict=True))  # of several the first, which is written last
     first = np.fromiter(map(standing.setdefault, names, range(len(names))), np.int64, len(names))
@@ -108,8 +108,8 @@ def _twins(urls: UrlRows, units: Numbers, contents: tuple[Ints, Ints], fetched: 
     """
     twin = np.arange(len(urls.ids))
     place = places_in_sorted(urls.ids, contents[0])
-    known = place >= 0
-    place, digest = place[known], contents[1][known]
+    exists = place >= 0
+    place, digest = place[exists], contents[1][exists]
     read = fetched[place]
     place, digest = place[read], digest[read]
     order = np.lexsort((digest, units[place]))
@@ -130,8 +130,8 @@ def _placed(ids: Ints, links: LinkRows, place: Ints, fetched: Mask) -> tuple[Int
     if not len(ids):
         return none, none
     source, end = places_in_sorted(ids, links.sources), places_in_sorted(ids, links.targets)
-    known = (source >= 0) & (end >= 0)
-    source, end = source[known], end[known]
+    exist = (source >= 0) & (end >= 0)
+    source, end = source[exist], end[exist]
     read = fetched[source]
     source, end = place[source[read]], place[end[read]]
     counts = (source >= 0) & (end >= 0) & (source != end)
@@ -194,9 +194,9 @@ def _distinct_documents(fragment: WebFragment, number: Ints) -> tuple[Ints, Ints
     return some[keys // count], some[keys % count]
 
 
-def between(links: UnitLinks, kept: Mask) -> UnitLinks:
-    """The links between the units that are kept, self-links left out; kept: one value a unit."""
-    chosen = kept[links.sources] & kept[links.ends] & (links.sources != links.ends)
+def between(links: UnitLinks, among: Mask) -> UnitLinks:
+    """The links between the units among these, self-links left out; among: one value a unit."""
+    chosen = among[links.sources] & among[links.ends] & (links.sources != links.ends)
     return UnitLinks(links.model, links.sources[chosen], links.ends[chosen], links.counts[chosen])
 
 
@@ -235,22 +235,22 @@ def _together(around: Ints, members: Ints, limits: tuple[int, int | None], left_
     from scipy.sparse import csr_array
 
     chosen, most = limits
-    kept = (members < chosen) & (around != members)
+    counted = (members < chosen) & (around != members)
     if left_out is not None:
-        kept &= ~left_out[around]
-    around, members = around[kept], members[kept]
+        counted &= ~left_out[around]
+    around, members = around[counted], members[counted]
     width = int(around.max()) + 1 if len(around) else 1
     links = csr_array((np.ones(len(members), np.int32), (members, around)), shape=(chosen, width))
     back = links.T.tocsr()
-    found: list[CoLink] = []
+    pairs: list[CoLink] = []
     for start in range(0, chosen, BLOCK_ROWS):
         part = (links[start : start + BLOCK_ROWS] @ back).tocoo()
         first, second = part.coords[0] + start, part.coords[1]
         later = first < second
         first, second, counts = first[later], second[later], part.data[later]
         order = np.lexsort((second, first, -counts))[:most]
-        found += map(CoLink, first[order].tolist(), second[order].tolist(), counts[order].tolist())
-    return tuple(sorted(found, key=lambda pair: (-pair.sites, pair.first, pair.second))[:most])
+        pairs += map(CoLink, first[order].tolist(), second[order].tolist(), counts[order].tolist())
+    return tuple(sorted(pairs, key=lambda pair: (-pair.sites, pair.first, pair.second))[:most])
 
 
 Way = Literal["strong", "weak"]
@@ -291,13 +291,13 @@ def unit_figures(fragment: WebFragment, links: UnitLinks) -> tuple[UnitFigures, 
         summed(links.sources, own),
     )
     others, selves = _linking(fragment)
-    found = []
+    figures = []
     for unit in range(chosen):
         whole, external, own_part = (
             ImpactFactor(count, fetched[unit]) for count in (others[unit] + selves[unit], others[unit], selves[unit])
         )
-        found.append(UnitFigures._make((unit, *[column[unit] for column in columns], whole, external, own_part)))
-    return tuple(found)
+        figures.append(UnitFigures._make((unit, *[column[unit] for column in columns], whole, external, own_part)))
+    return tuple(figures)
 
 
 def _linking(fragment: WebFragment) -> tuple[list[int], list[int]]:
@@ -330,9 +330,9 @@ def connectivity(links: UnitLinks, units: Sequence[Unit], chosen: int) -> tuple[
 
 def connectivity_with(links: UnitLinks, chosen: int, added: Sequence[int], count: int) -> Connectivity:
     """The target set's with some other sites as vertices. count: units in all."""
-    kept = np.arange(count) < chosen
-    kept[list(added)] = True
-    return _connected("with communicators", *_ends(between(links, kept)), np.flatnonzero(kept))
+    chosen_units = np.arange(count) < chosen
+    chosen_units[list(added)] = True
+    return _connected("with communicators", *_ends(between(links, chosen_units)), np.flatnonzero(chosen_units))
 
 
 def _ends(links: UnitLinks) -> tuple[Numbers, Numbers]:
@@ -374,14 +374,14 @@ def suffix_tallies(links: UnitLinks, units: Sequence[Unit], chosen: int, *, inwa
     across = (near < chosen) & (far >= chosen)
     sites, group = np.unique(far[across], return_inverse=True)
     weights = np.bincount(group, links.counts[across], minlength=len(sites))
-    found: dict[str, tuple[int, int]] = {}
+    tallies: dict[str, tuple[int, int]] = {}
     for site, weight in zip(sites.tolist(), weights.tolist(), strict=True):
         suffix = public_suffix(units[site].prefixes[0])
-        count, total = found.get(suffix, (0, 0))
-        found[suffix] = (count + 1, total + int(weight))
+        count, total = tallies.get(suffix, (0, 0))
+        tallies[suffix] = (count + 1, total + int(weight))
     return tuple(
         sorted(
-            (_tally(suffix, *counts) for suffix, counts in found.items()),
+            (_tally(suffix, *counts) for suffix, counts in tallies.items()),
             key=lambda tally: (-tally.sites, -tally.links, tally.suffix),
         )
     )
@@ -437,14 +437,14 @@ def companion_set(
     probed = np.bincount(fragment.unit[fragment.fetched], minlength=size)
     pages = _citing_pages(fragment)
     suffixes = tuple(rules.global_sites)
-    found = []
+    companions = []
     for unit in np.flatnonzero(units).tolist():
         name = fragment.units[unit].name
         mark = marks.get(fragment.units[unit].prefixes[0], SiteMark(name))
         if mark.status is SiteStatus.OUT:
             continue
         returned = int(back[unit]) if probed[unit] else None
-        found.append(
+        companions.append(
             CompanionSite(
                 unit=unit,
                 name=name,
@@ -460,16 +460,16 @@ def companion_set(
                 tags=mark.tags,
             )
         )
-    found.sort(key=lambda site: (-site.units, -site.links, site.name))
-    return _with_gains(found, links, chosen, size)
+    companions.sort(key=lambda site: (-site.units, -site.links, site.name))
+    return _with_gains(companions, links, chosen, size)
 
 
 def _citing_pages(fragment: WebFragment) -> Ints:
     """For each unit outside the target set, the target documents that link to it."""
     size = max(len(fragment.units), 1)
     end = fragment.unit[fragment.ends]
-    kept = fragment.is_target[fragment.sources] & (end >= fragment.chosen)
-    keys = distinct_sorted(fragment.sources[kept] * size + end[kept])
+    citing = fragment.is_target[fragment.sources] & (end >= fragment.chosen)
+    keys = distinct_sorted(fragment.sources[citing] * size + end[citing])
     return np.bincount(keys % size, minlength=size)
 
 
@@ -499,14 +499,14 @@ def gains_of(links: UnitLinks, added: Sequence[int], chosen: int, size: int) -> 
         if added
         else {}
     )
-    found = {}
+    gains = {}
     for site in added:
-        kept = targets.copy()
-        kept[site] = True
-        part = between(links, kept)
+        covered = targets.copy()
+        covered[site] = True
+        part = between(links, covered)
         ends = [np.where(side == site, chosen, side).astype(np.int64) for side in (part.sources, part.ends)]
         after = {way: component_numbers(ends[0], ends[1], chosen + 1, way)[:chosen] for way in WAYS}
-        found[site] = Gain(
+        gains[site] = Gain(
             largest_strong=_largest(after["strong"]),
             strong_before=_largest(before["strong"]),
             largest_weak=_largest(after["weak"]),
@@ -514,7 +514,7 @@ def gains_of(links: UnitLinks, added: Sequence[int], chosen: int, size: int) -> 
             pairs=_pairs(after["strong"]),
             pairs_before=_pairs(before["strong"]),
         )
-    return found
+    return gains
 
 
 def _largest(numbers: Ints) -> int:

@@ -90,10 +90,12 @@ def load_results(
     Raises UsageError where nothing is finished or the dataset is another collection's, NoCollection, StoreError.
     """
     numbers = manifest_in(dataset)
-    found = {path: manifest_in(path) for path in sorted(results.glob("*/")) if (path / "manifest.json").is_file()}
-    finished = {path: manifest for path, manifest in found.items() if manifest.inputs.get("dataset") == numbers.digest}
+    manifests = {path: manifest_in(path) for path in sorted(results.glob("*/")) if (path / "manifest.json").is_file()}
+    finished = {
+        path: manifest for path, manifest in manifests.items() if manifest.inputs.get("dataset") == numbers.digest
+    }
     if not finished:
-        others = f": {len(found)} were computed from another dataset" if found else ""
+        others = f": {len(manifests)} were computed from another dataset" if manifests else ""
         raise UsageError(
             f"{results} holds no finished results of {dataset}{others}. `periplus analyse {dataset}` makes them."
         )
@@ -168,8 +170,8 @@ def _values(column: pa.Array) -> list[object]:
 
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())
-    found: list[object] = column.to_pylist()
-    return found
+    values: list[object] = column.to_pylist()
+    return values
 
 
 def _note(manifest: Manifest, dataset: str) -> ResultNote:

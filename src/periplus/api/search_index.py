@@ -149,7 +149,7 @@ class IndexWorker:
             return
         self._mark_again()
         self._write_ranks()
-        said = sorted(Searcher(self._folder, Searching()).said().items())
+        said = sorted(Searcher(self._folder, Searching()).link_words().items())
         for start in range(0, len(said), PAGES_OF_A_PASS):
             some = dict(said[start : start + PAGES_OF_A_PASS])
             self._anchors = self._telling(some)

@@ -10,7 +10,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from periplus.analyse.content.evidence import SiteEvidence, Traces, traces_of
-from periplus.analyse.content.marking import known, parts_of_each
+from periplus.analyse.content.marking import page_context, parts_of_each
 from periplus.analyse.marked_text import marked_blocks, text_of
 from periplus.analyse.shorkin import (
     ChainCluster,
@@ -282,7 +282,7 @@ class Marks:
         new = [(page, traces_of(page.blocks)) for page in pages if page.parts is None and page.blocks]
         for page, traces in new:
             self._learn(page, traces)
-        parts = parts_of_each(known(page.blocks, self._evidence[page.site_id], traces) for page, traces in new)
+        parts = parts_of_each(page_context(page.blocks, self._evidence[page.site_id], traces) for page, traces in new)
         found = {page.url_id: of_page for (page, _), of_page in zip(new, parts, strict=True)}
         return [found.get(page.url_id, page.parts or ()) for page in pages]
 
@@ -326,7 +326,7 @@ class Marks:
             pages = [
                 page for page in text_rows.pages_of(self._connection, some) if page.parts is not None and page.blocks
             ]
-            found = parts_of_each(known(page.blocks, evidence) for page in pages)
+            found = parts_of_each(page_context(page.blocks, evidence) for page in pages)
             yield from [(page, parts) for page, parts in zip(pages, found, strict=True) if parts != page.parts]
         early.clear()
         self._changed.add(site_id)

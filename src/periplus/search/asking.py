@@ -121,9 +121,9 @@ def distance(one: str, other: str, most: int) -> int:
     row = list(range(len(other) + 1))
     for place, letter in enumerate(one, 1):
         older, before, row = before, row, [place]
-        for at, wanted in enumerate(other, 1):
-            cost = min(before[at] + 1, row[at - 1] + 1, before[at - 1] + (letter != wanted))
-            if at > 1 and place > 1 and letter == other[at - 2] and one[place - 2] == wanted:
+        for at, other_letter in enumerate(other, 1):
+            cost = min(before[at] + 1, row[at - 1] + 1, before[at - 1] + (letter != other_letter))
+            if at > 1 and place > 1 and letter == other[at - 2] and one[place - 2] == other_letter:
                 cost = min(cost, older[at - 2] + 1)
             row.append(cost)
         if min(row) > most:
@@ -177,7 +177,7 @@ class Highlighter:
         words = len(self._wanted) + len(self._runs)
         return words + 0.6 * (words - 1) + 0.3
 
-    def found(self, text: str, language: str) -> list[tuple[int, int, int]]:
+    def hits(self, text: str, language: str) -> list[tuple[int, int, int]]:
         """(start, end, which word of the query) of what answers in a text, in order."""
         hits: list[tuple[int, int, int]] = []
         if not self._runs and not self._could_answer(text, language):
@@ -209,7 +209,7 @@ class Highlighter:
         return word
 
     def marks(self, text: str, language: str) -> Marks:
-        return tuple((start, end) for start, end, _ in self.found(text, language))
+        return tuple((start, end) for start, end, _ in self.hits(text, language))
 
     def _within_run(self, text: str, unit: WordUnit) -> list[tuple[int, int, int]]:
         stretch = text[unit.start : unit.end].lower()
@@ -224,11 +224,11 @@ class Highlighter:
     def _judge(self, form: str, language: str) -> int:
         """The word of the query that the form answers; -1: none."""
         plain = folded(form)
-        for wanted in self._wanted:
-            if form == wanted.form or plain == wanted.plain or (wanted.prefix and plain.startswith(wanted.plain)):
-                return wanted.place
+        for word in self._wanted:
+            if form == word.form or plain == word.plain or (word.prefix and plain.startswith(word.plain)):
+                return word.place
         term = asked_terms(form, language)[:1]
-        return next((wanted.place for wanted in self._wanted if term and term[0] in wanted.terms), -1)
+        return next((word.place for word in self._wanted if term and term[0] in word.terms), -1)
 
 
 def snippet(blocks: Blocks, parts: Sequence[Part], highlighter: Highlighter, language: str) -> Snippet | None:
@@ -245,7 +245,7 @@ def snippet(blocks: Blocks, parts: Sequence[Part], highlighter: Highlighter, lan
         content = part is Part.CONTENT
         if opening is None and content and block.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM):
             opening = block
-        hits = highlighter.found(block.text, block.language or language)
+        hits = highlighter.hits(block.text, block.language or language)
         if hits:
             value = _worth(hits, block, content)
             if value > best[0]:
@@ -316,7 +316,7 @@ class Matcher:
     schema: tantivy.Schema
     weights: Searching
     languages: Sequence[str]
-    known: Callable[[str], bool]  # whether a spelling occurs
+    occurs: Callable[[str], bool]  # whether a spelling occurs
 
     def query(self, root: Node) -> tantivy.Query:
         """Pages that answer, scored."""
@@ -423,49 +423,49 @@ class Matcher:
         """
         plain = folded(form)
         others = ["~" + plain] if form == plain else [plain, "~" + plain]
-        wanted = [(form, 1.0), *([] if exact else [(other, 0.5) for other in others])]
-        found = [
-            _boosted(self._term(FORMS, spelling), self.weights.weight_spelling * share) for spelling, share in wanted
+        forms = [(form, 1.0), *([] if exact else [(other, 0.5) for other in others])]
+        queries = [
+            _boosted(self._term(FORMS, spelling), self.weights.weight_spelling * share) for spelling, share in forms
         ]
-        if not exact and self.known(form) and self.known("~" + plain):  # "~": some page has it with diacritics
-            found.append(tantivy.Query.const_score_query(self._term(FORMS, form), self.weights.weight_diacritics))
-        return found
+        if not exact and self.occurs(form) and self.occurs("~" + plain):  # "~": some page has it with diacritics
+            queries.append(tantivy.Query.const_score_query(self._term(FORMS, form), self.weights.weight_diacritics))
+        return queries
 
     def _beginnings(self, form: str, within: str) -> list[tantivy.Query]:
         pattern = re.escape(folded(form)) + ".*"
         fields = _WITHIN[within]
-        found = [self._weighed(tantivy.Query.regex_query(self.schema, field, pattern), field) for field in fields]
+        queries = [self._weighed(tantivy.Query.regex_query(self.schema, field, pattern), field) for field in fields]
         if not within:
-            found.append(tantivy.Query.regex_query(self.schema, FORMS, f"{re.escape(form)}.*|~{pattern}"))
-        return found
+            queries.append(tantivy.Query.regex_query(self.schema, FORMS, f"{re.escape(form)}.*|~{pattern}"))
+        return queries
 
     def _phrase(self, read: Sequence[str], within: str, share: float, *, prefix: bool = False) -> tantivy.Query:
         """The forms one after another, in one field. With prefix, the last is the beginning of a word."""
-        found = []
+        queries = []
         for terms in dict.fromkeys(self._phrase_terms(read, language) for language in [*self.languages, ""]):
             for field in _WITHIN[within]:
                 if prefix and len(terms) > 1:
-                    found.append(
+                    queries.append(
                         self._weighed(tantivy.Query.phrase_prefix_query(self.schema, field, list(terms)), field, share)
                     )
                 elif len(terms) > 1:
-                    found.append(
+                    queries.append(
                         self._weighed(tantivy.Query.phrase_query(self.schema, field, list(terms)), field, share)
                     )
                 elif terms and is_run(read[0]) and len(terms[0]) == 1:  # one character: any term that it begins
-                    found.append(
+                    queries.append(
                         self._weighed(
                             tantivy.Query.regex_query(self.schema, field, re.escape(terms[0]) + ".*"), field, share
                         )
                     )
                 elif terms:
-                    found.append(self._weighed(self._term(field, terms[0]), field, share))
-        return _either(found)
+                    queries.append(self._weighed(self._term(field, terms[0]), field, share))
+        return _either(queries)
 
     def _phrase_terms(self, read: Sequence[str], language: str) -> tuple[str, ...]:
         """What stands in the index where the forms stand: only the last run may go on there."""
-        known = table(language)
-        before = [term for form in read[:-1] for term in known[form].split(" ")]
+        words = table(language)
+        before = [term for form in read[:-1] for term in words[form].split(" ")]
         return tuple([*before, *(term for form in read[-1:] for term in asked_terms(form, language))][:PHRASE_WORDS])
 
     def _whole_titles(self, root: Node) -> list[tantivy.Query]:
@@ -483,13 +483,13 @@ class Matcher:
             return []
         read = [form for word in plain for form in forms(word.text)]
         share = self.weights.weight_phrase * (len(plain) - 1)  # two words stand side by side by chance, ten do not
-        found = []
+        queries = []
         for terms in dict.fromkeys(self._phrase_terms(read, language) for language in self.languages):
-            found += [
+            queries += [
                 self._weighed(_phrase_query(self.schema, field, terms), field, share)
                 for field in (TITLE, ANCHOR, HEADING, TEXT)
             ]
-        return found
+        return queries
 
     def _term(self, field: str, term: str) -> tantivy.Query:
         return tantivy.Query.term_query(self.schema, field, term, "freq")
@@ -581,7 +581,7 @@ class Searcher:
             if value
         )
 
-    def said(self) -> dict[UrlId, int]:
+    def link_words(self) -> dict[UrlId, int]:
         """Of every page in the index, `index.said_digest` of the words of links to it that were indexed."""
         if not self.pages:
             return {}
@@ -589,13 +589,13 @@ class Searcher:
         ids, digests = (self._searcher.fast_field_values(field, places) for field in (ID, SAID))
         return {UrlId(int(url_id or 0)): int(digest or 0) for url_id, digest in zip(ids, digests, strict=True)}
 
-    def search(self, text: str, wish: MatchWindow, rank: Rank) -> Matches:
+    def search(self, text: str, window: MatchWindow, rank: Rank) -> Matches:
         """The pages that answer. Where none has all words, those that have some."""
         query = parse(text)
         if query.root is None:
             return Matches(0, (), (), query.notes or ("nothing was asked for",), "")
         notes = list(query.notes)
-        most = max(LOOKED_AT, wish.offset + wish.limit)
+        most = max(LOOKED_AT, window.offset + window.limit)
         asked, (total, hits) = self._found(query.root, most)
         suggestion = suggested(self._searcher, query, text) if total < FEW else ""
         looser = some_of(query.root) if not hits else None
@@ -603,14 +603,14 @@ class Searcher:
             asked, (total, hits) = self._found(looser, most)
             if hits:
                 notes.append("no page has all the words: shown are pages with some of them")
-        matches = self._ordered(hits, rank)[wish.offset : wish.offset + wish.limit]
-        facets = self._counted(asked, _FACETS, FACET_VALUES) if wish.facets else ()
+        matches = self._ordered(hits, rank)[window.offset : window.offset + window.limit]
+        facets = self._counted(asked, _FACETS, FACET_VALUES) if window.facets else ()
         return Matches(total, tuple(matches), facets, tuple(notes), suggestion)
 
     def _found(self, root: Node, most: int) -> tuple[tantivy.Query, tuple[int, Sequence[_Scored]]]:
         asked = self._matcher.query(root if asks_for(root, IS) else All((root, Not(Only(IS, NOINDEX)))))
-        found = self._searcher.search(asked, most)
-        return asked, (int(found.count), found.hits)  # type: ignore[attr-defined]  # the engine's stubs lack it
+        answer = self._searcher.search(asked, most)
+        return asked, (int(answer.count), answer.hits)  # type: ignore[attr-defined]  # the engine's stubs lack it
 
     def _ordered(self, hits: Sequence[_Scored], rank: Rank) -> list[Match]:
         """By score and rank, those of equal text folded into the best of them."""
@@ -628,8 +628,8 @@ class Searcher:
         return [Match(group[0][1], group[0][0], tuple(url_id for _, url_id in group[1:])) for group in groups.values()]
 
     def _counted(self, query: tantivy.Query, fields: dict[str, str], most: int) -> tuple[Facet, ...]:
-        wanted = {name: {"terms": {"field": field, "size": most}} for name, field in fields.items()}
-        counted = self._searcher.aggregate(query, wanted)
+        aggregations = {name: {"terms": {"field": field, "size": most}} for name, field in fields.items()}
+        counted = self._searcher.aggregate(query, aggregations)
         return tuple(
             Facet(name, tuple((str(bucket["key"]), int(bucket["doc_count"])) for bucket in counted[name]["buckets"]))
             for name in fields

@@ -206,11 +206,11 @@ def primary(language: str) -> str:
 def hosts(name: str) -> list[str]:
     """A host and what it lies within, up to the registered domain."""
     top = registered_domain(name)
-    found = [name]
+    names = [name]
     while name != top and "." in name:
         name = name.partition(".")[2]
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 def type_names(media_type: str) -> tuple[str, ...]:

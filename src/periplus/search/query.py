@@ -116,11 +116,11 @@ class _Parser:
     """Reads tokens from left to right; OR binds weaker than standing side by side."""
 
     def __init__(self, text: str) -> None:
-        found = [(match.lastgroup or "", match[match.lastgroup or 0]) for match in _TOKEN.finditer(text)]
+        tokens = [(match.lastgroup or "", match[match.lastgroup or 0]) for match in _TOKEN.finditer(text)]
         self._notes: list[str] = []
-        if len(found) > MOST_TOKENS:
+        if len(tokens) > MOST_TOKENS:
             self._notes.append(f"only the first {MOST_TOKENS} words were looked for")
-        self._tokens = found[:MOST_TOKENS]
+        self._tokens = tokens[:MOST_TOKENS]
         self._place = 0
 
     def query(self) -> Query:

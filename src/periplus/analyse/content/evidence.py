@@ -250,9 +250,9 @@ class SiteEvidence:
         others = np.array([times(digest, 0) for digest in traces.digests], dtype=np.float32) - own
         path = np.array(traces.path, dtype=np.intp)
         alone = np.bincount(path[others <= 0], minlength=size)
-        known = np.array([self._paths.get(one.key, none) for one in traces.paths], dtype=np.float32).reshape(-1, 3)
+        rows = np.array([self._paths.get(one.key, none) for one in traces.paths], dtype=np.float32).reshape(-1, 3)
         pages, blocks_on, texts = np.maximum(
-            known.T - own * np.array([np.ones(size), np.bincount(path, minlength=size), alone], dtype=np.float32), 0
+            rows.T - own * np.array([np.ones(size), np.bincount(path, minlength=size), alone], dtype=np.float32), 0
         )
         return PageEvidence(
             np.maximum(others, 0), pages, blocks_on, texts, np.array([max(self.pages - own, 0)], dtype=np.float32)
@@ -382,12 +382,12 @@ class Pages:
         """For each width the rows' means over so many blocks on either side, fewer at a page's ends."""
         totals = np.zeros((len(rows), len(self.page) + 1))
         np.cumsum(np.array(rows), axis=1, dtype=np.float64, out=totals[:, 1:])
-        found = []
+        columns = []
         at, begin, end = np.arange(len(self.page)), self.begins[self.page], self.ends[self.page]
         for width in widths:
             low, high = np.maximum(at - width, begin), np.minimum(at + width + 1, end)
-            found += list(((totals.take(high, axis=1) - totals.take(low, axis=1)) / (high - low)).astype(np.float32))
-        return found
+            columns += list(((totals.take(high, axis=1) - totals.take(low, axis=1)) / (high - low)).astype(np.float32))
+        return columns
 
     def around(self, rows: Sequence[Floats]) -> list[Floats]:
         """The rows' values of the third, second and first block before, and of those after; 0 where a page has none."""

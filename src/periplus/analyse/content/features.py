@@ -87,14 +87,14 @@ def _title_overlap(pages: Pages) -> tuple[Floats, Floats]:
 def _with_any(words: set[str], texts: Sequence[str]) -> set[int]:
     """Which texts hold one of the words, or have it within another. Most have none: all are looked through at once."""
     whole, ends = "\n".join(texts), list(accumulate([len(text) + 1 for text in texts]))
-    found = set()
+    places = set()
     for word in words:
         at = whole.find(word)
         while at >= 0:
             number = bisect_right(ends, at)
-            found.add(number)
+            places.add(number)
             at = whole.find(word, ends[number])
-    return found
+    return places
 
 
 def of_headline(pages: Pages) -> Measures:
@@ -106,14 +106,14 @@ def of_headline(pages: Pages) -> Measures:
     bounds = list(zip(pages.begins.tolist(), pages.ends.tolist(), strict=True))
     best = np.array([begin + int(weighed[begin:end].argmax()) for begin, end in bounds])
     h1 = np.array([begin + int(first[begin:end].argmax()) for begin, end in bounds])
-    found, heads = score[best][pages.page], np.bincount(pages.page, weights=first)[pages.page]
+    measures, heads = score[best][pages.page], np.bincount(pages.page, weights=first)[pages.page]
     at = np.arange(len(pages.page))
     return [
         part,
         share,
         score,
-        found,
-        signed_distance(at - best[pages.page]) * (found > np.float64(0.2)),
+        measures,
+        signed_distance(at - best[pages.page]) * (measures > np.float64(0.2)),
         np.minimum(heads, 3),
         signed_distance(at - h1[pages.page]) * (heads > 0),
     ]
@@ -143,12 +143,12 @@ def of_site(pages: Pages, seen: PageEvidence) -> Measures:
     mates = seen.path_pages
     most = _upper_quarters(pages, mates[pages.path])
     again = seen.text_pages > 0
-    known = np.maximum(seen.pages, 1)
+    pages_seen = np.maximum(seen.pages, 1)
     distinct_on_path = seen.path_texts / np.maximum(seen.path_blocks, 1)
     log_mates, mates_share, distinct, log_blocks, mates_of_block = pages.of_paths(
         [
             np.log1p(mates),
-            mates / known[pages.path_page],
+            mates / pages_seen[pages.path_page],
             distinct_on_path,
             np.log1p(seen.path_blocks / np.maximum(mates, 1)),
             np.maximum(mates, 1),
@@ -159,7 +159,7 @@ def of_site(pages: Pages, seen: PageEvidence) -> Measures:
         np.log1p(seen.text_pages),
         share,
         np.minimum(seen.text_pages / mates_of_block, 1),
-        seen.text_pages / known[pages.page],
+        seen.text_pages / pages_seen[pages.page],
         again,
         log_mates,
         mates_share,
@@ -179,13 +179,13 @@ def of_site(pages: Pages, seen: PageEvidence) -> Measures:
 
 def _upper_quarters(pages: Pages, values: Floats) -> Floats:
     """The 75th percentile of each page, in a quarter of `np.percentile`'s time."""
-    found = np.empty(len(pages.sizes), dtype=np.float32)
+    quarters = np.empty(len(pages.sizes), dtype=np.float32)
     for number, (begin, end) in enumerate(zip(pages.begins.tolist(), pages.ends.tolist(), strict=True)):
         ordered = np.sort(values[begin:end])
         place = 0.75 * (end - begin - 1)
         low = int(place)
-        found[number] = ordered[low] + (place - low) * (ordered[min(low + 1, end - begin - 1)] - ordered[low])
-    return found
+        quarters[number] = ordered[low] + (place - low) * (ordered[min(low + 1, end - begin - 1)] - ordered[low])
+    return quarters
 
 
 def of_neighbours(pages: Pages) -> Measures:
@@ -216,9 +216,9 @@ def of_copies(pages: Pages) -> Measures:
 
 
 def _count_copies(texts: Sequence[str], counted: Sequence[bool], before: Floats, more: npt.NDArray[np.float64]) -> None:
-    said = dict(Counter(texts))
+    copies = dict(Counter(texts))
     times: dict[str, int] = {}
-    places = [number for number, text in enumerate(texts) if said[text] > 1] if len(said) < len(texts) else ()
+    places = [number for number, text in enumerate(texts) if copies[text] > 1] if len(copies) < len(texts) else ()
     for number in places:
         if counted[number]:
             before[number] = times.get(texts[number], 0)

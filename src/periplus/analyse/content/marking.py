@@ -153,8 +153,8 @@ def _of_pages(pages: Pages, score: Floats, mass: Floats) -> list[Array]:
     best = []
     for begin, end in zip(pages.begins.tolist(), pages.ends.tolist(), strict=True):
         np.cumsum(mass[begin:end], out=before[begin:end], dtype=np.float64)
-        found = np.flatnonzero(is_strong[begin:end])
-        strong.append((int(found[0]), int(found[-1]), len(found)) if len(found) else (0, end - begin - 1, 0))
+        places = np.flatnonzero(is_strong[begin:end])
+        strong.append((int(places[0]), int(places[-1]), len(places)) if len(places) else (0, end - begin - 1, 0))
         best.append(float(np.sort(score[begin:end])[-3:].mean()))
     before -= mass
     first, last, count = np.array(strong).T
@@ -193,15 +193,15 @@ def parts_of(blocks: Blocks, evidence: SiteEvidence | None = None, *, learnt: bo
     evidence: what is known of the page's site; without any, the page is judged alone. learnt: whether the page is among
     those that evidence has learnt.
     """
-    return next(parts_of_each([known(blocks, evidence, learnt=learnt)]))
+    return next(parts_of_each([page_context(blocks, evidence, learnt=learnt)]))
 
 
 def scores_of(blocks: Blocks, evidence: SiteEvidence | None = None, *, learnt: bool = True) -> Floats:
     """float32[n]: how surely each block is content, 0 to 1."""
-    return next(_scores_of_each([known(blocks, evidence, learnt=learnt)]))
+    return next(_scores_of_each([page_context(blocks, evidence, learnt=learnt)]))
 
 
-def known(
+def page_context(
     blocks: Blocks, evidence: SiteEvidence | None, traces: Traces | None = None, *, learnt: bool = True
 ) -> PageContext:
     """As for `parts_of`. traces: the page's, where they are at hand."""

@@ -77,8 +77,8 @@ def homes(dataset: Path, end: Ints, urls: UrlVectors) -> Ints:
     ends = np.unique(ends[ends >= 0])
     ends = ends[urls.fetched[ends]]
     _, first = np.unique(urls.site[ends], return_index=True)
-    found: Ints = np.sort(ends[first])
-    return found
+    first_ends: Ints = np.sort(ends[first])
+    return first_ends
 
 
 def merits(depth: Ints, length: Ints, number: Ints) -> Ints:
@@ -86,8 +86,8 @@ def merits(depth: Ints, length: Ints, number: Ints) -> Ints:
     then by the URL's text.
     """
     near = np.where(depth < 0, DEPTH_MOST + 1, np.minimum(depth, DEPTH_MOST))
-    found: Ints = (near << (LENGTH_BITS + NUMBER_BITS)) | (np.minimum(length, LENGTH_MOST) << NUMBER_BITS) | number
-    return found
+    merit: Ints = (near << (LENGTH_BITS + NUMBER_BITS)) | (np.minimum(length, LENGTH_MOST) << NUMBER_BITS) | number
+    return merit
 
 
 def merits_of(dataset: Path) -> Ints:
@@ -104,7 +104,7 @@ def directory_hashes(dataset: Path) -> Ints:
     import pyarrow.compute as pc
     import xxhash
 
-    found = []
+    parts = []
     for block in blocks(dataset, "urls", ["text"]):
         names = pc.replace_substring_regex(block.column(0), FOLDER, r"\1").dictionary_encode()
         hashes = np.fromiter(
@@ -112,8 +112,8 @@ def directory_hashes(dataset: Path) -> Ints:
             np.uint64,
             len(names.dictionary),
         )
-        found.append(hashes.view(np.int64)[np.asarray(names.indices)])
-    return np.concatenate(found) if found else np.zeros(0, np.int64)
+        parts.append(hashes.view(np.int64)[np.asarray(names.indices)])
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 # Page by page for texts, by arrays for the rest; what is large (sketches, buckets) lies in files and is
@@ -135,8 +135,8 @@ def duplicates(task: StageTask) -> None:
     merit = merits_of(task.dataset)
     fetched = is_among(task.dataset, "urls", "reason", FETCHED_REASONS)
     page, folded, text, body = _digests(task)
-    kept = fetched[page]
-    page, folded, text, body = page[kept], folded[kept], text[kept], body[kept]
+    is_fetched = fetched[page]
+    page, folded, text, body = page[is_fetched], folded[is_fetched], text[is_fetched], body[is_fetched]
     order = np.lexsort((merit[page], folded["low"], folded["high"]))
     page, folded, text, body = page[order], folded[order], text[order], body[order]
     first = np.ones(len(page), np.bool_)
@@ -185,10 +185,10 @@ def sketch_rows(
     names_of: Names, urls: Ints, texts: list[str], contents: list[str | None]
 ) -> tuple[Ints, Ints, list[bytes]]:
     """Columns of a table of sketches; pages without a text have no row."""
-    found = [names_of(text or "", content) for text, content in zip(texts, contents, strict=True)]
-    full = [place for place, names in enumerate(found) if len(names)]
-    counts = np.array([len(found[place]) for place in full], np.int64)
-    return urls[full], counts, [sketch(found[place]).astype("<u8").tobytes() for place in full]
+    hashes = [names_of(text or "", content) for text, content in zip(texts, contents, strict=True)]
+    full = [place for place, names in enumerate(hashes) if len(names)]
+    counts = np.array([len(hashes[place]) for place in full], np.int64)
+    return urls[full], counts, [sketch(hashes[place]).astype("<u8").tobytes() for place in full]
 
 
 def _sketched(names_of: Names, task: StageTask) -> None:
@@ -229,15 +229,15 @@ def _alike(task: StageTask, of: str, table: str, threshold: float, left_out: Int
 def _bins(task: StageTask, of: str, left_out: Ints) -> tuple[Ints, Hashes]:
     """(pages with enough to compare, their MinHash values: in a file, 1 kB a page)."""
     path = task.scratch / "bins"
-    kept = []
+    pages = []
     with path.open("wb") as file:
         for block in blocks(task.folders[of], "sketches", ["url", "shingles", "bins"], rows=TEXT_ROWS * 10):
             urls = np.asarray(block.column(0), np.int64)
             fit = (np.asarray(block.column(1)) >= SHINGLES_LEAST) & ~np.isin(urls, left_out)
             rows = block.column(2).filter(fit).to_pylist()
             file.write(b"".join(rows))
-            kept.append(urls[fit])
-    urls = np.concatenate(kept) if kept else np.zeros(0, np.int64)
+            pages.append(urls[fit])
+    urls = np.concatenate(pages) if pages else np.zeros(0, np.int64)
     return urls, np.memmap(path, np.uint64, "r", shape=(len(urls), BINS)) if len(urls) else np.zeros(
         (0, BINS), np.uint64
     )
@@ -251,7 +251,7 @@ def _buckets(task: StageTask, bins: Hashes, width: int) -> Ints:
     pages, bands = len(bins), BINS // width
     if not pages:
         return np.zeros((0, bands), np.int64)
-    found = np.memmap(task.scratch / "buckets", np.int64, "w+", shape=(bands, pages))
+    buckets = np.memmap(task.scratch / "buckets", np.int64, "w+", shape=(bands, pages))
     for band in range(bands):
         keys = np.empty(pages, np.uint64)
         for start in range(0, pages, BLOCK_ROWS):
@@ -260,8 +260,8 @@ def _buckets(task: StageTask, bins: Hashes, width: int) -> Ints:
         begins = np.diff(keys[order], prepend=keys[order[:1]]) != 0
         number = np.cumsum(begins)
         shared = np.bincount(number)[number] > 1
-        found[band, order] = np.where(shared, number * bands + band, -1)
-    return found.T
+        buckets[band, order] = np.where(shared, number * bands + band, -1)
+    return buckets.T
 
 
 def band_keys(bins: Hashes, band: int, width: int) -> Hashes:
@@ -315,8 +315,8 @@ def cascades(task: StageTask) -> None:
     dated = numbers(task.dataset, "pages", "last_modified", missing=UNDATED)
     dated = np.where(dated == UNDATED, numbers(task.dataset, "urls", "first_seen")[pages], dated)
     site = numbers(task.dataset, "urls", "site")[pages]
-    told = np.flatnonzero(story >= 0)
-    order = told[np.lexsort((dated[told], site[told], story[told]))]
+    in_story = np.flatnonzero(story >= 0)
+    order = in_story[np.lexsort((dated[in_story], site[in_story], story[in_story]))]
     first = np.ones(len(order), np.bool_)
     first[1:] = (story[order[1:]] != story[order[:-1]]) | (site[order[1:]] != site[order[:-1]])
     order = order[first]  # of each site its first page of each text
@@ -324,11 +324,11 @@ def cascades(task: StageTask) -> None:
     begins = np.flatnonzero(np.diff(story[order], prepend=-1))
     sites = np.diff(np.append(begins, len(order)))
     start = np.repeat(begins, sites)
-    kept = np.repeat(sites > 1, sites)
+    spread = np.repeat(sites > 1, sites)
     place = np.arange(len(order)) - start
     delay_h = (dated[order] - dated[order[start]]) / HOUR_MS
     columns = {"story": story[order], "site": site[order], "place": place, "when": dated[order], "delay_h": delay_h}
-    task.write("cascades", {name: values[kept] for name, values in columns.items()})
+    task.write("cascades", {name: values[spread] for name, values in columns.items()})
 
 
 def _stories(task: StageTask, urls: int) -> Ints:

@@ -85,24 +85,24 @@ def numbers(folder: Path, table: str, column: str, missing: int = -1) -> Ints:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = np.full(manifest_in(folder).rows(table), missing, np.int64)
+    whole_column = np.full(manifest_in(folder).rows(table), missing, np.int64)
     at = 0
     for block in blocks(folder, table, [column]):
         values = block.column(0)
         whole = pc.fill_null(values.cast(pa.int64()), missing)
-        found[at : at + len(values)] = np.asarray(whole)
+        whole_column[at : at + len(values)] = np.asarray(whole)
         at += len(values)
-    return found
+    return whole_column
 
 
 def reals(folder: Path, table: str, column: str) -> Floats:
     """A whole column of real numbers."""
-    found = np.empty(manifest_in(folder).rows(table))
+    whole = np.empty(manifest_in(folder).rows(table))
     at = 0
     for block in blocks(folder, table, [column]):
-        found[at : at + len(block)] = np.asarray(block.column(0))
+        whole[at : at + len(block)] = np.asarray(block.column(0))
         at += len(block)
-    return found
+    return whole
 
 
 def is_among(folder: Path, table: str, column: str, names: Sequence[str]) -> Mask:
@@ -121,8 +121,8 @@ def text_mask(block: pa.RecordBatch, column: str, names: Sequence[str]) -> Mask:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found: Mask = np.asarray(pc.is_in(block.column(column), value_set=pa.array(list(names), pa.string())), np.bool_)
-    return found
+    mask: Mask = np.asarray(pc.is_in(block.column(column), value_set=pa.array(list(names), pa.string())), np.bool_)
+    return mask
 
 
 class TableWriter:
@@ -432,18 +432,18 @@ ANALYSES: Mapping[str, tuple[str, ...]] = {
 """What one asks for, and the stages in which it ends."""
 
 
-def needed(wanted: Sequence[str]) -> tuple[Stage, ...]:
+def needed(names: Sequence[str]) -> tuple[Stage, ...]:
     """The stages that lead to these, each after those that it needs."""
-    found: dict[str, Stage] = {}
+    stages: dict[str, Stage] = {}
 
     def add(name: str) -> None:
         for before in STAGES[name].needs:
             add(before)
-        found.setdefault(name, STAGES[name])
+        stages.setdefault(name, STAGES[name])
 
-    for name in wanted:
+    for name in names:
         add(name)
-    return tuple(found.values())
+    return tuple(stages.values())
 
 
 def folder_name(stage: Stage, dataset_digest: str, order: StageParameters) -> str:
@@ -453,8 +453,8 @@ def folder_name(stage: Stage, dataset_digest: str, order: StageParameters) -> st
 
 def _digest(stage: Stage, dataset_digest: str, order: StageParameters) -> str:
     before = [_digest(STAGES[name], dataset_digest, order) for name in stage.needs]
-    said = [stage.name, stage.version, dataset_digest, parameters_of(stage, order), before]
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    question = [stage.name, stage.version, dataset_digest, parameters_of(stage, order), before]
+    return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
 
 
 def parameters_of(stage: Stage, order: StageParameters) -> dict[str, float]:
@@ -493,7 +493,7 @@ class EngineChoice:
 def compute(
     dataset: Path,
     results: Path,
-    wanted: Sequence[str],
+    names: Sequence[str],
     order: StageParameters,
     engines: tuple[str, Engine],
     watch: Watch,
@@ -506,7 +506,7 @@ def compute(
     parquet_module()
     name, engine = engines
     digest = manifest_in(dataset).digest
-    stages = needed(wanted)
+    stages = needed(names)
     folders: dict[str, Path] = {}
     done = []
     for number, stage in enumerate(stages):

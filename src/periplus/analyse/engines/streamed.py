@@ -108,15 +108,15 @@ def graph(task: StageTask) -> None:
 def _edges(task: StageTask, urls: UrlVectors, end: Ints) -> Iterator[tuple[Ints, Ints]]:
     for source, target in _links(task, FOLLOWED):
         led = end[target]
-        kept = (led >= 0) & (source != led) & urls.fetched[source]
-        kept &= urls.page[led]  # of -1 the last URL: left out already
-        yield source[kept], led[kept]
+        followed = (led >= 0) & (source != led) & urls.fetched[source]
+        followed &= urls.page[led]  # of -1 the last URL: left out already
+        yield source[followed], led[followed]
 
 
 def _links(task: StageTask, kinds: list[str]) -> Iterator[tuple[Ints, Ints]]:
     for block in blocks(task.dataset, "links", ["source", "target", "kind"]):
-        kept = text_mask(block, "kind", kinds)
-        yield np.asarray(block.column(0), np.int64)[kept], np.asarray(block.column(1), np.int64)[kept]
+        of_kinds = text_mask(block, "kind", kinds)
+        yield np.asarray(block.column(0), np.int64)[of_kinds], np.asarray(block.column(1), np.int64)[of_kinds]
 
 
 def _whole_sources(edges: Iterator[tuple[Ints, Ints]], span: int) -> Iterator[tuple[Ints, Ints]]:
@@ -161,8 +161,8 @@ def _nodes(task: StageTask, *, by_site: bool) -> _Nodes:
 def _placed_edges(task: StageTask, nodes: _Nodes, *, inside: bool) -> Iterator[tuple[Ints, Ints]]:
     for block in blocks(task.folders["graph"], "edges", ["source", "target", "inside"]):
         source, target = (nodes.place[np.asarray(block.column(at), np.int64)] for at in (0, 1))
-        kept = np.asarray(block.column(2), np.bool_)
-        yield (source[kept], target[kept]) if inside else (source, target)
+        is_inside = np.asarray(block.column(2), np.bool_)
+        yield (source[is_inside], target[is_inside]) if inside else (source, target)
 
 
 class _Links(NamedTuple):
@@ -215,13 +215,13 @@ def _ranks(task: StageTask, *, by_site: bool) -> None:
     residual, done = np.inf, 0
     while done < order.max_rounds and residual > order.tolerance:
         lost = order.damping * np.bincount(nodes.group[sinks], scores[sinks], nodes.groups) / size
-        found = (1 - order.damping + lost)[nodes.group]
+        fresh = (1 - order.damping + lost)[nodes.group]
         flow = scores * share
         for pages in _runs(links):
             own = slice(links.offsets[pages.start], links.offsets[pages.stop])
-            np.add.at(found, links.targets[own], np.repeat(flow[pages], links_out[pages]))
-        change = np.bincount(nodes.group, np.abs(found - scores), nodes.groups) / size
-        scores, residual, done = found, float(change.max(initial=0.0)), done + 1
+            np.add.at(fresh, links.targets[own], np.repeat(flow[pages], links_out[pages]))
+        change = np.bincount(nodes.group, np.abs(fresh - scores), nodes.groups) / size
+        scores, residual, done = fresh, float(change.max(initial=0.0)), done + 1
     if residual > order.tolerance:
         raise NotConverged("PageRank", done, residual)
     scores /= np.bincount(nodes.group, scores, nodes.groups)[nodes.group]
@@ -298,11 +298,11 @@ def broken(task: StageTask) -> None:
         for block in blocks(task.dataset, "links", ["source", "target", "kind", "position"]):
             source, target = np.asarray(block.column(0), np.int64), np.asarray(block.column(1), np.int64)
             led = end[target]
-            kept = np.flatnonzero(
+            rows = np.flatnonzero(
                 text_mask(block, "kind", ASKED) & urls.fetched[source] & (led >= 0) & urls.invalid[led]
             )
-            words = {name: block.column(name).take(kept) for name in ("kind", "position")}
-            writer.add({"source": source[kept], "target": target[kept], "end": led[kept], **words})
+            words = {name: block.column(name).take(rows) for name in ("kind", "position")}
+            writer.add({"source": source[rows], "target": target[rows], "end": led[rows], **words})
 
 
 def external(task: StageTask) -> None:
@@ -316,10 +316,10 @@ def external(task: StageTask) -> None:
     def outward() -> Iterator[tuple[Ints, Ints]]:
         for source, target in _links(task, FOLLOWED):
             led = end[target]
-            kept = (led >= 0) & urls.fetched[source] & ~urls.invalid[led] & (urls.site[source] != urls.site[led])
-            np.add.at(links, urls.site[led[kept]], 1)
-            met[led[kept]] = True
-            yield source[kept], urls.site[led[kept]]
+            outgoing = (led >= 0) & urls.fetched[source] & ~urls.invalid[led] & (urls.site[source] != urls.site[led])
+            np.add.at(links, urls.site[led[outgoing]], 1)
+            met[led[outgoing]] = True
+            yield source[outgoing], urls.site[led[outgoing]]
 
     for _, site in _whole_sources(outward(), sites):
         np.add.at(pages, site, 1)

@@ -40,27 +40,27 @@ FRAMED_TEXTS = 10  # of fewer none can be told from their frame
 RARE = 0.5  # added to numbers of texts in a comparison, so that what stands in few weighs little
 
 
-def tfidf(text: Reading, found: Candidates, counts: Counts) -> Floats:
+def tfidf(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     """How often, times how rare in the collection."""
-    return np.where(found.sizes <= TFIDF_WORDS, found.times * idf(counts, found.keys), -np.inf)
+    return np.where(phrases.sizes <= TFIDF_WORDS, phrases.times * idf(counts, phrases.keys), -np.inf)
 
 
-def kpminer(text: Reading, found: Candidates, counts: Counts) -> Floats:
+def kpminer(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     """The same with longer phrases preferred, and only what is said early. Source: El-Beltagy and Rafea 2009."""
-    within = ~_crossed(text, found) & (found.places[found.first] < KP_LAST_WORD)
+    within = ~_crossed(text, phrases) & (phrases.places[phrases.first] < KP_LAST_WORD)
     least = min(KP_TIMES, 1 + len(text.words) // KP_LAST_WORD)
-    within &= (found.times >= least) & (found.sizes <= TFIDF_WORDS)
-    many = int((found.sizes[within] > 1).sum())
+    within &= (phrases.times >= least) & (phrases.sizes <= TFIDF_WORDS)
+    many = int((phrases.sizes[within] > 1).sum())
     boost = min(KP_MOST_BOOST, float(within.sum()) / (many * KP_BOOST)) if many else 1.0
-    rarity = np.where(found.sizes > 1, np.log(max(2, counts.texts)), idf(counts, found.keys))
-    return np.where(within, found.times * rarity * np.where(found.sizes > 1, boost, 1.0), -np.inf)
+    rarity = np.where(phrases.sizes > 1, np.log(max(2, counts.texts)), idf(counts, phrases.keys))
+    return np.where(within, phrases.times * rarity * np.where(phrases.sizes > 1, boost, 1.0), -np.inf)
 
 
-def _crossed(text: Reading, found: Candidates) -> npt.NDArray[np.bool_]:
+def _crossed(text: Reading, phrases: Candidates) -> npt.NDArray[np.bool_]:
     """Which have a function word within."""
     stops: npt.NDArray[np.intp] = np.concatenate(([0], np.cumsum(text.stops)))
-    begins = found.places[found.first]
-    crossed: npt.NDArray[np.bool_] = stops[begins + found.sizes] > stops[begins]
+    begins = phrases.places[phrases.first]
+    crossed: npt.NDArray[np.bool_] = stops[begins + phrases.sizes] > stops[begins]
     return crossed
 
 
@@ -80,25 +80,25 @@ class Scored(NamedTuple):
     """Candidates of one text with their scores."""
 
     text: Reading
-    found: Candidates
+    phrases: Candidates
     scores: Floats
 
     def best(self, most: int) -> list[int]:
         """The candidates with the highest scores, ties in the order of the text; those without a score are left out."""
-        first = self.found.places[self.found.first] if len(self.scores) else np.zeros(0)
-        order = np.lexsort((self.found.sizes, first, -self.scores))[:most]
+        first = self.phrases.places[self.phrases.first] if len(self.scores) else np.zeros(0)
+        order = np.lexsort((self.phrases.sizes, first, -self.scores))[:most]
         return [int(at) for at in order if np.isfinite(self.scores[at])]
 
     def spellings(self, at: int) -> Counter[str]:
         """How the candidate is written, in the order of the text."""
-        places = self.found.places[self.found.owner == at]
-        return Counter(self.text.written(int(place), int(self.found.sizes[at])) for place in places)
+        places = self.phrases.places[self.phrases.owner == at]
+        return Counter(self.text.written(int(place), int(self.phrases.sizes[at])) for place in places)
 
 
 def scored(text: Reading, counts: Counts, method: str = "learnt") -> Scored:
     """All candidates of a text. method: of METHODS."""
-    found = candidates(text)
-    return Scored(text, found, METHODS[method](text, found, counts))
+    phrases = candidates(text)
+    return Scored(text, phrases, METHODS[method](text, phrases, counts))
 
 
 def keywords_of(text: Reading, counts: Counts, most: int = 10, method: str = "learnt") -> list[Keyword]:
@@ -106,7 +106,7 @@ def keywords_of(text: Reading, counts: Counts, most: int = 10, method: str = "le
     result = scored(text, counts, method)
     best = _apart(result, result.best(LOOKED_AT * most), most) if is_passage(text) else result.best(most)
     return [
-        Keyword(_spelling(result.spellings(at)), float(result.scores[at]), int(result.found.times[at]), 1)
+        Keyword(_spelling(result.spellings(at)), float(result.scores[at]), int(result.phrases.times[at]), 1)
         for at in best
     ]
 
@@ -116,12 +116,12 @@ def _apart(result: Scored, order: list[int], most: int) -> list[int]:
     and no oftener there.
     """
     chosen: list[tuple[int, bytes]] = []
-    found, keys = result.found, result.text.keys
+    phrases, keys = result.phrases, result.text.keys
     for at in order:
-        place, size = int(found.places[found.first[at]]), int(found.sizes[at])
+        place, size = int(phrases.places[phrases.first[at]]), int(phrases.sizes[at])
         stems = keys[place : place + size].tobytes()  # keys are as good as random: none is met astride two others
         wraps = (
-            size >= found.sizes[other] + WRAPPING and found.times[at] <= found.times[other] and inner in stems
+            size >= phrases.sizes[other] + WRAPPING and phrases.times[at] <= phrases.times[other] and inner in stems
             for other, inner in chosen
         )
         if not any(wraps):
@@ -153,21 +153,23 @@ def keywords_of_all(
     for text in texts:
         number += 1
         result = scored(text, counts, method)
-        keys, shares = result.found.keys, _shares(result.scores)
-        for key, count in zip(keys.tolist(), result.found.times.tolist(), strict=True):
+        keys, shares = result.phrases.keys, _shares(result.scores)
+        for key, count in zip(keys.tolist(), result.phrases.times.tolist(), strict=True):
             pages[key] += 1
             times[key] += count
         for at in result.best(OF_EACH):
             total[int(keys[at])] += shares[at]
             written.setdefault(int(keys[at]), Counter()).update(result.spellings(at))
-    kept = np.array(list(total), np.uint64)
+    all_keys = np.array(list(total), np.uint64)
     scores = np.array(list(total.values())) / max(1, number)
     on = np.array([pages[key] for key in total], np.float64)
     if contrast.rest.texts:
-        scores = scores * _telling(kept, on, number, contrast.rest)
+        scores = scores * _telling(all_keys, on, number, contrast.rest)
     if contrast.framed and number >= FRAMED_TEXTS:
         scores = scores * np.minimum(1.0, 2 * (1 - on / number))
-    best = [(int(kept[at]), float(scores[at])) for at in np.argsort(-scores, kind="stable")[:most] if scores[at] > 0]
+    best = [
+        (int(all_keys[at]), float(scores[at])) for at in np.argsort(-scores, kind="stable")[:most] if scores[at] > 0
+    ]
     return [Keyword(_spelling(written[key]), score, times[key], pages[key]) for key, score in best]
 
 
@@ -180,8 +182,8 @@ def _shares(scores: Floats) -> Floats:
 def _telling(keys: npt.NDArray[np.uint64], pages: Floats, number: int, rest: Counts) -> Floats:
     """How many times as often here as there, as a logarithm; 0: no oftener."""
     there = rest.of(keys) - 1  # what stands in one text there is not told from what stands in none
-    told: Floats = np.maximum(np.log((pages + RARE) / (number + 1)) - np.log((there + RARE) / (rest.texts + 1)), 0.0)
-    return told
+    rarity: Floats = np.maximum(np.log((pages + RARE) / (number + 1)) - np.log((there + RARE) / (rest.texts + 1)), 0.0)
+    return rarity
 
 
 def _spelling(spellings: Counter[str]) -> str:

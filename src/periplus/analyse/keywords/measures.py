@@ -44,33 +44,33 @@ NAMES = (
 WINDOW = 4  # words to either side that count as neighbours
 
 
-def measures(text: Reading, found: Candidates, counts: Counts) -> npt.NDArray[np.float32]:
+def measures(text: Reading, phrases: Candidates, counts: Counts) -> npt.NDArray[np.float32]:
     """float32[len(NAMES), n]: a row for each measure."""
     rows: list[Floats] = [
-        *_where(text, found),
-        *_rarity(text, found, counts),
-        *_looks(text, found),
-        *_surroundings(text, found),
-        *_of_words(text, found),
-        np.full(len(found.keys), np.log1p(len(text.words))),
+        *_where(text, phrases),
+        *_rarity(text, phrases, counts),
+        *_looks(text, phrases),
+        *_surroundings(text, phrases),
+        *_of_words(text, phrases),
+        np.full(len(phrases.keys), np.log1p(len(text.words))),
     ]
     return np.array(rows, np.float32)
 
 
-def _mean(values: npt.NDArray[np.generic], found: Candidates) -> Floats:
+def _mean(values: npt.NDArray[np.generic], phrases: Candidates) -> Floats:
     """Over the places of each candidate."""
-    return np.bincount(found.owner, values, len(found.keys)) / found.times
+    return np.bincount(phrases.owner, values, len(phrases.keys)) / phrases.times
 
 
-def _where(text: Reading, found: Candidates) -> list[Floats]:
-    n, words = len(found.keys), max(1, len(text.words))
-    first = found.places[found.first]
+def _where(text: Reading, phrases: Candidates) -> list[Floats]:
+    n, words = len(phrases.keys), max(1, len(text.words))
+    first = phrases.places[phrases.first]
     last = np.zeros(n, np.intp)
-    np.maximum.at(last, found.owner, found.places)
+    np.maximum.at(last, phrases.owner, phrases.places)
     width = int(text.sentences.max(initial=0)) + 1
-    sentences = np.bincount(_distinct(found.owner * width + text.sentences[found.places]) // width, minlength=n)
+    sentences = np.bincount(_distinct(phrases.owner * width + text.sentences[phrases.places]) // width, minlength=n)
     return [
-        found.sizes.astype(np.float64), np.log(found.times), found.times / words, first / words, np.log1p(first),
+        phrases.sizes.astype(np.float64), np.log(phrases.times), phrases.times / words, first / words, np.log1p(first),
         last / words, (last - first) / words,
         np.log(sentences),
     ]  # fmt: skip
@@ -81,16 +81,16 @@ def idf(counts: Counts, keys: npt.NDArray[np.uint64]) -> Floats:
     return np.log(max(1, counts.texts) / np.minimum(counts.of(keys), max(1, counts.texts)))
 
 
-def _rarity(text: Reading, found: Candidates, counts: Counts) -> list[Floats]:
+def _rarity(text: Reading, phrases: Candidates, counts: Counts) -> list[Floats]:
     words = idf(counts, text.keys)
-    own = idf(counts, found.keys)
-    parts = np.array([_at(words, found, step) for step in range(int(found.sizes.max(initial=1)))])
+    own = idf(counts, phrases.keys)
+    parts = np.array([_at(words, phrases, step) for step in range(int(phrases.sizes.max(initial=1)))])
     least, most, mean = np.nanmin(parts, 0), np.nanmax(parts, 0), np.nanmean(parts, 0)
-    weight = found.times * own
+    weight = phrases.times * own
     order = np.argsort(-weight, kind="stable")
     place = np.empty(len(order))
     place[order] = np.arange(len(order))
-    told = found.times / np.maximum(counts.of(found.keys), 1)
+    share = phrases.times / np.maximum(counts.of(phrases.keys), 1)
     return [
         own,
         least,
@@ -99,14 +99,14 @@ def _rarity(text: Reading, found: Candidates, counts: Counts) -> list[Floats]:
         np.log1p(weight),
         np.log1p(place),
         weight / max(1e-9, float(weight.max(initial=0))),
-        told,
+        share,
     ]
 
 
-def _at(values: npt.NDArray[np.generic], found: Candidates, step: int) -> Floats:
+def _at(values: npt.NDArray[np.generic], phrases: Candidates, step: int) -> Floats:
     """The value of the candidate's word number `step`; nan of shorter ones."""
-    begin = found.places[found.first]
-    inside = found.sizes > step
+    begin = phrases.places[phrases.first]
+    inside = phrases.sizes > step
     result: Floats = np.where(inside, values[np.where(inside, begin + step, begin)], np.nan)
     return result
 
@@ -124,70 +124,70 @@ def _distinct(values: Ints) -> Ints:
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
-def _looks(text: Reading, found: Candidates) -> list[Floats]:
-    begins = found.places[found.first]
+def _looks(text: Reading, phrases: Candidates) -> list[Floats]:
+    begins = phrases.places[phrases.first]
     starts = np.ones(len(text.words), bool)
     starts[1:] = text.sentences[1:] != text.sentences[:-1]
-    capital = text.capitals[found.places] & ~starts[found.places]
-    inner = _sums(text.stops, begins, found.sizes)
+    capital = text.capitals[phrases.places] & ~starts[phrases.places]
+    inner = _sums(text.stops, begins, phrases.sizes)
     joints = (text.kinds != PARTED) & (text.kinds != LINE)
     return [
-        _mean(starts[found.places], found),
-        _mean(capital, found),
-        _sums(text.loud, begins, found.sizes) / found.sizes,
-        _sums(text.lengths, begins, found.sizes) / found.sizes,
-        _sums(text.digits, begins, found.sizes) / found.sizes,
-        _sums(joints, begins, found.sizes - 1),
+        _mean(starts[phrases.places], phrases),
+        _mean(capital, phrases),
+        _sums(text.loud, begins, phrases.sizes) / phrases.sizes,
+        _sums(text.lengths, begins, phrases.sizes) / phrases.sizes,
+        _sums(text.digits, begins, phrases.sizes) / phrases.sizes,
+        _sums(joints, begins, phrases.sizes - 1),
         inner,
         np.full(len(begins), text.stops.mean() if len(text.stops) else 0.0),
     ]
 
 
-def _surroundings(text: Reading, found: Candidates) -> list[Floats]:
+def _surroundings(text: Reading, phrases: Candidates) -> list[Floats]:
     """Whether it could be longer: what stands before and after it."""
     stops = np.concatenate(([True], text.stops, [True]))
     chunks = np.concatenate(([-1], text.chunks, [-1]))
-    after = found.places + found.counts + 1
-    left = stops[found.places] | (chunks[found.places] != chunks[found.places + 1])
+    after = phrases.places + phrases.counts + 1
+    left = stops[phrases.places] | (chunks[phrases.places] != chunks[phrases.places + 1])
     right = stops[after] | (chunks[after] != chunks[after - 1])
-    longer = np.zeros(len(found.keys))
+    longer = np.zeros(len(phrases.keys))
     for shift in (0, 1):  # the most frequent phrase of one word more, before or after
-        parents = _owners(found, found.places - shift, found.counts + 1)
+        parents = _owners(phrases, phrases.places - shift, phrases.counts + 1)
         inside = parents >= 0
-        np.maximum.at(longer, found.owner[inside], found.times[parents[inside]])
+        np.maximum.at(longer, phrases.owner[inside], phrases.times[parents[inside]])
     return [
-        _mean(left, found),
-        _mean(right, found),
-        _mean(left & right, found),
-        longer / found.times,
-        np.log(np.maximum(found.times - longer, 0.5)),
+        _mean(left, phrases),
+        _mean(right, phrases),
+        _mean(left & right, phrases),
+        longer / phrases.times,
+        np.log(np.maximum(phrases.times - longer, 0.5)),
     ]
 
 
-def _owners(found: Candidates, places: Ints, counts: Ints) -> Ints:
+def _owners(phrases: Candidates, places: Ints, counts: Ints) -> Ints:
     """Which candidate stands at (place, words); -1: none."""
-    width = int(found.counts.max(initial=1)) + 2
-    codes = found.places * width + found.counts
+    width = int(phrases.counts.max(initial=1)) + 2
+    codes = phrases.places * width + phrases.counts
     order = np.argsort(codes)
-    wanted = places * width + counts
-    at = np.minimum(np.searchsorted(codes, wanted, sorter=order), len(codes) - 1)
-    return np.where(codes[order[at]] == wanted, found.owner[order[at]], -1)
+    keys = places * width + counts
+    at = np.minimum(np.searchsorted(codes, keys, sorter=order), len(codes) - 1)
+    return np.where(codes[order[at]] == keys, phrases.owner[order[at]], -1)
 
 
-def _of_words(text: Reading, found: Candidates) -> list[Floats]:
+def _of_words(text: Reading, phrases: Candidates) -> list[Floats]:
     """By its words: how often, how early, how tied to others."""
     _, first, owner, times = np.unique(text.keys, return_index=True, return_inverse=True, return_counts=True)
     degree, left, right = _ties(text, owner, len(times))
-    begins = found.places[found.first]
+    begins = phrases.places[phrases.first]
     logs = np.log(times)[owner]
-    of_words = _sums(logs, begins, found.sizes) / found.sizes
-    ends = begins + found.sizes - 1
+    of_words = _sums(logs, begins, phrases.sizes) / phrases.sizes
+    ends = begins + phrases.sizes - 1
     return [
-        np.log(found.times) - of_words,
+        np.log(phrases.times) - of_words,
         of_words,
-        _sums((first / max(1, len(text.words)))[owner], begins, found.sizes) / found.sizes,
-        _sums(np.log1p(degree)[owner], begins, found.sizes),
-        _sums((degree / np.maximum(times, 1))[owner], begins, found.sizes) / found.sizes,
+        _sums((first / max(1, len(text.words)))[owner], begins, phrases.sizes) / phrases.sizes,
+        _sums(np.log1p(degree)[owner], begins, phrases.sizes),
+        _sums((degree / np.maximum(times, 1))[owner], begins, phrases.sizes) / phrases.sizes,
         (left / np.maximum(times, 1))[owner[begins]],
         (right / np.maximum(times, 1))[owner[ends]],
     ]
@@ -198,8 +198,8 @@ def _ties(text: Reading, owner: Ints, n: int) -> tuple[Floats, Ints, Ints]:
     if not n:
         return np.zeros(0), np.zeros(0, np.intp), np.zeros(0, np.intp)
     free = np.flatnonzero(~text.stops)
-    kept = owner[free]
-    pairs = [kept[:-step] * n + kept[step:] for step in range(1, WINDOW) if len(kept) > step]
+    owners = owner[free]
+    pairs = [owners[:-step] * n + owners[step:] for step in range(1, WINDOW) if len(owners) > step]
     near = _distinct(np.concatenate([*pairs, *(pair % n * n + pair // n for pair in pairs), np.zeros(0, np.intp)]))
     following = _distinct(owner[:-1] * n + owner[1:])
     return (
@@ -226,14 +226,14 @@ def is_passage(text: Reading) -> bool:
     return PARAGRAPH_WORDS * text.paragraphs <= words <= PASSAGE_WORDS and text.paragraphs <= PASSAGE_PARAGRAPHS
 
 
-def likelihoods(text: Reading, found: Candidates, counts: Counts) -> npt.NDArray[np.float64]:
+def likelihoods(text: Reading, phrases: Candidates, counts: Counts) -> npt.NDArray[np.float64]:
     """float64[n], 0 to 1; alike for candidates of one text only."""
-    if not len(found.keys):
+    if not len(phrases.keys):
         return np.zeros(0)
-    matrix = measures(text, found, counts)
+    matrix = measures(text, phrases, counts)
     if not is_passage(text):
         return forest("page").scores(matrix).astype(np.float64)
-    tags = tag_measures(tagged(text), found)
+    tags = tag_measures(tagged(text), phrases)
     return forest("passage").scores(np.concatenate((matrix, tags))).astype(np.float64)
 
 
@@ -294,23 +294,23 @@ def ranked(weights: sparse.csr_array, start: Floats) -> Floats:
     return score
 
 
-def runs(text: Reading, found: Candidates) -> Bits:
+def runs(text: Reading, phrases: Candidates) -> Bits:
     """Which candidates stand somewhere as a whole run of content words."""
     limit = np.concatenate(([True], text.stops, [True]))
     chunks = np.concatenate(([-1], text.chunks, [-1]))
-    begins, ends = found.places + 1, found.places + found.counts
+    begins, ends = phrases.places + 1, phrases.places + phrases.counts
     left = limit[begins - 1] | (chunks[begins - 1] != chunks[begins])
     right = limit[ends + 1] | (chunks[ends + 1] != chunks[ends])
     stops = np.concatenate(([0], np.cumsum(text.stops)))
     whole = left & right & (stops[ends] == stops[begins - 1])
-    return np.bincount(found.owner, whole, len(found.keys)) > 0
+    return np.bincount(phrases.owner, whole, len(phrases.keys)) > 0
 
 
-def _phrases(text: Reading, found: Candidates, words: Floats) -> Floats:
+def _phrases(text: Reading, phrases: Candidates, words: Floats) -> Floats:
     """Sums of the words' scores."""
     total = np.concatenate(([0.0], np.cumsum(words)))
-    begins = found.places[found.first]
-    return np.where(runs(text, found), total[begins + found.sizes] - total[begins], -np.inf)
+    begins = phrases.places[phrases.first]
+    return np.where(runs(text, phrases), total[begins + phrases.sizes] - total[begins], -np.inf)
 
 
 def _spread(graph: WordGraph, scores: Floats) -> Floats:
@@ -322,31 +322,31 @@ def _even(n: int) -> Floats:
     return np.full(n, 1 / max(1, n))
 
 
-def singlerank(text: Reading, found: Candidates, counts: Counts) -> Floats:
+def singlerank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     """Every run, by the sum of its words."""
     graph = word_graph(text, GRAPH_WINDOW)
-    return _phrases(text, found, _spread(graph, ranked(graph.weights, _even(graph.weights.shape[0]))))
+    return _phrases(text, phrases, _spread(graph, ranked(graph.weights, _even(graph.weights.shape[0]))))
 
 
-def textrank(text: Reading, found: Candidates, counts: Counts) -> Floats:
+def textrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     """The best third of the words; phrases are runs of them."""
     graph = word_graph(text, TEXTRANK_WINDOW)
     links = graph.weights.copy()
     links.data[:] = 1.0
     scores = ranked(links, _even(links.shape[0]))
-    kept = np.zeros(len(scores), bool)
-    kept[np.argsort(-scores, kind="stable")[: max(1, round(len(scores) * KEPT_SHARE))]] = True
-    of_words = np.append(kept, False)[graph.owner]
-    return _phrases(text._replace(stops=~of_words), found, _spread(graph, scores))
+    chosen = np.zeros(len(scores), bool)
+    chosen[np.argsort(-scores, kind="stable")[: max(1, round(len(scores) * KEPT_SHARE))]] = True
+    of_words = np.append(chosen, False)[graph.owner]
+    return _phrases(text._replace(stops=~of_words), phrases, _spread(graph, scores))
 
 
-def positionrank(text: Reading, found: Candidates, counts: Counts) -> Floats:
+def positionrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     """The surfer starts anew at words that stand early and often; phrases of at most three words."""
     graph = word_graph(text, GRAPH_WINDOW)
     free = np.flatnonzero(graph.owner >= 0)
     start = np.bincount(graph.owner[free], 1 / (free + 1), graph.weights.shape[0])
     scores = ranked(graph.weights, start / max(start.sum(), 1e-12))
-    return np.where(found.sizes <= 3, _phrases(text, found, _spread(graph, scores)), -np.inf)
+    return np.where(phrases.sizes <= 3, _phrases(text, phrases, _spread(graph, scores)), -np.inf)
 
 
 # Topics are runs of content words that share a quarter of their stems, joined by average linkage.
@@ -357,68 +357,69 @@ MOST_PHRASES = 1_000  # the graph is full: of a longer text, its first ones
 EARLY = 1.1  # weight of a topic's first phrase (alpha of MultipartiteRank)
 
 
-def _kept(text: Reading, found: Candidates) -> Ints:
+def _kept(text: Reading, phrases: Candidates) -> Ints:
     """The candidates that are runs, in the order of the text."""
-    whole = np.flatnonzero(runs(text, found))
-    return whole[np.argsort(found.places[found.first[whole]], kind="stable")][:MOST_PHRASES]
+    whole = np.flatnonzero(runs(text, phrases))
+    return whole[np.argsort(phrases.places[phrases.first[whole]], kind="stable")][:MOST_PHRASES]
 
 
-def _topics(text: Reading, found: Candidates, kept: Ints) -> Ints:
+def _topics(text: Reading, phrases: Candidates, chosen: Ints) -> Ints:
     """The topic of each phrase, from 0."""
-    if len(kept) < 2:
-        return np.zeros(len(kept), np.intp)
-    begins, sizes = found.places[found.first[kept]], found.sizes[kept]
-    rows = np.repeat(np.arange(len(kept)), sizes)
+    if len(chosen) < 2:
+        return np.zeros(len(chosen), np.intp)
+    begins, sizes = phrases.places[phrases.first[chosen]], phrases.sizes[chosen]
+    rows = np.repeat(np.arange(len(chosen)), sizes)
     words = np.concatenate([np.arange(begin, begin + size) for begin, size in zip(begins, sizes, strict=True)])
     distinct, columns = np.unique(text.keys[words], return_inverse=True)
-    table = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(kept), len(distinct)))
+    table = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(chosen), len(distinct)))
     table.data[:] = 1.0
     shared = (table @ table.T).toarray()
     number = shared.diagonal()
     distance = 1 - shared / (number[:, None] + number[None, :] - shared)
-    joined = linkage(distance[np.triu_indices(len(kept), 1)], "average")
+    joined = linkage(distance[np.triu_indices(len(chosen), 1)], "average")
     return fcluster(joined, FARTHEST, "distance").astype(np.intp) - 1
 
 
-def _nearness(found: Candidates, kept: Ints) -> Floats:
+def _nearness(phrases: Candidates, chosen: Ints) -> Floats:
     """float64[n, n]: sum of 1 / distance over all pairs of places."""
-    number = np.full(len(found.keys), -1)
-    number[kept] = np.arange(len(kept))
-    at = np.flatnonzero(number[found.owner] >= 0)
-    places, owners = found.places[at].astype(np.float64), number[found.owner[at]]
+    number = np.full(len(phrases.keys), -1)
+    number[chosen] = np.arange(len(chosen))
+    at = np.flatnonzero(number[phrases.owner] >= 0)
+    places, owners = phrases.places[at].astype(np.float64), number[phrases.owner[at]]
     far = np.abs(places[:, None] - places[None, :])
     near = np.divide(1.0, far, out=np.zeros_like(far), where=far > 0)
-    member = sparse.csr_array((np.ones(len(at)), (owners, np.arange(len(at)))), shape=(len(kept), len(at)))
+    member = sparse.csr_array((np.ones(len(at)), (owners, np.arange(len(at)))), shape=(len(chosen), len(at)))
     return np.asarray((member @ (member @ near).T).T)
 
 
-def topicrank(text: Reading, found: Candidates, counts: Counts) -> Floats:
+def topicrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     """One phrase for each topic: the one that stands first."""
-    scores = np.full(len(found.keys), -np.inf)
-    kept = _kept(text, found)
-    if not len(kept):
+    scores = np.full(len(phrases.keys), -np.inf)
+    chosen = _kept(text, phrases)
+    if not len(chosen):
         return scores
-    topics = _topics(text, found, kept)
-    member = np.zeros((int(topics.max()) + 1, len(kept)))
-    member[topics, np.arange(len(kept))] = 1.0
-    between = member @ _nearness(found, kept) @ member.T
+    topics = _topics(text, phrases, chosen)
+    member = np.zeros((int(topics.max()) + 1, len(chosen)))
+    member[topics, np.arange(len(chosen))] = 1.0
+    between = member @ _nearness(phrases, chosen) @ member.T
     np.fill_diagonal(between, 0)
     of_topics = ranked(sparse.csr_array(between), np.full(len(between), 1 / len(between)))
     _, first = np.unique(topics, return_index=True)
-    scores[kept[first]] = of_topics
+    scores[chosen[first]] = of_topics
     return scores
 
 
-def multipartiterank(text: Reading, found: Candidates, counts: Counts) -> Floats:
+def multipartiterank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     """All phrases in one graph without links within a topic; what leads to a topic's first phrase weighs more."""
-    scores = np.full(len(found.keys), -np.inf)
-    kept = _kept(text, found)
-    if not len(kept):
+    scores = np.full(len(phrases.keys), -np.inf)
+    chosen = _kept(text, phrases)
+    if not len(chosen):
         return scores
-    topics = _topics(text, found, kept)
-    weights = np.where(topics[:, None] == topics[None, :], 0.0, _nearness(found, kept))
-    scores[kept] = ranked(
-        sparse.csr_array(_adjusted(weights, topics, found.places[found.first[kept]])), np.full(len(kept), 1 / len(kept))
+    topics = _topics(text, phrases, chosen)
+    weights = np.where(topics[:, None] == topics[None, :], 0.0, _nearness(phrases, chosen))
+    scores[chosen] = ranked(
+        sparse.csr_array(_adjusted(weights, topics, phrases.places[phrases.first[chosen]])),
+        np.full(len(chosen), 1 / len(chosen)),
     )
     return scores
 

@@ -194,10 +194,10 @@ class Candidates(NamedTuple):
 def candidates(text: Reading) -> Candidates:
     """Those that neither begin nor end with a function word."""
     places, counts, keys = _found(text)
-    found = _grouped(places, counts, keys)
+    phrases = _grouped(places, counts, keys)
     if len(text.words) <= LONG:
-        return found
-    return _those(found, (found.times > 1) | (found.sizes <= ONCE))
+        return phrases
+    return _those(phrases, (phrases.times > 1) | (phrases.sizes <= ONCE))
 
 
 def _grouped(places: Ints, counts: Ints, keys: Keys) -> Candidates:
@@ -205,18 +205,18 @@ def _grouped(places: Ints, counts: Ints, keys: Keys) -> Candidates:
     return Candidates(distinct, first, times, counts[first], places, counts, owner)
 
 
-def _those(found: Candidates, kept: npt.NDArray[np.bool_]) -> Candidates:
+def _those(phrases: Candidates, chosen: npt.NDArray[np.bool_]) -> Candidates:
     """Some of the candidates."""
-    at = kept[found.owner]
-    number, place = np.cumsum(kept) - 1, np.cumsum(at) - 1
+    at = chosen[phrases.owner]
+    number, place = np.cumsum(chosen) - 1, np.cumsum(at) - 1
     return Candidates(
-        found.keys[kept],
-        place[found.first[kept]],
-        found.times[kept],
-        found.sizes[kept],
-        found.places[at],
-        found.counts[at],
-        number[found.owner[at]],
+        phrases.keys[chosen],
+        place[phrases.first[chosen]],
+        phrases.times[chosen],
+        phrases.sizes[chosen],
+        phrases.places[at],
+        phrases.counts[at],
+        number[phrases.owner[at]],
     )
 
 
@@ -268,7 +268,7 @@ NOTHING = Counts(0, np.zeros(0, np.uint64), np.zeros(0, np.int64))
 
 def counted(texts: Iterable[Reading]) -> Counts:
     """Counts of all words and candidates of the texts."""
-    kept, numbers = NOTHING.keys, NOTHING.numbers
+    keys, numbers = NOTHING.keys, NOTHING.numbers
     waiting: list[Keys] = []
     number = size = 0
     for text in texts:
@@ -276,10 +276,10 @@ def counted(texts: Iterable[Reading]) -> Counts:
         waiting.append(np.unique(np.concatenate((candidates(text).keys, text.keys))))
         size += len(waiting[-1])
         if size > MOST_KEYS:
-            kept, numbers = _added(kept, numbers, waiting)
+            keys, numbers = _added(keys, numbers, waiting)
             waiting, size = [], 0
-    kept, numbers = _added(kept, numbers, waiting)
-    return Counts(number, kept, numbers)
+    keys, numbers = _added(keys, numbers, waiting)
+    return Counts(number, keys, numbers)
 
 
 def together(one: Counts, other: Counts) -> Counts:
@@ -289,10 +289,10 @@ def together(one: Counts, other: Counts) -> Counts:
     return Counts(one.texts + other.texts, keys, numbers)
 
 
-def _added(kept: Keys, numbers: npt.NDArray[np.int64], waiting: list[Keys]) -> tuple[Keys, npt.NDArray[np.int64]]:
-    keys, owner = np.unique(np.concatenate((kept, *waiting)), return_inverse=True)
+def _added(before: Keys, numbers: npt.NDArray[np.int64], waiting: list[Keys]) -> tuple[Keys, npt.NDArray[np.int64]]:
+    keys, owner = np.unique(np.concatenate((before, *waiting)), return_inverse=True)
     weights = np.ones(len(owner), np.int64)
-    weights[: len(kept)] = numbers
+    weights[: len(before)] = numbers
     totals = np.bincount(owner, weights, len(keys)).astype(np.int64)
     return keys[totals > 1], totals[totals > 1]
 
@@ -323,7 +323,7 @@ def traits(text: Reading) -> list[list[str]]:
     kinds = text.kinds.tolist()
     words = ["", *[word.lower() for word in text.words], ""]
     paused = [True, *[kind in (PAUSE, END) for kind in kinds[:-1]], True]
-    found = []
+    rows = []
     for at, word in enumerate(words[1:-1]):
         before = "|" if paused[at] else words[at]
         after = "|" if paused[at + 1] else words[at + 2]
@@ -336,8 +336,8 @@ def traits(text: Reading) -> list[list[str]]:
             seen.append("loud" if text.loud[at] else "capital")
         if text.digits[at]:
             seen.append("digit")
-        found.append(seen)
-    return found
+        rows.append(seen)
+    return rows
 
 
 def tagged(text: Reading) -> TagScores | None:
@@ -354,17 +354,17 @@ def tagged(text: Reading) -> TagScores | None:
     return np.add.reduceat(weights[flat], bounds[:-1], axis=0)
 
 
-def tag_measures(odds: TagScores | None, found: Candidates) -> TagScores:
+def tag_measures(odds: TagScores | None, phrases: Candidates) -> TagScores:
     """float32[len(NAMES), n]: a row for each measure, at the first place of each candidate;
     noughts where there are no tags.
     """
     if odds is None:
-        return np.zeros((len(NAMES), len(found.keys)), np.float32)
-    begins, ends = found.places[found.first], found.places[found.first] + found.sizes
+        return np.zeros((len(NAMES), len(phrases.keys)), np.float32)
+    begins, ends = phrases.places[phrases.first], phrases.places[phrases.first] + phrases.sizes
     edge = np.full((1, 3), OUTSIDE, np.float32)
     padded = np.concatenate((edge, odds, edge))
     total = np.concatenate((np.zeros(1), np.cumsum(odds[:, WITHIN], dtype=np.float64)))
-    mean = (total[ends] - total[begins]) / found.sizes
+    mean = (total[ends] - total[begins]) / phrases.sizes
     bounds = np.stack((begins, ends), 1).ravel()
     least = np.minimum.reduceat(np.append(odds[:, WITHIN], np.float32(np.inf)), bounds)[::2]
     begin, end = odds[begins, BEGIN], odds[ends - 1, FINISH]

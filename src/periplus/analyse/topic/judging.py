@@ -58,12 +58,12 @@ def grams(word: str) -> list[int]:
     framed = f"<{word[:WORD_CHARS]}>".encode("utf-16-le", "surrogatepass")
     low, high = GRAM_CHARS
     length = len(framed)
-    found = [
+    hashes = [
         crc32(framed[start : start + size]) % GRAM_BUCKETS
         for size in range(2 * low, 2 * high + 1, 2)
         for start in range(0, length - size + 1, 2)
     ]
-    return found or [crc32(framed) % GRAM_BUCKETS]
+    return hashes or [crc32(framed) % GRAM_BUCKETS]
 
 
 def bucket(piece: str, buckets: int) -> int:
@@ -89,7 +89,7 @@ _ARRAYS = ("rarities", "weights", "hashed")
 def topic_text(topic: Topic) -> str:
     """The topic as JSON."""
     report = topic.report
-    said = {
+    fields = {
         "periplus_topic": VERSION,
         "name": topic.name,
         "method": topic.method.value,
@@ -112,7 +112,7 @@ def topic_text(topic: Topic) -> str:
     }
     arrays = {name: base64.b64encode(getattr(topic, name).astype("<f4").tobytes()).decode("ascii") for name in _ARRAYS}
     # words may hold lone surrogates, which UTF-8 has no form for
-    return json.dumps(said | arrays, ensure_ascii=True) + "\n"
+    return json.dumps(fields | arrays, ensure_ascii=True) + "\n"
 
 
 def topic_of_text(text: str, where: str) -> Topic:
@@ -121,47 +121,47 @@ def topic_of_text(text: str, where: str) -> Topic:
     where: its file, for a message. Raises StoreError for what is none, or of a newer program.
     """
     try:
-        said = json.loads(text)
-        version = said["periplus_topic"]
+        fields = json.loads(text)
+        version = fields["periplus_topic"]
         if version > VERSION:
             raise StoreError(
                 f"{where} was written by a newer Periplus (topics of version {version}; this one reads "
                 f"{VERSION}): upgrade, or train it anew"
             )
-        return _topic(said)
+        return _topic(fields)
     except (ValueError, KeyError, TypeError, binascii.Error) as error:
         raise StoreError(f"{where} is no topic, or damaged ({error}): remove it and train it anew") from None
 
 
-def _topic(said: dict[str, Any]) -> Topic:
-    rarities, weights, hashed = (_array(said[name]) for name in _ARRAYS)
-    words = tuple(said["words"])
+def _topic(fields: dict[str, Any]) -> Topic:
+    rarities, weights, hashed = (_array(fields[name]) for name in _ARRAYS)
+    words = tuple(fields["words"])
     if not len(words) == len(rarities) == len(weights):
         raise ValueError(f"{len(words)} words, {len(weights)} weights")
     return Topic(
-        name=said["name"],
-        method=Method(said["method"]),
+        name=fields["name"],
+        method=Method(fields["method"]),
         words=words,
         rarities=rarities,
         weights=weights,
         hashed=hashed,
-        unknown_rarity=float(said["unknown_rarity"]),
-        usual=float(said["usual"]),
-        threshold=float(said["threshold"]),
-        steepness=float(said["steepness"]),
-        examples=tuple(ExampleMark(digest, bool(positive), source) for digest, positive, source in said["examples"]),
-        background=int(said["background"]),
-        report=None if said["report"] is None else _report(said["report"]),
+        unknown_rarity=float(fields["unknown_rarity"]),
+        usual=float(fields["usual"]),
+        threshold=float(fields["threshold"]),
+        steepness=float(fields["steepness"]),
+        examples=tuple(ExampleMark(digest, bool(positive), source) for digest, positive, source in fields["examples"]),
+        background=int(fields["background"]),
+        report=None if fields["report"] is None else _report(fields["report"]),
     )
 
 
-def _report(said: dict[str, Any]) -> TopicReport:
+def _report(fields: dict[str, Any]) -> TopicReport:
     return TopicReport(
-        TopicScores(**said["scores"]),
-        tuple((int(size), float(f)) for size, f in said["curve"]),
-        tuple((str(source), float(recall)) for source, recall in said["held_out"]),
-        tuple(TellingWord(**word) for word in said["telling"]),
-        tuple(said["warnings"]),
+        TopicScores(**fields["scores"]),
+        tuple((int(size), float(f)) for size, f in fields["curve"]),
+        tuple((str(source), float(recall)) for source, recall in fields["held_out"]),
+        tuple(TellingWord(**word) for word in fields["telling"]),
+        tuple(fields["warnings"]),
     )
 
 
@@ -202,8 +202,8 @@ class Judge:
             return _JUDGING_NO_TEXT
         if len(self._known) > REMEMBERED:
             self._known.clear()
-        known = self._known
-        parts = np.fromiter(map(known.__getitem__, counts), np.complex128, len(counts))
+        weights = self._known
+        parts = np.fromiter(map(weights.__getitem__, counts), np.complex128, len(counts))
         times = np.fromiter(counts.values(), np.int64, len(counts))
         values = _TIMES[np.minimum(times, len(_TIMES)) - 1] * np.abs(parts.imag)
         score = float(values @ parts.real) / max(float(np.sqrt(values @ values)), 1e-12)
@@ -223,16 +223,16 @@ class _Words(dict[str, complex]):
     def __missing__(self, word: str) -> complex:
         topic = self._topic
         if (place := self._places.get(word)) is not None:
-            found = complex(topic.weights[place], topic.rarities[place])
+            weight = complex(topic.weights[place], topic.rarities[place])
         elif self._whole:
-            found = complex(topic.hashed[bucket(word, len(topic.hashed))], 1.0)
+            weight = complex(topic.hashed[bucket(word, len(topic.hashed))], 1.0)
         elif len(topic.hashed):
             own = grams(word)
-            found = complex(topic.hashed[own].sum() / len(own) ** 0.5, -topic.unknown_rarity)
+            weight = complex(topic.hashed[own].sum() / len(own) ** 0.5, -topic.unknown_rarity)
         else:
-            found = complex(0.0, -topic.unknown_rarity)
-        self[word] = found
-        return found
+            weight = complex(0.0, -topic.unknown_rarity)
+        self[word] = weight
+        return weight
 
 
 # Logistic regression on hashed words, one step an example, longer steps at first. Both kinds weigh the same: a step is

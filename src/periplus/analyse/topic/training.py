@@ -27,9 +27,9 @@ STEEPEST = 8.0  # examples that are parted whole would have it infinite, and pag
 
 def scores_of(truth: Bools, chances: Floats) -> TopicScores:
     """Of pages judged positive from one half on. truth, chances: n."""
-    said = chances >= 0.5
-    hits = float((truth & said).sum())
-    precision, recall = hits / max(float(said.sum()), 1.0), hits / max(float(truth.sum()), 1.0)
+    judged = chances >= 0.5
+    hits = float((truth & judged).sum())
+    precision, recall = hits / max(float(judged.sum()), 1.0), hits / max(float(truth.sum()), 1.0)
     return TopicScores(
         precision, recall, 2 * precision * recall / max(precision + recall, 1e-12), average_precision(truth, chances)
     )
@@ -90,16 +90,16 @@ class Space(NamedTuple):
 
 def space_of(texts: Sequence[Counts]) -> Space:
     """The words that count in these texts."""
-    known = Counter(word for counts in texts for word in counts if len(word) <= WORD_CHARS)
+    pages_with = Counter(word for counts in texts for word in counts if len(word) <= WORD_CHARS)
     least = LEAST_TEXTS if len(texts) > LEAST_TEXTS else 1
-    often = sorted((word for word, number in known.items() if number >= least), key=lambda word: (-known[word], word))[
-        :WORDS_MOST
-    ]
+    often = sorted(
+        (word for word, number in pages_with.items() if number >= least), key=lambda word: (-pages_with[word], word)
+    )[:WORDS_MOST]
     words = sorted(often)
-    found = np.array([known[word] for word in words], dtype=np.float64)
+    counts_of = np.array([pages_with[word] for word in words], dtype=np.float64)
     return Space(
         {word: place for place, word in enumerate(words)},
-        np.log((1 + len(texts)) / (1 + found)) + 1,
+        np.log((1 + len(texts)) / (1 + counts_of)) + 1,
         float(np.log(1 + len(texts)) + 1),
     )
 
@@ -110,18 +110,18 @@ def rows_of(texts: Sequence[Counts], space: Space) -> csr_array:
     """
     starts, columns, values = [0], list[NDArray[np.int32]](), list[Floats]()
     for counts in texts:
-        found = np.array(
+        entries = np.array(
             [(space.places.get(word, -1), times) for word, times in counts.items()], dtype=np.int64
         ).reshape(-1, 2)
-        known = found[:, 0] >= 0
+        in_space = entries[:, 0] >= 0
         row = (
-            (1 + np.log(found[:, 1])) * np.where(known, space.rarities[found[:, 0]], space.unknown_rarity)
+            (1 + np.log(entries[:, 1])) * np.where(in_space, space.rarities[entries[:, 0]], space.unknown_rarity)
             if len(space.places)
-            else np.zeros(len(found))
+            else np.zeros(len(entries))
         )
-        columns.append(found[known, 0].astype(np.int32))
-        values.append(row[known] / max(float(np.sqrt(row @ row)), 1e-12))
-        starts.append(starts[-1] + int(known.sum()))
+        columns.append(entries[in_space, 0].astype(np.int32))
+        values.append(row[in_space] / max(float(np.sqrt(row @ row)), 1e-12))
+        starts.append(starts[-1] + int(in_space.sum()))
     data = np.concatenate([*values, np.zeros(0)])
     return csr_array(
         (data, np.concatenate([*columns, np.zeros(0, np.int32)]), np.array(starts, dtype=np.int32)),
@@ -175,14 +175,16 @@ def fitted(
         if hinge
         else np.where(labels, 0.5 / max(labels.mean(), 1e-9), 0.5 / max((~labels).mean(), 1e-9))
     )
-    columns, known = rows.T.tocsr(), rows.shape[1]
+    columns, columns_count = rows.T.tocsr(), rows.shape[1]
     # of few texts a small part of the buckets
     used = np.zeros(0, np.int64) if grams is None else np.unique(grams.indices)
     grams = None if grams is None else grams[:, used].tocsr()
     back = None if grams is None else grams.T.tocsr()
 
     def loss(at: Floats) -> tuple[float, Floats]:
-        words = at[:known] if grams is None else at[:known] + GRAM_SHARE * (grams @ at[known:-1])
+        words = (
+            at[:columns_count] if grams is None else at[:columns_count] + GRAM_SHARE * (grams @ at[columns_count:-1])
+        )
         margins = signs * (rows @ words + at[-1])
         if hinge:
             short = np.maximum(0.0, 1.0 - margins)
@@ -192,19 +194,19 @@ def fitted(
         pull = balance * slopes * signs
         by_word = columns @ pull
         gradient = at.copy()
-        gradient[:known] += by_word
+        gradient[:columns_count] += by_word
         if back is not None:
-            gradient[known:-1] += GRAM_SHARE * (back @ by_word)
+            gradient[columns_count:-1] += GRAM_SHARE * (back @ by_word)
         gradient[-1] = pull.sum()
         return float(balance @ losses + 0.5 * (at[:-1] @ at[:-1])), gradient
 
-    start = np.zeros(known + 1 + (0 if grams is None else grams.shape[1]))
+    start = np.zeros(columns_count + 1 + (0 if grams is None else grams.shape[1]))
     at: Floats = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": ROUNDS, "ftol": TOLERANCE}).x
     if grams is None:
-        return LinearWeights(at[:known], np.zeros(0), float(at[-1]))
+        return LinearWeights(at[:columns_count], np.zeros(0), float(at[-1]))
     shared = np.zeros(GRAM_BUCKETS)
-    shared[used] = GRAM_SHARE * at[known:-1]
-    return LinearWeights(at[:known] + grams @ shared[used], shared, float(at[-1]))
+    shared[used] = GRAM_SHARE * at[columns_count:-1]
+    return LinearWeights(at[:columns_count] + grams @ shared[used], shared, float(at[-1]))
 
 
 def log_odds(rows: csr_array, labels: Bools) -> Floats:
@@ -256,22 +258,22 @@ class _Model(NamedTuple):
 
 def examples_of(given: Sequence[Example]) -> Examples:
     """Without those of no words and repetitions. A text that is given as both is refused: nobody could learn it."""
-    found: dict[str, tuple[Example, Mapping[str, int]]] = {}
+    examples: dict[str, tuple[Example, Mapping[str, int]]] = {}
     for example in given:
         digest = md5(example.text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
-        if digest in found and found[digest][0].positive is not example.positive:
+        if digest in examples and examples[digest][0].positive is not example.positive:
             raise UsageError(
                 f"{example.name or example.text[:60]!r} is given both as positive and as negative: take one of them out"
             )
-        if digest not in found and (counts := word_counts(example.text)):
-            found[digest] = (example, counts)
-    digests = sorted(found)
-    items = tuple(found[digest][0] for digest in digests)
+        if digest not in examples and (counts := word_counts(example.text)):
+            examples[digest] = (example, counts)
+    digests = sorted(examples)
+    items = tuple(examples[digest][0] for digest in digests)
     marks = tuple(ExampleMark(digest, item.positive, item.source) for digest, item in zip(digests, items, strict=True))
     return Examples(
         items,
         marks,
-        tuple(found[digest][1] for digest in digests),
+        tuple(examples[digest][1] for digest in digests),
         np.array([item.positive for item in items], dtype=np.bool_),
     )
 
@@ -340,11 +342,11 @@ def folds_of(labels: Bools) -> NDArray[np.int64]:
     """Which fold each example is in: as many of both kinds in each; all 0 where there are too few for two folds."""
     most = FOLDS if len(labels) <= MANY else FEWER_FOLDS
     folds = min(most, int(labels.sum()), int((~labels).sum()))
-    found = np.zeros(len(labels), dtype=np.int64)
+    fold_of = np.zeros(len(labels), dtype=np.int64)
     if folds > 1:
         for kind in (labels, ~labels):
-            found[kind] = np.arange(int(kind.sum())) % folds
-    return found
+            fold_of[kind] = np.arange(int(kind.sum())) % folds
+    return fold_of
 
 
 def _threshold(labels: Bools, scores: Floats, seen: Floats) -> float:
@@ -402,28 +404,28 @@ LOST = 0.15  # recall lost on a source that was left out
 FEW = 10  # positive examples, to say anything
 
 
-def assessed(found: Learned, examples: Examples) -> Topic:
+def assessed(model: Learned, examples: Examples) -> Topic:
     """The topic with its report made whole."""
-    telling, held_out = _telling(found, examples), _held_out(found, examples)
-    known = found.topic.report
-    assert known is not None
-    report = TopicReport(known.scores, _curve(found, examples), held_out, telling, ())
+    telling, held_out = _telling(model, examples), _held_out(model, examples)
+    sketched = model.topic.report
+    assert sketched is not None
+    report = TopicReport(sketched.scores, _curve(model, examples), held_out, telling, ())
     warnings = (
-        tuple(_warnings(found, examples, report)) if min(examples.labels.sum(), (~examples.labels).sum()) >= FEW else ()
+        tuple(_warnings(model, examples, report)) if min(examples.labels.sum(), (~examples.labels).sum()) >= FEW else ()
     )
-    return replace(found.topic, report=replace(report, warnings=warnings))
+    return replace(model.topic, report=replace(report, warnings=warnings))
 
 
-def _telling(found: Learned, examples: Examples) -> tuple[TellingWord, ...]:
+def _telling(model: Learned, examples: Examples) -> tuple[TellingWord, ...]:
     """By what each word adds to the score of a text that has it once."""
-    topic, labels = found.topic, examples.labels
+    topic, labels = model.topic, examples.labels
     if not topic.words:
-        weights, words = fitted(found.rows, labels, LOGISTIC_COST).words, list(found.space.places)
+        weights, words = fitted(model.rows, labels, LOGISTIC_COST).words, list(model.space.places)
     else:
         weights, words = topic.weights.astype(np.float64), list(topic.words)
-    shares = _shares(found, labels)
+    shares = _shares(model, labels)
     # of a word as often as it occurs
-    strength = weights * found.space.rarities * np.where(weights > 0, shares[0], shares[1])
+    strength = weights * model.space.rarities * np.where(weights > 0, shares[0], shares[1])
     order = np.argsort(-strength, kind="stable")
     chosen = [at for at in order[:TELLING] if strength[at] > 0] + [
         at for at in order[::-1][:TELLING] if strength[at] < 0
@@ -433,7 +435,7 @@ def _telling(found: Learned, examples: Examples) -> tuple[TellingWord, ...]:
     )
 
 
-def _curve(found: Learned, examples: Examples) -> tuple[tuple[int, float], ...]:
+def _curve(model: Learned, examples: Examples) -> tuple[tuple[int, float], ...]:
     """F on the other examples when learned from the first so many positive ones,
     and as many negatives in proportion.
     """
@@ -445,13 +447,13 @@ def _curve(found: Learned, examples: Examples) -> tuple[tuple[int, float], ...]:
             break
         own = np.sort(np.concatenate([positives[:size], negatives[:against]]))
         rest = np.setdiff1d(np.arange(len(labels)), own)
-        part = learned("", _chosen(examples, own), (), found.topic.method)
+        part = learned("", _chosen(examples, own), (), model.topic.method)
         chances = Judge(part.topic).judge([examples.items[at].text for at in rest])
         points.append((size, scores_of(labels[rest], chances).f))
     return tuple(points)
 
 
-def _held_out(found: Learned, examples: Examples) -> tuple[tuple[str, float], ...]:
+def _held_out(model: Learned, examples: Examples) -> tuple[tuple[str, float], ...]:
     """Of each source of positives that has enough of them:
     recall on them when the topic is learned from the other sources only.
     """
@@ -465,7 +467,7 @@ def _held_out(found: Learned, examples: Examples) -> tuple[tuple[str, float], ..
     result = []
     for source in named:
         left_out = (sources == source) & examples.labels
-        part = learned("", _chosen(examples, np.flatnonzero(~left_out)), (), found.topic.method)
+        part = learned("", _chosen(examples, np.flatnonzero(~left_out)), (), model.topic.method)
         chances = Judge(part.topic).judge([examples.items[at].text for at in np.flatnonzero(left_out)])
         result.append((source, float((chances >= 0.5).mean())))
     return tuple(result)
@@ -480,16 +482,16 @@ def _chosen(examples: Examples, places: NDArray[np.intp]) -> Examples:
     )
 
 
-def _warnings(found: Learned, examples: Examples, report: TopicReport) -> Iterator[str]:
+def _warnings(model: Learned, examples: Examples, report: TopicReport) -> Iterator[str]:
     labels = examples.labels
-    if (f := common_words_tell(found, labels)) >= COMMON_TELL:
+    if (f := common_words_tell(model, labels)) >= COMMON_TELL:
         yield (
             f"the {COMMON_WORDS} most frequent words alone, of which no topic is made, tell the "
             f"examples apart with F {f:.2f}:"
             " the negatives differ from the positives by source or style. Add negatives from "
             "where the positives come from."
         )
-    if len(marks := _marks(found, labels)) >= MARKS_FEWEST:
+    if len(marks := _marks(model, labels)) >= MARKS_FEWEST:
         yield (
             f"on nearly all examples of one kind and hardly any of the other: {', '.join(marks[:8])}. A site's own "
             "words? Then give pages of it as both."
@@ -516,11 +518,11 @@ def _warnings(found: Learned, examples: Examples, report: TopicReport) -> Iterat
             )
 
 
-def common_words_tell(found: Learned, labels: Bools) -> float:
+def common_words_tell(model: Learned, labels: Bools) -> float:
     """Best F, cross-validated, of a model that sees nothing but the most frequent words."""
-    texts = np.bincount(found.rows.indices, minlength=found.rows.shape[1])
+    texts = np.bincount(model.rows.indices, minlength=model.rows.shape[1])
     columns = np.sort(np.argsort(-texts, kind="stable")[:COMMON_WORDS])
-    rows, folds, scores = found.rows[:, columns].tocsr(), folds_of(labels), np.zeros(len(labels))
+    rows, folds, scores = model.rows[:, columns].tocsr(), folds_of(labels), np.zeros(len(labels))
     for fold in range(int(folds.max()) + 1):
         rest = np.flatnonzero(folds != fold)
         weights = fitted(rows[rest], labels[rest], 100.0)
@@ -528,19 +530,19 @@ def common_words_tell(found: Learned, labels: Bools) -> float:
     return scores_of(labels, np.where(scores > best_threshold(labels, scores), 1.0, 0.0)).f
 
 
-def _shares(found: Learned, labels: Bools) -> tuple[Floats, Floats]:
+def _shares(model: Learned, labels: Bools) -> tuple[Floats, Floats]:
     """float64[v] twice: the share of positive and of negative examples that have each word."""
-    rows = found.rows
+    rows = model.rows
     has = csr_array((np.ones(len(rows.data)), rows.indices, rows.indptr), shape=rows.shape)
     inside: Floats = has[np.flatnonzero(labels)].sum(axis=0) / max(int(labels.sum()), 1)
     outside: Floats = has[np.flatnonzero(~labels)].sum(axis=0) / max(int((~labels).sum()), 1)
     return inside, outside
 
 
-def _marks(found: Learned, labels: Bools) -> list[str]:
+def _marks(model: Learned, labels: Bools) -> list[str]:
     """Words that mark one kind."""
     many, few = MARK_SHARES
-    inside, outside = _shares(found, labels)
+    inside, outside = _shares(model, labels)
     marks = ((inside >= many) & (outside <= few)) | ((outside >= many) & (inside <= few))
-    words = list(found.space.places)
+    words = list(model.space.places)
     return [words[at] for at in np.flatnonzero(marks)]
