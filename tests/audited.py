@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from periplus.analyse.audit import audit, issues
+from periplus.analyse.audit import audit
 from periplus.analyse.audit_input import POSITIONS, AuditInput, AuditUrls, LinkFacts, PageTraits, Remarks, text_keys
+from periplus.analyse.issues import issues
 from periplus.analyse.sizes import KINDS
 from periplus.analyse.verdicts import RedirectColumns
 from periplus.model.audit import VERDICTS, Verdict

@@ -3,8 +3,8 @@
 import pytest
 from lxml import etree
 
-from periplus.analyse.audit import faults
-from periplus.analyse.issues import KINDS_OF_ISSUES
+from periplus.analyse.audit import KINDS_OF_ISSUES
+from periplus.analyse.issues import faults
 from periplus.model.audit import Grade, Issue
 from periplus.present.issues import fault_list, github, junit
 

@@ -160,7 +160,7 @@ def test_a_status_class_is_a_range():
 
 def test_the_report_finds_what_is_wrong(collection):
     from periplus.api.facts import RankOrder
-    from periplus.api.findings import report_data
+    from periplus.api.report import report_data
 
     data = report_data(collection._connection, "", RankOrder(), 0.0)
     dead = [(link.target, link.reason, [holder.url for holder in link.holders]) for link in data.dead]
@@ -190,7 +190,7 @@ def test_the_report_finds_what_is_wrong(collection):
 def test_redirects_in_a_circle_are_dead(tmp_path):
     folder = stored(tmp_path, {HOME: page("Home", "/1"), "https://e.org/1": "/2", "https://e.org/2": "/1"}, [HOME])
     from periplus.api.facts import RankOrder
-    from periplus.api.findings import report_data
+    from periplus.api.report import report_data
 
     with periplus.open(folder) as collection:
         dead = report_data(collection._connection, "", RankOrder(), 0.0).dead

@@ -8,7 +8,7 @@ import re
 import numpy as np
 from lxml import html
 
-from periplus.analyse.issues import KINDS_OF_ISSUES
+from periplus.analyse.audit import KINDS_OF_ISSUES
 from periplus.model.audit import Fault, Issue
 from periplus.model.duplicates import Duplicate, DuplicateGroup, Ground, Likeness
 from periplus.model.page import MediaClass

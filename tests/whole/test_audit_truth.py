@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import pytest
 from voyage import settings_for
 
-from periplus.analyse.issues import KINDS_OF_ISSUES
+from periplus.analyse.audit import KINDS_OF_ISSUES
+from periplus.api.audit import issues_of
 from periplus.api.checking import CheckOrder, check
 from periplus.api.crawling import CrawlOrder
-from periplus.api.findings import ResultOrder, found_issues
 from periplus.urls.canonical import canonical
 from testweb import Page, Site, serve, tls
 from testweb.content import mixed_site
@@ -29,7 +29,7 @@ def audited(folder, server, start):
     """(code, path, path of the related URL) of everything that a check finds."""
     settings = settings_for(server, recheck_wait_s=0.1, insecure=True)
     check(CheckOrder(CrawlOrder(folder, (canonical(start),), settings)), lambda progress: False)
-    issues = found_issues(folder, settings, ResultOrder(near=True))
+    issues = issues_of(folder, settings, near=True)
     return {(issue.code, path_of(issue.url), path_of(issue.related) if pairs(issue.code) else "") for issue in issues}
 
 

@@ -17,10 +17,10 @@ from click.testing import CliRunner
 from voyage import Collection, command, crawled, environment, flags_for, plain, served_apart, settings_for, told, until
 
 import periplus
-from periplus.analyse.issues import KINDS_OF_ISSUES
+from periplus.analyse.audit import KINDS_OF_ISSUES
+from periplus.api.audit import baseline_run, issues_of, new_since, store_issues
 from periplus.api.checking import CheckOrder, check
 from periplus.api.crawling import CrawlOrder, crawl
-from periplus.api.findings import ResultOrder, baseline_run, found_issues, keep_issues, new_since
 from periplus.api.tables import Browser, TableQuery
 from periplus.cli.main import main
 from periplus.errors import UsageError
@@ -43,9 +43,9 @@ def checked(folder, server, start, *, stop=lambda progress: False, head=True, ex
     settings = settings_for(server, **{**DEFAULTS, **values})
     order = CrawlOrder(folder, (canonical(server.url(start)),), settings)
     end = check(CheckOrder(order, external, fragments, head), stop)
-    issues = found_issues(folder, settings, ResultOrder(near=False))
+    issues = issues_of(folder, settings, near=False)
     if end.run_id:
-        keep_issues(folder, end.run_id, issues)
+        store_issues(folder, end.run_id, issues)
     return end, issues
 
 
@@ -513,7 +513,7 @@ def test_a_start_that_is_not_there_is_told(tmp_path):
         settings = settings_for(server, max_depth=0, **DEFAULTS)
         starts = tuple(canonical(server.url("a.test", path)) for path in ("/", "/dead"))
         check(CheckOrder(CrawlOrder(tmp_path, starts, settings)), lambda progress: False)
-        issues = found_issues(tmp_path, settings, ResultOrder())
+        issues = issues_of(tmp_path, settings)
         assert [issue.url for issue in issues if issue.code == "dead-start"] == [starts[1]]
 
 
@@ -584,13 +584,7 @@ def test_what_a_check_did_not_look_at_is_said(tmp_path, monkeypatch):
         settings = settings_for(server)
     said = []
     assert (
-        len(
-            [
-                issue
-                for issue in found_issues(tmp_path, settings, ResultOrder(), said.append)
-                if issue.code == "broken-fragment"
-            ]
-        )
+        len([issue for issue in issues_of(tmp_path, settings, note=said.append) if issue.code == "broken-fragment"])
         == 1
     )
     assert said == ["Places on pages (#fragments) were looked for on the first 1 pages that such links lead to."]

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from voyage import crawled, settings_for
 
-from periplus.api.findings import ResultOrder, found_issues
+from periplus.api.audit import issues_of
 from periplus.api.refreshing import refresh, refresh_order
 from periplus.cli.main import main
 from periplus.model.frontier import Finding
@@ -54,7 +54,7 @@ def told(tmp_path_factory):
     folder = tmp_path_factory.mktemp("twins")
     with serve(web()) as server:
         collection, _ = crawled(folder, server, "a.test", "www.a.test", learn_parameters=False)
-        issues = found_issues(folder, settings_for(server), ResultOrder(near=False))
+        issues = issues_of(folder, settings_for(server), near=False)
         base = server.url("a.test")
     return collection, issues, base
 

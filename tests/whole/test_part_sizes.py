@@ -12,7 +12,7 @@ from voyage import Collection, settings_for
 from periplus.api.checking import CheckOrder, check
 from periplus.api.crawling import CrawlOrder
 from periplus.api.facts import RankOrder
-from periplus.api.findings import report_data
+from periplus.api.report import report_data
 from periplus.api.site import site_of
 from periplus.store.sqlite import reading
 from periplus.urls.canonical import canonical

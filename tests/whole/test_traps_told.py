@@ -9,7 +9,7 @@ import json
 from click.testing import CliRunner
 from voyage import crawled, settings_for
 
-from periplus.api.findings import ResultOrder, found_issues
+from periplus.api.audit import issues_of
 from periplus.cli.crawl import traps_left
 from periplus.cli.main import main
 from periplus.model.visit import Reason
@@ -21,7 +21,7 @@ def test_end_status_check_and_report_say_which_and_how_many(tmp_path):
     traps.calendar(site)
     with serve(site) as server:
         collection, end = crawled(tmp_path, server, "traps.test", trap_window=5)
-        issues = found_issues(tmp_path, settings_for(server), ResultOrder(near=False))
+        issues = issues_of(tmp_path, settings_for(server), near=False)
     left = sum(reason is Reason.TRAP for reason in collection.reasons.values())
     assert left
     assert sum(tally.urls for tally in end.traps) == left

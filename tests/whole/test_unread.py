@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from voyage import crawled, settings_for
 
-from periplus.api.findings import ResultOrder, found_issues
+from periplus.api.audit import issues_of
 from periplus.cli.main import main
 from periplus.document import links
 from periplus.model.visit import Reason
@@ -40,7 +40,7 @@ def told(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch, serve(site()) as server:
         patch.setattr(links, "ROWS_MOST", 9)
         collection, _ = crawled(folder, server, "a.test")
-        issues = found_issues(folder, settings_for(server), ResultOrder(near=False))
+        issues = issues_of(folder, settings_for(server), near=False)
     return collection, issues
 
 

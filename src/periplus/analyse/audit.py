@@ -1,43 +1,81 @@
-"""Finds what is wrong with a site's pages, links and redirects,
-and turns it into issues under the user's own grades.
-"""
+"""Finds what is wrong with a site's pages, links and redirects: one table of findings, each row with its check."""
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.audit_input import (
-    POSITIONS,
-    AuditInput,
-    IssueColumns,
-    Mask,
-    PageTraits,
-    Places,
-    dead,
-    redirecting,
-)
-from periplus.analyse.issues import KINDS_OF_ISSUES
-from periplus.analyse.sizes import KINDS
-from periplus.analyse.verdicts import chain_ends
-from periplus.errors import UsageError
-from periplus.model.audit import VERDICTS, CausedBy, Fault, Grade, Issue, Verdict
+from periplus.analyse.audit_input import AuditInput, Mask, Numbers, PageTraits, Places
+from periplus.model.audit import VERDICTS, Category, CausedBy, Grade, IssueKind, Verdict
 from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind
 from periplus.model.visit import Reason
 
-# What has checks of its own, or is no invitation to follow: a form's target expects what is
-# typed, a citation is a name.
-NOT_FOLLOWED = frozenset(
-    {LinkKind.REDIRECT, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.FORM, LinkKind.CITE, LinkKind.SITEMAP}
-)
+
+@dataclass(frozen=True, slots=True)
+class IssueColumns:
+    """k issues of one kind as columns; `issues.issues` puts them into words."""
+
+    subjects: Places  # k: pages to mend
+    related: Places | None = None  # k: what the issue is about besides; -1: nothing
+    numbers: NDArray[np.float64] | None = None  # k: for the detail
+    links: Places | None = None  # k: indices in LinkFacts
+    words: list[str] | None = None  # k: for the detail
+    limit: float = 0.0  # that the numbers exceed
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+    def rows(self, rows: Places) -> IssueColumns:
+        """Some of the issues, in the order given."""
+        return IssueColumns(
+            self.subjects[rows],
+            self.related[rows] if self.related is not None else None,
+            self.numbers[rows] if self.numbers is not None else None,
+            self.links[rows] if self.links is not None else None,
+            [self.words[row] for row in rows.tolist()] if self.words is not None else None,
+            self.limit,
+        )
+
+
+Check = Callable[[AuditInput], IssueColumns]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One row of the table: a kind of issue, and the function that finds all of its issues."""
+
+    kind: IssueKind
+    check: Check  # over the whole input: only where text is looked at does a loop in Python visit pages or links
+
+
+def audit(site: AuditInput) -> dict[str, IssueColumns]:
+    """All that is wrong, by code in the order of the table; kinds without issues are left out.
+
+    A page that is no answer to a reader (a soft 404), asks not to be indexed or names another page as canonical is not
+    asked for title, description or text of its own.
+    O(u + p log p + m log m).
+    """
+    columns = ((finding.kind.code, finding.check(site)) for finding in FINDINGS)
+    return {code: issues for code, issues in columns if len(issues)}
+
+
+# From where on a page is long, slow, heavy or deep.
+
+TITLE_CHARS = 60  # what result pages show is about 600 px; audit programs warn from 60 on
+DESCRIPTION_CHARS = 160  # result pages show 155 to 160
+SLOW_S = 1.8  # "poor" time to first byte by the Web Vitals thresholds; ours is to the last byte of the HTML
+HEAVY_BYTES = 3_000_000  # the median page of the HTTP Archive weighs about 2.6 MB
+DEEP_CLICKS = 6  # ours: from there on pages are found by search, not by clicking
+URL_CHARS = 2_047  # sitemaps.org: a location has fewer than 2,048 characters
+CHAIN_HOPS = 2  # the first hop that can be saved
+
+# Links
+
 _PARTS = frozenset(
     {
         LinkKind.IMAGE,
@@ -54,270 +92,245 @@ _PARTS = frozenset(
 _WAYS = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH})
 # by browsers, or warned of, where a secure page fetches them insecurely (Mixed Content, W3C)
 _BLOCKED = _PARTS - {LinkKind.ICON}
-_OF_VERDICT = (
-    (Verdict.SERVER_ERROR, "server-error"),
-    (Verdict.MISSING, "soft-404"),
-    (Verdict.SUSPECT, "suspect-link"),
-    (Verdict.REFUSED, "refused-link"),
-)
+_OTHER_VERDICTS = [  # each has a finding of its own
+    VERDICTS.index(verdict) for verdict in (Verdict.SERVER_ERROR, Verdict.MISSING, Verdict.SUSPECT, Verdict.REFUSED)
+]
 
 
-def _is_kind(known: AuditInput, kinds: frozenset[LinkKind]) -> Mask:
-    table = np.array([kind in kinds for kind in KINDS])
-    found: Mask = table[known.links.kind]
-    return found
+def _links(site: AuditInput, mask: Mask) -> IssueColumns:
+    """An issue for each of these links, by page."""
+    rows = np.flatnonzero(mask)
+    rows = rows[np.argsort(site.links.source[rows], kind="stable")]
+    return IssueColumns(site.links.source[rows], site.links.target[rows], links=rows)
 
 
-def _of_links(known: AuditInput, code: str, rows: Places) -> IssueColumns:
-    """A finding for each of these links, by page."""
-    rows = rows[np.argsort(known.links.source[rows], kind="stable")]
-    return IssueColumns(code, known.links.source[rows], known.links.target[rows], links=rows)
+def _broken(*, parts: bool) -> Check:
+    """Followed links of own pages to what is dead and has no verdict with a finding of its own."""
+
+    def check(site: AuditInput) -> IssueColumns:
+        broken = site.dead & ~np.isin(site.urls.verdict, _OTHER_VERDICTS)
+        return _links(site, site.followed & broken[site.links.target] & (site.is_kind(_PARTS) == parts))
+
+    return check
 
 
-def _targets(known: AuditInput) -> Iterator[IssueColumns]:
-    """Links of own pages by what is thought of their targets."""
-    urls, links = known.urls, known.links
-    asked = urls.own[links.source] & ~_is_kind(known, NOT_FOLLOWED)
-    verdict = urls.verdict[links.target]
-    judged_apart = np.isin(verdict, [VERDICTS.index(name) for name, _ in _OF_VERDICT])
-    broken, parts = asked & dead(known)[links.target] & ~judged_apart, _is_kind(known, _PARTS)
-    yield _of_links(known, "broken-link", np.flatnonzero(broken & ~parts))
-    yield _of_links(known, "broken-resource", np.flatnonzero(broken & parts))
-    for name, code in _OF_VERDICT:
-        yield _of_links(known, code, np.flatnonzero(asked & (verdict == VERDICTS.index(name))))
+def _judged(verdict: Verdict) -> Check:
+    """Followed links of own pages to what has this verdict."""
+    code = VERDICTS.index(verdict)
+    return lambda site: _links(site, site.followed & (site.urls.verdict[site.links.target] == code))
 
 
-def _starts(known: AuditInput) -> Iterator[IssueColumns]:
-    """What the user gave as a start, and is not there: perhaps no link leads to it."""
-    yield IssueColumns("dead-start", np.flatnonzero(known.urls.start & dead(known)))
+def _fragments(site: AuditInput, fragments: Sequence[tuple[int, str]]) -> IssueColumns:
+    """Links of own pages whose target lacks the place that they name. fragments: as in Remarks."""
+    rows = np.array([row for row, _ in fragments], np.int64)
+    own = site.urls.own[site.links.source[rows]]
+    words = [fragment for (_, fragment), is_own in zip(fragments, own.tolist(), strict=True) if is_own]
+    rows = rows[own]
+    return IssueColumns(site.links.source[rows], site.links.target[rows], links=rows, words=words)
 
 
-def _remarks(known: AuditInput) -> Iterator[IssueColumns]:
-    """What was found at single links."""
-    urls, remarks = known.urls, known.remarks
-    for code, fragments in (("broken-fragment", remarks.fragments), ("missing-text", remarks.texts)):
-        rows = np.array([row for row, _ in fragments], np.int64)
-        kept = urls.own[known.links.source[rows]]
-        words = [fragment for (_, fragment), wanted in zip(fragments, kept.tolist(), strict=True) if wanted]
-        rows = rows[kept]
-        yield IssueColumns(code, known.links.source[rows], known.links.target[rows], links=rows, words=words)
-    mails = [(page, f"{text[:200]}: {problem}") for page, text, problem in remarks.mails if urls.own[page]]
-    yield IssueColumns("bad-mailto", np.array([page for page, _ in mails], np.int64), words=[text for _, text in mails])
-    malformed = [(page, text[:200]) for page, text in remarks.malformed if urls.own[page]]
-    yield IssueColumns(
-        "malformed-link", np.array([page for page, _ in malformed], np.int64), words=[text for _, text in malformed]
-    )
+def _worded(rows: list[tuple[int, str]]) -> IssueColumns:
+    """Pages, each with words. rows: (place, words)."""
+    return IssueColumns(np.array([place for place, _ in rows], np.int64), words=[words for _, words in rows])
 
 
-def _nofollow(known: AuditInput) -> Iterator[IssueColumns]:
-    """By page, with the number of its nofollow links to own pages."""
-    urls, links = known.urls, known.links
-    inside = links.nofollow & urls.own[links.source] & urls.own[links.target] & _is_kind(known, _WAYS)
+def _bad_mails(site: AuditInput) -> IssueColumns:
+    own = site.urls.own
+    return _worded([(page, f"{text[:200]}: {problem}") for page, text, problem in site.remarks.mails if own[page]])
+
+
+def _malformed(site: AuditInput) -> IssueColumns:
+    return _worded([(page, text[:200]) for page, text in site.remarks.malformed if site.urls.own[page]])
+
+
+def _nofollow(site: AuditInput) -> IssueColumns:
+    """Own pages, with the number of their nofollow links to own pages."""
+    own, links = site.urls.own, site.links
+    inside = links.nofollow & own[links.source] & own[links.target] & site.is_kind(_WAYS)
     pages, counts = np.unique(links.source[inside], return_counts=True)
-    yield IssueColumns("nofollow-inside", pages, numbers=counts.astype(np.float64))
+    return IssueColumns(pages, numbers=counts.astype(np.float64))
 
 
-def _redirects(known: AuditInput) -> Iterator[IssueColumns]:
-    """Own URLs that redirect badly, and own pages that link to what has moved."""
-    urls, links, redirects = known.urls, known.links, known.redirects
-    ends = chain_ends(redirects)
-    own = urls.own[redirects.sources]
-    for code, mask in (
-        ("redirect-loop", ends.loops),
-        ("redirect-broken", ~ends.loops & dead(known)[ends.ends]),
-        ("redirect-chain", ~ends.loops & (ends.hops >= known.limits.chain_hops)),
-    ):
-        rows = np.flatnonzero(own & mask)
-        rows = rows[np.argsort(redirects.sources[rows])]
-        yield IssueColumns(code, redirects.sources[rows], ends.ends[rows], ends.hops[rows].astype(np.float64))
-    # Own URLs that redirect are in our hands, whatever the status; others are named when they moved for good.
-    # What leads to nothing is a broken link: there is no new place to name.
-    moved = ((redirecting(known) & urls.own) | (urls.verdict == VERDICTS.index(Verdict.MOVED))) & ~dead(known)
-    asked = urls.own[links.source] & moved[links.target] & ~_is_kind(known, NOT_FOLLOWED)
-    yield _of_links(known, "link-to-redirect", np.flatnonzero(asked))
+def _insecure(kinds: frozenset[LinkKind]) -> Check:
+    """What secure pages fetch or send insecurely."""
+
+    def check(site: AuditInput) -> IssueColumns:
+        urls, links = site.urls, site.links
+        secure = np.fromiter((text.startswith("https:") for text in urls.url), np.bool_, len(urls.url))
+        downgrade = urls.own[links.source] & secure[links.source] & ~secure[links.target]
+        return _links(site, downgrade & site.is_kind(kinds))
+
+    return check
 
 
-def redirect_ends(known: AuditInput) -> Places:
-    """int64[u]: where each URL leads by redirects, itself where it does not redirect."""
-    ends = np.arange(len(known.urls.url))
-    ends[known.redirects.sources] = chain_ends(known.redirects).ends
-    return ends
+# Redirects
 
 
-def _orphans(known: AuditInput) -> Iterator[IssueColumns]:
+def _moved(site: AuditInput) -> IssueColumns:
+    """Followed links of own pages to what has moved.
+
+    Own URLs that redirect are in our hands, whatever the status; others are named when they moved for good. What leads
+    to nothing is a broken link: there is no new place to name.
+    """
+    urls = site.urls
+    moved = ((site.redirecting & urls.own) | (urls.verdict == VERDICTS.index(Verdict.MOVED))) & ~site.dead
+    return _links(site, site.followed & moved[site.links.target])
+
+
+def _redirects(which: Callable[[AuditInput], Mask]) -> Check:
+    """Own URLs that redirect, of which this holds. which: bool[r], in the order of the redirects."""
+
+    def check(site: AuditInput) -> IssueColumns:
+        sources, chains = site.redirects.sources, site.chains
+        rows = np.flatnonzero(site.urls.own[sources] & which(site))
+        rows = rows[np.argsort(sources[rows])]
+        return IssueColumns(sources[rows], chains.ends[rows], chains.hops[rows].astype(np.float64))
+
+    return check
+
+
+def _orphans(site: AuditInput) -> IssueColumns:
     """Own pages that no other page leads to, be it over redirects; known from a sitemap or an earlier run."""
-    urls, links = known.urls, known.links
-    end = redirect_ends(known)[links.target]
-    led = _is_kind(known, _WAYS) & (end != links.source)
+    urls, links = site.urls, site.links
+    end = site.ends[links.target]
+    led = site.is_kind(_WAYS) & (end != links.source)
     reached = np.zeros(len(urls.url), np.bool_)
     reached[end[led]] = True
-    starts = redirect_ends(known)[np.flatnonzero(urls.start)]
-    reached[starts] = True
-    pages = known.pages.place
+    reached[site.ends[np.flatnonzero(urls.start)]] = True
+    pages = site.pages.place
     missing = urls.verdict[pages] == VERDICTS.index(Verdict.MISSING)
-    yield IssueColumns("orphan", pages[~reached[pages] & ~missing])
+    return IssueColumns(pages[~reached[pages] & ~missing])
 
 
-def _security(known: AuditInput) -> Iterator[IssueColumns]:
-    """What secure pages fetch or send insecurely."""
-    urls, links = known.urls, known.links
-    secure = np.fromiter((text.startswith("https:") for text in urls.url), np.bool_, len(urls.url))
-    downgrade = urls.own[links.source] & secure[links.source] & ~secure[links.target]
-    yield _of_links(known, "mixed-content", np.flatnonzero(downgrade & _is_kind(known, _BLOCKED)))
-    yield _of_links(known, "insecure-form", np.flatnonzero(downgrade & _is_kind(known, frozenset({LinkKind.FORM}))))
+# Pages
 
 
-CHECKS: tuple[Callable[[AuditInput], Iterator[IssueColumns]], ...] = (
-    _targets,
-    _starts,
-    _remarks,
-    _nofollow,
-    _redirects,
-    _orphans,
-    _security,
-)
+def _pages(which: Callable[[AuditInput], Mask]) -> Check:
+    """Pages of which this holds. which: bool[p]."""
+    return lambda site: IssueColumns(site.pages.place[which(site)])
 
 
-# Each check takes the whole input and yields findings as columns: no loop over pages or links is written in Python but
-# where text is looked at.
+def _shown(which: Callable[[PageTraits], Mask]) -> Check:
+    """The same among pages that want to be found by themselves."""
+    return _pages(lambda site: site.shown & which(site.pages))
 
-Check = Callable[[AuditInput], Iterator[IssueColumns]]
+
+def _beyond(
+    limit: float, values: Callable[[AuditInput], Numbers], among: Callable[[AuditInput], Mask] | None = None
+) -> Check:
+    """Pages whose value is greater than the limit. values: number[p]; among: bool[p]; None: all."""
+
+    def check(site: AuditInput) -> IssueColumns:
+        numbers = values(site)
+        over = numbers > limit
+        if among is not None:
+            over &= among(site)
+        return IssueColumns(site.pages.place[over], numbers=numbers[over].astype(np.float64), limit=limit)
+
+    return check
+
+
+def _is_shown(site: AuditInput) -> Mask:
+    return site.shown
+
+
+def _shared(keys: Callable[[PageTraits], NDArray[np.uint64]]) -> Check:
+    """Pages that want to be found, whose key (not 0) others have too.
+
+    related: the first of the others; number: how many have it.
+    """
+
+    def check(site: AuditInput) -> IssueColumns:
+        key, place = keys(site.pages), site.pages.place
+        rows = np.flatnonzero(site.shown & (key != 0))
+        _, first, inverse, counts = np.unique(key[rows], return_index=True, return_inverse=True, return_counts=True)
+        several = counts[inverse] > 1
+        heads = rows[first[inverse]][several]
+        rows, sizes = rows[several], counts[inverse][several]
+        # the first page of a group has the second as its other
+        order = np.lexsort((rows, heads))
+        second = np.zeros(len(rows), np.int64)
+        second[order[:-1]] = rows[order[1:]]
+        others = np.where(heads == rows, second, heads)
+        return IssueColumns(place[rows], place[others], sizes.astype(np.float64))
+
+    return check
+
+
+def _unread(*reasons: Reason) -> Check:
+    """Pages that could not be read, or not whole: of these, nothing else that is found is sure to be all."""
+    return lambda site: _worded([(place, why) for place, reason, why in site.remarks.unread if reason in reasons])
+
+
+def _near(site: AuditInput) -> IssueColumns:
+    """Pages of nearly one text, each with the first of its group; number: per cent of the text that they share."""
+    shown = np.zeros(len(site.urls.url), np.bool_)
+    shown[site.pages.place[site.shown]] = True
+    rows = [
+        (member, group.leader, similarity)
+        for group in site.remarks.near
+        for member, similarity in zip(group.members, group.similarity, strict=True)
+        if shown[member] and shown[group.leader]
+    ]
+    members, leaders = (np.array([row[at] for row in rows], np.int64) for at in (0, 1))
+    return IssueColumns(members, leaders, np.floor(np.array([row[2] for row in rows], np.float64) * 100))
+
+
+def _long_urls(site: AuditInput) -> IssueColumns:
+    chars = np.fromiter(map(len, site.urls.url), np.int64, len(site.urls.url))
+    long = np.flatnonzero(site.urls.own & (chars > URL_CHARS))
+    return IssueColumns(long, numbers=chars[long].astype(np.float64), limit=URL_CHARS)
+
+
+def _series(site: AuditInput) -> IssueColumns:
+    rows = site.remarks.series
+    places, left = (np.array([row[at] for row in rows], np.int64) for at in (0, 2))
+    return IssueColumns(places, numbers=left.astype(np.float64), words=[pattern for _, pattern, _ in rows])
+
+
+# What search engines are told
+
+_ELSEWHERE, _BROKEN, _REDIRECT, _NOINDEX, _CHAIN = range(5)  # what is wrong with a canonical page; of several the first
+
+
+def _canonical(problem: int) -> Check:
+    """Pages that name another as canonical, with which this is wrong."""
+
+    def check(site: AuditInput) -> IssueColumns:
+        pages = site.pages
+        rows = np.flatnonzero(site.elsewhere)
+        page, named = pages.place[rows], pages.canonical[rows]
+        third = np.full(len(site.urls.url), -1, np.int64)
+        third[pages.place] = pages.canonical
+        chain = (third[named] >= 0) & (third[named] != named)
+        faults = [site.dead[named], site.redirecting[named], site.noindex[named], chain]
+        here = np.select(faults, [_BROKEN, _REDIRECT, _NOINDEX, _CHAIN], _ELSEWHERE) == problem
+        return IssueColumns(page[here], named[here])
+
+    return check
+
+
+def _listed(which: Callable[[AuditInput], Mask]) -> Check:
+    """Own URLs in the sitemap of which this holds. which: bool[u]."""
+    return lambda site: IssueColumns(np.flatnonzero(site.listed & which(site)))
+
+
+def _canonical_elsewhere_listed(site: AuditInput) -> IssueColumns:
+    rows = site.listed[site.pages.place] & site.elsewhere
+    return IssueColumns(site.pages.place[rows], site.pages.canonical[rows])
+
+
+def _not_listed(site: AuditInput) -> IssueColumns:
+    """Pages that want to be found and are not in the sitemap, where there is one."""
+    place = site.pages.place
+    return IssueColumns(place[site.shown & ~site.listed[place]] if site.listed.any() else place[:0])
+
+
+# Languages
 
 # BCP 47 as far as search engines heed it: language, script, region; x-default for everybody else
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z]{4})?(?:-(?:[a-z]{2}|[0-9]{3}))?|x-default", re.IGNORECASE)
 _NO_REGIONS = frozenset({"uk", "eu", "en"})  # ISO 3166 has GB; these are written by mistake
-
-
-def audit(known: AuditInput) -> list[IssueColumns]:
-    """All that is wrong, by kind in the order of the table; kinds without findings are left out.
-
-    O(u + p log p + m log m).
-
-    A page that is no answer to a reader (a soft 404), asks not to be indexed or names another page as canonical is not
-    asked for title, description or text of its own.
-    """
-    found = [finding for check in AUDIT_CHECKS for finding in check(known) if len(finding)]
-    order = {code: place for place, code in enumerate(KINDS_OF_ISSUES)}
-    return sorted(found, key=lambda finding: order[finding.code])
-
-
-def _showable(known: AuditInput) -> Mask:
-    """bool[p]: pages that want to be found by themselves."""
-    pages = known.pages
-    missing = known.urls.verdict[pages.place] == VERDICTS.index(Verdict.MISSING)
-    shown: Mask = ~pages.noindex & ~missing & ((pages.canonical < 0) | (pages.canonical == pages.place))
-    return shown
-
-
-def _titles(known: AuditInput) -> Iterator[IssueColumns]:
-    pages, limits, shown = known.pages, known.limits, _showable(known)
-    yield IssueColumns("title-missing", pages.place[shown & (pages.title == 0)])
-    yield _beyond("title-long", pages, shown, pages.title_chars, limits.title_chars)
-    yield _shared("title-duplicate", pages, pages.title, shown)
-    yield IssueColumns("description-missing", pages.place[shown & (pages.description == 0)])
-    yield _beyond("description-long", pages, shown, pages.description_chars, limits.description_chars)
-    yield _shared("description-duplicate", pages, pages.description, shown)
-    yield IssueColumns("h1-missing", pages.place[shown & (pages.h1s == 0)])
-    yield _beyond("h1-several", pages, shown, pages.h1s, 1)
-
-
-def _beyond(
-    code: str, pages: PageTraits, among: Mask, values: NDArray[np.int32 | np.int64 | np.float64], limit: float
-) -> IssueColumns:
-    """Those whose value is greater than the limit."""
-    over = among & (values > limit)
-    return IssueColumns(code, pages.place[over], numbers=values[over].astype(np.float64))
-
-
-def _shared(code: str, pages: PageTraits, keys: NDArray[np.uint64], among: Mask) -> IssueColumns:
-    """Pages whose key (not 0) others have too. related: the first of the others; number: how many have it."""
-    rows = np.flatnonzero(among & (keys != 0))
-    _, first, inverse, counts = np.unique(keys[rows], return_index=True, return_inverse=True, return_counts=True)
-    several = counts[inverse] > 1
-    heads = rows[first[inverse]][several]
-    rows, sizes = rows[several], counts[inverse][several]
-    related = pages.place[heads]
-    # the first page of a group has the second as its other
-    mine = heads == rows
-    order = np.lexsort((rows, heads))
-    following = np.zeros(len(rows), np.int64)
-    following[order[:-1]] = rows[order[1:]]
-    related = np.where(mine, pages.place[following] if len(rows) else related, related)
-    return IssueColumns(code, pages.place[rows], related, sizes.astype(np.float64))
-
-
-def _canonicals(known: AuditInput) -> Iterator[IssueColumns]:
-    pages = known.pages
-    count = len(known.urls.url)
-    rows = np.flatnonzero((pages.canonical >= 0) & (pages.canonical != pages.place))
-    page, named = pages.place[rows], pages.canonical[rows]
-    noindex, third = np.zeros(count, np.bool_), np.full(count, -1, np.int64)
-    noindex[pages.place] = pages.noindex
-    third[pages.place] = pages.canonical
-    gone, moved, hidden = dead(known)[named], redirecting(known)[named], noindex[named]
-    chain = (third[named] >= 0) & (third[named] != named)
-    taken = np.zeros(len(rows), np.bool_)
-    for code, mask in (
-        ("canonical-broken", gone),
-        ("canonical-redirect", moved),
-        ("canonical-noindex", hidden),
-        ("canonical-chain", chain),
-    ):
-        here = mask & ~taken
-        yield IssueColumns(code, page[here], named[here])
-        taken |= mask
-    yield IssueColumns("canonical-elsewhere", page[~taken], named[~taken])
-
-
-def _sitemap(known: AuditInput) -> Iterator[IssueColumns]:
-    urls, pages = known.urls, known.pages
-    listed = urls.in_sitemap & urls.own
-    if not listed.any():
-        return
-    yield IssueColumns(
-        "robots-sitemap-conflict", np.flatnonzero(listed & (urls.reason == REASONS.index(Reason.ROBOTS)))
-    )
-    yield IssueColumns("redirect-in-sitemap", np.flatnonzero(listed & redirecting(known)))
-    yield IssueColumns("broken-in-sitemap", np.flatnonzero(listed & dead(known)))
-    in_list = listed[pages.place]
-    yield IssueColumns("noindex-in-sitemap", pages.place[in_list & pages.noindex])
-    other = in_list & (pages.canonical >= 0) & (pages.canonical != pages.place)
-    yield IssueColumns("canonical-in-sitemap", pages.place[other], pages.canonical[other])
-    yield IssueColumns("missing-from-sitemap", pages.place[~in_list & _showable(known)])
-
-
-def _languages(known: AuditInput) -> Iterator[IssueColumns]:
-    pages = known.pages
-    yield IssueColumns("language-missing", pages.place[_showable(known) & ~pages.has_language])
-    yield IssueColumns("charset-mismatch", pages.place[pages.charset_mismatch])
-    rows = known.remarks.hreflangs
-    if not rows:
-        return
-    sources = np.array([row[0] for row in rows], np.int64)
-    targets = np.array([row[1] for row in rows], np.int64)
-    valid = {language: is_language(language) for language in {row[2] for row in rows}}
-    bad = np.array([not valid[row[2]] for row in rows])
-    yield IssueColumns(
-        "hreflang-bad-language",
-        sources[bad],
-        targets[bad],
-        words=[row[2] for row, wrong in zip(rows, bad.tolist(), strict=True) if wrong],
-    )
-    yield from _hreflang_pairs(known, sources, targets)
-
-
-def _hreflang_pairs(known: AuditInput, sources: Places, targets: Places) -> Iterator[IssueColumns]:
-    """Each pair once, whatever the languages."""
-    count = len(known.urls.url)
-    noindex, fetched = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-    noindex[known.pages.place], fetched[known.pages.place] = known.pages.noindex, True
-    pairs = np.unique(sources * count + targets)
-    source, target = pairs // count, pairs % count
-    no_page = dead(known)[target] | redirecting(known)[target] | noindex[target]
-    yield IssueColumns("hreflang-broken", source[no_page], target[no_page])
-    returned = np.isin(target * count + source, pairs)
-    alone = fetched[target] & ~returned & ~no_page
-    yield IssueColumns("hreflang-no-return", source[alone], target[alone])
 
 
 def is_language(code: str) -> bool:
@@ -327,271 +340,171 @@ def is_language(code: str) -> bool:
     )
 
 
-_UNREAD = {
-    Reason.TRUNCATED: "partly-read",
-    Reason.PARTIAL: "partly-read",
-    Reason.NOINDEX: "partly-read",
-    Reason.UNREADABLE: "unreadable",
-    Reason.NEEDS_SCRIPT: "needs-script",
-}
+def _bad_languages(site: AuditInput) -> IssueColumns:
+    bad = {language for language in {row[2] for row in site.remarks.hreflangs} if not is_language(language)}
+    rows = [row for row in site.remarks.hreflangs if row[2] in bad]
+    places, others = (np.array([row[at] for row in rows], np.int64) for at in (0, 1))
+    return IssueColumns(places, others, words=[language for _, _, language in rows])
 
 
-def _reading(known: AuditInput) -> Iterator[IssueColumns]:
-    """What could not be read, or not whole: of that, nothing else that is found is sure to be all."""
-    for code in dict.fromkeys(_UNREAD.values()):
-        rows = [(place, why) for place, reason, why in known.remarks.unread if _UNREAD[reason] == code]
-        yield IssueColumns(code, np.array([place for place, _ in rows], np.int64), words=[why for _, why in rows])
+def _broken_translations(site: AuditInput) -> IssueColumns:
+    source, target = site.translations
+    no_page = (site.dead | site.redirecting | site.noindex)[target]
+    return IssueColumns(source[no_page], target[no_page])
 
 
-def _series(known: AuditInput) -> Iterator[IssueColumns]:
-    rows = known.remarks.series
-    places, left = (np.array([row[at] for row in rows], np.int64) for at in (0, 2))
-    yield IssueColumns(
-        "endless-series", places, numbers=left.astype(np.float64), words=[pattern for _, pattern, _ in rows]
-    )
+def _translations_without_return(site: AuditInput) -> IssueColumns:
+    """Translations that are pages of ours and do not name the page as theirs."""
+    (source, target), count = site.translations, len(site.urls.url)
+    fetched = np.zeros(count, np.bool_)
+    fetched[site.pages.place] = True
+    returned = np.isin(target * count + source, source * count + target)
+    no_page = (site.dead | site.redirecting | site.noindex)[target]
+    alone = fetched[target] & ~returned & ~no_page
+    return IssueColumns(source[alone], target[alone])
 
 
-def _contents(known: AuditInput) -> Iterator[IssueColumns]:
-    pages, shown = known.pages, _showable(known)
-    yield _shared("duplicate", pages, pages.text, shown)
-    yield _beyond("image-without-alt", pages, ~pages.noindex, pages.images_without_alt, 0)
-    wanted = np.zeros(len(known.urls.url), np.bool_)
-    wanted[pages.place[shown]] = True
-    rows = [
-        (member, group.leader, value)
-        for group in known.remarks.near
-        for member, value in zip(group.members, group.similarity, strict=True)
-    ]
-    kept = [row for row in rows if wanted[row[0]] and wanted[row[1]]]
-    members, leaders = np.array([row[0] for row in kept], np.int64), np.array([row[1] for row in kept], np.int64)
-    yield IssueColumns(
-        "near-duplicate", members, leaders, np.floor(np.array([row[2] for row in kept], np.float64) * 100)
-    )
+_E, _W, _N = Grade.ERROR, Grade.WARNING, Grade.NOTICE
+_BY_TARGET, _BY_FRAGMENT, _BY_WORDS, _BY_GROUP = CausedBy.TARGET, CausedBy.FRAGMENT, CausedBy.WORDS, CausedBy.GROUP
 
-
-def _measures(known: AuditInput) -> Iterator[IssueColumns]:
-    pages, limits, urls = known.pages, known.limits, known.urls
-    every = np.ones(len(pages.place), np.bool_)
-    yield _beyond("slow-page", pages, every, pages.took_s, limits.slow_s)
-    yield _beyond("heavy-page", pages, every, pages.weight_bytes, limits.heavy_bytes)
-    yield _beyond("deep-page", pages, every, urls.depth[pages.place], limits.deep_clicks)
-    chars = np.fromiter(map(len, urls.url), np.int64, len(urls.url))
-    long = np.flatnonzero(urls.own & (chars > limits.url_chars))
-    yield IssueColumns("url-too-long", long, numbers=chars[long].astype(np.float64))
-
-
-AUDIT_CHECKS: tuple[Check, ...] = (
-    _titles,
-    _canonicals,
-    _sitemap,
-    _languages,
-    _reading,
-    _series,
-    _contents,
-    _measures,
-    *CHECKS,
+# Codes never change their meaning. A new finding whose facts are loaded is a row here with its check.
+# fmt: off
+FINDINGS = (
+    Finding(IssueKind("broken-link", _E, Category.LINKS, "Broken links", "A reader who follows the link finds nothing.",
+        "Correct the link or take it away.", "{words}", _BY_TARGET), _broken(parts=False)),
+    Finding(IssueKind("broken-resource", _E, Category.LINKS, "Broken parts of pages",
+        "An image, style or script is missing from the page.", "Correct its address.", "{words}", _BY_TARGET),
+        _broken(parts=True)),
+    Finding(IssueKind("broken-fragment", _W, Category.LINKS, "Links to places that a page lacks",
+        "The reader lands at the page's top.", "Name an id that is there.", "no #{words}", _BY_FRAGMENT),
+        lambda site: _fragments(site, site.remarks.fragments)),
+    Finding(IssueKind("missing-text", _W, Category.LINKS, "Links to words that a page lacks",
+        "The reader lands at the page's top.", "Quote words that are there.", "no #{words}", _BY_FRAGMENT),
+        lambda site: _fragments(site, site.remarks.texts)),
+    Finding(IssueKind("bad-mailto", _E, Category.LINKS, "Mail links that cannot work",
+        "Nobody can write to that address.", "Correct the address.", "{words}", _BY_WORDS), _bad_mails),
+    Finding(IssueKind("malformed-link", _E, Category.LINKS, "Links that are no URL", "No browser can follow the link.",
+        "Write a whole address.", "{words}", _BY_WORDS), _malformed),
+    Finding(IssueKind("server-error", _W, Category.LINKS, "Links to failing servers",
+        "The reader meets an error, perhaps a passing one.", "Watch it; replace it if it lasts.", "{words}",
+        _BY_TARGET), _judged(Verdict.SERVER_ERROR)),
+    Finding(IssueKind("soft-404", _W, Category.LINKS, "Links to pages that look missing",
+        "The server says 200 but shows an error page.", "Look at it; correct the link.", "{words}", _BY_TARGET),
+        _judged(Verdict.MISSING)),
+    Finding(IssueKind("suspect-link", _N, Category.LINKS, "Links in doubt",
+        "It failed once, was cut short, or its certificate fails.", "Check again, or look at it in a browser.",
+        "{words}", _BY_TARGET), _judged(Verdict.SUSPECT)),
+    Finding(IssueKind("refused-link", _N, Category.LINKS, "Links refused to us",
+        "The server turns programs away; readers may get through.", "Look at it in a browser.", "{words}", _BY_TARGET),
+        _judged(Verdict.REFUSED)),
+    Finding(IssueKind("nofollow-inside", _N, Category.LINKS, "Own pages linked with nofollow",
+        "Search engines may not follow it.", "Take nofollow away.", "{number:.0f} links"), _nofollow),
+    Finding(IssueKind("dead-start", _E, Category.LINKS, "Starts that are not there",
+        "What you gave to be read cannot be read.", "Correct the address."),
+        lambda site: IssueColumns(np.flatnonzero(site.urls.start & site.dead))),
+    Finding(IssueKind("link-to-redirect", _N, Category.REDIRECTS, "Links to what has moved",
+        "Each click takes a detour that may end one day.", "Link to the new place.", "leads to {also}", _BY_TARGET),
+        _moved),
+    Finding(IssueKind("redirect-chain", _W, Category.REDIRECTS, "Chains of redirects",
+        "Each hop costs time; some programs give up.", "Redirect at once.", "{number:.0f} hops to {also}"),
+        _redirects(lambda site: ~site.chains.loops & (site.chains.hops >= CHAIN_HOPS))),
+    Finding(IssueKind("redirect-loop", _E, Category.REDIRECTS, "Redirects in a circle", "Nobody ever arrives.",
+        "Let one of them answer.", "leads back to {also}"), _redirects(lambda site: site.chains.loops)),
+    Finding(IssueKind("redirect-broken", _E, Category.REDIRECTS, "Redirects to nothing",
+        "Whoever follows finds nothing.", "Redirect to a page that is there.", "ends at {also}", _BY_TARGET),
+        _redirects(lambda site: ~site.chains.loops & site.dead[site.chains.ends])),
+    Finding(IssueKind("title-missing", _E, Category.TITLES, "Pages without a title",
+        "Search results and tabs have no name for it.", "Give it a title."), _shown(lambda pages: pages.title == 0)),
+    Finding(IssueKind("title-duplicate", _W, Category.TITLES, "Pages with one title", "Readers cannot tell them apart.",
+        "Name what is special to each.", "{number:.0f} pages share it", _BY_GROUP), _shared(lambda pages: pages.title)),
+    Finding(IssueKind("title-long", _N, Category.TITLES, "Long titles", "Search results cut them.", "Say it shorter.",
+        "{number:.0f} characters, more than {limit:.0f}"),
+        _beyond(TITLE_CHARS, lambda site: site.pages.title_chars, _is_shown)),
+    Finding(IssueKind("description-missing", _N, Category.TITLES, "Pages without a description",
+        "Search engines choose some text of the page.", "Describe it in a sentence."),
+        _shown(lambda pages: pages.description == 0)),
+    Finding(IssueKind("description-duplicate", _N, Category.TITLES, "Pages with one description",
+        "It describes none of them.", "Describe each.", "{number:.0f} pages share it", _BY_GROUP),
+        _shared(lambda pages: pages.description)),
+    Finding(IssueKind("description-long", _N, Category.TITLES, "Long descriptions", "Search results cut them.",
+        "Say it shorter.", "{number:.0f} characters, more than {limit:.0f}"),
+        _beyond(DESCRIPTION_CHARS, lambda site: site.pages.description_chars, _is_shown)),
+    Finding(IssueKind("h1-missing", _W, Category.TITLES, "Pages without a main heading",
+        "Readers and screen readers find no beginning.", "Give it one h1."), _shown(lambda pages: pages.h1s == 0)),
+    Finding(IssueKind("h1-several", _N, Category.TITLES, "Pages with several main headings",
+        "It is not clear what the page is about.", "Keep one h1.", "{number:.0f} of them"),
+        _beyond(1, lambda site: site.pages.h1s, _is_shown)),
+    Finding(IssueKind("canonical-elsewhere", _N, Category.INDEXING, "Pages that name another as canonical",
+        "They are left out of search.", "Check that it is meant.", "names {also}"), _canonical(_ELSEWHERE)),
+    Finding(IssueKind("canonical-broken", _E, Category.INDEXING, "Canonical pages that are not there",
+        "Search engines are sent to nothing.", "Name a page that is there.", "names {also}", _BY_TARGET),
+        _canonical(_BROKEN)),
+    Finding(IssueKind("canonical-redirect", _W, Category.INDEXING, "Canonical pages that redirect",
+        "Two signals disagree.", "Name the redirect's end.", "names {also}", _BY_TARGET), _canonical(_REDIRECT)),
+    Finding(IssueKind("canonical-noindex", _E, Category.INDEXING, "Canonical pages that ask not to be indexed",
+        "Both may vanish from search.", "Decide for one.", "names {also}", _BY_TARGET), _canonical(_NOINDEX)),
+    Finding(IssueKind("canonical-chain", _W, Category.INDEXING, "Canonical pages that name a third",
+        "The signal is likely ignored.", "Name the last of them.", "names {also}"), _canonical(_CHAIN)),
+    Finding(IssueKind("robots-sitemap-conflict", _W, Category.INDEXING, "In the sitemap, yet disallowed by robots.txt",
+        "Offered and forbidden at once.", "Decide for one."),
+        _listed(lambda site: site.urls.reason == REASONS.index(Reason.ROBOTS))),
+    Finding(IssueKind("noindex-in-sitemap", _W, Category.INDEXING, "In the sitemap, yet not to be indexed",
+        "Offered and forbidden at once.", "Decide for one."), _listed(lambda site: site.noindex)),
+    Finding(IssueKind("redirect-in-sitemap", _N, Category.INDEXING, "In the sitemap, yet redirected",
+        "Search engines are sent on a detour.", "List the page itself."), _listed(lambda site: site.redirecting)),
+    Finding(IssueKind("canonical-in-sitemap", _N, Category.INDEXING, "In the sitemap, yet not canonical",
+        "Two signals disagree.", "List the canonical page.", "names {also}"), _canonical_elsewhere_listed),
+    Finding(IssueKind("broken-in-sitemap", _E, Category.INDEXING, "In the sitemap, yet not there",
+        "Search engines are sent to nothing.", "Take it off the sitemap."), _listed(lambda site: site.dead)),
+    Finding(IssueKind("missing-from-sitemap", _N, Category.INDEXING, "Not in the sitemap",
+        "Search engines find it late.", "Add it to the sitemap."), _not_listed),
+    Finding(IssueKind("language-missing", _W, Category.LANGUAGES, "Pages that do not say their language",
+        "Screen readers may read it wrongly.", "Write lang on html."), _shown(lambda pages: ~pages.has_language)),
+    Finding(IssueKind("hreflang-no-return", _W, Category.LANGUAGES, "Translations that do not link back",
+        "Search engines ignore the link.", "Link back.", "to {also}"), _translations_without_return),
+    Finding(IssueKind("hreflang-bad-language", _W, Category.LANGUAGES, "Translations in no known language",
+        "Search engines ignore the link.", "Write a code as en or pt-br.", "{words}", _BY_WORDS), _bad_languages),
+    Finding(IssueKind("hreflang-broken", _W, Category.LANGUAGES, "Translations that are no page",
+        "The link leads nowhere or elsewhere.", "Name the page itself.", "to {also}", _BY_TARGET),
+        _broken_translations),
+    Finding(IssueKind("charset-mismatch", _W, Category.LANGUAGES, "Pages that declare a wrong encoding",
+        "Letters may show wrong.", "Write UTF-8, and say so."), _pages(lambda site: site.pages.charset_mismatch)),
+    Finding(IssueKind("unreadable", _W, Category.CONTENT, "Pages that cannot be read", "Nobody finds what they say.",
+        "Repair the file, or send it as what it is.", "{words}"), _unread(Reason.UNREADABLE)),
+    Finding(IssueKind("needs-script", _W, Category.CONTENT, "Pages empty until a script fills them",
+        "Who runs no scripts sees nothing.", "Send the text with the page.", "{words}"), _unread(Reason.NEEDS_SCRIPT)),
+    Finding(IssueKind("partly-read", _N, Category.CONTENT, "Pages read in part",
+        "What stands behind the bound is not checked.", "Divide the page, or raise the limit.", "{words}"),
+        _unread(Reason.TRUNCATED, Reason.PARTIAL, Reason.NOINDEX)),
+    Finding(IssueKind("duplicate", _W, Category.CONTENT, "Pages of one text", "They compete; readers wonder.",
+        "Keep one, or name it canonical.", "{number:.0f} pages have it", _BY_GROUP), _shared(lambda pages: pages.text)),
+    Finding(IssueKind("near-duplicate", _N, Category.CONTENT, "Pages of nearly one text", "They compete in search.",
+        "Join them, or tell them apart.", "{number:.0f} % alike", _BY_TARGET), _near),
+    Finding(IssueKind("image-without-alt", _W, Category.CONTENT, "Images without a text",
+        "Who cannot see them learns nothing.", "Write alt, empty for ornaments.", "images: {number:.0f}"),
+        _beyond(0, lambda site: site.pages.images_without_alt, lambda site: ~site.pages.noindex)),
+    Finding(IssueKind("mixed-content", _W, Category.SECURITY, "Insecure parts of secure pages",
+        "Browsers block or warn.", "Fetch it by https.", "", _BY_TARGET), _insecure(_BLOCKED)),
+    Finding(IssueKind("insecure-form", _E, Category.SECURITY, "Forms that send without encryption",
+        "Others can read what is typed.", "Send it by https.", "", _BY_TARGET), _insecure(frozenset({LinkKind.FORM}))),
+    Finding(IssueKind("slow-page", _W, Category.SPEED, "Slow pages", "Readers leave.",
+        "Find out what the server waits for.", "{number:.1f} s, more than {limit:.1f}"),
+        _beyond(SLOW_S, lambda site: site.pages.took_s)),
+    Finding(IssueKind("heavy-page", _N, Category.SPEED, "Heavy pages", "Slow and dear on a telephone.",
+        "Make images smaller.", "{number:,.0f} bytes, more than {limit:,.0f}"),
+        _beyond(HEAVY_BYTES, lambda site: site.pages.weight_bytes)),
+    Finding(IssueKind("deep-page", _N, Category.STRUCTURE, "Pages many clicks away", "Few readers get there.",
+        "Link to it from nearer.", "{number:.0f} clicks, more than {limit:.0f}"),
+        _beyond(DEEP_CLICKS, lambda site: site.urls.depth[site.pages.place])),
+    Finding(IssueKind("orphan", _W, Category.STRUCTURE, "Pages that no link leads to", "Readers cannot find it.",
+        "Link to it, or take it away."), _orphans),
+    Finding(IssueKind("url-too-long", _N, Category.STRUCTURE, "Long URLs",
+        "Sitemaps and some programs cannot take them.", "Shorten it.",
+        "{number:.0f} characters, more than {limit:.0f}"), _long_urls),
+    Finding(IssueKind("endless-series", _N, Category.STRUCTURE, "Series of addresses that look endless",
+        "What they hold was not read to its end.", "See whether a page hides among them: crawl with --trap-window 0.",
+        "{number:,.0f} left unread as {words}"), _series),
 )
-
-
-# Turns findings into issues, under the user's own grades and without what the user ignores, and groups issues by cause.
-
-_BLOCK = 10_000  # issues put into words at once: bounds memory whatever the number of findings
-_LIMITS = {
-    "title-long": "title_chars",
-    "description-long": "description_chars",
-    "slow-page": "slow_s",
-    "heavy-page": "heavy_bytes",
-    "deep-page": "deep_clicks",
-    "url-too-long": "url_chars",
-}
-_OFF = "off"
-
-
-@dataclass(frozen=True, slots=True)
-class Ignore:
-    """Issues of a code (`*` and `?` allowed) whose page or related URL the pattern is found in."""
-
-    code: str
-    pattern: re.Pattern[str]
-
-
-@dataclass(frozen=True, slots=True)
-class AuditRules:
-    """What the user wants otherwise."""
-
-    grades: Mapping[str, Grade] = field(default_factory=dict)
-    off: frozenset[str] = frozenset()  # codes that are not reported at all
-    ignored: tuple[Ignore, ...] = ()
-
-    def grade(self, code: str) -> Grade:
-        return self.grades.get(code, KINDS_OF_ISSUES[code].grade)
-
-    def ignores(self, issue: Issue) -> bool:
-        return any(
-            fnmatchcase(issue.code, rule.code)
-            and (rule.pattern.search(issue.url) or rule.pattern.search(issue.related))
-            for rule in self.ignored
-        )
-
-
-def audit_rules(grades: Iterable[str] = (), ignored: Iterable[str] = ()) -> AuditRules:
-    """grades: `CODE=error|warning|notice|off`; ignored: `CODE` or `CODE REGEX`. Raises UsageError for what is none."""
-    chosen: dict[str, Grade] = {}
-    off = set()
-    for text in grades:
-        code, _, grade = (part.strip() for part in text.partition("="))
-        if code not in KINDS_OF_ISSUES:
-            raise UsageError(f"there is no issue {code!r}; the codes are: {', '.join(KINDS_OF_ISSUES)}")
-        if grade == _OFF:
-            off.add(code)
-        elif grade in list(Grade):
-            chosen[code] = Grade(grade)
-        else:
-            raise UsageError(f"{text!r}: a grade is {', '.join(Grade)} or {_OFF}")
-    return AuditRules(chosen, frozenset(off), tuple(map(_ignore, ignored)))
-
-
-def _ignore(text: str) -> Ignore:
-    code, _, pattern = text.strip().partition(" ")
-    if not any(fnmatchcase(known, code) for known in KINDS_OF_ISSUES):
-        raise UsageError(f"no issue has the code {code!r}; the codes are: {', '.join(KINDS_OF_ISSUES)}")
-    try:
-        return Ignore(code, re.compile(pattern.strip()))
-    except re.error as error:
-        raise UsageError(f"{pattern.strip()!r} is no regular expression: {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class Lookups:
-    """What is too long to keep in columns and is asked for in blocks, for the issues in question only."""
-
-    anchors: Callable[[Places], Iterable[str]] | None = None  # the words of links, given their indices in LinkFacts
-    whys: Callable[[Places], Iterable[str]] | None = None  # why a URL has its verdict, given places: "it answers 404"
-
-
-def issues(
-    findings: Iterable[IssueColumns], known: AuditInput, rules: AuditRules | None = None, lookups: Lookups | None = None
-) -> Iterator[Issue]:
-    """The findings one by one, in their order, in words. Bounded memory."""
-    rules, lookups = rules or AuditRules(), lookups or Lookups()
-    ends = redirect_ends(known)
-    for finding in findings:
-        if finding.code in rules.off:
-            continue
-        for start in range(0, len(finding), _BLOCK):
-            block = _part(finding, slice(start, start + _BLOCK))
-            for issue in _worded(block, known, ends, lookups):
-                graded = dataclasses.replace(issue, grade=rules.grade(issue.code))
-                if not rules.ignores(graded):
-                    yield graded
-
-
-def _part(finding: IssueColumns, rows: slice) -> IssueColumns:
-    """Some rows of a finding."""
-    return rows_of(finding, np.arange(len(finding))[rows])
-
-
-def rows_of(finding: IssueColumns, rows: Places) -> IssueColumns:
-    """Some rows of a finding, in the order given."""
-    return IssueColumns(
-        finding.code,
-        finding.subjects[rows],
-        finding.related[rows] if finding.related is not None else None,
-        finding.numbers[rows] if finding.numbers is not None else None,
-        finding.links[rows] if finding.links is not None else None,
-        [finding.words[row] for row in rows.tolist()] if finding.words is not None else None,
-    )
-
-
-def causes(finding: IssueColumns) -> Places:
-    """int64[k]: a number for the cause of each row; rows of one cause have the same."""
-    related = finding.related if finding.related is not None else finding.subjects
-    match KINDS_OF_ISSUES[finding.code].caused_by:
-        case CausedBy.PAGE:
-            return finding.subjects
-        case CausedBy.TARGET:
-            return related
-        case CausedBy.FRAGMENT:
-            return _numbered(zip(related.tolist(), finding.words or (), strict=True))
-        case CausedBy.WORDS:
-            return _numbered(finding.words or ())
-        case CausedBy.GROUP:
-            # the first of a group names the second, the others name the first
-            return np.minimum(finding.subjects, related)
-
-
-def _numbered(values: Iterable[object]) -> Places:
-    """The same number for the same value."""
-    numbers: dict[object, int] = {}
-    return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
-
-
-def _cause(kind: CausedBy, page: str, related: str, words: str) -> str:
-    """The same as text."""
-    match kind:
-        case CausedBy.PAGE:
-            return page
-        case CausedBy.TARGET:
-            return related
-        case CausedBy.FRAGMENT:
-            return f"{related}#{words}"
-        case CausedBy.WORDS:
-            return words
-        case CausedBy.GROUP:
-            return min(page, related)
-
-
-def _worded(finding: IssueColumns, known: AuditInput, ends: Places, lookups: Lookups) -> Iterator[Issue]:
-    """ends: where each URL leads by redirects."""
-    kind, urls, count = KINDS_OF_ISSUES[finding.code], known.urls, len(finding)
-    related = finding.related if finding.related is not None else np.full(count, -1)
-    also = ends[related] if finding.code == "link-to-redirect" else related
-    anchors = list(lookups.anchors(finding.links)) if finding.links is not None and lookups.anchors else [""] * count
-    positions = (
-        [POSITIONS[place].value for place in known.links.position[finding.links].tolist()]
-        if finding.links is not None
-        else [""] * count
-    )
-    numbers = finding.numbers if finding.numbers is not None else np.zeros(count)
-    limit = float(getattr(known.limits, _LIMITS[finding.code])) if finding.code in _LIMITS else 0.0
-    words = finding.words if finding.words is not None else _whys(related, known, lookups)
-    for row, (page, other, third) in enumerate(
-        zip(finding.subjects.tolist(), related.tolist(), also.tolist(), strict=True)
-    ):
-        named, about = urls.url[third] if third >= 0 else "", urls.url[other] if other >= 0 else ""
-        detail = kind.detail.format(number=float(numbers[row]), limit=limit, also=named, words=words[row])
-        cause = _cause(kind.caused_by, urls.url[page], about, words[row])
-        yield Issue(kind.code, kind.grade, urls.url[page], detail, about, anchors[row], positions[row], cause)
-
-
-def _whys(related: Places, known: AuditInput, lookups: Lookups) -> Sequence[str]:
-    """Why the related URLs are thought ill of: the judgement's own words, else its name, else the crawl's reason."""
-    if lookups.whys:
-        return list(lookups.whys(related))
-    unchecked = VERDICTS.index(Verdict.UNCHECKED)
-    verdicts, reasons = known.urls.verdict[related].tolist(), known.urls.reason[related].tolist()
-    return [
-        VERDICTS[verdict].value if verdict != unchecked else REASONS[reason].value
-        for verdict, reason in zip(verdicts, reasons, strict=True)
-    ]
-
-
-def faults(found: Iterable[Issue]) -> list[Fault]:
-    """The issues by their cause: gravest first, then by kind as in the table of kinds, then those on most pages."""
-    groups: dict[tuple[str, Grade, str], list[Issue]] = {}
-    for issue in found:
-        groups.setdefault((issue.code, issue.grade, issue.cause or issue.url), []).append(issue)
-    made = [
-        Fault(code, grade, cause, len({issue.url for issue in issues}), len(issues), tuple(issues))
-        for (code, grade, cause), issues in groups.items()
-    ]
-    grades, codes = list(Grade), {code: place for place, code in enumerate(KINDS_OF_ISSUES)}
-    return sorted(made, key=lambda fault: (grades.index(fault.grade), codes[fault.code], -fault.pages, fault.cause))
-
-
-def counts(found: Iterable[Fault]) -> Counter[str]:
-    """Faults by code, by grade and by category, in one table: no two of these names are alike."""
-    table: Counter[str] = Counter()
-    for fault in found:
-        table.update((fault.code, fault.grade.value, KINDS_OF_ISSUES[fault.code].category.value))
-    return table
+# fmt: on
+KINDS_OF_ISSUES: dict[str, IssueKind] = {finding.kind.code: finding.kind for finding in FINDINGS}
+"""Every kind by its code, in the order of lists."""

@@ -1,4 +1,4 @@
-"""What must be known of a site before it can be audited? Columns, fit for a million pages and ten million links.
+"""What an audit needs of a site, as columns fit for a million pages and ten million links.
 
 A URL's *place* is its index in AuditUrls; every other column names URLs by place, so that checks are array work.
 """
@@ -7,27 +7,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
 from periplus.analyse.duplicates import NearGroup
-from periplus.analyse.verdicts import RedirectColumns
+from periplus.analyse.sizes import KINDS
+from periplus.analyse.verdicts import ChainEnds, RedirectColumns, chain_ends
 from periplus.model.audit import VERDICTS, Verdict
 from periplus.model.graph import REASONS
-from periplus.model.page import Position
+from periplus.model.page import LinkKind, Position
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import Url
 
 Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Numbers = NDArray[np.int32] | NDArray[np.int64] | NDArray[np.float64]
+POSITIONS = tuple(Position)
+"""A position's place here stands for it in arrays."""
+# What has checks of its own, or is no invitation to follow: a form's target expects what is
+# typed, a citation is a name.
+NOT_FOLLOWED = frozenset(
+    {LinkKind.REDIRECT, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.FORM, LinkKind.CITE, LinkKind.SITEMAP}
+)
 _IS_INVALID = np.array(
     [STATE_OF[reason] is State.INVALID and reason not in (Reason.BUG, Reason.PRIVATE) for reason in REASONS]
 )
 _IS_DEAD = np.array([verdict in (Verdict.BROKEN, Verdict.SERVER_ERROR, Verdict.MISSING) for verdict in VERDICTS])
-POSITIONS = tuple(Position)
-"""A position's place here stands for it in arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,44 +101,82 @@ class Remarks:
     series: Sequence[tuple[int, str, int]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AuditLimits:
-    """From where on a page is long, slow, heavy or deep."""
-
-    title_chars: int = 60  # what result pages show is about 600 px; audit programs warn from 60 on
-    description_chars: int = 160  # result pages show 155 to 160
-    slow_s: float = 1.8  # "poor" time to first byte by the Web Vitals thresholds; ours is to the last byte of the HTML
-    heavy_bytes: int = 3_000_000  # the median page of the HTTP Archive weighs about 2.6 MB
-    deep_clicks: int = 6  # ours: from there on pages are found by search, not by clicking
-    url_chars: int = 2_047  # sitemaps.org: a location has fewer than 2,048 characters
-    chain_hops: int = 2  # the first hop that can be saved
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AuditInput:
-    """All that the checks need."""
+    """All that the checks need; what several of them derive from it is computed once."""
 
     urls: AuditUrls
     pages: PageTraits
     links: LinkFacts
     redirects: RedirectColumns  # sources and targets are places
     remarks: Remarks = field(default_factory=Remarks)
-    limits: AuditLimits = field(default_factory=AuditLimits)
 
+    @cached_property
+    def dead(self) -> Mask:
+        """bool[u]: not there. The verdict decides; where nobody judged, what the crawl saw."""
+        unchecked = self.urls.verdict == VERDICTS.index(Verdict.UNCHECKED)
+        dead: Mask = _IS_DEAD[self.urls.verdict] | (unchecked & _IS_INVALID[self.urls.reason])
+        return dead
 
-@dataclass(frozen=True, slots=True)
-class IssueColumns:
-    """k issues of one kind as columns; `audit.issues` puts them into words."""
+    @cached_property
+    def redirecting(self) -> Mask:
+        """bool[u]: leads to another URL."""
+        redirecting: Mask = self.urls.reason == REASONS.index(Reason.REDIRECT)
+        return redirecting
 
-    code: str
-    subjects: Places  # k: pages to mend
-    related: Places | None = None  # k: what the issue is about besides; -1: nothing
-    numbers: NDArray[np.float64] | None = None  # k: for the detail
-    links: Places | None = None  # k: indices in LinkFacts
-    words: Sequence[str] | None = None  # k: for the detail
+    @cached_property
+    def chains(self) -> ChainEnds:
+        """Where each redirect ends, in the order of the redirects."""
+        return chain_ends(self.redirects)
 
-    def __len__(self) -> int:
-        return len(self.subjects)
+    @cached_property
+    def ends(self) -> Places:
+        """int64[u]: where each URL leads by redirects, itself where it does not redirect."""
+        ends = np.arange(len(self.urls.url))
+        ends[self.redirects.sources] = self.chains.ends
+        return ends
+
+    @cached_property
+    def listed(self) -> Mask:
+        """bool[u]: of the site, and in its sitemap."""
+        return self.urls.in_sitemap & self.urls.own
+
+    @cached_property
+    def noindex(self) -> Mask:
+        """bool[u]: an own page that asks not to be indexed."""
+        noindex = np.zeros(len(self.urls.url), np.bool_)
+        noindex[self.pages.place] = self.pages.noindex
+        return noindex
+
+    @cached_property
+    def elsewhere(self) -> Mask:
+        """bool[p]: names another page as canonical."""
+        elsewhere: Mask = (self.pages.canonical >= 0) & (self.pages.canonical != self.pages.place)
+        return elsewhere
+
+    @cached_property
+    def shown(self) -> Mask:
+        """bool[p]: wants to be found by itself."""
+        missing = self.urls.verdict[self.pages.place] == VERDICTS.index(Verdict.MISSING)
+        shown: Mask = ~self.pages.noindex & ~missing & ~self.elsewhere
+        return shown
+
+    @cached_property
+    def followed(self) -> Mask:
+        """bool[m]: a link of an own page that is to be followed, or a part of the page."""
+        return self.urls.own[self.links.source] & ~self.is_kind(NOT_FOLLOWED)
+
+    @cached_property
+    def translations(self) -> tuple[Places, Places]:
+        """(pages, their translations by hreflang), each pair once, whatever the languages."""
+        count = max(len(self.urls.url), 1)
+        pairs = [source * count + target for source, target, _ in self.remarks.hreflangs]
+        distinct = np.unique(np.array(pairs, np.int64))
+        return distinct // count, distinct % count
+
+    def is_kind(self, kinds: frozenset[LinkKind]) -> Mask:
+        """bool[m]: links of these kinds."""
+        return np.array([kind in kinds for kind in KINDS])[self.links.kind]
 
 
 def text_keys(texts: Iterable[str]) -> NDArray[np.uint64]:
@@ -139,16 +185,3 @@ def text_keys(texts: Iterable[str]) -> NDArray[np.uint64]:
     return np.array(
         [xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) if text else 0 for text in folded], np.uint64
     )
-
-
-def dead(known: AuditInput) -> Mask:
-    """bool[u]: not there. The verdict decides; where nobody judged, what the crawl saw."""
-    unchecked = known.urls.verdict == VERDICTS.index(Verdict.UNCHECKED)
-    found: Mask = _IS_DEAD[known.urls.verdict] | (unchecked & _IS_INVALID[known.urls.reason])
-    return found
-
-
-def redirecting(known: AuditInput) -> Mask:
-    """bool[u]: leads to another URL."""
-    found: Mask = known.urls.reason == REASONS.index(Reason.REDIRECT)
-    return found

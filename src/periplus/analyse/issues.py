@@ -1,532 +1,208 @@
-"""The kinds of issues, how grave each is, and whether an audit passes by the user's own measure."""
+"""An audit's findings in words, under the user's own grades and grouped by cause, and whether the site passes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
+import numpy as np
+
+from periplus.analyse.audit import KINDS_OF_ISSUES, IssueColumns
+from periplus.analyse.audit_input import POSITIONS, AuditInput, Places
 from periplus.errors import UsageError
-from periplus.model.audit import Category, CausedBy, Grade, Issue, IssueKind
+from periplus.model.audit import VERDICTS, Category, CausedBy, Fault, Grade, Issue, IssueKind, Verdict
+from periplus.model.graph import REASONS
 
-# Codes never change their meaning. A new kind is a row here and a check in `analyse.audit`.
-
-_E, _W, _N = Grade.ERROR, Grade.WARNING, Grade.NOTICE
-_C = Category
-
-_ROWS = (
-    # links
-    (
-        "broken-link",
-        _E,
-        _C.LINKS,
-        "Broken links",
-        "A reader who follows the link finds nothing.",
-        "Correct the link or take it away.",
-        "{words}",
-    ),
-    (
-        "broken-resource",
-        _E,
-        _C.LINKS,
-        "Broken parts of pages",
-        "An image, style or script is missing from the page.",
-        "Correct its address.",
-        "{words}",
-    ),
-    (
-        "broken-fragment",
-        _W,
-        _C.LINKS,
-        "Links to places that a page lacks",
-        "The reader lands at the page's top.",
-        "Name an id that is there.",
-        "no #{words}",
-    ),
-    (
-        "missing-text",
-        _W,
-        _C.LINKS,
-        "Links to words that a page lacks",
-        "The reader lands at the page's top.",
-        "Quote words that are there.",
-        "no #{words}",
-    ),
-    (
-        "bad-mailto",
-        _E,
-        _C.LINKS,
-        "Mail links that cannot work",
-        "Nobody can write to that address.",
-        "Correct the address.",
-        "{words}",
-    ),
-    (
-        "malformed-link",
-        _E,
-        _C.LINKS,
-        "Links that are no URL",
-        "No browser can follow the link.",
-        "Write a whole address.",
-        "{words}",
-    ),
-    (
-        "server-error",
-        _W,
-        _C.LINKS,
-        "Links to failing servers",
-        "The reader meets an error, perhaps a passing one.",
-        "Watch it; replace it if it lasts.",
-        "{words}",
-    ),
-    (
-        "soft-404",
-        _W,
-        _C.LINKS,
-        "Links to pages that look missing",
-        "The server says 200 but shows an error page.",
-        "Look at it; correct the link.",
-        "{words}",
-    ),
-    (
-        "suspect-link",
-        _N,
-        _C.LINKS,
-        "Links in doubt",
-        "It failed once, was cut short, or its certificate fails.",
-        "Check again, or look at it in a browser.",
-        "{words}",
-    ),
-    (
-        "refused-link",
-        _N,
-        _C.LINKS,
-        "Links refused to us",
-        "The server turns programs away; readers may get through.",
-        "Look at it in a browser.",
-        "{words}",
-    ),
-    (
-        "nofollow-inside",
-        _N,
-        _C.LINKS,
-        "Own pages linked with nofollow",
-        "Search engines may not follow it.",
-        "Take nofollow away.",
-        "{number:.0f} links",
-    ),
-    (
-        "dead-start",
-        _E,
-        _C.LINKS,
-        "Starts that are not there",
-        "What you gave to be read cannot be read.",
-        "Correct the address.",
-        "",
-    ),
-    # redirects
-    (
-        "link-to-redirect",
-        _N,
-        _C.REDIRECTS,
-        "Links to what has moved",
-        "Each click takes a detour that may end one day.",
-        "Link to the new place.",
-        "leads to {also}",
-    ),
-    (
-        "redirect-chain",
-        _W,
-        _C.REDIRECTS,
-        "Chains of redirects",
-        "Each hop costs time; some programs give up.",
-        "Redirect at once.",
-        "{number:.0f} hops to {also}",
-    ),
-    (
-        "redirect-loop",
-        _E,
-        _C.REDIRECTS,
-        "Redirects in a circle",
-        "Nobody ever arrives.",
-        "Let one of them answer.",
-        "leads back to {also}",
-    ),
-    (
-        "redirect-broken",
-        _E,
-        _C.REDIRECTS,
-        "Redirects to nothing",
-        "Whoever follows finds nothing.",
-        "Redirect to a page that is there.",
-        "ends at {also}",
-    ),
-    # titles and headings
-    (
-        "title-missing",
-        _E,
-        _C.TITLES,
-        "Pages without a title",
-        "Search results and tabs have no name for it.",
-        "Give it a title.",
-        "",
-    ),
-    (
-        "title-duplicate",
-        _W,
-        _C.TITLES,
-        "Pages with one title",
-        "Readers cannot tell them apart.",
-        "Name what is special to each.",
-        "{number:.0f} pages share it",
-    ),
-    (
-        "title-long",
-        _N,
-        _C.TITLES,
-        "Long titles",
-        "Search results cut them.",
-        "Say it shorter.",
-        "{number:.0f} characters, more than {limit:.0f}",
-    ),
-    (
-        "description-missing",
-        _N,
-        _C.TITLES,
-        "Pages without a description",
-        "Search engines choose some text of the page.",
-        "Describe it in a sentence.",
-        "",
-    ),
-    (
-        "description-duplicate",
-        _N,
-        _C.TITLES,
-        "Pages with one description",
-        "It describes none of them.",
-        "Describe each.",
-        "{number:.0f} pages share it",
-    ),
-    (
-        "description-long",
-        _N,
-        _C.TITLES,
-        "Long descriptions",
-        "Search results cut them.",
-        "Say it shorter.",
-        "{number:.0f} characters, more than {limit:.0f}",
-    ),
-    (
-        "h1-missing",
-        _W,
-        _C.TITLES,
-        "Pages without a main heading",
-        "Readers and screen readers find no beginning.",
-        "Give it one h1.",
-        "",
-    ),
-    (
-        "h1-several",
-        _N,
-        _C.TITLES,
-        "Pages with several main headings",
-        "It is not clear what the page is about.",
-        "Keep one h1.",
-        "{number:.0f} of them",
-    ),
-    # what search engines are told
-    (
-        "canonical-elsewhere",
-        _N,
-        _C.INDEXING,
-        "Pages that name another as canonical",
-        "They are left out of search.",
-        "Check that it is meant.",
-        "names {also}",
-    ),
-    (
-        "canonical-broken",
-        _E,
-        _C.INDEXING,
-        "Canonical pages that are not there",
-        "Search engines are sent to nothing.",
-        "Name a page that is there.",
-        "names {also}",
-    ),
-    (
-        "canonical-redirect",
-        _W,
-        _C.INDEXING,
-        "Canonical pages that redirect",
-        "Two signals disagree.",
-        "Name the redirect's end.",
-        "names {also}",
-    ),
-    (
-        "canonical-noindex",
-        _E,
-        _C.INDEXING,
-        "Canonical pages that ask not to be indexed",
-        "Both may vanish from search.",
-        "Decide for one.",
-        "names {also}",
-    ),
-    (
-        "canonical-chain",
-        _W,
-        _C.INDEXING,
-        "Canonical pages that name a third",
-        "The signal is likely ignored.",
-        "Name the last of them.",
-        "names {also}",
-    ),
-    (
-        "robots-sitemap-conflict",
-        _W,
-        _C.INDEXING,
-        "In the sitemap, yet disallowed by robots.txt",
-        "Offered and forbidden at once.",
-        "Decide for one.",
-        "",
-    ),
-    (
-        "noindex-in-sitemap",
-        _W,
-        _C.INDEXING,
-        "In the sitemap, yet not to be indexed",
-        "Offered and forbidden at once.",
-        "Decide for one.",
-        "",
-    ),
-    (
-        "redirect-in-sitemap",
-        _N,
-        _C.INDEXING,
-        "In the sitemap, yet redirected",
-        "Search engines are sent on a detour.",
-        "List the page itself.",
-        "",
-    ),
-    (
-        "canonical-in-sitemap",
-        _N,
-        _C.INDEXING,
-        "In the sitemap, yet not canonical",
-        "Two signals disagree.",
-        "List the canonical page.",
-        "names {also}",
-    ),
-    (
-        "broken-in-sitemap",
-        _E,
-        _C.INDEXING,
-        "In the sitemap, yet not there",
-        "Search engines are sent to nothing.",
-        "Take it off the sitemap.",
-        "",
-    ),
-    (
-        "missing-from-sitemap",
-        _N,
-        _C.INDEXING,
-        "Not in the sitemap",
-        "Search engines find it late.",
-        "Add it to the sitemap.",
-        "",
-    ),
-    # languages
-    (
-        "language-missing",
-        _W,
-        _C.LANGUAGES,
-        "Pages that do not say their language",
-        "Screen readers may read it wrongly.",
-        "Write lang on html.",
-        "",
-    ),
-    (
-        "hreflang-no-return",
-        _W,
-        _C.LANGUAGES,
-        "Translations that do not link back",
-        "Search engines ignore the link.",
-        "Link back.",
-        "to {also}",
-    ),
-    (
-        "hreflang-bad-language",
-        _W,
-        _C.LANGUAGES,
-        "Translations in no known language",
-        "Search engines ignore the link.",
-        "Write a code as en or pt-br.",
-        "{words}",
-    ),
-    (
-        "hreflang-broken",
-        _W,
-        _C.LANGUAGES,
-        "Translations that are no page",
-        "The link leads nowhere or elsewhere.",
-        "Name the page itself.",
-        "to {also}",
-    ),
-    (
-        "charset-mismatch",
-        _W,
-        _C.LANGUAGES,
-        "Pages that declare a wrong encoding",
-        "Letters may show wrong.",
-        "Write UTF-8, and say so.",
-        "",
-    ),
-    # content
-    (
-        "unreadable",
-        _W,
-        _C.CONTENT,
-        "Pages that cannot be read",
-        "Nobody finds what they say.",
-        "Repair the file, or send it as what it is.",
-        "{words}",
-    ),
-    (
-        "needs-script",
-        _W,
-        _C.CONTENT,
-        "Pages empty until a script fills them",
-        "Who runs no scripts sees nothing.",
-        "Send the text with the page.",
-        "{words}",
-    ),
-    (
-        "partly-read",
-        _N,
-        _C.CONTENT,
-        "Pages read in part",
-        "What stands behind the bound is not checked.",
-        "Divide the page, or raise the limit.",
-        "{words}",
-    ),
-    (
-        "duplicate",
-        _W,
-        _C.CONTENT,
-        "Pages of one text",
-        "They compete; readers wonder.",
-        "Keep one, or name it canonical.",
-        "{number:.0f} pages have it",
-    ),
-    (
-        "near-duplicate",
-        _N,
-        _C.CONTENT,
-        "Pages of nearly one text",
-        "They compete in search.",
-        "Join them, or tell them apart.",
-        "{number:.0f} % alike",
-    ),
-    (
-        "image-without-alt",
-        _W,
-        _C.CONTENT,
-        "Images without a text",
-        "Who cannot see them learns nothing.",
-        "Write alt, empty for ornaments.",
-        "images: {number:.0f}",
-    ),
-    # security and speed
-    (
-        "mixed-content",
-        _W,
-        _C.SECURITY,
-        "Insecure parts of secure pages",
-        "Browsers block or warn.",
-        "Fetch it by https.",
-        "",
-    ),
-    (
-        "insecure-form",
-        _E,
-        _C.SECURITY,
-        "Forms that send without encryption",
-        "Others can read what is typed.",
-        "Send it by https.",
-        "",
-    ),
-    (
-        "slow-page",
-        _W,
-        _C.SPEED,
-        "Slow pages",
-        "Readers leave.",
-        "Find out what the server waits for.",
-        "{number:.1f} s, more than {limit:.1f}",
-    ),
-    (
-        "heavy-page",
-        _N,
-        _C.SPEED,
-        "Heavy pages",
-        "Slow and dear on a telephone.",
-        "Make images smaller.",
-        "{number:,.0f} bytes, more than {limit:,.0f}",
-    ),
-    # structure
-    (
-        "deep-page",
-        _N,
-        _C.STRUCTURE,
-        "Pages many clicks away",
-        "Few readers get there.",
-        "Link to it from nearer.",
-        "{number:.0f} clicks, more than {limit:.0f}",
-    ),
-    (
-        "orphan",
-        _W,
-        _C.STRUCTURE,
-        "Pages that no link leads to",
-        "Readers cannot find it.",
-        "Link to it, or take it away.",
-        "",
-    ),
-    (
-        "url-too-long",
-        _N,
-        _C.STRUCTURE,
-        "Long URLs",
-        "Sitemaps and some programs cannot take them.",
-        "Shorten it.",
-        "{number:.0f} characters, more than {limit:.0f}",
-    ),
-    (
-        "endless-series",
-        _N,
-        _C.STRUCTURE,
-        "Series of addresses that look endless",
-        "What they hold was not read to its end.",
-        "See whether a page hides among them: crawl with --trap-window 0.",
-        "{number:,.0f} left unread as {words}",
-    ),
-)
-_CAUSED_BY = {
-    CausedBy.TARGET: (
-        "broken-link", "broken-resource", "server-error", "soft-404", "suspect-link", "refused-link",
-        "link-to-redirect", "redirect-broken",
-        "canonical-broken", "canonical-redirect", "canonical-noindex", "hreflang-broken", "near-duplicate",
-        "mixed-content", "insecure-form",
-    ),
-    CausedBy.FRAGMENT: ("broken-fragment", "missing-text"),
-    CausedBy.WORDS: ("bad-mailto", "malformed-link", "hreflang-bad-language"),
-    CausedBy.GROUP: ("title-duplicate", "description-duplicate", "duplicate"),
-}  # fmt: skip
-_CAUSE_OF = {code: cause for cause, codes in _CAUSED_BY.items() for code in codes}
-KINDS_OF_ISSUES: dict[str, IssueKind] = {row[0]: IssueKind(*row, _CAUSE_OF.get(row[0], CausedBy.PAGE)) for row in _ROWS}
-"""Every kind by its code, in the order of lists."""
+_BLOCK = 10_000  # issues put into words at once: bounds memory whatever the number of findings
+_OFF = "off"
 
 
-# Verdicts as they are said of links, beside codes, grades and categories
+@dataclass(frozen=True, slots=True)
+class AuditRules:
+    """What the user wants otherwise."""
+
+    grades: Mapping[str, Grade] = field(default_factory=dict)
+    off: frozenset[str] = frozenset()  # codes that are not reported at all
+    # (code, with `*` and `?` allowed; a pattern in the page or related URL) of issues that are left out
+    ignored: tuple[tuple[str, re.Pattern[str]], ...] = ()
+
+    def grade(self, code: str) -> Grade:
+        return self.grades.get(code, KINDS_OF_ISSUES[code].grade)
+
+    def ignores(self, issue: Issue) -> bool:
+        return any(
+            fnmatchcase(issue.code, code) and (pattern.search(issue.url) or pattern.search(issue.related))
+            for code, pattern in self.ignored
+        )
+
+
+def audit_rules(grades: Iterable[str] = (), ignored: Iterable[str] = ()) -> AuditRules:
+    """grades: `CODE=error|warning|notice|off`; ignored: `CODE` or `CODE REGEX`. Raises UsageError for what is none."""
+    chosen: dict[str, Grade] = {}
+    off = set()
+    for text in grades:
+        code, _, grade = (part.strip() for part in text.partition("="))
+        if code not in KINDS_OF_ISSUES:
+            raise UsageError(f"there is no issue {code!r}; the codes are: {', '.join(KINDS_OF_ISSUES)}")
+        if grade == _OFF:
+            off.add(code)
+        elif grade in list(Grade):
+            chosen[code] = Grade(grade)
+        else:
+            raise UsageError(f"{text!r}: a grade is {', '.join(Grade)} or {_OFF}")
+    return AuditRules(chosen, frozenset(off), tuple(map(_ignored, ignored)))
+
+
+def _ignored(text: str) -> tuple[str, re.Pattern[str]]:
+    code, _, pattern = text.strip().partition(" ")
+    if not any(fnmatchcase(kind, code) for kind in KINDS_OF_ISSUES):
+        raise UsageError(f"no issue has the code {code!r}; the codes are: {', '.join(KINDS_OF_ISSUES)}")
+    try:
+        return code, re.compile(pattern.strip())
+    except re.error as error:
+        raise UsageError(f"{pattern.strip()!r} is no regular expression: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """What is too long to keep in columns and is asked for in blocks, for the issues in question only."""
+
+    anchors: Callable[[Places], Iterable[str]] | None = None  # the words of links, given their indices in LinkFacts
+    whys: Callable[[Places], Iterable[str]] | None = None  # why a URL has its verdict, given places: "it answers 404"
+
+
+def issues(
+    findings: Mapping[str, IssueColumns],
+    site: AuditInput,
+    rules: AuditRules | None = None,
+    lookups: Lookups | None = None,
+) -> Iterator[Issue]:
+    """The findings of `audit` one by one, in their order, in words. Bounded memory."""
+    rules, lookups = rules or AuditRules(), lookups or Lookups()
+    for code, columns in findings.items():
+        if code in rules.off:
+            continue
+        for start in range(0, len(columns), _BLOCK):
+            block = columns.rows(np.arange(start, min(start + _BLOCK, len(columns))))
+            for issue in _worded(KINDS_OF_ISSUES[code], rules.grade(code), block, site, lookups):
+                if not rules.ignores(issue):
+                    yield issue
+
+
+def _worded(
+    kind: IssueKind, grade: Grade, columns: IssueColumns, site: AuditInput, lookups: Lookups
+) -> Iterator[Issue]:
+    count, url, links = len(columns), site.urls.url, columns.links
+    related = columns.related if columns.related is not None else np.full(count, -1)
+    also = site.ends[related] if kind.code == "link-to-redirect" else related
+    anchors, positions = [""] * count, [""] * count
+    if links is not None:
+        positions = [POSITIONS[place].value for place in site.links.position[links].tolist()]
+        anchors = list(lookups.anchors(links)) if lookups.anchors else anchors
+    numbers = (columns.numbers if columns.numbers is not None else np.zeros(count)).tolist()
+    words = columns.words if columns.words is not None else _whys(related, site, lookups)
+    for row, (page, other, end) in enumerate(
+        zip(columns.subjects.tolist(), related.tolist(), also.tolist(), strict=True)
+    ):
+        other_url, end_url = url[other] if other >= 0 else "", url[end] if end >= 0 else ""
+        detail = kind.detail.format(number=numbers[row], limit=columns.limit, also=end_url, words=words[row])
+        cause = _cause(kind.caused_by, url[page], other_url, words[row])
+        yield Issue(kind.code, grade, url[page], detail, other_url, anchors[row], positions[row], cause)
+
+
+def _whys(related: Places, site: AuditInput, lookups: Lookups) -> Sequence[str]:
+    """Why the related URLs are thought ill of: the judgement's own words, else its name, else the crawl's reason."""
+    if lookups.whys:
+        return list(lookups.whys(related))
+    unchecked = VERDICTS.index(Verdict.UNCHECKED)
+    verdicts, reasons = site.urls.verdict[related].tolist(), site.urls.reason[related].tolist()
+    return [
+        VERDICTS[verdict].value if verdict != unchecked else REASONS[reason].value
+        for verdict, reason in zip(verdicts, reasons, strict=True)
+    ]
+
+
+def _cause(kind: CausedBy, page: str, related: str, words: str) -> str:
+    """What is to be mended once for all issues of one kind with the same cause: a URL or words."""
+    match kind:
+        case CausedBy.PAGE:
+            return page
+        case CausedBy.TARGET:
+            return related
+        case CausedBy.FRAGMENT:
+            return f"{related}#{words}"
+        case CausedBy.WORDS:
+            return words
+        case CausedBy.GROUP:
+            # the first of a group names the second, the others name the first
+            return min(page, related)
+
+
+def causes(kind: CausedBy, columns: IssueColumns) -> Places:
+    """int64[k]: the same as a number for each issue; issues of one cause have the same."""
+    related = columns.related if columns.related is not None else columns.subjects
+    match kind:
+        case CausedBy.PAGE:
+            return columns.subjects
+        case CausedBy.TARGET:
+            return related
+        case CausedBy.FRAGMENT:
+            return _numbered(zip(related.tolist(), columns.words or (), strict=True))
+        case CausedBy.WORDS:
+            return _numbered(columns.words or ())
+        case CausedBy.GROUP:
+            return np.minimum(columns.subjects, related)
+
+
+def _numbered(values: Iterable[object]) -> Places:
+    """The same number for the same value."""
+    numbers: dict[object, int] = {}
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
+
+
+def faults(issues: Iterable[Issue]) -> list[Fault]:
+    """The issues by their cause: gravest first, then by kind as in the table of kinds, then those on most pages."""
+    groups: dict[tuple[str, Grade, str], list[Issue]] = {}
+    for issue in issues:
+        groups.setdefault((issue.code, issue.grade, issue.cause or issue.url), []).append(issue)
+    made = [
+        Fault(code, grade, cause, len({issue.url for issue in group}), len(group), tuple(group))
+        for (code, grade, cause), group in groups.items()
+    ]
+    grades, codes = list(Grade), list(KINDS_OF_ISSUES)
+    return sorted(
+        made, key=lambda fault: (grades.index(fault.grade), codes.index(fault.code), -fault.pages, fault.cause)
+    )
+
+
+def ordered(issues: Iterable[Issue]) -> list[Issue]:
+    """Gravest first, then by kind as in the table of kinds; a target's pages together."""
+    grades, codes = list(Grade), list(KINDS_OF_ISSUES)
+    return sorted(
+        issues,
+        key=lambda issue: (
+            grades.index(issue.grade),
+            codes.index(issue.code),
+            issue.related if issue.position else "",
+            issue.url,
+            issue.related,
+            issue.anchor,
+        ),
+    )
+
+
+def counts(faults: Iterable[Fault]) -> Counter[str]:
+    """Faults by code, by grade and by category, in one table: no two of these names are alike."""
+    table: Counter[str] = Counter()
+    for fault in faults:
+        table.update((fault.code, fault.grade.value, KINDS_OF_ISSUES[fault.code].category.value))
+    return table
+
+
+# Names of conditions beside codes, grades and categories: verdicts on links, and plurals
 ALIASES = {
     "broken": "broken-link",
     "refused": "refused-link",
@@ -578,9 +254,9 @@ def _condition(text: str) -> Condition:
     return Condition(ALIASES.get(name, name), most)
 
 
-def new_issues(found: Iterable[Issue], baseline: Set[tuple[str, str, str]]) -> list[Issue]:
+def new_issues(issues: Iterable[Issue], baseline: Set[tuple[str, str, str]]) -> list[Issue]:
     """Those that the baseline, the keys of an earlier run's issues, lacks. Wording and grade make no issue new."""
-    return [issue for issue in found if issue.key not in baseline]
+    return [issue for issue in issues if issue.key not in baseline]
 
 
 def gate(conditions: Iterable[Condition], counted: Mapping[str, int], *, baseline: str = "") -> GateResult:
@@ -596,8 +272,8 @@ def gate(conditions: Iterable[Condition], counted: Mapping[str, int], *, baselin
     since = f", counting what is new since {baseline}" if baseline else ""
     if not over:
         return GateResult(False, f"passed{since}")
-    said = "; ".join(
+    reasons = "; ".join(
         f"{number:,} {condition.name}, {f'at most {condition.most:,}' if condition.most else 'none'} allowed"
         for condition, number in over
     )
-    return GateResult(True, f"failed: {said}{since}")
+    return GateResult(True, f"failed: {reasons}{since}")

@@ -1,535 +1,373 @@
-"""Gathers what the store knows of a site into the form in which it is audited, with a verdict on each link's target."""
+"""Audits a site: reads what crawls and checks left of it, judges its links, and finds what is wrong."""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.audit import NOT_FOLLOWED
+from periplus.analyse.audit import IssueColumns, audit
 from periplus.analyse.audit_input import (
     AuditInput,
-    AuditLimits,
     AuditUrls,
     LinkFacts,
+    Mask,
     PageTraits,
     Places,
     Remarks,
     text_keys,
 )
 from periplus.analyse.duplicates import NearGroup
+from periplus.analyse.issues import AuditRules, Lookups, audit_rules, issues, ordered
 from periplus.analyse.linkgraph import places_in_sorted, resolved
 from periplus.analyse.sizes import PageWeights, SizeInput, media_places, weights
-from periplus.analyse.verdicts import (
-    TEXT_CHARS,
-    Attempt,
-    Evidence,
-    Hop,
-    HostHabits,
-    Judgement,
-    PageProbe,
-    RedirectColumns,
-    judged,
-    looks_missing,
-)
+from periplus.analyse.verdicts import TEXT_CHARS, HostHabits, Judgement, PageProbe, RedirectColumns, looks_missing
 from periplus.api.duplicates import NEAR, duplicate_groups, site_number
-from periplus.api.facts import known_sizes
+from periplus.api.evidence import SETTLED, UrlEvidence, missing_pages
+from periplus.api.facts import Start, chosen_start, known_sizes, site_starts
 from periplus.document.decode import decode
 from periplus.document.links import DIRECTIVE, anchors_of, fragment_verdict
-from periplus.model.audit import VERDICTS, FragmentVerdict, Verdict
+from periplus.errors import UsageError
+from periplus.model.audit import VERDICTS, FragmentVerdict, Issue, Verdict
 from periplus.model.duplicates import DuplicateGroup
 from periplus.model.graph import REASONS, LinkRows
-from periplus.model.visit import FETCHED, STATE_OF, Cause, Cut, Reason, State
-from periplus.model.web import Origin, SiteKey, Url, UrlId
-from periplus.store.sqlite import checks, reading, site_rows, text_rows
-from periplus.store.sqlite.listing import names
+from periplus.model.page import LinkKind, Position
+from periplus.model.visit import Reason
+from periplus.model.web import SiteKey, Url, UrlId
+from periplus.present.wording import REASON_WORDS
+from periplus.settings import FetchLimits, Politeness, Settings
+from periplus.store.sqlite import checks, reading, runs, schema, site_rows, text_rows
 from periplus.store.sqlite.page_rows import Contents
-from periplus.store.sqlite.site_rows import AllUrls
 from periplus.urls.canonical import url_id
-from periplus.urls.hosts import origin_of
 from periplus.urls.mailto import mailto_problem
 
-# Reads what is stored, asks nothing. Redirects are followed through what the crawl and the checks recorded; the verdict
-# on the last URL holds for the first. The rules themselves stand in `analyse.verdicts`.
-
-HOPS_MOST = 101  # redirects that are looked along: more than any setting lets a crawl or a check follow
-SETTLED = FETCHED - {Reason.TRUNCATED}  # the page is there: nothing is left to judge but whether it is an error page
-FAILED = [reason for reason in Reason if STATE_OF[reason] is State.INVALID] + [Reason.REFUSED, Reason.TRUNCATED]
-# States of URLs that a crawl did not ask for, and a check does
-_LEFT = frozenset({reason for reason, state in STATE_OF.items() if state is State.REGISTERED} | {Reason.SCOPE}) - {
-    Reason.WAITING,
-    Reason.NOINDEX,
-    Reason.ROBOTS,
-}
-_NOT_DEAD = {Verdict.OK: Reason.ALIVE, Verdict.MOVED: Reason.ALIVE, Verdict.REFUSED: Reason.REFUSED}
-# of a URL that nobody was asked for because of its host
-_HOST_REASONS = frozenset({Reason.HOST_DOWN, Reason.TLS, Reason.UNREACHABLE})
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """Where a URL leads."""
-
-    end: int  # id of the last URL; in a circle of the first
-    hops: tuple[Hop, ...]
-    circle: bool  # or longer than anybody follows
-
-
-@dataclass(slots=True)
-class _Trace:
-    """What was seen of one URL by asking for it."""
-
-    url: Url
-    attempts: list[Attempt] = field(default_factory=list)
-    hop: tuple[int, Url] | None = None  # the latest answer's status and target, when it was a redirect
-    skipped: Reason | None = None  # why it was not asked for at last
-    seen_at: float = 0.0  # the latest visit of whatever kind
-    got_at: float = 0.0  # the latest by GET
-
-    def add(self, row: checks.VisitEvidence) -> None:
-        """The next visit, in order of time.
-
-        A HEAD counts when it succeeds or redirects: many servers answer others wrongly.
-        """
-        self.seen_at = max(self.seen_at, row.started)
-        if row.purpose != "head":
-            self.got_at = max(self.got_at, row.started)
-        if row.outcome == "skipped":
-            self.skipped = Reason(row.detail.partition(": ")[0])
-            return
-        if row.purpose == "head" and not (row.outcome == "redirected" or 200 <= row.status < 300):
-            return
-        self.skipped = None
-        self.hop = (row.status, Url(row.detail)) if row.outcome == "redirected" else None
-        self.attempts.append(_attempt(row))
-
-
-def _attempt(row: checks.VisitEvidence) -> Attempt:
-    if row.outcome == "failed":
-        return Attempt(row.started, 0, Cause(row.detail.partition(": ")[0]))
-    return Attempt(row.started, row.status, cut=Cut(row.detail) if row.outcome == "fetched" else Cut.NONE)
-
-
-def _reason_of(status: int, cause: Cause | None) -> Reason:
-    """The state of a dead URL by its last attempt."""
-    if cause in (Cause.NOT_HTTP, Cause.HEADER_LIMIT):
-        return Reason.BAD_ANSWER
-    if cause is not None:
-        return Reason.UNREACHABLE
-    if status in (404, 410):
-        return Reason.NOT_FOUND
-    return (
-        Reason.CLIENT_ERROR
-        if 400 <= status < 500
-        else Reason.SERVER_ERROR
-        if 500 <= status < 600
-        else Reason.BAD_ANSWER
-    )
-
-
-class UrlEvidence:
-    """Everything that was seen of the collection's URLs, as it stands at one moment."""
-
-    def __init__(self, connection: reading.Connection, urls: AllUrls, spacing_s: float, most_hops: int) -> None:
-        """urls: all of the collection's.
-
-        spacing_s: between two failures that make a verdict. most_hops: redirects that checks follow.
-        """
-        self._most_hops = most_hops
-        self._connection, self._urls, self._spacing_s = connection, urls, spacing_s
-        self._traces: dict[int, _Trace] = {}
-        for row in checks.asked(connection):
-            self._trace(url_id(row.url), row.url).add(row)
-        self._add_failures()
-        self._host_attempts: dict[Origin, list[Attempt]] = {}
-        for row in checks.host_failures(connection):
-            self._host_attempts.setdefault(origin_of(row.url), []).append(_attempt(row))
-        # of what checks found dead; all others stand as the crawl left them
-        self._crawled_as = checks.crawled_as(connection)
-        moved = site_rows.redirects(connection)
-        self._moved = dict(zip(moved.sources.tolist(), moved.targets.tolist(), strict=True))
-
-    def _trace(self, url: int, text: Url) -> _Trace:
-        return self._traces.setdefault(url, _Trace(text))
-
-    def _add_failures(self) -> None:
-        """What the crawl saw of pages that failed stands before or between what checks saw."""
-        for number, row in checks.failures(self._connection, names(FAILED)):
-            trace = self._trace(number, row.url)
-            if row.purpose not in ("head", "check") and row.outcome not in ("skipped", "unchanged"):
-                trace.attempts.append(_attempt(row))
-        for trace in self._traces.values():
-            trace.attempts.sort(key=lambda attempt: attempt.at)
-
-    def place(self, url: int) -> int:
-        """The URL's place in the columns; -1: checks met it, and the crawl did not."""
-        return int(places_in_sorted(self._urls.ids, np.array([url], np.int64))[0])
-
-    def text(self, url: int) -> Url:
-        trace, place = self._traces.get(url), self.place(url)
-        return self._urls.texts[place] if place >= 0 else trace.url if trace else Url("")
-
-    def reason(self, url: int) -> Reason:
-        """As the crawl left it, or as a check found that it may not be asked for."""
-        trace = self._traces.get(url)
-        return trace.skipped if trace is not None and trace.skipped is not None else self.crawled_as(url)
-
-    def crawled_as(self, url: int) -> Reason:
-        """As the crawl left it; SCOPE for what it did not meet."""
-        if url in self._crawled_as:
-            return Reason(self._crawled_as[url])
-        place = self.place(url)
-        return REASONS[int(self._urls.reasons[place])] if place >= 0 else Reason.SCOPE
-
-    def asked_at(self, url: int, *, by_get: bool) -> float:
-        """When a check last had to do with the URL, or by GET; 0.0: never."""
-        trace = self._traces.get(url)
-        return 0.0 if trace is None else trace.got_at if by_get else trace.seen_at
-
-    def met(self) -> Mapping[int, Url]:
-        """Every URL that checks asked for, or were led to."""
-        found = {number: trace.url for number, trace in self._traces.items()}
-        return found | {url_id(trace.hop[1]): trace.hop[1] for trace in self._traces.values() if trace.hop}
-
-    def redirecting(self) -> list[int]:
-        """Ids of the URLs that redirect."""
-        return [number for number in {*self._moved, *self._traces} if self.hop(number)]
-
-    def hop(self, url: int) -> tuple[int, int] | None:
-        """(status, id of its target) of a URL that redirects. A check's answer is later than the crawl's."""
-        trace = self._traces.get(url)
-        if trace is not None and trace.hop is not None:
-            return trace.hop[0], url_id(trace.hop[1])
-        target = self._moved.get(url)
-        if target is None or (trace is not None and trace.seen_at and trace.attempts):
-            return None
-        place = self.place(url)
-        return int(self._urls.statuses[place]) if place >= 0 else 0, target
-
-    def way(self, url: int) -> Way:
-        """Where the URL leads, hop by hop."""
-        hops: list[Hop] = []
-        met, end = {url}, url
-        while len(hops) < HOPS_MOST and (hop := self.hop(end)) is not None:
-            status, end = hop
-            if status:  # an alias is no redirect: nobody was sent anywhere
-                hops.append(Hop(status, self.text(end)))
-            if end in met:
-                return Way(url, tuple(hops), True)
-            met.add(end)
-        if len(hops) > self._most_hops and self.place(end) < 0 and end not in self._traces:
-            return Way(url, tuple(hops), True)
-        return Way(end, tuple(hops), False)
-
-    def judgement(self, url: int, looks_missing: Mapping[int, str]) -> Judgement:
-        """looks_missing: why pages that answered 200 seem error pages, by id."""
-        way = self.way(url)
-        missing = looks_missing.get(url) or looks_missing.get(way.end, "")
-        evidence = Evidence(self.reason(way.end), self._attempts(way.end), way.hops, way.circle, missing)
-        return judged(evidence, spacing_s=self._spacing_s)
-
-    def dead(self) -> Iterator[tuple[int, str, str, int]]:
-        """(id, reason, rule, status) of what checks found dead and the crawl left at another state:
-        it counts as invalid (SPEC A1, A7).
-        """
-        for number, reason in zip(self._urls.ids.tolist(), self._urls.reasons.tolist(), strict=True):
-            if REASONS[reason] in _LEFT and (number in self._traces or number in self._moved):
-                judgement = self.judgement(number, {})
-                if judgement.verdict in (Verdict.BROKEN, Verdict.SERVER_ERROR):
-                    last = self._attempts(self.way(number).end)[-1:]
-                    status = last[0].status if last else 0
-                    yield number, _reason_of(status, last[0].cause if last else None).value, judgement.why, status
-
-    def revived(self) -> Iterator[tuple[int, str, str, int]]:
-        """As `dead`, of what the crawl found dead and a check since then alive, or refused to us."""
-        for number, reason in zip(self._urls.ids.tolist(), self._urls.reasons.tolist(), strict=True):
-            if (
-                STATE_OF[REASONS[reason]] is State.INVALID
-                and number not in self._crawled_as
-                and self.asked_at(number, by_get=False)
-            ):
-                judgement = self.judgement(number, {})
-                if judgement.verdict in _NOT_DEAD:
-                    last = self._attempts(self.way(number).end)[-1:]
-                    yield number, _NOT_DEAD[judgement.verdict].value, judgement.why, last[0].status if last else 0
-
-    def _attempts(self, url: int) -> list[Attempt]:
-        """The attempts at one URL, those at its host when that was why it was not asked for."""
-        trace, reason, place = self._traces.get(url), self.reason(url), self.place(url)
-        if trace is not None and trace.attempts:
-            own = list(trace.attempts)
-        elif place >= 0 and self._urls.statuses[place] and reason in SETTLED | {Reason.REDIRECT}:
-            own = [Attempt(checks.visited_at(self._connection, url), int(self._urls.statuses[place]))]
-        else:
-            own = []
-        if reason in _HOST_REASONS and (trace is None or trace.skipped is not None or not own):
-            own += self._host_attempts.get(origin_of(self.text(url)), [])
-        return sorted(own, key=lambda attempt: attempt.at)
-
-
+CHECK = "check"  # the kind of run that checks links
 NEAR_PAGES = 20_000  # whose texts are compared unasked: about 1 ms each, and 1 kB of memory
 UNMARKED_PAGES = 500  # of them in which content is yet to be told from navigation: up to 20 ms each
 # targets of links with a fragment whose bodies are looked at: 1 to 2 ms each; a manual of 10,000 pages has 9,000
 FRAGMENT_PAGES = 20_000
 SOFT_404_PAGES = 200_000  # short pages whose title and heading are asked for the words of an error page: 25 us each
+_BLOCK = 10_000  # pages turned into columns at once
 _NO_HASHES = np.zeros(0, np.uint64)
+Scalar = TypeVar("Scalar", bound=np.generic)
+_SETTLED = np.array([reason in SETTLED for reason in REASONS])
+_KINDS = {kind.value: place for place, kind in enumerate(LinkKind)}
+_POSITIONS = {position.value: place for place, position in enumerate(Position)}
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
-    """A site ready for its audit, and what a report shows of it besides."""
+class SiteAudit:
+    """A site with all that is wrong, and what a report shows of it besides."""
 
-    known: AuditInput
-    ids: NDArray[np.int64]  # of the URLs, by place
-    statuses: NDArray[np.int16]  # by place; 0: no answer
+    site: AuditInput
+    findings: Mapping[str, IssueColumns]  # by code, as `audit` has them
+    judgements: Mapping[int, Judgement]  # by place; of those only that are not simply there
+    ids: Places  # of the URLs, by place
     sites: NDArray[np.int32]  # by place: numbers of sites
     sizes: SizeInput
     weights: PageWeights
-    followed: NDArray[np.bool_]  # by link: it is to be followed, or part of the page
     duplicates: tuple[DuplicateGroup, ...]  # pages of one text or nearly one
     notes: tuple[str, ...]  # what was not looked at, and why
 
+    def issues(
+        self,
+        connection: reading.Connection,
+        rules: AuditRules | None = None,
+        findings: Mapping[str, IssueColumns] | None = None,
+    ) -> Iterator[Issue]:
+        """The findings one by one, in words. findings: others than all. Bounded memory."""
+        links, judgements = self.site.links, self.judgements
 
-@dataclass(frozen=True, slots=True)
-class AuditOrder:
-    """What is audited, and how closely."""
+        def anchors(rows: Places) -> Iterable[str]:
+            sources, targets = self.ids[links.source[rows]].tolist(), self.ids[links.target[rows]].tolist()
+            return site_rows.anchors_of(connection, zip(sources, targets, strict=True))
 
-    site: SiteKey
-    starts: tuple[UrlId, ...]  # given by the user, and where they lead
-    near: bool | None = None  # compare texts; None: where there are at most NEAR_PAGES
-    limits: AuditLimits = AuditLimits()  # noqa: RUF009  # a frozen value
+        def whys(places: Places) -> Iterable[str]:
+            return (judgements[place].why if place in judgements else "" for place in places.tolist())
 
-
-@dataclass(frozen=True, slots=True)
-class _Urls:
-    """All URLs by place, and how ids become places."""
-
-    rows: site_rows.AllUrls  # by id
-    place_of_row: Places
-    order: NDArray[np.int64]  # the row of each place
-    texts: Sequence[Url]  # by place
-
-    def places(self, ids: NDArray[np.int64]) -> Places:
-        """-1: not known."""
-        found = places_in_sorted(self.rows.ids, ids)
-        return np.where(found >= 0, self.place_of_row[found], -1) if len(self.rows.ids) else found
-
-
-def audited(
-    connection: reading.Connection, order: AuditOrder, links: site_rows.SiteLinks, redirects: LinkRows
-) -> Audited:
-    """Reads what is not in links (the site's, all of them) and redirects (aliases among them). Within a snapshot.
-    A million pages with ten million links: see benchmarks/million.py."""
-    urls = _urls(connection)
-    site = site_number(connection, order.site)
-    page_of = _pages_of_aliases(urls, redirects)
-    facts = _link_facts(urls, links, page_of)
-    moved = _redirect_columns(urls, redirects, page_of)
-    sizes = _size_input(connection, urls, facts)
-    found = weights(sizes)
-    notes: list[str] = []
-    groups = _duplicates(connection, order, site, notes)
-    pages, said = _page_traits(connection, order.site, urls, found, _texts(groups))
-    verdicts = np.full(len(urls.texts), VERDICTS.index(Verdict.UNCHECKED), np.uint8)
-    verdicts[_looking_missing(urls, said, notes)] = VERDICTS.index(Verdict.MISSING)
-    own = urls.rows.sites[urls.order] == site
-    start = np.zeros(len(urls.texts), np.bool_)
-    places = urls.places(np.array(order.starts, np.int64))
-    start[places[places >= 0]] = True
-    rows, by = urls.rows, urls.order
-    url_facts = AuditUrls(urls.texts, rows.reasons[by], verdicts, rows.depths[by], own, start, rows.in_sitemap[by])
-    fragments = list(_fragments(connection, order.site, links, notes))
-    remarks = Remarks(
-        fragments=[(row, fragment) for row, fragment, verdict in fragments if verdict is FragmentVerdict.MISSING],
-        texts=[(row, fragment) for row, fragment, verdict in fragments if verdict is FragmentVerdict.TEXT_MISSING],
-        mails=[
-            (page, text, problem)
-            for page, text in _bad(connection, order.site, urls, "mailto")
-            if (problem := mailto_problem(text))
-        ],
-        malformed=list(_bad(connection, order.site, urls, "malformed")),
-        hreflangs=list(_hreflangs(urls, said)),
-        near=list(_near(urls, groups)),
-        unread=_unread(connection, order.site, urls),
-        series=_series(connection, order.site, urls),
-    )
-    known = AuditInput(url_facts, pages, facts, moved, remarks, order.limits)
-    return Audited(
-        known,
-        rows.ids[by],
-        rows.statuses[by],
-        rows.sites[by],
-        sizes,
-        found,
-        np.isin(links.kinds, _FOLLOWED),
-        tuple(groups),
-        tuple(notes),
-    )
+        better = {self.site.urls.url[place]: found.better for place, found in judgements.items() if found.better}
+        for issue in issues(self.findings if findings is None else findings, self.site, rules, Lookups(anchors, whys)):
+            if issue.code == "link-to-redirect" and (end := better.get(Url(issue.related))):
+                # the end may be a URL that only checks met
+                yield dataclasses.replace(issue, detail=f"leads to {end}")
+            else:
+                yield issue
 
 
-_FOLLOWED = [place for place, kind in enumerate(site_rows.KINDS) if kind not in NOT_FOLLOWED]
+def site_audit(
+    connection: reading.Connection,
+    start: Start,
+    *,
+    near: bool | None = None,
+    links: site_rows.SiteLinks | None = None,
+    judged: bool = True,
+) -> SiteAudit:
+    """Everything that is wrong with a site, by what is stored of it; within a snapshot.
 
-
-def _urls(connection: reading.Connection) -> _Urls:
-    rows = site_rows.all_urls(connection)
-    order = np.array(sorted(range(len(rows.texts)), key=rows.texts.__getitem__), np.int64)
-    place_of_row = np.empty(len(order), np.int64)
-    place_of_row[order] = np.arange(len(order))
-    return _Urls(rows, place_of_row, order, [rows.texts[row] for row in order.tolist()])
-
-
-def _pages_of_aliases(urls: _Urls, redirects: LinkRows) -> Places:
-    """int64[u]: the page that each URL is another address of, by place; itself where it is none."""
-    page_of = np.arange(len(urls.texts))
-    source = urls.places(redirects.sources)
-    reasons = urls.rows.reasons[urls.order]
-    alias = (source >= 0) & (reasons[source] == REASONS.index(Reason.ALIAS)) if len(source) else np.zeros(0, np.bool_)
-    ends, leads = resolved(redirects.targets[alias], LinkRows(redirects.sources[alias], redirects.targets[alias]))
-    target = urls.places(ends)
-    sure = leads & (target >= 0)
-    page_of[source[alias][sure]] = target[sure]
-    return page_of
-
-
-def _link_facts(urls: _Urls, links: site_rows.SiteLinks, page_of: Places) -> LinkFacts:
-    """Links by place; a link to an alias is one to its page. Every target has its row, as the crawl wrote it."""
-    return LinkFacts(
-        urls.places(links.sources), page_of[urls.places(links.targets)], links.kinds, links.positions, links.nofollow
-    )
-
-
-def _redirect_columns(urls: _Urls, redirects: LinkRows, page_of: Places) -> RedirectColumns:
-    """Without aliases: nobody is sent anywhere by them."""
-    source, target = urls.places(redirects.sources), urls.places(redirects.targets)
-    reasons, statuses = urls.rows.reasons[urls.order], urls.rows.statuses[urls.order]
-    kept = (source >= 0) & (target >= 0)
-    kept[kept] = reasons[source[kept]] == REASONS.index(Reason.REDIRECT)
-    return RedirectColumns(source[kept], page_of[target[kept]], statuses[source[kept]])
-
-
-def _size_input(connection: reading.Connection, urls: _Urls, links: LinkFacts) -> SizeInput:
-    pages = known_sizes(connection)
-    size, media = np.zeros(len(urls.texts), np.int64), np.full(len(urls.texts), media_places([""])[0], np.uint8)
-    place = urls.places(pages.ids)
-    known = place >= 0
-    size[place[known]], media[place[known]] = pages.sizes[known], media_places(pages.media_types)[known]
-    return SizeInput(size, media, links.source, links.target, links.kind)
-
-
-@dataclass(slots=True)
-class _Said:
-    """What pages say, kept for further checks: those that may be error pages, and those with translations;
-    and which of them say the same.
+    near: compare texts; None: where the site is not too large for it. links: all of the site's, where they are read
+    already. judged: links' targets are judged by all that crawls and checks saw, with the spacing of the last check;
+    else what the crawl saw once is taken as it was. A million pages with ten million links: see benchmarks/million.py.
     """
-
-    short: list[tuple[int, str, str]]  # (place, title, h1)
-    translated: list[tuple[int, str]]  # (place, JSON)
-    texts: Mapping[UrlId, int]  # given: of pages that say what others do, the number of that text
-
-
-def _page_traits(
-    connection: reading.Connection, site: SiteKey, urls: _Urls, found: PageWeights, texts: Mapping[UrlId, int]
-) -> tuple[PageTraits, _Said]:
-    """One pass over the pages; long texts become numbers at once."""
-    said = _Said([], [], texts)
-    columns: list[NDArray[np.generic]] = []
-    parts = [_traits_of(urls, block, said) for block in _in_blocks(site_rows.page_texts(connection, site))]
-    columns = (
-        [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else list(_traits_of(urls, [], said))
+    links = site_rows.site_links(connection, start.site) if links is None else links
+    redirects, notes = site_rows.redirects(connection), list[str]()
+    urls = _Urls(site_rows.all_urls(connection), redirects)
+    own = urls.column(urls.rows.sites) == site_number(connection, start.site)
+    facts = LinkFacts(  # every target has its row, as the crawl wrote it; a link to an alias is one to its page
+        urls.places(links.sources),
+        urls.page_of[urls.places(links.targets)],
+        links.kinds,
+        links.positions,
+        links.nofollow,
     )
-    order = np.argsort(columns[0])
-    (place, title, title_chars, about, about_chars, text, h1s, canonical, noindex, language, charset, took, images) = (
-        column[order] for column in columns
+    moved = urls.redirects(redirects)
+    sizes = _sizes(connection, urls, facts)
+    page_weights = weights(sizes)
+    groups = _duplicates(connection, start.site, near, notes)
+    texts = site_rows.page_texts(connection, start.site)
+    if judged:
+        texts = iter(pages := list(texts))
+    traits = _Traits(urls, texts, _text_numbers(groups))
+    fragments = list(_fragments(connection, start.site, links, notes))
+    judgements: dict[int, Judgement] = {}
+    if judged:
+        begun = [text for run in runs.run_records(connection) for text in run.starts]
+        evidence = UrlEvidence(connection, urls.rows, *_check_settings(connection))
+        fragments += _fragments_elsewhere(connection, evidence, links)
+        asked = own.copy()
+        asked[facts.target] = True
+        asked[moved.targets] = True
+        verdict = _judged(urls, asked, evidence, missing_pages(connection, evidence, pages), judgements)
+    else:
+        begun = [start.url]
+        verdict = np.full(len(urls.texts), VERDICTS.index(Verdict.UNCHECKED), np.uint8)
+        verdict[_looking_missing(urls, traits.short, notes)] = VERDICTS.index(Verdict.MISSING)
+    site = AuditInput(
+        AuditUrls(
+            urls.texts,
+            urls.column(urls.rows.reasons),
+            verdict,
+            urls.column(urls.rows.depths),
+            own,
+            urls.mask([start.home_id, *(url_id(Url(text)) for text in begun)]),
+            urls.column(urls.rows.in_sitemap),
+        ),
+        traits.columns(page_weights),
+        facts,
+        moved,
+        _remarks(connection, start.site, urls, traits.translated, fragments, groups),
     )
-    weight = found.pulled[place].sum(axis=1)
-    # each of its own type
-    return PageTraits(
-        place, title, title_chars, about, about_chars, text, h1s, canonical, noindex,  # type: ignore[arg-type]
-        language, charset, took, weight, images,  # type: ignore[arg-type]
-    ), said  # fmt: skip
+    if not judged:
+        judgements = _as_crawled(site, urls)
+    ids, sites = urls.column(urls.rows.ids), urls.column(urls.rows.sites)
+    return SiteAudit(site, audit(site), judgements, ids, sites, sizes, page_weights, tuple(groups), tuple(notes))
 
 
-def _in_blocks(rows: Iterator[site_rows.PageTexts], size: int = 10_000) -> Iterator[list[site_rows.PageTexts]]:
-    block: list[site_rows.PageTexts] = []
-    for row in rows:
-        block.append(row)
-        if len(block) == size:
-            yield block
-            block = []
-    if block:
-        yield block
+class _Urls:
+    """All URLs by place, in the order of their texts, and how ids become places."""
+
+    def __init__(self, rows: site_rows.AllUrls, redirects: LinkRows) -> None:
+        self.rows = rows
+        self._order = np.array(sorted(range(len(rows.texts)), key=rows.texts.__getitem__), np.int64)
+        self._place_of_row = np.empty(len(rows.texts), np.int64)
+        self._place_of_row[self._order] = np.arange(len(rows.texts))
+        self.texts: Sequence[Url] = [rows.texts[row] for row in self._order.tolist()]
+        self.page_of = self._pages_of_aliases(redirects)
+
+    def column(self, rows: NDArray[Scalar]) -> NDArray[Scalar]:
+        """A column of the rows, by place."""
+        return rows[self._order]
+
+    def places(self, ids: Iterable[int] | Places) -> Places:
+        """-1: no URL of the collection."""
+        numbers = ids if isinstance(ids, np.ndarray) else np.fromiter(ids, np.int64)
+        rows = places_in_sorted(self.rows.ids, numbers)
+        return np.where(rows >= 0, self._place_of_row[rows], -1) if len(self.texts) else rows
+
+    def place(self, url: int) -> int:
+        """-1: no URL of the collection."""
+        return int(self.places([url])[0])
+
+    def mask(self, ids: Iterable[int]) -> Mask:
+        """bool[u]: it is one of these."""
+        mask = np.zeros(len(self.texts), np.bool_)
+        places = self.places(ids)
+        mask[places[places >= 0]] = True
+        return mask
+
+    def redirects(self, links: LinkRows) -> RedirectColumns:
+        """By place, without aliases: nobody is sent anywhere by them."""
+        source, target = self.places(links.sources), self.places(links.targets)
+        rows = (source >= 0) & (target >= 0)
+        rows[rows] = self.column(self.rows.reasons)[source[rows]] == REASONS.index(Reason.REDIRECT)
+        statuses = self.column(self.rows.statuses)
+        return RedirectColumns(source[rows], self.page_of[target[rows]], statuses[source[rows]])
+
+    def _pages_of_aliases(self, redirects: LinkRows) -> Places:
+        """int64[u]: the page that each URL is another address of, by place; itself where it is none."""
+        page_of = np.arange(len(self.texts))
+        source = self.places(redirects.sources)
+        if not len(source):
+            return page_of
+        alias = (source >= 0) & (self.column(self.rows.reasons)[source] == REASONS.index(Reason.ALIAS))
+        ends, leads = resolved(redirects.targets[alias], LinkRows(redirects.sources[alias], redirects.targets[alias]))
+        target = self.places(ends)
+        sure = leads & (target >= 0)
+        page_of[source[alias][sure]] = target[sure]
+        return page_of
 
 
-def _traits_of(urls: _Urls, block: list[site_rows.PageTexts], said: _Said) -> tuple[NDArray[np.generic], ...]:
-    """A block's columns, in the order of PageTraits without the weight."""
-    place = urls.places(np.array([page.url_id for page in block], np.int64))
-    named = np.array([url_id(Url(page.canonical)) if page.canonical else 0 for page in block], np.int64)
-    canonical = np.where(named != 0, urls.places(named), -1)
-    for where, page in zip(place.tolist(), block, strict=True):
-        if page.text_chars <= TEXT_CHARS and len(said.short) < SOFT_404_PAGES:
-            said.short.append((where, page.title, page.h1))
-        if page.translations:
-            said.translated.append((where, page.translations))
+def _check_settings(connection: reading.Connection) -> tuple[float, int]:
+    """(seconds between two failures that make a link broken, redirects that are followed) of the last check."""
+    stored = next((run.settings for run in reversed(runs.run_records(connection)) if run.kind == CHECK), {})
+    spacing_s, hops = stored.get("recheck_wait_s"), stored.get("redirect_hops")
     return (
-        place,
-        text_keys(page.title for page in block),
-        np.array([len(page.title) for page in block], np.int32),
-        text_keys(page.description for page in block),
-        np.array([len(page.description) for page in block], np.int32),
-        np.array([said.texts.get(UrlId(page.url_id), 0) if page.text_chars else 0 for page in block], np.uint64),
-        np.array([page.h1s for page in block], np.int32),
-        canonical,
-        np.array(["noindex" in page.robots for page in block], np.bool_),
-        np.array([bool(page.language) for page in block], np.bool_),
-        np.array([bool(page.other_charset) for page in block], np.bool_),
-        np.array([page.took_s for page in block], np.float64),
-        np.array([page.images_without_alt for page in block], np.int32),
+        spacing_s if isinstance(spacing_s, float) else Politeness().recheck_wait_s,
+        hops if isinstance(hops, int) else FetchLimits().redirect_hops,
     )
 
 
-def _looking_missing(urls: _Urls, said: _Said, notes: list[str]) -> Places:
-    """Own pages that answer 200 and call themselves error pages, by place."""
-    if len(said.short) == SOFT_404_PAGES:
+def _judged(
+    urls: _Urls, asked: Mask, evidence: UrlEvidence, missing: Mapping[int, str], judgements: dict[int, Judgement]
+) -> NDArray[np.uint8]:
+    """What is thought of each URL; the judgements that are worth words enter `judgements`. asked: those in question."""
+    reasons, ids = urls.column(urls.rows.reasons), urls.column(urls.rows.ids)
+    settled = _SETTLED[reasons]
+    asked = asked & ~settled & (reasons != REASONS.index(Reason.WAITING))
+    asked |= np.isin(ids, np.array(list(missing), np.int64))
+    verdict = np.where(settled, VERDICTS.index(Verdict.OK), VERDICTS.index(Verdict.UNCHECKED)).astype(np.uint8)
+    for place in np.flatnonzero(asked).tolist():
+        judgements[place] = evidence.judgement(int(ids[place]), missing)
+        verdict[place] = VERDICTS.index(judgements[place].verdict)
+    return verdict
+
+
+def _as_crawled(site: AuditInput, urls: _Urls) -> dict[int, Judgement]:
+    """Of what is not there, as the crawl saw it."""
+    statuses, judgements = urls.column(urls.rows.statuses), {}
+    for place in np.flatnonzero(site.dead).tolist():
+        missing = site.urls.verdict[place] == VERDICTS.index(Verdict.MISSING)
+        words = "calls itself an error page" if missing else REASON_WORDS[REASONS[site.urls.reason[place]]]
+        status = f", status {statuses[place]}" if statuses[place] else ""
+        judgements[place] = Judgement(Verdict.MISSING if missing else Verdict.BROKEN, words + status)
+    return judgements
+
+
+def _looking_missing(urls: _Urls, short: Sequence[tuple[int, str, str]], notes: list[str]) -> Places:
+    """Own pages that answer 200 and call themselves error pages. short: (place, title, heading)."""
+    if len(short) == SOFT_404_PAGES:
         notes.append(
             f"Only the first {SOFT_404_PAGES:,} short pages were asked whether they are error pages that answer 200."
         )
-    habits = HostHabits()
-    found = [
-        place
-        for place, title, h1 in said.short
-        if looks_missing(PageProbe(urls.texts[place], urls.texts[place], title, h1, "", _NO_HASHES), habits)
-    ]
-    return np.array(found, np.int64)
+    habits, missing = HostHabits(), []
+    for place, title, heading in short:
+        url = urls.texts[place]
+        if looks_missing(PageProbe(url, url, title, heading, "", _NO_HASHES), habits):
+            missing.append(place)
+    return np.array(missing, np.int64)
 
 
-def _bad(connection: reading.Connection, site: SiteKey, urls: _Urls, why: str) -> Iterator[tuple[int, str]]:
-    """(place of the page, what stood there) of one kind of what is no link."""
-    for page, text, kind in site_rows.bad_link_rows(connection, site):
-        if kind == why:
-            yield int(urls.places(np.array([page], np.int64))[0]), text
+def _sizes(connection: reading.Connection, urls: _Urls, links: LinkFacts) -> SizeInput:
+    pages = known_sizes(connection)
+    size, media = np.zeros(len(urls.texts), np.int64), np.full(len(urls.texts), media_places([""])[0], np.uint8)
+    place = urls.places(pages.ids)
+    there = place >= 0
+    size[place[there]], media[place[there]] = pages.sizes[there], media_places(pages.media_types)[there]
+    return SizeInput(size, media, links.source, links.target, links.kind)
 
 
-def _unread(connection: reading.Connection, site: SiteKey, urls: _Urls) -> list[tuple[int, Reason, str]]:
-    rows = list(site_rows.unread_pages(connection, site))
-    places = urls.places(np.array([page for page, _, _ in rows], np.int64)).tolist()
-    return [(place, Reason(reason), why) for place, (_, reason, why) in zip(places, rows, strict=True)]
+class _Traits:
+    """What an audit takes of the site's pages, read block by block: long texts become numbers at once."""
+
+    def __init__(self, urls: _Urls, pages: Iterator[site_rows.PageTexts], texts: Mapping[UrlId, int]) -> None:
+        """texts: of pages that say what others do, the number of that text."""
+        self.short: list[tuple[int, str, str]] = []  # (place, title, heading) of what may be an error page
+        self.translated: list[tuple[int, str]] = []  # (place, JSON)
+        self._urls, self._texts = urls, texts
+        self._blocks = [self._block([])]
+        while block := list(islice(pages, _BLOCK)):
+            self._blocks.append(self._block(block))
+
+    def _block(self, pages: Sequence[site_rows.PageTexts]) -> dict[str, NDArray[Any]]:
+        place = self._urls.places(page.url_id for page in pages)
+        for row, page in zip(place.tolist(), pages, strict=True):
+            if page.text_chars <= TEXT_CHARS and len(self.short) < SOFT_404_PAGES:
+                self.short.append((row, page.title, page.h1))
+            if page.translations:
+                self.translated.append((row, page.translations))
+        canonical = np.array([url_id(Url(page.canonical)) if page.canonical else 0 for page in pages], np.int64)
+        texts = [self._texts.get(UrlId(page.url_id), 0) if page.text_chars else 0 for page in pages]
+        return {
+            "place": place,
+            "title": text_keys(page.title for page in pages),
+            "title_chars": np.array([len(page.title) for page in pages], np.int32),
+            "description": text_keys(page.description for page in pages),
+            "description_chars": np.array([len(page.description) for page in pages], np.int32),
+            "text": np.array(texts, np.uint64),
+            "h1s": np.array([page.h1s for page in pages], np.int32),
+            "canonical": np.where(canonical != 0, self._urls.places(canonical), -1),
+            "noindex": np.array(["noindex" in page.robots for page in pages], np.bool_),
+            "has_language": np.array([bool(page.language) for page in pages], np.bool_),
+            "charset_mismatch": np.array([bool(page.other_charset) for page in pages], np.bool_),
+            "took_s": np.array([page.took_s for page in pages], np.float64),
+            "images_without_alt": np.array([page.images_without_alt for page in pages], np.int32),
+        }
+
+    def columns(self, weights: PageWeights) -> PageTraits:
+        """By place."""
+        order = np.argsort(np.concatenate([block["place"] for block in self._blocks]))
+        columns = {name: np.concatenate([block[name] for block in self._blocks])[order] for name in self._blocks[0]}
+        return PageTraits(**columns, weight_bytes=weights.pulled[columns["place"]].sum(axis=1))
 
 
-def _series(connection: reading.Connection, site: SiteKey, urls: _Urls) -> list[tuple[int, str, int]]:
-    rows = site_rows.trap_patterns(connection, site)
-    places = urls.places(np.array([first for first, _, _ in rows], np.int64)).tolist()
-    return [(place, pattern, left) for place, (_, pattern, left) in zip(places, rows, strict=True)]
+def _remarks(
+    connection: reading.Connection,
+    site: SiteKey,
+    urls: _Urls,
+    translated: Sequence[tuple[int, str]],
+    fragments: Sequence[tuple[int, str, FragmentVerdict]],
+    groups: Sequence[DuplicateGroup],
+) -> Remarks:
+    """What stands at few links only. translated: (place, JSON); fragments: (index of a link, fragment, verdict)."""
+    bad = [(urls.place(page), text, why) for page, text, why in site_rows.bad_link_rows(connection, site)]
+    mails = [(page, text, mailto_problem(text)) for page, text, why in bad if why == "mailto"]
+    return Remarks(
+        fragments=[(row, text) for row, text, verdict in fragments if verdict is FragmentVerdict.MISSING],
+        texts=[(row, text) for row, text, verdict in fragments if verdict is FragmentVerdict.TEXT_MISSING],
+        mails=[(page, text, problem) for page, text, problem in mails if problem],
+        malformed=[(page, text) for page, text, why in bad if why == "malformed"],
+        hreflangs=list(_hreflangs(urls, translated)),
+        near=list(_near(urls, groups)),
+        unread=[
+            (urls.place(page), Reason(reason), why) for page, reason, why in site_rows.unread_pages(connection, site)
+        ],
+        series=[
+            (urls.place(first), pattern, left) for first, pattern, left in site_rows.trap_patterns(connection, site)
+        ],
+    )
 
 
-def _hreflangs(urls: _Urls, said: _Said) -> Iterator[tuple[int, int, str]]:
-    for place, written in said.translated:
-        for language, target in json.loads(written):
-            other = int(urls.places(np.array([url_id(Url(target))], np.int64))[0])
-            if other >= 0:
+def _hreflangs(urls: _Urls, translated: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
+    for place, translations in translated:
+        for language, target in json.loads(translations):
+            if (other := urls.place(url_id(Url(target)))) >= 0:
                 yield place, other, language
+
+
+def _near(urls: _Urls, groups: Sequence[DuplicateGroup]) -> Iterator[NearGroup]:
+    """Groups of pages of nearly one text; of pages with exactly one text only the first is named. Members by place."""
+    for group in groups:
+        near = {page.text: page for page in reversed(group.pages) if page.text}
+        if near:
+            leader, *members = urls.places([group.url_id, *(page.url_id for page in near.values())]).tolist()
+            yield NearGroup(leader, tuple(members), tuple(page.similarity for page in near.values()))
 
 
 def _fragments(
@@ -540,46 +378,56 @@ def _fragments(
     Each target's body is read once.
     """
     contents = Contents(connection)
-    target_now, names, looked = None, frozenset[str](), 0
-    text: str | None = None
-    for source, target, kind, position, fragments in site_rows.fragment_rows(connection, site):
-        if target != target_now:
-            if looked == FRAGMENT_PAGES:
-                notes.append(
-                    f"Places on pages (#fragments) were looked for on the first {FRAGMENT_PAGES:,} "
-                    "pages that such links lead to."
-                )
-                break
-            body, charset = contents.body(UrlId(target)), site_rows.charset_of(connection, target)
-            target_now, looked = target, looked + 1
-            names, text = anchors_of(decode(body, charset, "text/html")[0]) if body is not None else frozenset(), None
-        for fragment in fragments.split(" "):
-            if DIRECTIVE in fragment and text is None:
-                text = contents.text(UrlId(target))
-            yield (
-                _index_of(links, source, target, kind, position),
-                fragment,
-                fragment_verdict(fragment, names, text=text),
+    targets = groupby(site_rows.fragment_rows(connection, site), key=lambda row: row[1])
+    for number, (target, rows) in enumerate(targets):
+        if number == FRAGMENT_PAGES:
+            notes.append(
+                f"Places on pages (#fragments) were looked for on the first {FRAGMENT_PAGES:,} "
+                "pages that such links lead to."
             )
+            break
+        body, charset = contents.body(UrlId(target)), site_rows.charset_of(connection, target)
+        names = anchors_of(decode(body, charset, "text/html")[0]) if body is not None else frozenset()
+        text: str | None = None
+        for source, _, kind, position, fragments in rows:
+            row = _row_of(links, source, target, kind, position)
+            for fragment in fragments.split(" "):
+                if DIRECTIVE in fragment and text is None:
+                    text = contents.text(UrlId(target))
+                yield row, fragment, fragment_verdict(fragment, names, text=text)
 
 
-def _index_of(links: site_rows.SiteLinks, source: int, target: int, kind: str, position: str) -> int:
-    """Where a link that is there stands."""
-    row = int(np.searchsorted(links.sources, source))
-    wanted = (
-        target,
-        [item.value for item in site_rows.KINDS].index(kind),
-        [item.value for item in site_rows.POSITIONS].index(position),
-    )
-    while (links.targets[row], links.kinds[row], links.positions[row]) != wanted:
+def _fragments_elsewhere(
+    connection: reading.Connection, evidence: UrlEvidence, links: site_rows.SiteLinks
+) -> Iterator[tuple[int, str, FragmentVerdict]]:
+    """The same of links to pages that were not kept, or that redirects lead to, as checks found them."""
+    looks: dict[int, dict[str, FragmentVerdict]] = {
+        url_id(url): dict(look.fragments) for url, look in checks.looks(connection).items() if look.fragments
+    }
+    for source, target, kind, position, fragments in checks.fragments(connection):
+        verdicts = looks.get(evidence.way(target).end, {})
+        row = _row_of(links, source, target, kind, position) if verdicts else -1
+        if row >= 0:
+            yield from ((row, name, verdicts[name]) for name in fragments.split() if name in verdicts)
+
+
+def _row_of(links: site_rows.SiteLinks, source: int, target: int, kind: str, position: str) -> int:
+    """Where the first such link stands; -1: it is another site's."""
+    start, end = (int(np.searchsorted(links.sources, edge)) for edge in (source, source + 1))
+    row = start + int(np.searchsorted(links.targets[start:end], target))
+    while row < end and links.targets[row] == target:
+        if (links.kinds[row], links.positions[row]) == (_KINDS[kind], _POSITIONS[position]):
+            return row
         row += 1
-    return row
+    return -1
 
 
-def _duplicates(connection: reading.Connection, order: AuditOrder, site: int, notes: list[str]) -> list[DuplicateGroup]:
-    """Pages of one text, and where it is wanted those of nearly one."""
-    pages, unmarked = text_rows.tally(connection, site)
-    near = order.near
+def _duplicates(
+    connection: reading.Connection, site: SiteKey, near: bool | None, notes: list[str]
+) -> list[DuplicateGroup]:
+    """Pages of one text, and unless near is False those of nearly one; None: where there are not too many."""
+    number = site_number(connection, site)
+    pages, unmarked = text_rows.tally(connection, number)
     if near is None:
         near = pages <= NEAR_PAGES and unmarked <= UNMARKED_PAGES
     if not near:
@@ -588,10 +436,10 @@ def _duplicates(connection: reading.Connection, order: AuditOrder, site: int, no
             f"Texts of {pages:,} pages were not compared for near duplicates: --near "
             f"does{before}, at about 1 ms a page."
         )
-    return duplicate_groups(connection, site, NEAR if near else 1.0)
+    return duplicate_groups(connection, number, NEAR if near else 1.0)
 
 
-def _texts(groups: Sequence[DuplicateGroup]) -> dict[UrlId, int]:
+def _text_numbers(groups: Sequence[DuplicateGroup]) -> dict[UrlId, int]:
     """Of each page that says what another one does, a number of that text."""
     numbers: dict[UrlId, int] = {}
     for group in groups:
@@ -604,12 +452,63 @@ def _texts(groups: Sequence[DuplicateGroup]) -> dict[UrlId, int]:
     return numbers
 
 
-def _near(urls: _Urls, groups: Sequence[DuplicateGroup]) -> Iterator[NearGroup]:
-    """Groups of pages of nearly one text; of pages with exactly one text only the first is named. Members by place."""
-    for group in groups:
-        near = {page.text: page for page in reversed(group.pages) if page.text}
-        if near:
-            leader, *members = urls.places(
-                np.array([group.url_id, *(page.url_id for page in near.values())], np.int64)
-            ).tolist()
-            yield NearGroup(leader, tuple(members), tuple(page.similarity for page in near.values()))
+# The results of audits and checks.
+
+
+def issues_of(
+    folder: Path,
+    settings: Settings,
+    site: str = "",
+    *,
+    fragments: bool = True,
+    near: bool | None = None,
+    note: Callable[[str], object] = lambda sentence: None,
+) -> list[Issue]:
+    """All issues by what is stored, gravest first, under the user's grades and without what the user ignores.
+
+    site: its key; empty: all sites that were crawled. fragments: with links to places that a page lacks. near: pages of
+    nearly one text; None: where the site is not too large for it. note: called with what was not looked at, a sentence
+    each. Raises UsageError.
+    """
+    rules = audit_rules(settings.auditing.grade, settings.auditing.ignore)
+    if not fragments:
+        rules = dataclasses.replace(rules, off=rules.off | {"broken-fragment", "missing-text"})
+    issues: list[Issue] = []
+    with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
+        starts = site_starts(connection)
+        for start in [chosen_start(starts, site)] if site or not starts else starts:
+            found = site_audit(connection, start, near=near)
+            issues += found.issues(connection, rules)
+            for sentence in found.notes:
+                note(sentence)
+    return ordered(issues)
+
+
+def store_issues(folder: Path, run_id: int, issues: Iterable[Issue]) -> None:
+    """Remembers what a run found, so that a later one can tell what is new."""
+    keys = [_key(issue) for issue in issues]
+    with schema.writing(folder) as connection:
+        checks.store_issues(connection, run_id, keys)
+
+
+def _key(issue: Issue) -> tuple[str, int, int]:
+    return issue.code, url_id(Url(issue.url)), url_id(Url(issue.related)) if issue.related else 0
+
+
+def baseline_run(folder: Path, name: str) -> int:
+    """The run that `--baseline` names: its number, or `last` for the latest check that ended. Raises UsageError."""
+    with contextlib.closing(reading.connect(folder)) as connection:
+        ended = [run.id for run in runs.run_records(connection) if run.kind == CHECK and run.state == "done"]
+    if name == "last" and ended:
+        return ended[-1]
+    if name.isascii() and name.isdigit() and int(name) in ended:
+        return int(name)
+    choices = f"the checks that ended are the runs {', '.join(map(str, ended))}" if ended else "no check has ended yet"
+    raise UsageError(f"there is no check {name!r} to compare with: {choices}")
+
+
+def new_since(folder: Path, issues: Iterable[Issue], run_id: int) -> list[Issue]:
+    """Those that the run's own lack. Wording and grade make no issue new."""
+    with contextlib.closing(reading.connect(folder)) as connection:
+        before = checks.issues_of(connection, run_id)
+    return [issue for issue in issues if _key(issue) not in before]

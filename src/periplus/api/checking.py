@@ -15,7 +15,7 @@ import numpy as np
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.fetch import check_side_request
 from periplus.analyse.verdicts import SILENT, net_seems_down, probe_url
-from periplus.api.audit import FAILED, UrlEvidence
+from periplus.api.audit import CHECK
 from periplus.api.crawling import (
     EVERY_HOST,
     CrawlEnd,
@@ -27,7 +27,7 @@ from periplus.api.crawling import (
     work,
     workable,
 )
-from periplus.api.findings import CHECK
+from periplus.api.evidence import FAILED, UrlEvidence
 from periplus.api.refreshing import last_settings
 from periplus.model.frontier import PRIORITY_FIRST, Batch, Candidate, Lease, ReadyHost, SideRequest, Task
 from periplus.model.graph import REASONS

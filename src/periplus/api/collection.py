@@ -286,10 +286,10 @@ class Collection:
 
         One host's files lie in folder itself; of several hosts each has a folder of its name.
         """
-        from periplus.api.findings import written_sitemaps
+        from periplus.api.site import write_sitemaps
 
         with reading.limited(self._connection, self._limit_s):
-            return written_sitemaps(self._connection, site, Path(folder))
+            return write_sitemaps(self._connection, site, Path(folder))
 
     def search(
         self,
@@ -347,7 +347,7 @@ class Collection:
         near: compare texts for near duplicates; None: where there are not too many pages.
         """
         from periplus.api.facts import RankOrder
-        from periplus.api.findings import report_data
+        from periplus.api.report import report_data
         from periplus.present.report import site_report
 
         target = Path(path) if path is not None else self.folder / REPORT_FILE

@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
 from periplus.model.results import SiteMap
 from periplus.model.visit import FETCHED, STATE_OF, Reason, State
 from periplus.model.web import Url
-from periplus.store.sqlite import analysis_rows, reading, runs
+from periplus.store.sqlite import analysis_rows, reading, runs, site_rows
 from periplus.store.sqlite.analysis_rows import PastUrls, RunEnd
 from periplus.urls.canonical import url_id
 
@@ -91,7 +92,7 @@ def run_view(connection: reading.Connection, choice: RunChoice, site: str) -> Ru
     moment = RunEnd.after(connection, record.id)
     past = analysis_rows.url_past(connection, moment)
     moved = analysis_rows.redirects(connection, moment, past)
-    start = chosen_start(starts_of(records, connection, moved), site)
+    start = chosen_start(starts_of(records, moved, partial(site_rows.site_of, connection)), site)
     urls = analysis_rows.site_urls(connection, start.site, moment, past)
     links = _from_fetched(analysis_rows.page_links(connection, start.site, moment), urls.rows)
     graph = link_graph(urls.rows, links, moved)

@@ -24,7 +24,7 @@ from periplus.analyse.duplicates import (
     shingles,
     sketches,
 )
-from periplus.api.facts import chosen_start, starts_of
+from periplus.api.facts import chosen_start, site_starts
 from periplus.api.templates import Marks
 from periplus.document.digest import without_marks
 from periplus.errors import StoreError, UsageError
@@ -32,7 +32,7 @@ from periplus.model.duplicates import Contender, DuplicateGroup, Duplicates
 from periplus.model.page import BlockKind, Part
 from periplus.model.web import SiteKey, UrlId
 from periplus.store.bodies import pack_parts, unpack_parts
-from periplus.store.sqlite import reading, runs, site_rows, text_rows
+from periplus.store.sqlite import reading, site_rows, text_rows
 from periplus.store.sqlite.text_rows import PageBlocks
 
 NEAR = 0.8  # of the shingles that either page has
@@ -100,9 +100,7 @@ def _site(connection: reading.Connection, wanted: str) -> tuple[str, int | None]
     """(key, number) of the site named; all sites: no number."""
     if not wanted:
         return "", None
-    site = chosen_start(
-        starts_of(runs.run_records(connection), connection, site_rows.redirects(connection)), wanted
-    ).site
+    site = chosen_start(site_starts(connection), wanted).site
     return site, site_number(connection, site)
 
 

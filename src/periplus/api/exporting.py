@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from periplus.api.facts import Start
     from periplus.model.audit import Issue
 
 
@@ -131,7 +130,7 @@ class _Ranks:
     def __init__(self, connection: reading.Connection) -> None:
         import numpy as np
 
-        from periplus.api.facts import RankOrder, analysed, read_site
+        from periplus.api.facts import RankOrder, analysed, read_site, site_starts
         from periplus.urls.canonical import url_id
 
         self._parts: list[
@@ -139,7 +138,7 @@ class _Ranks:
                 NDArray[np.int64], tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.uint8]]
             ]
         ] = []
-        for start in _starts(connection):
+        for start in site_starts(connection):
             facts = analysed(read_site(connection, start.site, 0.0), RankOrder()).facts
             ids = np.fromiter(map(url_id, facts.url), np.int64, len(facts.url))
             order = np.argsort(ids)
@@ -158,7 +157,7 @@ class _Ranks:
 
 def issue_rows(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
     """Rows of ISSUES."""
-    from periplus.analyse.issues import KINDS_OF_ISSUES
+    from periplus.analyse.audit import KINDS_OF_ISSUES
 
     for issue in issues_of_sites(connection):
         yield issues.issue_row(issue, KINDS_OF_ISSUES)
@@ -166,14 +165,8 @@ def issue_rows(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
 
 def issues_of_sites(connection: reading.Connection) -> Iterator[Issue]:
     """Of every site of a start."""
-    from periplus.api.findings import audited
+    from periplus.api.audit import site_audit
+    from periplus.api.facts import site_starts
 
-    for start in _starts(connection):
-        yield from audited(connection, start).issues(connection)
-
-
-def _starts(connection: reading.Connection) -> list[Start]:
-    from periplus.api.facts import starts_of
-    from periplus.store.sqlite import runs, site_rows
-
-    return starts_of(runs.run_records(connection), connection, site_rows.redirects(connection))
+    for start in site_starts(connection):
+        yield from site_audit(connection, start).issues(connection)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,24 +146,24 @@ class SiteAnalysis:
     facts: PageColumns
 
 
+def site_starts(connection: reading.Connection) -> list[Start]:
+    """As `starts_of`, of all runs of a folder's collection."""
+    redirects = stored_rows.redirects(connection)
+    return starts_of(runs.run_records(connection), redirects, partial(stored_rows.site_of, connection))
+
+
 def starts_of(
-    run_records: Sequence[runs.RunRecord], connection: reading.Connection, redirects: LinkRows
-) -> list[Start]:
-    """The first start of each site, in the order in which they were given."""
-    return _starts(run_records, redirects, lambda url: stored_rows.site_of(connection, url))
-
-
-def _starts(
     run_records: Sequence[runs.RunRecord], redirects: LinkRows, site_of: Callable[[int], SiteKey | None]
 ) -> list[Start]:
-    found: dict[SiteKey, Start] = {}
+    """The first start of each site, in the order in which they were given."""
+    starts: dict[SiteKey, Start] = {}
     for text in dict.fromkeys(text for record in run_records for text in record.starts):
         url = Url(text)
-        ends, known = resolved(np.array([url_id(url)], np.int64), redirects)
-        home_id = int(ends[0]) if known[0] else url_id(url)
+        ends, leads = resolved(np.array([url_id(url)], np.int64), redirects)
+        home_id = int(ends[0]) if leads[0] else url_id(url)
         site = site_of(home_id) or site_key(url)
-        found.setdefault(site, Start(url, home_id, site))
-    return list(found.values())
+        starts.setdefault(site, Start(url, home_id, site))
+    return list(starts.values())
 
 
 def chosen_start(starts: Sequence[Start], site: str) -> Start:
@@ -183,15 +184,15 @@ def chosen_start(starts: Sequence[Start], site: str) -> Start:
 def read_site(connection: reading.Connection, site: str, now: float, links: LinkRows | None = None) -> SiteRows:
     """Everything that the analyses of a site need; within a snapshot. links: to pages, where they are read already.
     Raises UsageError for a site that is not there."""
-    rows = site_rows(FolderSite(connection), site, now, links)
+    rows = rows_from(FolderSite(connection), site, now, links)
     return replace(rows, parts=parts_of(connection, rows.start.site))
 
 
-def site_rows(reader: SiteReader, site: str, now: float, links: LinkRows | None = None) -> SiteRows:
+def rows_from(reader: SiteReader, site: str, now: float, links: LinkRows | None = None) -> SiteRows:
     """The same of a collection wherever it is kept, without what a check learned of parts."""
     run_records = reader.runs()
     redirects = reader.redirects()
-    start = chosen_start(_starts(run_records, redirects, reader.site_of), site)
+    start = chosen_start(starts_of(run_records, redirects, reader.site_of), site)
     return SiteRows(
         start=start,
         home=reader.url_facts(start.home_id),

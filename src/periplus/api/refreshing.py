@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from periplus.acquire.clock import SystemClock
+from periplus.api.audit import CHECK
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl
-from periplus.api.findings import CHECK
 from periplus.api.homes import home_of
 from periplus.errors import UsageError
 from periplus.model.frontier import Finding

@@ -6,6 +6,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import BinaryIO, NamedTuple, TextIO
 
 import numpy as np
@@ -19,10 +20,12 @@ from periplus.api.facts import (
     SiteRows,
     about,
     analysed,
+    chosen_start,
     linked_with_parts,
     read_site,
+    rows_from,
     run_name,
-    site_rows,
+    site_starts,
     why_no_map,
 )
 from periplus.api.homes import site_reader_of
@@ -34,10 +37,11 @@ from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.present.charts import write_chart
 from periplus.present.graphs import write_gexf, write_graphml
-from periplus.present.map_files import LINKED, VALUES, map_text, write_map_json
+from periplus.present.map_files import LINKED, VALUES, map_text, sitemap_files, write_map_json
 from periplus.present.map_xml import SHOWN, write_map_pdf, write_map_xhtml, write_map_xml
 from periplus.present.wording import count_of, labels, number, utc, without_site_name
-from periplus.store.sqlite import reading
+from periplus.store.sqlite import reading, site_rows
+from periplus.urls.hosts import host_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +235,43 @@ def stored_map(store: str, site: str, order: RankOrder) -> Site:
     """
     now = time.time()
     with site_reader_of(store) as reader:
-        rows = site_rows(reader, site, now)
+        rows = rows_from(reader, site, now)
     return mapped(rows, analysed(rows, order), now)
+
+
+def write_sitemaps(connection: reading.Connection, site: str, folder: Path) -> list[Path]:
+    """Writes sitemaps of fetched pages that neither ask not to be indexed nor name another as canonical;
+    of pages of one content the first. Returns the files.
+
+    Raises UsageError where there is none, or the folder cannot be written.
+    """
+    with reading.snapshot(connection):
+        start = chosen_start(site_starts(connection), site)
+        rows = list(_first_of_each(site_rows.findable_pages(connection, start.site)))
+    if not rows:
+        raise UsageError(f"no page of {start.site} belongs into a sitemap: none was fetched that may be indexed")
+    several = len({host_key(url) for url, _ in rows}) > 1
+    written = []
+    for file in sitemap_files(rows):
+        place = folder / host_key(Url(file.origin + "/")).replace(":", "_") if several else folder
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            (place / file.name).write_bytes(file.body)
+        except OSError as error:
+            raise UsageError(
+                f"{place / file.name} cannot be written: {error.strerror}. Name another folder with -o."
+            ) from None
+        written.append(place / file.name)
+    return written
+
+
+def _first_of_each(rows: Iterator[tuple[Url, float, bytes]]) -> Iterator[tuple[Url, float]]:
+    """Of URLs with one content the first."""
+    met: set[bytes] = set()
+    for url, changed, content in rows:
+        if content not in met:
+            met.add(content)
+            yield url, changed
 
 
 BESIDE = 12  # siblings and pages below that are named

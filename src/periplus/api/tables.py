@@ -230,8 +230,8 @@ class Browser:
         """The faults of all sites, gravest first, and their issues, as tables;
         made anew when a run has changed anything.
         """
-        from periplus.analyse.audit import faults
-        from periplus.analyse.issues import KINDS_OF_ISSUES
+        from periplus.analyse.audit import KINDS_OF_ISSUES
+        from periplus.analyse.issues import faults
         from periplus.api.exporting import issues_of_sites
 
         with contextlib.closing(reading.connect(folder)) as connection, reading.reading():

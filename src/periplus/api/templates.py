@@ -24,7 +24,7 @@ from periplus.analyse.shorkin import (
     navigation_of,
     source_left,
 )
-from periplus.api.facts import chosen_start, starts_of
+from periplus.api.facts import chosen_start, site_starts
 from periplus.document.decode import decode
 from periplus.errors import UsageError
 from periplus.model.duplicates import (
@@ -39,7 +39,7 @@ from periplus.model.duplicates import (
 )
 from periplus.model.page import Block, Part
 from periplus.model.web import UrlId
-from periplus.store.sqlite import changes, reading, runs, site_rows, text_rows
+from periplus.store.sqlite import changes, reading, text_rows
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.text_rows import PageBlocks, SourceRow, pages_of, source_rows
 
@@ -220,9 +220,7 @@ def site_templates(
     """
     if order.method and order.method not in METHODS:
         raise UsageError(f"there is no method {order.method!r}: choose among {', '.join(METHODS)}")
-    site = chosen_start(
-        starts_of(runs.run_records(connection), connection, site_rows.redirects(connection)), order.site
-    ).site
+    site = chosen_start(site_starts(connection), order.site).site
     rows = source_rows(connection, site)
     marked = order.method != "shorkin" and are_marked(connection, rows)
     if order.method == "site" and rows and not marked:

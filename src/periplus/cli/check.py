@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -21,20 +20,11 @@ from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:
     from periplus.analyse.issues import Condition
+    from periplus.api.checking import CheckEnd
     from periplus.model.audit import Fault, Issue
 
 GATE_FAILED = 5
 _FORMATS = (*FORMATS, "junit", "github")
-
-
-@dataclass(frozen=True, slots=True)
-class _CheckRequest:
-    """What is to be made of what was found."""
-
-    conditions: Sequence[Condition]
-    baseline: str
-    format: str
-    output: Path | None
 
 
 @click.command()
@@ -108,44 +98,51 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     periplus check --baseline last --fail-on error      only what the check before did not find
     periplus check --offline -f csv -o issues.csv       ask nobody: by what is stored
     """
-    from periplus.analyse.issues import fail_on
+    from periplus.analyse.issues import audit_rules, fail_on
+    from periplus.api.audit import baseline_run, issues_of, new_since, store_issues
     from periplus.api.checking import settings_before
-    from periplus.api.findings import ResultOrder, baseline_run, check_rules, found_issues, keep_issues
 
     urls, folder = _places(starts, lists, collection)
     if lists and not starts and flags["max_depth"] is None:
         flags["max_depth"] = 0
     settings = settings_of(flags, folder, None if urls else settings_before(folder))
-    check_rules(settings)
-    wish = _CheckRequest(fail_on(flags["fail_on"]), flags["baseline"], flags["format"], flags["output"])
-    order = ResultOrder(flags["site"], flags["fragments"], flags["near"])
-    baseline, quiet = baseline_run(folder, wish.baseline) if wish.baseline else 0, bool(flags["quiet"])
+    audit_rules(settings.auditing.grade, settings.auditing.ignore)  # refused before a check rather than after it
+    conditions, quiet = fail_on(flags["fail_on"]), bool(flags["quiet"])
+    baseline = baseline_run(folder, flags["baseline"]) if flags["baseline"] else 0
+    end = None
+    if not flags["offline"]:
+        end, interrupted = _run(folder, urls, settings, flags)
+        if interrupted or not end.run_id:
+            say(f"{end.state.capitalize()}: {end.note}. The same command goes on.", "yellow")
+            sys.exit(INTERRUPTED if interrupted else EXIT[end.state])
     note = (lambda sentence: None) if quiet else (lambda sentence: say(sentence, "yellow"))
-    if flags["offline"]:
-        sys.exit(_tell(wish, quiet, _since(folder, found_issues(folder, settings, order, note), baseline), baseline))
-    end, interrupted = _run(folder, urls, settings, flags)
-    if interrupted or not end.run_id:
-        say(f"{end.state.capitalize()}: {end.note}. The same command goes on.", "yellow")
-        sys.exit(INTERRUPTED if interrupted else EXIT[end.state])
-    issues = found_issues(folder, settings, order, note)
-    keep_issues(folder, end.run_id, issues)
-    if not quiet and end.state != "failed":
-        if end.left:
-            say(
-                (
-                    f"The crawl stopped ({end.left}): pages that still wait were not read, nor their links checked. "
-                    "`periplus crawl` goes on with it."
-                ),
-                "yellow",
-            )
-        say(
-            f"Check {end.run_id} {end.state}{f': {end.note}' if end.note else ''}; {end.asked:,} "
-            "requests besides the crawl's."
-        )
-    code = _tell(wish, quiet, _since(folder, issues, baseline), baseline)
-    if end.state == "failed":
+    issues = issues_of(folder, settings, flags["site"], fragments=flags["fragments"], near=flags["near"], note=note)
+    if end is not None:
+        store_issues(folder, end.run_id, issues)
+        if not quiet:
+            _say_end(end)
+    listed = new_since(folder, issues, baseline) if baseline else issues
+    with opened(flags["output"], exact=flags["format"] != "table") as out:
+        causes = _write(flags["format"], listed, out)
+    code = _gate(conditions, causes, listed, baseline, quiet=quiet)
+    if end is not None and end.state == "failed":
         say(f"{end.note[:1].upper()}{end.note[1:]}.", "red")
-    sys.exit(code or EXIT[end.state])
+    sys.exit(code or (EXIT[end.state] if end is not None else 0))
+
+
+def _say_end(end: CheckEnd) -> None:
+    if end.state == "failed":
+        return
+    if end.left:
+        say(
+            f"The crawl stopped ({end.left}): pages that still wait were not read, nor their links checked. "
+            "`periplus crawl` goes on with it.",
+            "yellow",
+        )
+    say(
+        f"Check {end.run_id} {end.state}{f': {end.note}' if end.note else ''}; {end.asked:,} "
+        "requests besides the crawl's."
+    )
 
 
 def _places(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None) -> tuple[list[Url], Path]:
@@ -185,45 +182,42 @@ def _run(folder: Path, urls: list[Url], settings: Any, flags: dict[str, Any]) ->
     return end, stopping.asked
 
 
-def _since(folder: Path, issues: list[Issue], baseline: int) -> list[Issue]:
-    from periplus.api.findings import new_since
+def _gate(
+    conditions: Sequence[Condition], faults: Sequence[Fault], issues: Sequence[Issue], baseline: int, *, quiet: bool
+) -> int:
+    """Says the sums, and whether the site passes; the exit code."""
+    from periplus.analyse.issues import counts, gate
 
-    return new_since(folder, issues, baseline) if baseline else issues
-
-
-def _tell(wish: _CheckRequest, quiet: bool, issues: list[Issue], baseline: int) -> int:
-    """Writes the issues; the exit code."""
-    from periplus.analyse.audit import counts, faults
-    from periplus.analyse.issues import gate
-
-    found = faults(issues)
-    with opened(wish.output, exact=wish.format != "table") as out:
-        _write(wish.format, issues, found, out)
-    counted = counts(found)
-    said = ", ".join(
-        f"{counted[grade]:,} {grade}{'' if counted[grade] == 1 else 's'}" for grade in ("error", "warning", "notice")
-    )
-    said += f", on {count_of(len({issue.url for issue in issues}), 'page')}" if issues else ""
-    result = gate(wish.conditions, counted, baseline=f"check {baseline}" if baseline else "")
+    counted = counts(faults)
+    result = gate(conditions, counted, baseline=f"check {baseline}" if baseline else "")
     if not quiet:
+        sums = ", ".join(
+            f"{counted[grade]:,} {grade}{'' if counted[grade] == 1 else 's'}"
+            for grade in ("error", "warning", "notice")
+        )
+        sums += f", on {count_of(len({issue.url for issue in issues}), 'page')}" if issues else ""
         say(
-            f"{said}." + (f" {result.sentence.capitalize()}." if wish.conditions else ""),
+            f"{sums}." + (f" {result.sentence.capitalize()}." if conditions else ""),
             "red" if result.failed else "",
         )
     return GATE_FAILED if result.failed else 0
 
 
-def _write(format: str, issues: list[Issue], faults: list[Fault], out: Any) -> None:
-    from periplus.analyse.issues import KINDS_OF_ISSUES
+def _write(format: str, issues: Sequence[Issue], out: TextIO) -> list[Fault]:
+    """Writes the list; returns the issues by cause."""
+    from periplus.analyse.audit import KINDS_OF_ISSUES
+    from periplus.analyse.issues import faults
     from periplus.model.tables import ISSUES
     from periplus.present.issues import fault_list, github, issue_row, junit
     from periplus.present.tables import write_table
 
+    causes = faults(issues)
     if format == "junit":
-        out.writelines(junit(faults, KINDS_OF_ISSUES))
+        out.writelines(junit(causes, KINDS_OF_ISSUES))
     elif format == "github":
-        out.writelines(line + "\n" for line in github(faults, KINDS_OF_ISSUES))
+        out.writelines(line + "\n" for line in github(causes, KINDS_OF_ISSUES))
     elif format == "table":
-        out.writelines(line + "\n" for line in fault_list(faults, KINDS_OF_ISSUES))
+        out.writelines(line + "\n" for line in fault_list(causes, KINDS_OF_ISSUES))
     else:
         write_table(ISSUES.names, (issue_row(issue, KINDS_OF_ISSUES) for issue in issues), format, out)
+    return causes

@@ -29,22 +29,6 @@ def fault_row(fault: Fault, kinds: Mapping[str, IssueKind]) -> tuple[str | int |
     return (*row, kind.category.value, fault.code)
 
 
-def ordered(issues: Iterable[Issue], kinds: Mapping[str, IssueKind]) -> list[Issue]:
-    """Gravest first, then by kind as in the table of kinds; a target's pages together."""
-    grades, codes = list(Grade), list(kinds)
-    return sorted(
-        issues,
-        key=lambda one: (
-            grades.index(one.grade),
-            codes.index(one.code),
-            one.related if one.position else "",
-            one.url,
-            one.related,
-            one.anchor,
-        ),
-    )
-
-
 def fault_list(faults: Sequence[Fault], kinds: Mapping[str, IssueKind]) -> Iterator[str]:
     """Lines: the sums by kind, then each cause with its pages. faults: gravest first, those of one kind together."""
     groups = [

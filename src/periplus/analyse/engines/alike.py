@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from periplus.analyse.audit import NOT_FOLLOWED
+from periplus.analyse.audit_input import NOT_FOLLOWED
 from periplus.analyse.duplicates import BINS, SHINGLES_LEAST, Hashes, band_bins, shingles, sketch
 from periplus.analyse.engines.stages import (
     BLOCK_ROWS,

@@ -1,0 +1,274 @@
+"""What the report of a site shows: its map, issues by cause, dead links, redirects, sizes and links to other sites."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.analyse.audit import KINDS_OF_ISSUES, IssueColumns
+from periplus.analyse.audit_input import AuditInput, Mask
+from periplus.analyse.issues import causes
+from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, map_tree
+from periplus.analyse.sizes import site_sizes
+from periplus.api.audit import CHECK, SiteAudit, site_audit
+from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, about, analysed, chosen_start, read_site, site_starts
+from periplus.model.audit import VERDICTS, Fault, Grade, Verdict
+from periplus.model.graph import REASONS, LinkRows
+from periplus.model.page import FOLLOWED_KINDS, MediaClass
+from periplus.model.results import (
+    ClassSize,
+    DeadLink,
+    DepthTally,
+    ExternalSite,
+    Holder,
+    IssueGroup,
+    PageWeight,
+    RedirectChain,
+    ReportData,
+    SiteMap,
+)
+from periplus.model.visit import FETCHED, Reason, State
+from periplus.present.wording import without_site_name
+from periplus.store.sqlite import reading, runs, site_rows
+from periplus.store.sqlite.listing import reasons_of
+
+MAP_NODES = 400  # of the report's map: it opens branch by branch
+DEAD_NAMED = 2_000  # dead URLs with their pages: each page costs two look-ups
+HOLDERS_NAMED = 50  # pages named with one dead URL: a dead link in a menu stands on every page
+FAULTS_NAMED = 1_000  # of one kind; all of them are the audit's own business
+ISSUES_NAMED = 10  # of one fault: a missing script stands on every page
+CHAINS_NAMED = 100_000
+HEAVIEST = 50
+# those are our doing
+DEAD = [reason for reason in reasons_of(State.INVALID) if reason not in (Reason.BUG, Reason.PRIVATE)]
+_GRADES = list(Grade)
+
+
+def report_data(
+    connection: reading.Connection, site: str, order: RankOrder, now: float, near: bool | None = None
+) -> ReportData:
+    """Everything that the report of a site shows.
+
+    near: compare texts for near duplicates; None: where the site is small. Raises UsageError
+    for a site that is not there.
+    """
+    with reading.snapshot(connection):
+        start = chosen_start(site_starts(connection), site)
+        links = site_rows.site_links(connection, start.site)
+        rows = read_site(connection, site, now, _to_pages(links))
+        analysis = analysed(rows, order)
+        analysis = replace(analysis, facts=replace(analysis.facts, title=without_site_name(analysis.facts.title)))
+        # 160 MB less for ten million links
+        rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
+        judged = any(run.kind == CHECK for run in runs.run_records(connection))
+        audit = site_audit(connection, start, near=near, links=links, judged=judged)
+        del links  # as much again
+        return _gathered(connection, rows, analysis, audit, now)
+
+
+def _to_pages(links: site_rows.SiteLinks) -> LinkRows:
+    """The links of the kinds that lead to pages, each pair once; as `site_rows.page_links` reads them."""
+    pages = np.isin(links.kinds, [site_rows.KINDS.index(kind) for kind in FOLLOWED_KINDS])
+    sources, targets = links.sources[pages], links.targets[pages]
+    first = np.ones(len(sources), np.bool_)
+    first[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
+    return LinkRows(sources[first], targets[first])
+
+
+def _gathered(
+    connection: reading.Connection, rows: SiteRows, analysis: SiteAnalysis, audit: SiteAudit, now: float
+) -> ReportData:
+    facts, graph, site_map, site = analysis.facts, analysis.graph, analysis.site_map, rows.start.site
+    fetched = np.flatnonzero(graph.indexed)
+    alone = len(site_starts(connection)) == 1
+    sizes, heaviest = _weights(connection, audit)
+    dead, dead_urls = dead_links(connection, audit)
+    return ReportData(
+        about=about(rows, analysis.ranking, now),
+        finished=rows.run.ended or 0.0 if not rows.running else 0.0,
+        # of all URLs, those outside included; only of the site's own where the collection has several sites
+        counts=tuple(reading.counts(connection, None if alone else site)),
+        pages=facts,
+        ranked=tuple(fetched[np.argsort(-facts.rank[fetched], kind="stable")].tolist()),
+        tree=map_tree(site_map, facts.rank, facts.size_bytes, graph.indexed, max_nodes=MAP_NODES) if site_map else None,
+        depths=depth_tallies(site_map, graph.indexed) if site_map else (),
+        groups=issue_groups(connection, audit),
+        dead=dead,
+        dead_urls=dead_urls,
+        chains=redirect_chains(audit.site),
+        sizes=sizes,
+        heaviest=heaviest,
+        hosts=site_rows.tallies(connection, site, "host"),
+        external=external_sites(connection, audit),
+        media=site_rows.tallies(connection, site, "media_type"),
+        charsets=site_rows.tallies(connection, site, "charset"),
+        languages=site_rows.tallies(connection, site, "language"),
+        duplicates=audit.duplicates,
+        notes=audit.notes,
+    )
+
+
+def depth_tallies(site_map: SiteMap, indexed: NDArray[np.bool_]) -> tuple[DepthTally, ...]:
+    """How many pages each depth holds."""
+    reached = site_map.depth >= 0
+    total = np.bincount(site_map.depth[reached])
+    fetched = np.bincount(site_map.depth[reached & indexed], minlength=len(total))
+    return tuple(
+        DepthTally(depth, own, pages - own)
+        for depth, (pages, own) in enumerate(zip(total.tolist(), fetched.tolist(), strict=True))
+    )
+
+
+def issue_groups(connection: reading.Connection, audit: SiteAudit) -> tuple[IssueGroup, ...]:
+    """The audit's findings by kind, gravest first; of each kind the first FAULTS_NAMED causes in words,
+    those on most pages before others.
+    """
+    groups = [_issue_group(connection, audit, code, columns) for code, columns in audit.findings.items()]
+    return tuple(sorted(groups, key=lambda group: _GRADES.index(group.grade)))  # within a grade: the table's order
+
+
+def _issue_group(connection: reading.Connection, audit: SiteAudit, code: str, columns: IssueColumns) -> IssueGroup:
+    kind, width = KINDS_OF_ISSUES[code], len(audit.ids)
+    numbers, first, cause, totals = np.unique(
+        causes(kind.caused_by, columns), return_index=True, return_inverse=True, return_counts=True
+    )
+    pages = np.bincount(distinct_sorted(cause * width + columns.subjects) // width, minlength=len(numbers))
+    by_cause, starts = np.argsort(cause, kind="stable"), np.cumsum(totals) - totals
+    order = np.lexsort((columns.subjects[first], -pages))[:FAULTS_NAMED]
+    spans = [
+        by_cause[start : start + min(total, ISSUES_NAMED)]
+        for start, total in zip(starts[order].tolist(), totals[order].tolist(), strict=True)
+    ]
+    issues, faults = audit.issues(connection, findings={code: columns.rows(np.concatenate(spans))}), []
+    for place, span in zip(order.tolist(), spans, strict=True):
+        some = tuple(islice(issues, len(span)))
+        faults.append(Fault(code, kind.grade, some[0].cause, int(pages[place]), int(totals[place]), some))
+    return IssueGroup(kind, kind.grade, len(np.unique(columns.subjects)), len(numbers), tuple(faults))
+
+
+def dead_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[DeadLink, ...], int]:
+    """(URLs that lead nowhere, at once or by redirects, with the pages that link to them, most pages first;
+    how many there are).
+
+    Named as the pages write them: where a redirect leads nowhere, the URL that redirects. Dead URLs of the site without
+    any link (from a sitemap, or a start) stand last.
+    """
+    site = audit.site
+    gone, ends, links = _gone(site), site.ends, site.links
+    rows = np.flatnonzero(site.followed & gone[links.target])
+    pairs = distinct_sorted(links.target[rows] * len(gone) + links.source[rows])
+    targets, starts, counts = np.unique(pairs // max(len(gone), 1), return_index=True, return_counts=True)
+    listed = np.zeros(len(gone), np.bool_)
+    listed[targets] = True
+    listed[ends[targets][ends[targets] != targets]] = True  # behind a redirect that is listed
+    listed[site.redirects.sources] = True  # listed by their ends, or by what leads into their circle
+    unlinked = np.flatnonzero(gone & site.urls.own & ~listed)
+    order = np.lexsort((targets, -counts))[:DEAD_NAMED]
+    dead = []
+    for target, start, pages in zip(
+        targets[order].tolist(), starts[order].tolist(), counts[order].tolist(), strict=True
+    ):
+        sources = (pairs[start : start + min(pages, HOLDERS_NAMED)] % len(gone)).tolist()
+        dead.append(_dead_link(connection, audit, target, sources, pages))
+    dead += [_dead_link(connection, audit, target, [], 0) for target in unlinked[: DEAD_NAMED - len(dead)].tolist()]
+    return tuple(dead), len(targets) + len(unlinked)
+
+
+def _gone(site: AuditInput) -> Mask:
+    """bool[u]: whoever follows finds nothing.
+
+    Pages that only look missing are not among them; what a check has in doubt counts as the crawl saw it.
+    """
+    seen = np.isin(site.urls.reason, [REASONS.index(reason) for reason in DEAD]) & (
+        site.urls.verdict == VERDICTS.index(Verdict.SUSPECT)
+    )
+    gone: Mask = seen | (site.dead & (site.urls.verdict != VERDICTS.index(Verdict.MISSING)))
+    gone[site.redirects.sources] = gone[site.chains.ends] | site.chains.loops
+    return gone
+
+
+def _dead_link(
+    connection: reading.Connection, audit: SiteAudit, target: int, sources: list[int], pages: int
+) -> DeadLink:
+    """target: place of the URL as written; sources: of the first pages that link to it."""
+    urls, ids, end = audit.site.urls, audit.ids, int(audit.site.ends[target])
+    anchors = site_rows.anchors_of(connection, ((int(ids[source]), int(ids[target])) for source in sources))
+    holders = [
+        Holder(urls.url[source], site_rows.title_of(connection, int(ids[source])), anchor)
+        for source, anchor in zip(sources, anchors, strict=True)
+    ]
+    reason = REASONS[urls.reason[end]]
+    circle = reason is Reason.REDIRECT
+    facts = site_rows.url_facts(connection, int(ids[end]))
+    return DeadLink(
+        urls.url[target], Reason.BAD_ANSWER if circle else reason, facts.status if facts else 0, tuple(holders), pages
+    )
+
+
+def redirect_chains(site: AuditInput) -> tuple[RedirectChain, ...]:
+    """The site's URLs that redirect: loops, then long chains, then those with most pages still linking there."""
+    redirects, chains, links, url = site.redirects, site.chains, site.links, site.urls.url
+    rows = np.flatnonzero(site.urls.own[redirects.sources])
+    moved = np.zeros(len(url), np.bool_)
+    moved[redirects.sources] = True
+    there = np.flatnonzero(site.followed & moved[links.target])
+    linking = distinct_sorted(links.target[there] * len(moved) + links.source[there]) // max(len(moved), 1)
+    count = np.bincount(linking, minlength=len(moved))[redirects.sources]
+    rows = rows[np.lexsort((redirects.sources[rows], -count[rows], -chains.hops[rows], ~chains.loops[rows]))]
+    return tuple(
+        RedirectChain(
+            url[redirects.sources[row]],
+            url[redirects.targets[row]],
+            url[chains.ends[row]],
+            int(redirects.statuses[row]),
+            int(chains.hops[row]),
+            bool(chains.loops[row]),
+            int(count[row]),
+        )
+        for row in rows[:CHAINS_NAMED].tolist()
+    )
+
+
+def external_sites(connection: reading.Connection, audit: SiteAudit) -> tuple[ExternalSite, ...]:
+    """Other sites that pages link to, most pages first.
+
+    What is dead is an error of the site, not a link out (SPEC A7).
+    """
+    site, names = audit.site, site_rows.site_names(connection)
+    fetched = np.isin(site.urls.reason, [REASONS.index(reason) for reason in FETCHED])
+    ends = site.ends[site.links.target[site.followed]]
+    links = LinksOfDomains(audit.sites.astype(np.int64), fetched, _gone(site), site.links.source[site.followed], ends)
+    domains = external_domains(links)
+    columns = (domains.domain.tolist(), domains.pages.tolist(), domains.links.tolist(), domains.targets.tolist())
+    sites = [
+        ExternalSite(names[number], pages, lines, targets)
+        for number, pages, lines, targets in zip(*columns, strict=True)
+        if number
+    ]
+    return tuple(sorted(sites, key=lambda site: (-site.pages, site.name)))
+
+
+def _weights(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[ClassSize, ...], tuple[PageWeight, ...]]:
+    """(the whole site by class, the pages with most bytes of their own and of what they pull in)."""
+    pages, weights = audit.site.pages.place, audit.weights
+    own = np.zeros(len(audit.ids), np.bool_)
+    own[pages] = True
+    whole = site_sizes(audit.sizes, own)
+    columns = (whole.size_bytes.tolist(), whole.urls.tolist(), whole.unsized.tolist())
+    classes = tuple(
+        ClassSize(kind, *row) for kind, row in zip(MediaClass, zip(*columns, strict=True), strict=True) if any(row)
+    )
+    heaviest = tuple(
+        PageWeight(
+            audit.site.urls.url[place],
+            site_rows.title_of(connection, int(audit.ids[place])),
+            tuple(weights.pulled[place].tolist()),
+            int(weights.pulled_unsized[place].sum()),
+            int(weights.linked[place].sum()),
+        )
+        for place in pages[np.lexsort((pages, -audit.site.pages.weight_bytes))[:HEAVIEST]].tolist()
+    )
+    return classes, heaviest
