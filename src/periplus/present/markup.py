@@ -6,13 +6,19 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from importlib.resources import files
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
-from periplus.present.wording import count_of, number, short, size, visible
+from periplus.present.wording import count_of, number, short, size, utc, visible
+
+if TYPE_CHECKING:
+    import jinja2
+    import jinja2.environment
 
 # What XML 1.0 has no place for (section 2.2), surrogates among it; JSON in UTF-8 has none for surrogates either
 _NO_CHAR = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -91,6 +97,44 @@ def left_out(total: int, shown: int, one: str, many: str = "") -> Html:
         if total > shown
         else ""
     )
+
+
+def environment(**filters: Callable[..., object]) -> jinja2.Environment:
+    """What fills the templates of this package: every value is escaped and without control and bidi signs.
+
+    filters: beside those for all templates.
+    """
+    import jinja2
+    from markupsafe import Markup
+
+    def clean(value: object) -> object:
+        return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("periplus.present"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=clean,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "number": number,
+        "size": size,
+        "count_of": count_of,
+        "utc": utc,
+        "short": short,
+        "link": lambda url, name="": Markup(link(url, name)),
+        "cut": lambda text, most: text if len(text) <= most else text[: most - 1] + "…",
+    }
+    made.filters |= filters
+    return made
+
+
+@cache
+def macros(template: str) -> jinja2.environment.TemplateModule:
+    """The macros of a template, which return HTML."""
+    return environment().get_template(template).module
 
 
 def sectioned(sections: Iterable[tuple[str, str, Html]]) -> tuple[Html, Html]:

@@ -14,11 +14,13 @@ from importlib.resources import files
 from io import StringIO
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from periplus.model.story import DateOrigin, Edition, Entry, Order, PageDate, PortalSite, StoryPage
 from periplus.model.web import SiteKey
-from periplus.present.markup import bar, characters, escaped
+from periplus.present.markup import bar, characters, environment, escaped
 from periplus.present.stories import write_cascade_svg
-from periplus.present.wording import count_of, iso, number, utc, visible
+from periplus.present.wording import iso, utc, visible
 
 if TYPE_CHECKING:
     import jinja2
@@ -114,31 +116,19 @@ def story_path(entry: Entry) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    import jinja2
-    from markupsafe import Markup
-
-    def clean(value: object) -> object:
-        return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("periplus.present"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=clean,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "number": number, "count_of": count_of, "utc": utc, "day": _day, "dated": _dated, "machine": _machine,
-        "delay": delay, "week_title": week_title, "week_days": week_days, "period": period, "site_name": name_of,
-        "story_path": story_path, "first_pages": _first_pages, "times": _strip,
-        "meter": lambda amount, most: Markup(bar([("told", amount)], most, "meter")),
-    }  # fmt: skip
-    environment.globals |= {
+    made = environment(
+        day=_day, dated=_dated, machine=_machine, delay=delay, week_title=week_title, week_days=week_days,
+        period=period, site_name=name_of, story_path=story_path, first_pages=_first_pages, times=_strip, meter=_meter,
+    )  # fmt: skip
+    made.globals |= {
         "sites_named": SITES_NAMED, "keywords_named": KEYWORDS_NAMED, "sites_shown": SITES_SHOWN,
         "titles_named": TITLES_NAMED, "dated_by": DATED_BY, "ordered_by": ORDERED_BY,
     }  # fmt: skip
-    return environment
+    return made
+
+
+def _meter(amount: int, most: int) -> Markup:
+    return Markup(bar([("told", amount)], most, "meter"))
 
 
 def _first_pages(entry: Entry) -> list[StoryPage]:
