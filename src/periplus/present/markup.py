@@ -125,10 +125,19 @@ def environment(**filters: Callable[..., object]) -> jinja2.Environment:
         "utc": utc,
         "short": short,
         "link": lambda url, name="": Markup(link(url, name)),
+        "spaced": _spaced,
         "cut": lambda text, most: text if len(text) <= most else text[: most - 1] + "…",
     }
     made.filters |= filters
     return made
+
+
+def _spaced(value: str) -> Html:
+    """Any text as HTML, its white space as it is: around a mark it parts words, in code it is what is shown."""
+    from markupsafe import Markup
+
+    parts = re.split(r"([ \t\n]+)", value)
+    return Markup("".join(text(part) if at % 2 == 0 else part for at, part in enumerate(parts)))
 
 
 @cache
