@@ -150,14 +150,14 @@ class RunnerLink:
 
     def __init__(self) -> None:
         self._pipe = _pipe_numbers()[0]
-        self._told_at = 0.0
+        self._sent_at = 0.0
 
     def tell(self, progress: JobProgress) -> None:
         """Writes the progress, at most each TELL_EVERY_S; a runner that does not listen loses it."""
         now = time.monotonic()
-        if self._pipe < 0 or now - self._told_at < TELL_EVERY_S:
+        if self._pipe < 0 or now - self._sent_at < TELL_EVERY_S:
             return
-        self._told_at = now
+        self._sent_at = now
         try:
             os.write(self._pipe, json.dumps(asdict(progress)).encode() + b"\n")
         except OSError:  # the runner is gone; `stop_with_runner` sees to the rest

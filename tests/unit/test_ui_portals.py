@@ -15,7 +15,7 @@ from interface import client, token_of
 from newsweb import NewsRecipe, news_web
 from periplus.api import portal as portals
 from periplus.api.portal import desk_of
-from periplus.api.results import keep_stories, kept_stories, stories_file
+from periplus.api.results import store_stories, stored_stories, stories_file
 from periplus.api.stories import stories_of
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
@@ -282,17 +282,17 @@ def test_a_portal_that_nobody_built_says_so(folder):
 
 def test_kept_stories_are_those_that_were_found(folder):
     collection = folder / "n.periplus"
-    found, kept = stories_of(collection), kept_stories(collection)
+    found, kept = stories_of(collection), stored_stories(collection)
     assert [story.pages for story in kept.stories] == [story.pages for story in found.stories]
     assert [(story.links, story.disordered) for story in kept.stories] == [
         (story.links, story.disordered) for story in found.stories
     ]
     assert (kept.pages, set(kept.posts), set(kept.dated)) == (found.pages, set(found.posts), set(found.dated))
-    keep_stories(collection, kept)
-    assert kept_stories(collection).stories == kept.stories
+    store_stories(collection, kept)
+    assert stored_stories(collection).stories == kept.stories
     stories_file(collection).write_text('{"stories": [{}]}')
     with pytest.raises(StoreError, match="--keep"):
-        kept_stories(collection)
+        stored_stories(collection)
 
 
 def test_stories_and_the_sites_worth_reading_are_those_of_the_commands(folder):

@@ -14,7 +14,7 @@ from test_ui_accessible import faults
 from interface import client, token_of
 from periplus.api.collection import open_collection
 from periplus.api.labelling import Labelling, Sessions
-from periplus.api.results import kept_judged
+from periplus.api.results import judged_pages
 from periplus.api.topical_run import HarvestPoint, harvest_of, is_due, note_harvest
 from periplus.api.topics import TopicOrder, known_examples, known_labels, topic_names, train_topic
 from periplus.cli.main import main
@@ -289,7 +289,7 @@ def test_judging_keeps_all_pages_whatever_is_listed(folder):
         main, ["topic", "judge", "sea", "--keep", "-n", "2", "--json", "-c", str(collection)], catch_exceptions=False
     )
     assert len(done.stdout.splitlines()) == 2
-    kept = [one.page.probability for one in kept_judged(collection, "sea")]
+    kept = [one.page.probability for one in judged_pages(collection, "sea")]
     assert len(kept) == 33
     assert kept == sorted(kept, reverse=True)
     assert kept[0] == json.loads(done.stdout.splitlines()[0])["probability"]

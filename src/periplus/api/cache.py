@@ -25,6 +25,9 @@ class Remembered(Generic[Key, Value]):
         self._most, self._close = most, close
         self._values: OrderedDict[Key, Value] = OrderedDict()
 
+    def __len__(self) -> int:
+        return len(self._values)
+
     def get(self, key: Key) -> Value | None:
         with self.lock:
             if key in self._values:

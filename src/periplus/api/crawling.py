@@ -232,7 +232,7 @@ class CrawlEnd:
 
 
 Labour = Callable[[RunStore, CrawlOrder, int, Callable[[Progress], bool]], tuple[str, float]]
-"""Does what waits of a run, until nothing is left: see `work`, which does it here, and `carrying`,
+"""Does what waits of a run, until nothing is left: see `work`, which does it here, and `joining`,
 where a cluster does.
 """
 

@@ -1,34 +1,44 @@
-"""How does a worker on any machine join a crawl whose collection is in a database, and leave it?"""
+"""Lets workers on any machine join a crawl whose collection is in a database, and a cluster's machines carry it."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
-from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, verdict, work, workable
+from periplus.analyse.engines.stages import TasksOnCluster
+from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, verdict, work, workable
+from periplus.api.engines import SPARK, cluster_named
 from periplus.api.refreshing import last_settings
 from periplus.errors import StoreError, UsageError
-from periplus.model.ports import RunRecord
+from periplus.model.ports import RunRecord, RunStore
 from periplus.model.web import Url
 from periplus.settings import Settings, settings_from
 from periplus.store.postgres.address import address_of
-from periplus.store.postgres.frontier import DatabaseHome, PostgresCrawlStore
+from periplus.store.postgres.frontier import DatabaseHome
 
 KINDS = ("crawl", "refresh")  # others choose page by page, in one process
 LOOK_S = 2.0  # how often a worker asks whether the run still goes on
+# where --workers says nothing: those that find no free core wait for one, and a machine that
+# joins the cluster takes some
+TASKS = 32
+CARRIED_LOOK_S = 0.5
+LEAVE_S = 20.0  # for the workers to store what they have, when the run is over
 
 
 def run_in_progress(store: str) -> RunRecord | None:
     """The run that workers may join; None: none goes on. Raises UsageError, StoreError, NoCollection."""
-    found = [
+    records = [
         record
         for record in DatabaseHome(address_of(store)).runs()
         if record.state == "running" and record.kind in KINDS
     ]
-    return found[-1] if found else None
+    return records[-1] if records else None
 
 
 def settings_of_run(record: RunRecord, auth: str) -> Settings:
@@ -54,8 +64,19 @@ def join(store: str, record: RunRecord, settings: Settings, watch: Callable[[Pro
     home = DatabaseHome(address_of(store))
     order = CrawlOrder(Path(), tuple(map(Url, record.starts)), settings, home.rules_text(), record.kind, store=store)
     crawl_store = home.store(record.id, settings)
+    asked_at = time.monotonic()
+
+    def watch_run(progress: Progress) -> bool:
+        """Asks now and then whether the run still goes on; then the caller."""
+        nonlocal asked_at
+        if time.monotonic() - asked_at >= LOOK_S:
+            asked_at = time.monotonic()
+            if not crawl_store.is_running():
+                return True
+        return watch(progress)
+
     try:
-        stop_note, elapsed_s = work(crawl_store, order, record.id, _Watch(crawl_store, watch))
+        stop_note, elapsed_s = work(crawl_store, order, record.id, watch_run)
         counts = crawl_store.counts()
         state, note = verdict(crawl_store, order, stop_note)
         if not stop_note and crawl_store.is_running():
@@ -66,15 +87,55 @@ def join(store: str, record: RunRecord, settings: Settings, watch: Callable[[Pro
     return CrawlEnd(record.id, state, note, counts, elapsed_s, went_on=True)
 
 
-class _Watch:
-    """Asks now and then whether the run still goes on; then what the caller says."""
+def carried_crawl(order: CrawlOrder, on: str, watch: Callable[[Progress], bool]) -> CrawlEnd:
+    """As `crawling.crawl`, with workers on the cluster at this address alone: this process begins the run,
+    looks on, and ends it.
 
-    def __init__(self, store: PostgresCrawlStore, watch: Callable[[Progress], bool]) -> None:
-        self._store, self._watch, self._looked = store, watch, time.monotonic()
+    Leases keep politeness, whatever becomes of a machine; what it had in hand is fetched again by others.
+    Raises UsageError, StoreError.
+    """
+    if not order.store:
+        raise UsageError("--on needs --store: the cluster's machines reach a database, and not a folder on this one")
+    return crawl(order, watch, partial(_carried_work, partial(cluster_named(SPARK).carried, on)))
 
-    def __call__(self, progress: Progress) -> bool:
-        if time.monotonic() - self._looked >= LOOK_S:
-            self._looked = time.monotonic()
-            if not self._store.is_running():
-                return True
-        return self._watch(progress)
+
+Spread = Callable[[int, Callable[[int], None]], AbstractContextManager[TasksOnCluster]]  # (tasks, what each does)
+
+
+def _carried_work(
+    spread: Spread, store: RunStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool]
+) -> tuple[str, float]:
+    """(why it was stopped, empty if nothing was left; seconds)."""
+    began = time.monotonic()
+    limit_s = order.settings.budget.max_time_s
+    stop_note = ""
+    work = partial(work_in_task, order.store, run_id, order.settings.identity.auth)
+    with spread(order.settings.storage.workers or TASKS, work) as workers:
+        paused_s = 0.0  # none of max_time's
+        while not stop_note and not workers.is_over and not store.idle(SystemClock().now()):
+            time.sleep(CARRIED_LOOK_S)
+            now = time.monotonic() - began
+            paused = store.is_paused()
+            paused_s += CARRIED_LOOK_S * paused
+            if watch(Progress(store.counts(), tuple(store.busiest(8, time.time())), now, workers.at_work, paused)):
+                stop_note = "stopped by the user"
+            elif limit_s and now - paused_s >= limit_s:
+                stop_note = f"max-time {limit_s:g} s is over"
+        elapsed_s = time.monotonic() - began
+        if not workers.is_over:  # the workers look for it, and leave; tasks that waited for a core find no run to join
+            order.home.end_run(run_id, *verdict(store, order, stop_note), SystemClock().now())
+        workers.wait(LEAVE_S)
+        store.merge_aliases()
+    return stop_note, elapsed_s
+
+
+def work_in_task(store: str, run_id: int, auth: str, number: int) -> None:
+    """One worker in one task, until nothing is left of the run or it was ended.
+
+    number: the task's, which says nothing.
+    """
+    record = run_in_progress(store)
+    if record is not None and record.id == run_id:
+        settings = settings_of_run(record, auth)
+        alone = dataclasses.replace(settings.storage, workers=1)
+        join(store, record, dataclasses.replace(settings, storage=alone), lambda progress: False)

@@ -18,7 +18,7 @@ from periplus.analyse.keywords.choosing import keywords_of_all
 from periplus.analyse.keywords.reading import NOTHING, Reading, counted, read
 from periplus.api.facts import run_name
 from periplus.api.keywords import content_text
-from periplus.api.results import keep_stories, when_kept, written
+from periplus.api.results import store_stories, when_stored, written
 from periplus.api.stories import ReadingRequest, influence, stories_of
 from periplus.api.topics import judge_of, text_of_page
 from periplus.errors import StoreError, UsageError
@@ -347,7 +347,7 @@ def desk_of(folder: Path, name: str) -> Desk:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{file} cannot be read ({error}): `periplus portal show {name}` makes it anew") from None
     entries.sort(key=lambda entry: entry.verdict != EditorVerdict.PINNED)
-    return Desk(portal, when_kept(file), built, run, covered, lacks, tuple(entries), sites, changed or latest > built)
+    return Desk(portal, when_stored(file), built, run, covered, lacks, tuple(entries), sites, changed or latest > built)
 
 
 def _entry(one: Mapping[str, object], portal: Portal, decided: Decisions) -> DeskEntry:
@@ -476,7 +476,7 @@ def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda w
         sites, covered = sites_for(connection, portal, shown, decided, relevance)
         last = next(iter(reversed(runs.run_records(connection))), None)
     _remember(folder, portal, chosen, known)
-    keep_stories(folder, stories)
+    store_stories(folder, stories)
     edition = Edition(
         portal=portal,
         made=now,

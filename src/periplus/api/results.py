@@ -1,4 +1,4 @@
-"""What did analyses that take long find last? Kept in the collection's folder, for whoever looks again.
+"""What analyses that take long found last, stored in the collection's folder for whoever looks again.
 
 `results/stories.json` is what `periplus stories --json` says; `topics/NAME.judged.jsonl` what `periplus topic
 judge NAME --json` does.
@@ -47,7 +47,7 @@ def written(file: Path, text: str) -> Path:
     return file
 
 
-def when_kept(file: Path) -> float:
+def when_stored(file: Path) -> float:
     """When a result was kept, seconds since the epoch; 0.0: there is none."""
     try:
         return file.stat().st_mtime
@@ -59,14 +59,14 @@ def stories_file(folder: Path) -> Path:
     return folder / FOLDER / STORIES
 
 
-def keep_stories(folder: Path, found: Stories) -> Path:
+def store_stories(folder: Path, stories: Stories) -> Path:
     """In place of those that were found before."""
     out = StringIO()
-    write_stories_json(found, out)
+    write_stories_json(stories, out)
     return written(stories_file(folder), out.getvalue())
 
 
-def kept_stories(folder: Path) -> Stories | None:
+def stored_stories(folder: Path) -> Stories | None:
     """The stories that were found last; None: nobody looked. Raises StoreError for a damaged file."""
     file = stories_file(folder)
     try:
@@ -103,14 +103,13 @@ def _story(one: dict[str, list[dict[str, str]]]) -> Story:
     return Story(pages, links, near, int(str(one["disordered_links"])))
 
 
-def kept_story(folder: Path, number: int) -> Story:
+def stored_story(folder: Path, number: int) -> Story:
     """One of the stories kept, from 1. Raises UsageError."""
-    found = kept_stories(folder)
-    if found is None or not 1 <= number <= len(found.stories):
-        raise UsageError(
-            f"there is no story {number}: {len(found.stories) if found else 'none'} {'were' if found else 'was'} found"
-        )
-    return found.stories[number - 1]
+    latest = stored_stories(folder)
+    stories = latest.stories if latest else ()
+    if not 1 <= number <= len(stories):
+        raise UsageError(f"there is no story {number}: {len(stories) or 'none'} {'were' if latest else 'was'} found")
+    return stories[number - 1]
 
 
 def judged_file(folder: Path, topic: str) -> Path:
@@ -118,14 +117,14 @@ def judged_file(folder: Path, topic: str) -> Path:
     return topic_file(folder, topic).with_suffix(".judged.jsonl")
 
 
-def keep_judged(folder: Path, topic: str, found: Iterable[Judged]) -> Path:
+def store_judged(folder: Path, topic: str, pages: Iterable[Judged]) -> Path:
     """In place of what was judged before."""
     return written(
-        judged_file(folder, topic), "".join(json.dumps(one._asdict(), ensure_ascii=False) + "\n" for one in found)
+        judged_file(folder, topic), "".join(json.dumps(one._asdict(), ensure_ascii=False) + "\n" for one in pages)
     )
 
 
-def kept_judged(folder: Path, topic: str) -> Iterator[JudgedPage]:
+def judged_pages(folder: Path, topic: str) -> Iterator[JudgedPage]:
     """The pages as they were judged last, best first, with the labels given since; nothing where nobody judged.
 
     Raises StoreError.
@@ -147,4 +146,4 @@ def kept_judged(folder: Path, topic: str) -> Iterator[JudgedPage]:
 
 def judged_stamp(folder: Path, topic: str) -> tuple[float, float]:
     """Changes when pages are judged or labelled."""
-    return when_kept(judged_file(folder, topic)), when_kept(folder / TOPICS / f"{topic}.labels.jsonl")
+    return when_stored(judged_file(folder, topic)), when_stored(folder / TOPICS / f"{topic}.labels.jsonl")

@@ -1,4 +1,4 @@
-"""Which rules does a collection have for its URLs, what do they make of one, and which would its pages suggest?"""
+"""The rules of a collection for its URLs: what they make of one, and which its pages suggest."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from periplus.store.sqlite.runs import only_crawl
 from periplus.urls.aliases import cores_shared
 from periplus.urls.canonical import canonical
 from periplus.urls.parameters import Applied, apply, rules_key, rules_of
-
-__all__ = ["Applied", "Proposal", "Reapplied", "apply_now", "apply_rules", "checked", "proposals", "rules_text"]
 
 SETTINGS_FILE = "periplus.toml"
 SAMPLED = 4  # one shingle in so many is compared: enough to tell a print version, a quarter of the memory
@@ -52,10 +50,10 @@ def proposals(folder: Path) -> tuple[Proposal, ...]:
     """What the collection's pages say of their parameters and spellings, surest first."""
     with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
         contents = Contents(connection)
-        found = list(aliases.fetched_pages(connection))
-        near = cores_shared(url for _, url, _ in found)
+        pages = list(aliases.fetched_pages(connection))
+        near = cores_shared(url for _, url, _ in pages)
         return propose(
-            SeenPage(url, digest, _sample(contents, url_id) if url in near else None) for url_id, url, digest in found
+            SeenPage(url, digest, _sample(contents, url_id) if url in near else None) for url_id, url, digest in pages
         )
 
 

@@ -66,14 +66,14 @@ def check_segments(store: str, *, delete: bool = False, watch: Watch = lambda na
             )
         # segments are read between two blocks of rows
         connection.execute("SET idle_in_transaction_session_timeout = 0")
-        found, shelf = [], shelf_of(place)
+        states, shelf = [], shelf_of(place)
         with connection.transaction():
             for state in swept(shelf, table_rows.claimed(connection)):
                 watch(state.name)
-                found.append(state)
+                states.append(state)
         if delete:
-            for state in found:
+            for state in states:
                 if state.is_unused:
                     shelf.delete(state.name)
         shelf.close()
-        return found
+        return states

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from periplus.api.cache import Remembered
 from periplus.api.inlink_index import InlinkIndexes, narrowed
 from periplus.api.portal import desk_of
-from periplus.api.results import judged_stamp, kept_judged, kept_stories, stories_file, when_kept
+from periplus.api.results import judged_pages, judged_stamp, stored_stories, stories_file, when_stored
 from periplus.api.topics import topic_file, topic_of
 from periplus.errors import UsageError
 from periplus.model.tables import (
@@ -63,7 +62,7 @@ class ResultTable:
 
 
 def _stories(folder: Path, _: str) -> Rows:
-    found = kept_stories(folder)
+    found = stored_stories(folder)
     for number, story in enumerate(found.stories if found else (), 1):
         first = story.pages[0]
         last = max(page.date.when for page in story.pages)
@@ -73,7 +72,7 @@ def _stories(folder: Path, _: str) -> Rows:
 
 
 def _story_pages(folder: Path, _: str) -> Rows:
-    found = kept_stories(folder)
+    found = stored_stories(folder)
     for number, story in enumerate(found.stories if found else (), 1):
         for place, page in enumerate(story.pages, 1):
             after = delay(page.date, story.pages[0].date) if place > 1 else ""
@@ -92,7 +91,7 @@ def _story_pages(folder: Path, _: str) -> Rows:
 
 def _judged(folder: Path, topic: str) -> Rows:
     said = {True: "relevant", False: "not", None: None}
-    for one in kept_judged(folder, topic):
+    for one in judged_pages(folder, topic):
         page = one.page
         yield (
             page.url,
@@ -135,7 +134,7 @@ def _desk_stamp(folder: Path, portal: str) -> object:
 
 
 def _stories_stamp(folder: Path, _: str) -> object:
-    return when_kept(stories_file(folder))
+    return when_stored(stories_file(folder))
 
 
 RESULT_TABLES = {
@@ -144,7 +143,7 @@ RESULT_TABLES = {
         ResultTable(STORIES, _stories, _stories_stamp),
         ResultTable(STORY_PAGES, _story_pages, _stories_stamp),
         ResultTable(JUDGED, _judged, judged_stamp),
-        ResultTable(WORDS, _words, lambda folder, topic: when_kept(topic_file(folder, topic))),
+        ResultTable(WORDS, _words, lambda folder, topic: when_stored(topic_file(folder, topic))),
         ResultTable(ENTRIES, _entries, _desk_stamp),
         ResultTable(PORTAL_SITES, _sources, _desk_stamp),
     )
@@ -178,6 +177,9 @@ class TablePage:
     unordered: bool  # they stand as they lie on disk, for there are too many
 
 
+_Key = tuple[object, ...]
+
+
 @dataclass(slots=True)
 class Browser:
     """Leafs through tables of any collection; remembers the latest audits, which take seconds to make.
@@ -185,9 +187,10 @@ class Browser:
     For many threads.
     """
 
-    _computed: OrderedDict[tuple[object, ...], reading.Connection] = field(default_factory=OrderedDict)
-    _pages: dict[tuple[object, ...], TablePage] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _computed: Remembered[_Key, reading.Connection] = field(
+        default_factory=lambda: Remembered(REMEMBERED, reading.Connection.close)
+    )
+    _pages: Remembered[_Key, TablePage] = field(default_factory=lambda: Remembered(PAGES_REMEMBERED))
     books: InlinkIndexes = field(default_factory=InlinkIndexes)
 
     def page(self, folder: Path, name: str, query: TableQuery, columns: Sequence[str] = ()) -> TablePage:
@@ -195,17 +198,11 @@ class Browser:
         with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
             version = stored_tables.version(connection)
         key = (folder.resolve(), version, _stamp(folder, name), name, query, tuple(columns))
-        page = self._pages.get(key)
-        if page is None:
-            page = self._pages[key] = self._page(folder, name, query, columns)
-            while len(self._pages) > PAGES_REMEMBERED:
-                with contextlib.suppress(StopIteration, KeyError):  # another thread was faster
-                    del self._pages[next(iter(self._pages))]
-        return page
-
-    def _page(self, folder: Path, name: str, query: TableQuery, columns: Sequence[str]) -> TablePage:
+        if (page := self._pages.get(key)) is not None:
+            return page
         with self._opened(folder, name) as (connection, table), reading.limited(connection, READ_S):
-            return leafed(connection, table, narrowed(folder, connection, name, query, self.books), columns)
+            page = leafed(connection, table, narrowed(folder, connection, name, query, self.books), columns)
+        return self._pages.put(key, page)
 
     def write(self, folder: Path, name: str, query: TableQuery, format: str, path: Path) -> None:
         """Every row that answers, in the order shown, as a file. Raises UsageError."""
@@ -223,7 +220,7 @@ class Browser:
             ):
                 yield connection, table
             return
-        with self._lock:  # one audit at a time: each takes a site's links into memory
+        with self._computed.lock:  # one audit at a time: each takes a site's links into memory
             yield self._result(folder, name) if name not in TABLES else self._audit(folder), table
 
     def _audit(self, folder: Path) -> reading.Connection:
@@ -235,31 +232,23 @@ class Browser:
         from periplus.api.exporting import issues_of_sites
 
         with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-            key = (folder.resolve(), *stored_tables.version(connection))
-            if key not in self._computed:
+
+            def make() -> reading.Connection:
                 with reading.limited(connection, AUDIT_S), reading.snapshot(connection):
                     causes = faults(issues_of_sites(connection))
-                self._computed[key] = stored_tables.in_memory(
+                return stored_tables.in_memory(
                     (ISSUES, (issue_row(issue, KINDS_OF_ISSUES) for fault in causes for issue in fault.issues)),
                     (FAULTS, (fault_row(fault, KINDS_OF_ISSUES) for fault in causes)),
                 )
-        return self._latest(key)
+
+            return self._computed.of((folder.resolve(), *stored_tables.version(connection)), make)
 
     def _result(self, folder: Path, name: str) -> reading.Connection:
         """A stored result, as a table; read anew when it has changed."""
         kind, _, which = name.partition(":")
         result = RESULT_TABLES[kind]
         key = (folder.resolve(), name, result.stamp(folder, which))
-        if key not in self._computed:
-            self._computed[key] = stored_tables.in_memory((result.table, result.rows(folder, which)))
-        return self._latest(key)
-
-    def _latest(self, key: tuple[object, ...]) -> reading.Connection:
-        """Of those remembered; the oldest are forgotten."""
-        self._computed.move_to_end(key)
-        while len(self._computed) > REMEMBERED:
-            self._computed.popitem(last=False)[1].close()
-        return self._computed[key]
+        return self._computed.of(key, lambda: stored_tables.in_memory((result.table, result.rows(folder, which))))
 
 
 def table_of(name: str) -> Table:

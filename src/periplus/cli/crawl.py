@@ -113,7 +113,7 @@ def crawl(
             return bool(stopping.asked)
 
         if flags["on"]:
-            from periplus.api.carrying import carried_crawl
+            from periplus.api.joining import carried_crawl
 
             end = carried_crawl(order, flags["on"], watch)
         else:

@@ -127,19 +127,19 @@ def list_jobs(folder: Path, store: str, most: int, format: str, output: Path | N
     from periplus.jobs.runner import opened_queue
 
     with opened_queue(folder, store) as (queue, _):
-        found, schedules = queue.jobs(most=most), queue.schedules()
+        latest, schedules = queue.jobs(most=most), queue.schedules()
     with opened(output, exact=format == "json") as out:
         if format == "json":
             out.write(
                 json.dumps(
-                    {"jobs": list(map(asdict, found)), "schedules": list(map(asdict, schedules))},
+                    {"jobs": list(map(asdict, latest)), "schedules": list(map(asdict, schedules))},
                     ensure_ascii=False,
                     indent=1,
                 )
                 + "\n"
             )
         else:
-            out.writelines(line + "\n" for line in _lines(found, schedules))
+            out.writelines(line + "\n" for line in _lines(latest, schedules))
 
 
 @jobs.command()
@@ -228,10 +228,10 @@ def _shown(store: str) -> str:
     return str(address_of(store))
 
 
-def _lines(found: Sequence[Job], schedules: Sequence[Schedule]) -> Iterator[str]:
-    if not found and not schedules:
+def _lines(latest: Sequence[Job], schedules: Sequence[Schedule]) -> Iterator[str]:
+    if not latest and not schedules:
         yield "No jobs: `periplus jobs add COMMAND...` asks for one."
-    for job in found:
+    for job in latest:
         when = utc(job.ended) if job.ended else (utc(job.started) if job.started and job.state == "running" else "")
         share = f" {job.done:,} of {job.total:,}" if job.total and job.state == "running" else ""
         yield (

@@ -489,7 +489,7 @@ def stories(collection: Path | None, format: str, output: Path | None, **flags: 
     periplus stories --story 3 -f svg -o cascade.svg
     periplus stories --json -o stories.json
     """
-    from periplus.api.results import keep_stories
+    from periplus.api.results import store_stories
     from periplus.api.stories import stories_of
     from periplus.present.stories import cascade_lines, stories_lines, write_cascade_svg, write_stories_json
 
@@ -501,7 +501,7 @@ def stories(collection: Path | None, format: str, output: Path | None, **flags: 
     folder = found_collection(collection)
     found = stories_of(folder, least_sites=flags["least_sites"], watch=partial(Watch(), "reading pages"))
     if flags["keep"]:
-        keep_stories(folder, found)
+        store_stories(folder, found)
     if story is not None and story > len(found.stories):
         raise UsageError(f"there is no story {story}: {len(found.stories)} were found")
     with opened(output, exact=format != "text") as out:

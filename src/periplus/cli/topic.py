@@ -178,7 +178,7 @@ def judge(name: str, targets: tuple[str, ...], collection: Path | None, output: 
     Without URL or FILE: all pages of the collection, best first.
     """
     from periplus.api.collection import open_collection
-    from periplus.api.results import keep_judged
+    from periplus.api.results import store_judged
     from periplus.api.topics import judged_pages, judged_target
 
     limit, as_json = flags["limit"], flags["as_json"]
@@ -191,7 +191,7 @@ def judge(name: str, targets: tuple[str, ...], collection: Path | None, output: 
             else judged_pages(kept, name, -1, Watch())
         )
         if flags["keep"]:
-            keep_judged(kept.folder, name, found)
+            store_judged(kept.folder, name, found)
     found = found if targets or limit < 0 else found[:limit]
     with opened(output, exact=as_json) as out:
         for one in found:

@@ -1,4 +1,4 @@
-"""Who learns what came of a job?
+"""Notices of what came of a job.
 
 After each the collections that it worked on are looked at, and what changed is sent.
 """
@@ -42,10 +42,10 @@ class Notifier:
 
     def _look(self, job: Job) -> None:
         now, folder = time.time(), self._folder
-        found = notices.collections_of(folder, job.order.command)
+        collections = notices.collections_of(folder, job.order.command)
         if job.state is JobState.FAILED:
-            said = f"periplus {shlex.join(job.order.command)}: {job.note}"
-            notices.failed(folder, job.id, said, found[0] if found else None, now, job.epoch)
-        for collection in found:
+            message = f"periplus {shlex.join(job.order.command)}: {job.note}"
+            notices.failed(folder, job.id, message, collections[0] if collections else None, now, job.epoch)
+        for collection in collections:
             with contextlib.suppress(PeriplusError):  # one that cannot be read has told so by its job
                 notices.look(folder, collection, now)

@@ -87,8 +87,8 @@ _TAIL_BYTES = 600
 class Runner:
     """One process's way to do jobs.
 
-    name: of this runner, for people; stopped: asked some times a second; told: called with each job that has ended, and
-    with None while there is none.
+    name: of this runner, for people; stopped: asked some times a second; notify: called with each job that has ended,
+    and with None while there is none.
     """
 
     folder: Path
@@ -96,7 +96,7 @@ class Runner:
     clock: Clock
     name: str
     stopped: Callable[[], bool]
-    told: Callable[[Job | None], None] = lambda job: None
+    notify: Callable[[Job | None], None] = lambda job: None
 
 
 def ordered(command: tuple[str, ...], priority: int = 0, run_at: float = 0.0) -> JobOrder:
@@ -118,11 +118,11 @@ def run_jobs(runner: Runner, *, forever: bool) -> int:
         if job is not None:
             if do(runner, job):
                 ended += 1
-                runner.told(runner.queue.job(job.id))
+                runner.notify(runner.queue.job(job.id))
         elif not forever and not runner.queue.open_jobs():
             break
         else:
-            runner.told(None)
+            runner.notify(None)
             time.sleep(NAP_S)
     return ended
 

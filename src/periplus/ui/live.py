@@ -20,7 +20,7 @@ from periplus.model.visit import State
 from periplus.present.wording import why_waits
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
-from periplus.ui.state import OPEN, AppState, Part, folder_of, now, state_of
+from periplus.ui.state import OPEN, AppState, MovingPart, folder_of, now, state_of
 from periplus.ui.watching import Moment
 
 EVERY_S = 1.0  # between two looks for those who watch
@@ -55,7 +55,7 @@ def _part(request: Request, key: str, make: Callable[[Request], str]) -> str:
     """The moving part of the screen: made once a second for all who watch."""
     parts = state_of(request).parts
     with parts.lock:
-        part = parts.of(key, Part)
+        part = parts.of(key, MovingPart)
         if time.monotonic() - part.made > SHARED_S:
             try:
                 part.html = make(request)

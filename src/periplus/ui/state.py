@@ -77,7 +77,7 @@ def places(given: Iterable[Path]) -> Places:
 
 
 @dataclass(slots=True)
-class Part:
+class MovingPart:
     """The moving part of a screen, for all who watch it. made: when, by the monotonic clock."""
 
     html: str = ""
@@ -98,7 +98,7 @@ class AppState:
     surveys: Surveys = field(default_factory=Surveys)
     survey_watchers: SurveyWatchers = field(default_factory=SurveyWatchers)
     labelling: Sessions = field(default_factory=Sessions)
-    parts: Remembered[str, Part] = field(default_factory=lambda: Remembered(PARTS_REMEMBERED))
+    parts: Remembered[str, MovingPart] = field(default_factory=lambda: Remembered(PARTS_REMEMBERED))
 
     @contextlib.contextmanager
     def queue(self) -> Iterator[JobQueue]:

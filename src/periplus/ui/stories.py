@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from periplus.analyse.cascades import cascades_of_stories
 from periplus.api.collection import open_collection
-from periplus.api.results import kept_stories, kept_story, stories_file, when_kept
+from periplus.api.results import stored_stories, stored_story, stories_file, when_stored
 from periplus.api.stories import ReadingRequest, influence
 from periplus.errors import PeriplusError, UsageError
 from periplus.jobs.forms import choice, whole
@@ -40,9 +40,9 @@ READ_S = 10.0
 def stories(request: Request) -> Response:
     """The stories that were found last, and the sites that one would read to see most of them."""
     name, folder = folder_of(request)
-    latest = kept_stories(folder)
+    latest = stored_stories(folder)
     values: dict[str, object] = {
-        "title": "Stories", "name": name, "found": when_kept(stories_file(folder)),
+        "title": "Stories", "name": name, "found": when_stored(stories_file(folder)),
         "jobs": jobs_about(state_of(request), name, lambda order: order.kind == "stories"), "stories": [],
     }  # fmt: skip
     if latest is not None:
@@ -120,7 +120,7 @@ def _chosen(stories: Stories, objective: Objective, most: int) -> tuple[Cascades
 def influence_file(request: Request) -> Response:
     """The choice of sites as a picture, as a table, or whole, as `periplus influence` writes it."""
     name, folder = folder_of(request)
-    latest, ending = kept_stories(folder), request.path_params["ending"]
+    latest, ending = stored_stories(folder), request.path_params["ending"]
     if latest is None:
         raise UsageError("stories were not looked for yet")
     objective, most = _objective(request.query_params)
@@ -143,7 +143,7 @@ def story(request: Request) -> Response:
     """One story: its pages in order, and how it went from site to site."""
     name, folder = folder_of(request)
     number = _number(request)
-    one = kept_story(folder, number)
+    one = stored_story(folder, number)
     first = one.pages[0].date
     cited, copied = dict(reversed(one.links)), {later: (earlier, share) for later, earlier, share in one.near}
     rows = [
@@ -175,7 +175,7 @@ def _number(request: Request) -> int:
 def picture(request: Request) -> Response:
     """A story's cascade, as an image."""
     out = io.StringIO(newline="")
-    write_cascade_svg(kept_story(folder_of(request)[1], _number(request)), out)
+    write_cascade_svg(stored_story(folder_of(request)[1], _number(request)), out)
     return rendering.drawing(out.getvalue())
 
 

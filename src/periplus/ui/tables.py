@@ -29,7 +29,7 @@ _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
 
 
 @dataclass(frozen=True, slots=True)
-class Screen:
+class TableScreen:
     """A table as it is shown. columns: those shown where none are asked for; fixed: conditions that make it what it is;
     sentence: what it shows, where the table's own does not say it.
     """
@@ -43,54 +43,58 @@ class Screen:
 
 _LINK = ("source", "anchor", "target", "target_status", "kind", "position")
 SCREENS = {
-    "pages": Screen("Pages", "pages", ("url", "title", "status", "reason", "media_type", "size", "depth", "language")),
-    "links": Screen("Links", "links", _LINK),
-    "external": Screen(
+    "pages": TableScreen(
+        "Pages", "pages", ("url", "title", "status", "reason", "media_type", "size", "depth", "language")
+    ),
+    "links": TableScreen("Links", "links", _LINK),
+    "external": TableScreen(
         "External links",
         "links",
         ("source", "anchor", "target", "target_site", "kind", "position", "nofollow"),
         (("internal", "no"), ("target_state", "!invalid")),
         "Links to other sites. Those to dead places stand among the dead links.",
     ),
-    "dead": Screen(
+    "dead": TableScreen(
         "Dead links",
         "links",
         ("target", "target_reason", "target_status", "source", "anchor", "position"),
         (("target_state", "invalid"),),
         "Links to what does not exist or cannot be reached, with the pages that hold them.",
     ),
-    "bad": Screen("Bad links", "bad", ("source", "text", "why", "anchor", "position")),
-    "faults": Screen("Issues", "faults", ("severity", "message", "cause", "detail", "pages", "url", "code")),
-    "issues": Screen(
+    "bad": TableScreen("Bad links", "bad", ("source", "text", "why", "anchor", "position")),
+    "faults": TableScreen("Issues", "faults", ("severity", "message", "cause", "detail", "pages", "url", "code")),
+    "issues": TableScreen(
         "Issues page by page",
         "issues",
         ("severity", "message", "url", "cause", "detail", "anchor", "position", "category"),
     ),
-    "hosts": Screen("Hosts", "hosts", ("host", "site", "fetched", "waiting", "delay_s", "strikes", "waits_for")),
-    "sites": Screen(
+    "hosts": TableScreen("Hosts", "hosts", ("host", "site", "fetched", "waiting", "delay_s", "strikes", "waits_for")),
+    "sites": TableScreen(
         "Sites", "sites", ("name", "hosts", "pages_total", "pages_crawled", "pages_invalid", "size", "visited")
     ),
-    "runs": Screen(
+    "runs": TableScreen(
         "Runs", "runs", ("id", "kind", "state", "note", "started", "ended", "fetched", "wire_bytes", "start_urls")
     ),
-    "redirects": Screen("Redirects", "redirects", ("url", "target", "status", "permanent", "visited")),
-    "stories": Screen("Stories", "stories", ("story", "title", "sites", "pages", "first", "first_site", "told_by")),
-    "story-pages": Screen(
+    "redirects": TableScreen("Redirects", "redirects", ("url", "target", "status", "permanent", "visited")),
+    "stories": TableScreen(
+        "Stories", "stories", ("story", "title", "sites", "pages", "first", "first_site", "told_by")
+    ),
+    "story-pages": TableScreen(
         "Pages of stories", "story-pages", ("story", "place", "date", "after", "site", "title", "url", "dated_by")
     ),
-    "visits": Screen(
+    "visits": TableScreen(
         "Visits", "visits", ("id", "url", "purpose", "outcome", "status", "detail", "started", "response_s")
     ),
 }
 
 
 OF_ONE = {  # tables of one topic or portal, named with it
-    "judged": Screen("Judged pages", "judged", ("probability", "title", "url", "label", "beginning")),
-    "words": Screen("Words", "words", ("word", "speaks", "weight", "positive_share", "negative_share")),
-    "entries": Screen(
+    "judged": TableScreen("Judged pages", "judged", ("probability", "title", "url", "label", "beginning")),
+    "words": TableScreen("Words", "words", ("word", "speaks", "weight", "positive_share", "negative_share")),
+    "entries": TableScreen(
         "Entries", "entries", ("key", "kind", "verdict", "title", "published", "sites", "weight", "keywords")
     ),
-    "sources": Screen("Sources", "sources", ("site", "chosen", "verdict", "stories", "gain", "relevance")),
+    "sources": TableScreen("Sources", "sources", ("site", "chosen", "verdict", "stories", "gain", "relevance")),
 }
 HOMES = {
     "judged": "topic/{}",
@@ -161,7 +165,7 @@ def shortened(asked: QueryParams) -> dict[str, str] | None:
     return others | chosen | ({"columns": ",".join(asked.getlist("columns"))} if "columns" in asked else {})
 
 
-def screen_of(shown: str) -> Screen:
+def screen_of(shown: str) -> TableScreen:
     """A table by its name in the address; `judged:films` is that of one topic. Raises NoCollection."""
     kind, _, which = shown.partition(":")
     if kind in OF_ONE:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from periplus.api.collection import Collection, open_collection
 from periplus.api.labelling import Labelling
-from periplus.api.results import JudgedPage, judged_file, kept_judged, when_kept
+from periplus.api.results import JudgedPage, judged_file, judged_pages, when_stored
 from periplus.api.topical_run import harvest_of
 from periplus.api.topics import known_labels, remove_topic, topic_file, topic_names, topic_of
 from periplus.errors import PeriplusError, UsageError
@@ -93,7 +93,7 @@ def _row(folder: Path, name: str) -> TopicRow:
         len(topic.examples) - positives,
         f,
         labels,
-        when_kept(judged_file(folder, name)),
+        when_stored(judged_file(folder, name)),
     )
 
 
@@ -127,13 +127,13 @@ def topic(request: Request) -> Response:
 
 def _judged(folder: Path, topic: str) -> dict[str, object]:
     """What was judged last: when, how many, the best; and whether the topic was learned anew since."""
-    when = when_kept(judged_file(folder, topic))
+    when = when_stored(judged_file(folder, topic))
     pages, relevant = 0, 0
     best: list[JudgedPage] = []
-    for one in kept_judged(folder, topic):
+    for one in judged_pages(folder, topic):
         pages, relevant = pages + 1, relevant + (one.page.probability >= 0.5)
         best += [one] if len(best) < BEST else []
-    stale = bool(when) and when < when_kept(topic_file(folder, topic))
+    stale = bool(when) and when < when_stored(topic_file(folder, topic))
     return {"judged": when, "pages": pages, "relevant": relevant, "best": [_best(one) for one in best], "stale": stale}
 
 
