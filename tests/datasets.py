@@ -58,7 +58,7 @@ WORDS = [
 def write_dataset(folder: Path, tables: dict[str, list[dict[str, object]]], parts: int = 1) -> Path:
     """tables: rows by table; columns that a row lacks have no value. Each table in so many files."""
     notes = []
-    for name, columns in TABLES.items():
+    for name, columns in ((name, table.columns) for name, table in TABLES.items()):
         if name not in tables:
             continue
         (folder / name).mkdir(parents=True)
@@ -180,7 +180,7 @@ def _pages(rng: random.Random, read: list[int]) -> dict[str, list[dict[str, obje
             "title": "t",
             "canonical": "",
             "text_chars": len(text),
-            "fetched": 0,
+            "fetched_at": 0,
         }
         for name, said in (("body_digest", body), ("text_digest", shown), ("folded_digest", text)):
             page[name] = hashlib.md5(said.encode()).hexdigest()

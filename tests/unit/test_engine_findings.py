@@ -22,7 +22,7 @@ class World:
 
     def __init__(self, folder, seed):
         dataset = chance_dataset(folder / "web", seed, urls=60, sites=3, links=400)
-        names = {name: [column.name for column in columns] for name, columns in TABLES.items()}
+        names = {name: list(table.names) for name, table in TABLES.items()}
         rows = {
             name: [row for block in blocks(dataset, name, columns) for row in block.to_pylist()]
             for name, columns in names.items()

@@ -43,7 +43,7 @@ def export_dataset(
             with contextlib.ExitStack() as stack:
                 stack.callback(drop, into)
                 written = [
-                    write_table(into, name, TABLES[name], _watched(name, blocks, watch))
+                    write_table(into, name, TABLES[name].columns, _watched(name, blocks, watch))
                     for name, blocks in tables(rows, into, with_texts=with_texts)
                 ]
                 manifest = Manifest(

@@ -96,7 +96,7 @@ def parquet_reference() -> str:
     """docs/parquet.md: every table of a dataset."""
     from periplus.model.dataset import TABLES  # with NumPy
 
-    return "\n".join([_PARQUET, *(f"## {name}\n\n{_columns(columns)}" for name, columns in TABLES.items())])
+    return "\n".join([_PARQUET, *(f"## {name}\n\n{_columns(table.columns)}" for name, table in TABLES.items())])
 
 
 def _columns(columns: Iterable[Column]) -> str:

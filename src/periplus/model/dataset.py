@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from periplus.errors import StoreError
+from periplus.model import tables
 from periplus.model.graph import LinkRows
+from periplus.model.page import LinkKind, Position
 from periplus.model.ports import RunRecord
-from periplus.model.tables import Column, ColumnKind
+from periplus.model.tables import Column, ColumnKind, Table
 
 # What engines computed of a collection, on its way back: tables, a note on each analysis, and
 # the place that takes them.
@@ -72,80 +74,92 @@ class ResultStore(Protocol):
 
 MANIFEST = "manifest.json"
 FORMAT = 1  # of the tables and of the manifest; a reader refuses a greater one
-TEXT, INTEGER, REAL, BOOLEAN, TIME = ColumnKind
+TEXT, INTEGER, BOOLEAN = ColumnKind.TEXT, ColumnKind.INTEGER, ColumnKind.BOOLEAN
 
-HOSTS = (
-    Column("host", INTEGER, "the host's number, ascending"),
-    Column("name", TEXT, "host name and port"),
-    Column("site", INTEGER, "the number of its site"),
-    Column("site_name", TEXT, "host name without www."),
-)
-URLS = (
-    Column("url", INTEGER, "the URL's number, ascending: 0 to n - 1 without a gap"),
-    Column("id", INTEGER, "64-bit hash of the URL; the same in every collection and export"),
-    Column("text", TEXT, "the URL in canonical form"),
-    Column("host", INTEGER, "the number of its host"),
-    Column("site", INTEGER, "the number of its site"),
-    Column("state", TEXT, "indexed, registered, ignored or invalid"),
-    Column("reason", TEXT, "why it is in its state"),
-    Column("depth", INTEGER, "clicks from the start; none where no link leads"),
-    Column("status", INTEGER, "HTTP status of the last answer; none where there was none"),
-    Column("in_sitemap", BOOLEAN, "whether a sitemap names it"),
-    Column("is_start", BOOLEAN, "whether a site is crawled from it"),
-    Column("first_seen", TIME, "when it was first met"),
-    Column("visited", TIME, "when it was last asked for"),
-)
-REDIRECTS = (
-    Column(
-        "source", INTEGER, "the number of a URL that redirects, or is another address of a page; ascending, each once"
-    ),
-    Column("target", INTEGER, "the number of the URL that it leads to, one hop, as last seen"),
-)
-PAGES = (
-    Column("url", INTEGER, "the number of the page's URL, ascending, each once"),
-    Column("media_type", TEXT, "without parameters"),
-    Column("size", INTEGER, "bytes, after decompression"),
-    Column("charset", TEXT, "encoding that the page was read with"),
-    Column("language", TEXT, "as declared (BCP 47); where nothing is declared, as told from its text"),
-    Column("title", TEXT, "the title"),
-    Column("h1", TEXT, "the first main heading"),
-    Column("canonical", TEXT, "the canonical URL that the page names"),
-    Column("text_chars", INTEGER, "characters of text"),
-    Column("body_digest", TEXT, "128-bit xxh3 of the bytes, hexadecimal"),
-    Column("text_digest", TEXT, "MD5 of the text, white space folded"),
-    Column("folded_digest", TEXT, "MD5 of the text without diacritics and case"),
-    Column("fetched", TIME, "when this page was fetched"),
-    Column("last_modified", TIME, "as the server or the page says"),
-)
-LINKS = (
-    Column(
-        "source",
-        INTEGER,
-        "the number of the page with the link, ascending; then by target, kind, position and nofollow",
-    ),
-    Column("target", INTEGER, "the number of the URL where it leads"),
-    Column("kind", TEXT, "a, image, canonical, redirect, ..."),
-    Column("position", TEXT, "nav, header, main, aside, footer, body or head"),
-    Column("nofollow", BOOLEAN, "whether it asks not to be followed"),
-    Column("times", INTEGER, "how many such links the page has"),
-    Column("first_seen", TIME, "when the page first had it"),
-    Column("last_seen", TIME, "when the page was last seen with it"),
-)
-TEXTS = (
-    Column("url", INTEGER, "the number of the page's URL, ascending, each once"),
-    Column("text", TEXT, "the page's running text, a line a block"),
-    Column(
-        "content", TEXT, "the blocks of it that are content and no navigation; none where they are not told apart yet"
+KINDS, POSITIONS = tuple(LinkKind), tuple(Position)
+
+
+def _place(expression: str, names: Sequence[str]) -> str:
+    """A text's place among names, in SQL."""
+    cases = (f"WHEN '{name}' THEN {place}" for place, name in enumerate(names))
+    return f"CASE {expression} {' '.join(cases)} END"
+
+
+HOSTS = Table(
+    "hosts",
+    "Hosts, and the sites that they belong to.",
+    (
+        Column("host", INTEGER, "the host's number, ascending"),
+        Column("name", TEXT, "host name and port", "h.key"),
+        Column("site", INTEGER, "the number of its site"),
+        Column("site_name", TEXT, "host name without www.", "s.key"),
     ),
 )
-TABLES: Mapping[str, tuple[Column, ...]] = {
-    "hosts": HOSTS,
-    "urls": URLS,
-    "redirects": REDIRECTS,
-    "pages": PAGES,
-    "links": LINKS,
-    "texts": TEXTS,
-}
+URLS = Table(
+    "urls",
+    "Every URL that was ever seen.",
+    (
+        Column("url", INTEGER, "the URL's number, ascending: 0 to n - 1 without a gap"),
+        Column("id", INTEGER, "64-bit hash of the URL; the same in every collection and export", "u.id"),
+        Column("text", TEXT, "the URL in canonical form", "u.text"),
+        Column("host", INTEGER, "the number of its host", "u.host_id"),
+        Column("site", INTEGER, "the number of its site"),
+        *tables.URLS.select(("state", "reason", "depth", "status", "in_sitemap")),
+        Column("is_start", BOOLEAN, "whether a site is crawled from it", "b.url_id IS NOT NULL"),
+        *tables.URLS.select(("first_seen", "visited")),
+    ),
+    "url u LEFT JOIN start b ON b.url_id = u.id",
+)
+REDIRECTS = Table(
+    "redirects",
+    "Where URLs lead that redirect, or are another address of a page.",
+    (
+        Column("source", INTEGER, "the number of the URL; ascending, each once"),
+        Column("target", INTEGER, "the number of the URL that it leads to, one hop, as last seen"),
+    ),
+)
+PAGES = Table(
+    "pages",
+    "Pages that were read.",
+    (
+        Column("url", INTEGER, "the number of the page's URL, ascending, each once", "u.id"),
+        *tables.PAGES.select(("media_type", "size", "charset", "language", "title", "h1", "canonical", "text_chars")),
+        *tables.PAGES.select(("body_digest", "text_digest", "folded_digest", "fetched_at", "last_modified")),
+    ),
+    "page p JOIN url u ON u.id = p.url_id",
+    where=tables.HAS_PAGE,
+)
+LINKS = Table(
+    "links",
+    "Links; those of one page that agree in target, kind, position and nofollow are one row.",
+    (
+        Column(
+            "source",
+            INTEGER,
+            "the number of the page with the link, ascending; then by target, kind, position and nofollow",
+            "l.source",
+        ),
+        Column("target", INTEGER, "the number of the URL where it leads", "l.target"),
+        replace(tables.LINKS.column("kind"), sql=_place("l.kind", KINDS)),
+        replace(tables.LINKS.column("position"), sql=_place("l.position", POSITIONS)),
+        *tables.LINKS.select(("nofollow", "times", "first_seen", "last_seen")),
+    ),
+    "link l LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL",
+)
+TEXTS = Table(
+    "texts",
+    "What pages say.",
+    (
+        Column("url", INTEGER, "the number of the page's URL, ascending, each once"),
+        Column("text", TEXT, "the page's running text, a line a block"),
+        Column(
+            "content",
+            TEXT,
+            "the blocks of it that are content and no navigation; none where they are not told apart yet",
+        ),
+    ),
+)
+TABLES: Mapping[str, Table] = {table.name: table for table in (HOSTS, URLS, REDIRECTS, PAGES, LINKS, TEXTS)}
 """By name. `texts` is there only where it was asked for."""
 
 
@@ -176,13 +190,13 @@ class WholeRows(Protocol):
         """(id, key, its site's key), by key."""
 
     def urls(self) -> Iterator[Sequence[tuple[object, ...]]]:
-        """(id, text, host's id, reason, depth, status, in_sitemap, is_start, first_seen, visited)."""
+        """The columns of URLS that have an expression: id, text, the host's id, ...; times in milliseconds."""
 
     def redirects(self) -> LinkRows:
         """Where each URL that redirects leads, as last seen, and which page each alias is an address of."""
 
     def pages(self) -> Iterator[Sequence[tuple[object, ...]]]:
-        """Those that were read: the id, and what PAGES says of them."""
+        """The columns of PAGES, with the URL's id; times in milliseconds."""
 
     def first_sources(self, most: int) -> NDArray[np.int64]:
         """Of all links the ids of their sources, ascending: the first `most`.
@@ -191,9 +205,7 @@ class WholeRows(Protocol):
         """
 
     def links(self) -> Iterator[NDArray[np.int64]]:
-        """[rows, 8]: ids of source and target, places in LinkKind and Position, nofollow, times, first_seen, last_seen;
-        in any order.
-        """
+        """The columns of LINKS, with the URLs' ids, as int64[rows, 8]; times in milliseconds; in any order."""
 
     def texts(self) -> Iterator[Sequence[tuple[object, ...]]]:
         """(id, text, blocks, parts), as they are packed, of pages whose text was kept."""

@@ -121,13 +121,20 @@ def _state(reason: str) -> str:
     return f"CASE {' '.join(cases)} END"
 
 
+def _digest(of: str, sentence: str) -> Column:
+    sql, postgres = f"lower(hex(p.{of}_md5))", f"encode(p.{of}_md5, 'hex')"
+    return Column(f"{of}_digest", ColumnKind.TEXT, sentence, _filled(sql), _filled(postgres))
+
+
 def _filled(expression: str) -> str:
     """A text, none where it is empty."""
     return f"nullif({expression}, '')"
 
 
 _URL = "url u LEFT JOIN host h ON h.id = u.host_id LEFT JOIN site s ON s.id = h.site_id"
-_READ = f"page p ON p.url_id = u.id AND u.reason IN {_any_of(FETCHED)}"  # what the URL answers with now
+HAS_PAGE = f"u.reason IN {_any_of(FETCHED)}"
+"""That the page that was read last is what a URL answers with now."""
+_READ = f"page p ON p.url_id = u.id AND {HAS_PAGE}"
 
 URLS = Table(
     "urls",
@@ -186,14 +193,11 @@ PAGES = Table(
         Column("canonical", TEXT, "the canonical URL that the page names", _filled("p.canonical"), wide=True),
         Column("robots", TEXT, "noindex, nofollow, or both: from meta robots and X-Robots-Tag", _filled("p.robots")),
         Column("text_chars", INTEGER, "characters of text", "p.text_chars"),
-        Column(
-            "text_digest",
-            TEXT,
-            "MD5 of the text, white space folded; equal for duplicates",
-            _filled("lower(hex(p.text_md5))"),
-            _filled("encode(p.text_md5, 'hex')"),
-        ),
+        _digest("body", "128-bit xxh3 of the bytes, hexadecimal"),
+        _digest("text", "MD5 of the text, white space folded; equal for duplicates"),
+        _digest("folded", "MD5 of the text without diacritics and case"),
         Column("response_s", REAL, "seconds from the request to the last byte", "p.took_s", unit="s"),
+        Column("fetched_at", TIME, "when this page was fetched", "p.fetched"),
         Column("last_modified", TIME, "as the server or the page says", "p.last_modified"),
         Column("etag", TEXT, "the ETag as sent", _filled("p.etag")),
     ),

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.errors import StoreError
-from periplus.model.dataset import Block, Coded, WholeRows
-from periplus.model.page import BlockKind, LinkKind, Position
-from periplus.model.visit import STATE_OF, Reason
+from periplus.model.dataset import KINDS, POSITIONS, Block, Coded, WholeRows
+from periplus.model.page import BlockKind
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.damage import told
 
@@ -88,7 +87,6 @@ def _sorted(rows: Rows, by: tuple[int, ...]) -> Rows:
 
 TEXT_ROWS = 20_000  # of a block with texts
 PAGE_ROWS = 500  # of a block with whole pages' texts
-KINDS, POSITIONS = tuple(LinkKind), tuple(Position)
 _APART = (BlockKind.TITLE, BlockKind.ALT)  # not of a page's running text
 
 
@@ -148,23 +146,13 @@ def _host_numbers(hosts: Sequence[tuple[int, str, str]]) -> dict[int, tuple[int,
 
 def _urls(rows: WholeRows, host_numbers: dict[int, tuple[int, int]], ids: list[NDArray[np.int64]]) -> Iterator[Block]:
     """ids receives theirs, block by block."""
-    states = {reason.value: STATE_OF[reason].value for reason in Reason}
     count = 0
-    for these, texts, host_ids, reasons, *others in _columns(rows.urls()):
+    for these, texts, host_ids, *others in _columns(rows.urls()):
         ids.append(np.array(these, np.int64))
         of_hosts = np.array([host_numbers[host_id] for host_id in host_ids], np.int64)
         numbers = np.arange(count, count + len(these))
         count += len(these)
-        yield (
-            numbers,
-            ids[-1],
-            texts,
-            of_hosts[:, 0],
-            of_hosts[:, 1],
-            [states[reason] for reason in reasons],
-            reasons,
-            *others,
-        )
+        yield (numbers, ids[-1], texts, of_hosts[:, 0], of_hosts[:, 1], *others)
 
 
 def _columns(blocks: Iterator[Sequence[tuple[object, ...]]]) -> Iterator[tuple[tuple[Any, ...], ...]]:

@@ -9,21 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.errors import StoreError
-from periplus.model.dataset import ComputedTable, ResultNote
-from periplus.model.frontier import READ
+from periplus.model.dataset import LINKS, PAGES, URLS, ComputedTable, ResultNote
 from periplus.model.graph import LinkRows
 from periplus.model.ports import RunRecord
-from periplus.store.datasets import KINDS, PAGE_ROWS, POSITIONS, TEXT_ROWS, sound
+from periplus.model.tables import HAS_PAGE
+from periplus.store.datasets import PAGE_ROWS, TEXT_ROWS, sound
 from periplus.store.postgres import runs
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.ledger import lock_number
 from periplus.store.postgres.schema import LOCK_RESULTS, SHARDS
-from periplus.store.postgres.table_rows import moment, number_blocks, read_whole_tables, redirects, row_blocks
+from periplus.store.postgres.table_rows import (
+    moment,
+    number_blocks,
+    numeric,
+    read_whole_tables,
+    redirects,
+    row_blocks,
+)
 
-_READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
 _LINK_BYTES = 140  # of a row of `link` in its table: 207 with the index, docs/cluster.md
-_OF_PAGE = "page p JOIN url u ON u.id = p.url_id"
+_BY_TEXT = ' ORDER BY u.text COLLATE "C"'
 
 
 class DatabaseRows:
@@ -40,27 +46,13 @@ class DatabaseRows:
         return [(host_id, key, site) for host_id, key, site in self._connection.execute(find).fetchall()]
 
     def urls(self) -> Iterator[Sequence[tuple[object, ...]]]:
-        find = (
-            "SELECT u.id, u.text, u.host_id, u.reason, u.depth, nullif(u.status, 0), u.in_sitemap, "
-            "(s.url_id IS NOT NULL)::int,"
-            f" {_millis('u.first_seen')}, {_millis('u.visited')}"
-            ' FROM url u LEFT JOIN start s ON s.url_id = u.id ORDER BY u.text COLLATE "C"'
-        )
-        return row_blocks(self._connection, find, TEXT_ROWS)
+        return row_blocks(self._connection, numeric(URLS) + _BY_TEXT, TEXT_ROWS)
 
     def redirects(self) -> LinkRows:
         return redirects(self._connection)
 
     def pages(self) -> Iterator[Sequence[tuple[object, ...]]]:
-        find = (
-            "SELECT u.id, p.media_type, p.size, nullif(p.charset, ''), coalesce(nullif(p.language, ''), "
-            "nullif(p.language_found, '')), nullif(p.title, ''),"
-            " nullif(p.h1, ''), nullif(p.canonical, ''), p.text_chars, encode(p.body_md5, 'hex'), encode(p.text_md5, "
-            "'hex'), encode(p.folded_md5, 'hex'),"
-            f" {_millis('p.fetched')}, {_millis('nullif(p.last_modified, 0)')}"
-            f' FROM {_OF_PAGE} WHERE u.reason IN ({_READ}) ORDER BY u.text COLLATE "C"'
-        )
-        return row_blocks(self._connection, find, TEXT_ROWS)
+        return row_blocks(self._connection, numeric(PAGES) + _BY_TEXT, TEXT_ROWS)
 
     def first_sources(self, most: int) -> NDArray[np.int64]:
         """Links lie by shard: of each shard the beginning is taken,
@@ -82,21 +74,13 @@ class DatabaseRows:
             share = min(1.0, share * 4)
 
     def links(self) -> Iterator[NDArray[np.int64]]:
-        # of pages that were asked and had not changed: docs/decisions/0003
-        seen = "greatest(l.last_seen, coalesce(f.checked, 0))"
-        find = (
-            f"SELECT l.source, l.target, {_code('l.kind', KINDS)}, "
-            f"{_code('l.position', POSITIONS)}, l.nofollow, l.times,"
-            f" {_millis('l.first_seen')}, {_millis(seen)}"
-            " FROM link l LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL"
-        )
-        return number_blocks(self._connection, find, 8)
+        return number_blocks(self._connection, numeric(LINKS), len(LINKS.columns))
 
     def texts(self) -> Iterator[Sequence[tuple[object, ...]]]:
         find = (
-            f"SELECT u.id, b.text, b.blocks, p.parts FROM {_OF_PAGE}"
+            f"SELECT u.id, b.text, b.blocks, p.parts FROM {PAGES.source}"
             " JOIN body b ON b.shard = p.shard AND b.id = p.body_id"
-            f' WHERE b.text IS NOT NULL AND u.reason IN ({_READ}) ORDER BY u.text COLLATE "C"'
+            f" WHERE b.text IS NOT NULL AND {HAS_PAGE}{_BY_TEXT}"
         )
         return row_blocks(self._connection, find, PAGE_ROWS)
 
@@ -107,16 +91,6 @@ def whole(address: Address) -> Iterator[DatabaseRows]:
     with moment(address) as connection:
         read_whole_tables(connection)
         yield DatabaseRows(connection)
-
-
-def _millis(expression: str) -> str:
-    """Halves away from zero, as SQLite's round does: equal collections give equal tables."""
-    return f"trunc({expression} * 1000 + sign({expression}) * 0.5)::bigint"
-
-
-def _code(column: str, names: Sequence[str]) -> str:
-    """A text's place among names, in SQL."""
-    return f"CASE {column} " + " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(names)) + " END"
 
 
 # Results are tables `result_...`, which take the places of earlier ones at one moment.

@@ -13,18 +13,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.model.dataset import ComputedTable, ResultNote
+from periplus.model.dataset import LINKS, PAGES, URLS, ComputedTable, ResultNote
 from periplus.model.frontier import READ
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.ports import RunRecord
+from periplus.model.tables import HAS_PAGE
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.store.datasets import KINDS, PAGE_ROWS, POSITIONS, TEXT_ROWS, sound
+from periplus.store.datasets import PAGE_ROWS, TEXT_ROWS, sound
 from periplus.store.sqlite import reading, runs, site_rows
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.store.sqlite.schema import writing
 from periplus.store.sqlite.site_rows import number_blocks
+from periplus.store.sqlite.views import numeric
 from periplus.urls.canonical import url_id
 
 _READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
@@ -45,48 +47,26 @@ class FolderRows:
         ).fetchall()
 
     def urls(self) -> Iterator[Sequence[tuple[object, ...]]]:
-        find = (
-            "SELECT u.id, u.text, u.host_id, u.reason, u.depth, nullif(u.status, 0), "
-            "u.in_sitemap, s.url_id IS NOT NULL,"
-            f" {_millis('u.first_seen')}, {_millis('u.visited')} FROM url u LEFT"
-            " JOIN start s ON s.url_id = u.id ORDER BY u.text"
-        )
-        return self._blocks(find, TEXT_ROWS)
+        return self._blocks(f"{numeric(URLS)} ORDER BY u.text", TEXT_ROWS)
 
     def redirects(self) -> LinkRows:
         return site_rows.redirects(self._connection)
 
     def pages(self) -> Iterator[Sequence[tuple[object, ...]]]:
-        find = (
-            "SELECT u.id, p.media_type, p.size, nullif(p.charset, ''), coalesce(nullif(p.language, ''), "
-            "nullif(p.language_found, '')), nullif(p.title, ''),"
-            " nullif(p.h1, ''), nullif(p.canonical, ''), p.text_chars, lower(hex(p.body_md5)), "
-            "lower(hex(p.text_md5)), lower(hex(p.folded_md5)),"
-            f" {_millis('p.fetched')}, {_millis('nullif(p.last_modified, 0)')}"
-            f" FROM page p JOIN url u ON u.id = p.url_id WHERE u.reason IN ({_READ}) ORDER BY u.text"
-        )
-        return self._blocks(find, TEXT_ROWS)
+        return self._blocks(f"{numeric(PAGES)} ORDER BY u.text", TEXT_ROWS)
 
     def first_sources(self, most: int) -> NDArray[np.int64]:
         found = number_blocks(self._connection.execute("SELECT source FROM link ORDER BY source LIMIT ?", (most,)), 1)
         return np.concatenate([np.zeros(0, np.int64), *(block[:, 0] for block in found)])
 
     def links(self) -> Iterator[NDArray[np.int64]]:
-        # of pages that were asked and had not changed: docs/decisions/0003
-        seen = "max(l.last_seen, coalesce(f.checked, 0))"
-        find = (
-            f"SELECT l.source, l.target, {_code('l.kind', KINDS)}, "
-            f"{_code('l.position', POSITIONS)}, l.nofollow, l.times,"
-            f" {_millis('l.first_seen')}, {_millis(seen)}"
-            " FROM link l LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL"
-        )
-        return number_blocks(self._connection.execute(find), 8)
+        return number_blocks(self._connection.execute(numeric(LINKS)), len(LINKS.columns))
 
     def texts(self) -> Iterator[Sequence[tuple[object, ...]]]:
         find = (
             "SELECT u.id, b.text, b.blocks, p.parts FROM page p JOIN url u ON u.id = p.url_id"
             " JOIN body b ON b.id = p.body_id"
-            f" WHERE b.text IS NOT NULL AND u.reason IN ({_READ}) ORDER BY u.text"
+            f" WHERE b.text IS NOT NULL AND {HAS_PAGE} ORDER BY u.text"
         )
         return self._blocks(find, PAGE_ROWS)
 
@@ -101,15 +81,6 @@ def whole(folder: Path) -> Iterator[FolderRows]:
     """The collection as it stands now. Raises NoCollection, StoreError."""
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
         yield FolderRows(connection)
-
-
-def _millis(expression: str) -> str:
-    return f"CAST(round({expression} * 1000) AS INTEGER)"
-
-
-def _code(column: str, names: Sequence[str]) -> str:
-    """A text's place among names, in SQL."""
-    return f"CASE {column} " + " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(names)) + " END"
 
 
 # Results are tables `result_...`, to be asked in SQL, all of one loading at once.

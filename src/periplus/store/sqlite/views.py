@@ -20,6 +20,16 @@ def _expression(column: Column) -> str:
     return utc_time(column.sql) if column.kind is ColumnKind.TIME else column.sql
 
 
+def numeric(table: Table) -> str:
+    """A SELECT of the columns that have an expression, times in milliseconds, of all rows in any order."""
+    values = (
+        f"CAST(round(nullif({column.sql}, 0) * 1000) AS INTEGER)" if column.kind is ColumnKind.TIME else column.sql
+        for column in table.columns
+        if column.sql
+    )
+    return f"SELECT {', '.join(values)} FROM {table.source} WHERE {table.where or 1}"
+
+
 def value_of(table: Table, name: str) -> str:
     """A column's value in SQL, over `source_of` the table. Raises UsageError for a column that there is not."""
     column = table.column(name)
