@@ -120,7 +120,7 @@ def run_to_its_end(web: list[MadeSite], fields: dict[str, object]) -> tuple[list
     with frontier_of(campaign, values) as frontier:
         crawl_scope = frontier.chooser.crawl_scope
         starts = [canonical(unit.start) for unit in units]
-        frontier.offer(Discovery(crawl_scope, made.scope).of_starts(starts), (), clock.now())
+        frontier.offer(Discovery(crawl_scope, made).of_starts(starts), (), clock.now())
         deps = WorkerDeps(
             frontier,
             transport,

@@ -33,7 +33,7 @@ def after(outcome, purpose=Purpose.HEAD, hops=0, about=""):
 def onward(checked):
     return [
         (side_request.request.purpose, side_request.request.url, side_request.request.hops, side_request.host)
-        for side_request in checked.onward
+        for side_request in checked.side_requests
     ]
 
 
@@ -50,7 +50,7 @@ def onward(checked):
 def test_ours_what_head_does_not_find_is_asked_by_get(outcome):
     checked = after(outcome)
     assert onward(checked) == [(Purpose.CHECK, "http://h/x", 0, "h:80")]
-    assert checked.completion.reason is not None
+    assert checked.reason is not None
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_head_that_settles_it_is_enough(outcome):
 def test_a_redirect_goes_on_at_the_other_host_with_what_is_looked_for(purpose):
     checked = after(Redirected(301, HTML, Url("https://other/y")), purpose, about="a b")
     assert onward(checked) == [(purpose, "https://other/y", 1, "other:443")]
-    assert checked.onward[0].request.about == "a b"
+    assert checked.side_requests[0].request.about == "a b"
 
 
 def test_redirects_end_at_the_limit_and_at_themselves():
@@ -76,7 +76,7 @@ def test_redirects_end_at_the_limit_and_at_themselves():
 @pytest.mark.parametrize(("status", "again"), [(429, True), (503, True), (500, False), (404, False)])
 def test_a_get_is_repeated_at_once_only_when_the_server_says_when(status, again):
     checked = after(Fetched(status, HTML, b""), Purpose.CHECK)
-    assert (checked.completion.reason is None) == again
+    assert (checked.reason is None) == again
     assert onward(checked) == []
 
 

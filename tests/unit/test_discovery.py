@@ -11,7 +11,7 @@ from periplus.document.understand import understand
 from periplus.model.frontier import Task
 from periplus.model.visit import Fetched, Headers, Purpose, Reason, Request
 from periplus.model.web import UrlId
-from periplus.settings import Scope
+from periplus.settings import Scope, Settings
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_scope
 
@@ -21,7 +21,7 @@ HTML = Headers((("content-type", "text/html"),))
 
 def discovery(starts=(HOME,), **rules):
     scope = Scope(**rules)
-    return Discovery(site_scope([canonical(start) for start in starts], scope), scope)
+    return Discovery(site_scope([canonical(start) for start in starts], scope), Settings(scope=scope))
 
 
 def page(*links):

@@ -90,7 +90,7 @@ def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[
     transport = FakeTransport(clock, answer)
     scope = site_scope(starts, settings.scope)
     store = PlainStore(settings.budget, settings.storage, lambda pid: True)
-    store.offer(Discovery(scope, settings.scope).of_starts(starts), (), clock.now())
+    store.offer(Discovery(scope, settings).of_starts(starts), (), clock.now())
     policy = SitePolicy(rule_named("r2:1", pages, 3), Novelty("page", scope.site_of), seed=1, patience_s=patience_s)
     deps = WorkerDeps(
         store,

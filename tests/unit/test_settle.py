@@ -6,7 +6,7 @@ import pytest
 
 from periplus.acquire.fetch import bug, completion_of
 from periplus.document.understand import understand
-from periplus.model.frontier import Lease, Task
+from periplus.model.frontier import Completion, Lease, Task
 from periplus.model.visit import (
     Cause,
     Cut,
@@ -31,7 +31,7 @@ HTML = Headers((("content-type", "text/html"),))
 
 def end(outcome, attempt=0, url=URL, **more):
     task = Task(1, 0, 0, url_id(url), Request(url, attempt=attempt))
-    return completion_of(LEASE, task, Visit(task.request, 1.0, 0.1, outcome), MANNERS, **more)
+    return completion_of(Completion(LEASE, task, Visit(task.request, 1.0, 0.1, outcome), None, **more), MANNERS)
 
 
 @pytest.mark.parametrize(

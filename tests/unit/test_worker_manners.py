@@ -42,7 +42,7 @@ def crawled(
         folder, runs.begin_run(folder, "crawl", urls, chosen, clock.now()), chosen.budget, chosen.storage
     )
     scope, transport, began = site_scope(urls, chosen.scope), FakeTransport(clock, answers), clock.now()
-    store.offer(Discovery(scope, chosen.scope).of_starts(urls), (), clock.now(), reopen=True)
+    store.offer(Discovery(scope, chosen).of_starts(urls), (), clock.now(), reopen=True)
     addresses, mine = AddressTurns(chosen.politeness.per_address, 0.5), frozenset(chosen.politeness.mine)
     deps = WorkerDeps(
         store,

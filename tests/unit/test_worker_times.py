@@ -110,7 +110,7 @@ def crawled(folder: Path, clock: FakeClock, meddle, turns: int = 100_000, script
         meddle(place)
 
     scope = site_scope(STARTS, chosen.scope)
-    store.offer(Discovery(scope, chosen.scope).of_starts(STARTS), (), clock.now())
+    store.offer(Discovery(scope, chosen).of_starts(STARTS), (), clock.now())
     transport = WatchedTransport(clock, script, proof=proof, ages=[])
     sense = lambda memory, past: TrapDetector(0, memory, past)  # noqa: E731
     deps = WorkerDeps(

@@ -59,7 +59,7 @@ def main(folder: Path, hosts: int) -> dict[str, float]:
     scope = site_scope(starts, settings.scope)
     before = peak_mib()
     began = time.process_time()
-    store.offer(Discovery(scope, settings.scope).of_starts(starts), (), clock.now())
+    store.offer(Discovery(scope, settings).of_starts(starts), (), clock.now())
     offered = time.process_time()
     transport = CountingTransport(clock, answer)
     transport.times = []

@@ -327,10 +327,10 @@ def test_a_bug_of_ours_costs_one_page_and_is_told(tmp_path: Path, monkeypatch: p
     site.link("/2.html", "/4.html", "four")
     honest = discovery.understand
 
-    def broken(url: str, fetched: object) -> object:
+    def broken(url: str, fetched: object, **more: object) -> object:
         if url.endswith("/2.html"):
             raise ZeroDivisionError("planted")
-        return honest(url, fetched)
+        return honest(url, fetched, **more)
 
     monkeypatch.setattr(discovery, "understand", broken)
     with serve(site) as server:

@@ -34,9 +34,9 @@ def understood(monkeypatch):
     """The URLs of the documents that were analysed."""
     urls, true = [], discovery.understand
 
-    def counted(url, fetched):
+    def counted(url, fetched, **more):
         urls.append(url)
-        return true(url, fetched)
+        return true(url, fetched, **more)
 
     monkeypatch.setattr(discovery, "understand", counted)
     return urls

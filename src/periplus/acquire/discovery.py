@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import NamedTuple
 
 from periplus.document.sitemaps import Sitemap, read_sitemap
 from periplus.document.understand import understand
-from periplus.model.frontier import PRIORITY_NONE, PRIORITY_SITEMAP, Candidate, SideRequest, Task
+from periplus.model.frontier import PRIORITY_NONE, PRIORITY_SITEMAP, Candidate, Completion, Lease, SideRequest, Task
 from periplus.model.page import FOLLOWED_KINDS, Document, link_codes
 from periplus.model.ports import CrawlScope
 from periplus.model.visit import Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
 from periplus.model.web import AliasDetection, SiteKey, Url
-from periplus.settings import Scope, Settings
+from periplus.settings import Settings
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import NO_RULES, Rules, apply
@@ -126,13 +126,18 @@ class Memory:
         self._old.clear()
 
 
+MOST_SITEMAP_DEPTH = 3  # an index of indexes is met in practice, deeper ones are loops
+
+
 class Discovery:
-    """Turns links into candidates, each URL once per worker unless it is met nearer the start:
-    of 60 links on a page nearly all are known.
+    """Reads answers, and turns links into candidates: each URL once per worker unless it is met nearer the start.
+
+    Of 60 links on a page nearly all were met before.
     """
 
-    def __init__(self, scope: CrawlScope, rules: Scope, aliases: Aliases | None = None) -> None:
-        self._scope, self._rules, self._aliases = scope, rules, aliases or Aliases()
+    def __init__(self, scope: CrawlScope, settings: Settings, aliases: Aliases | None = None) -> None:
+        self._scope, self._rules, self._aliases = scope, settings.scope, aliases or Aliases()
+        self._settings = settings
         self._followed, self._noted = Memory(), Memory()
 
     def candidate(self, url: Url, depth: int | None, *, hops: int = 0, in_sitemap: bool = False) -> Candidate:
@@ -228,73 +233,44 @@ class Discovery:
         for memory in (self._followed, self._noted):
             memory.forget()
 
+    def vouched(self, urls: Iterable[Url]) -> tuple[Candidate, ...]:
+        """Offers again what was left out, as long as nothing vouched for it."""
+        return tuple(self.candidate(url, None) for url in urls)
 
-MOST_SITEMAP_DEPTH = 3  # an index of indexes is met in practice, deeper ones are loops
+    def of(self, lease: Lease, task: Task, visit: Visit) -> Completion:
+        """The visit with what its answer brings: a page understood, URLs to offer, sitemaps to read; without a reason.
 
-
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    """What one answer brought."""
-
-    document: Document | None = None
-    candidates: tuple[Candidate, ...] = ()
-    side_requests: tuple[SideRequest, ...] = ()
-
-
-class Harvester:
-    """Reads answers. Remembers which URLs it has given out, so that each is offered once."""
-
-    def __init__(self, scope: CrawlScope, settings: Settings, aliases: Aliases | None = None) -> None:
-        self._scope, self._settings = scope, settings
-        self._discovery = Discovery(scope, settings.scope, aliases)
-
-    def ruling(self, task: Task) -> Skipped | None:
-        """See `Discovery.ruling`."""
-        return self._discovery.ruling(task)
-
-    def of(self, request: Request, visit: Visit) -> Extracted:
-        """Nothing for robots.txt, which is the robots gate's, and for answers without content."""
+        Nothing of robots.txt, which is the robots gate's, and of answers without content.
+        """
+        request, read = visit.request, Completion(lease, task, visit, None)
         if request.purpose is Purpose.ROBOTS:
-            return Extracted()
+            return read
         match visit.outcome:
             case Fetched(status=status) as fetched if 200 <= status < 300:
-                return (
-                    self._of_page(request, fetched)
-                    if request.purpose is Purpose.PAGE
-                    else self._of_sitemap(request, fetched)
-                )
+                if request.purpose is Purpose.SITEMAP:
+                    return self._with_sitemap(read, fetched)
+                document = understand(request.url, fetched, with_xml=self._settings.storage.keep_xml)
+                candidates = self.of_page(request.url, document, request.depth)
+                return replace(read, document=document, candidates=candidates)
             case Redirected(target=target) if (
                 request.hops < self._settings.limits.redirect_hops and target != request.url
             ):
                 if request.purpose is Purpose.SITEMAP:
-                    return Extracted(side_requests=(self._side_request(target, request),))
-                return Extracted(
-                    candidates=self._discovery.of_redirect(request.url, target, request.depth, request.hops + 1)
-                )
+                    return replace(read, side_requests=(self._sitemap_request(target, request),))
+                candidates = self.of_redirect(request.url, target, request.depth, request.hops + 1)
+                return replace(read, candidates=candidates)
             case Skipped(reason=Reason.ALIAS):
-                return Extracted(candidates=self._discovery.named(request.url, request.depth))
+                return replace(read, candidates=self.named(request.url, request.depth))
             case _:
-                return Extracted()
+                return read
 
-    def _of_page(self, request: Request, fetched: Fetched) -> Extracted:
-        document = understand(request.url, fetched, with_xml=self._settings.storage.keep_xml)
-        return Extracted(document, self._discovery.of_page(request.url, document, request.depth))
-
-    def _of_sitemap(self, request: Request, fetched: Fetched) -> Extracted:
+    def _with_sitemap(self, read: Completion, fetched: Fetched) -> Completion:
+        request = read.visit.request
         sitemap = read_sitemap(fetched.body, request.url)
         nested = sitemap.nested if request.hops < MOST_SITEMAP_DEPTH else ()
-        return Extracted(
-            None, self._discovery.of_sitemap(sitemap), tuple(self._side_request(url, request) for url in nested)
-        )
+        side_requests = tuple(self._sitemap_request(url, request) for url in nested)
+        return replace(read, candidates=self.of_sitemap(sitemap), side_requests=side_requests)
 
-    def _side_request(self, url: Url, request: Request) -> SideRequest:
+    def _sitemap_request(self, url: Url, request: Request) -> SideRequest:
         onward = Request(url, Purpose.SITEMAP, hops=request.hops + 1, about=request.about)
         return SideRequest(host_key(url), self._scope.site_of(url), onward, PRIORITY_SITEMAP)
-
-    def vouched(self, urls: Iterable[Url]) -> tuple[Candidate, ...]:
-        """Offers again what was held back, as long as nothing vouched for it."""
-        return tuple(self._discovery.candidate(url, None) for url in urls)
-
-    def forget(self) -> None:
-        """What was given out was lost on its way to the store: it must be offered again."""
-        self._discovery.forget()

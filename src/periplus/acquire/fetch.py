@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from periplus.acquire.hosts import may_pass
 from periplus.acquire.transport import inflate
@@ -17,7 +16,7 @@ from periplus.document.links import anchors, fragment_verdict
 from periplus.document.metadata import metadata
 from periplus.errors import InvalidUrl
 from periplus.model.audit import FragmentVerdict
-from periplus.model.frontier import PRIORITY_CHECK, Candidate, Completion, Lease, Look, SideRequest, Task
+from periplus.model.frontier import PRIORITY_CHECK, Completion, Lease, Look, SideRequest, Task
 from periplus.model.page import Document
 from periplus.model.ports import Response
 from periplus.model.visit import (
@@ -136,37 +135,29 @@ def reason_of(outcome: Outcome) -> Reason:
 NO_RETRY_WAIT = frozenset({429, 503})  # here the whole host waits, which is enough
 
 
-def completion_of(
-    lease: Lease,
-    task: Task,
-    visit: Visit,
-    politeness: Politeness,
-    document: Document | None = None,
-    candidates: tuple[Candidate, ...] = (),
-) -> Completion:
-    """The end of one task, or its return to the to-do list when a later attempt may end better."""
+def completion_of(read: Completion, politeness: Politeness) -> Completion:
+    """The end of one task, or its return to the to-do list when a later attempt may end better.
+
+    read: what was read of the answer, without a reason yet.
+    """
+    lease, task, visit, document = read.lease, read.task, read.visit, read.document
     outcome = visit.outcome
     if may_pass(outcome) and task.request.attempt < politeness.retries:
         waits = isinstance(outcome, Fetched) and outcome.status not in NO_RETRY_WAIT
-        return Completion(
-            lease, task, visit, None, retry_in_s=politeness.retry_wait_s * 2**task.request.attempt if waits else 0.0
-        )
+        wait_s = politeness.retry_wait_s * 2**task.request.attempt if waits else 0.0
+        return Completion(lease, task, visit, None, retry_in_s=wait_s)
     # the server insists on it: so it is asked for from now on
-    if isinstance(outcome, Redirected) and candidates and _is_respelled(task, outcome):
-        return Completion(
-            lease,
-            replace(task, request=replace(task.request, url=outcome.target, hops=task.request.hops + 1)),
-            visit,
-            None,
-        )
+    if isinstance(outcome, Redirected) and read.candidates and _is_respelled(task, outcome):
+        request = replace(task.request, url=outcome.target, hops=task.request.hops + 1)
+        return Completion(lease, replace(task, request=request), visit, None)
     reason, rule = reason_of(outcome), ""
     match outcome:
-        case Redirected() if not candidates:
+        case Redirected() if not read.candidates:
             reason, rule = Reason.BAD_ANSWER, "too many redirects"
         case Redirected(target=target):
             rule = target
-        case Skipped(rule=said, line=line):
-            rule = f"robots.txt line {line}: {said}" if line else said
+        case Skipped(rule=decisive, line=line):
+            rule = f"robots.txt line {line}: {decisive}" if line else decisive
         case Failed(cause=cause, detail=detail):
             rule = f"{cause.value}: {detail}" if detail else cause.value
         case Fetched(cut=cut) if cut:
@@ -178,7 +169,7 @@ def completion_of(
         reason, rule = reason if reason is Reason.TRUNCATED else understood, "; ".join(filter(None, (rule, why)))
         if document.noindex:
             reason, rule = Reason.NOINDEX, "; ".join(filter(None, ("the page asks not to be indexed", rule)))
-    return Completion(lease, task, visit, reason, rule, document, candidates)
+    return replace(read, reason=reason, rule=rule)
 
 
 def _is_respelled(task: Task, redirect: Redirected) -> bool:
@@ -242,38 +233,24 @@ LOOK_CHARS = 20_000  # of a text that are kept: an error page has rarely more th
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What became of a check's task, and what is to be asked besides."""
-
-    completion: Completion
-    onward: tuple[SideRequest, ...] = ()
-
-
-def check_of(lease: Lease, task: Task, visit: Visit, settings: Settings) -> Checked:
-    """The end of a check's task."""
-    request = task.request
+def check_of(lease: Lease, task: Task, visit: Visit, settings: Settings) -> Completion:
+    """The end of a check's task, with what is to be asked besides."""
+    request, limits = task.request, settings.limits
+    ended = Completion(lease, task, visit, reason_of(visit.outcome))
+    onward: Request | None = None
     match visit.outcome:
-        case Redirected(target=target) if request.hops < settings.limits.redirect_hops and target != request.url:
-            return Checked(
-                _ended(lease, task, visit),
-                (check_side_request(dataclasses.replace(request, url=target, hops=request.hops + 1, attempt=0)),),
-            )
-        case Redirected():
-            return Checked(_ended(lease, task, visit))
+        case Redirected(target=target) if request.hops < limits.redirect_hops and target != request.url:
+            onward = replace(request, url=target, hops=request.hops + 1, attempt=0)
+        case Redirected() | Skipped():
+            pass
         case Fetched(status=status) as fetched if 200 <= status < 300:
-            look = look_at(fetched, request.about.split()) if request.purpose is Purpose.CHECK else None
-            return Checked(dataclasses.replace(_ended(lease, task, visit), look=look))
+            if request.purpose is Purpose.CHECK:
+                return replace(ended, look=look_at(fetched, request.about.split()))
         case Fetched(status=status) if request.purpose is Purpose.CHECK and status in NO_RETRY_WAIT:
-            return Checked(completion_of(lease, task, visit, settings.politeness))  # the server said when to come again
-    ended = _ended(lease, task, visit)
-    if request.purpose is Purpose.HEAD and not isinstance(visit.outcome, Skipped):
-        return Checked(ended, (check_side_request(dataclasses.replace(request, purpose=Purpose.CHECK, attempt=0)),))
-    return Checked(ended)
-
-
-def _ended(lease: Lease, task: Task, visit: Visit) -> Completion:
-    return Completion(lease, task, visit, reason_of(visit.outcome))
+            return completion_of(ended, settings.politeness)  # the server said when to come again
+        case _ if request.purpose is Purpose.HEAD:
+            onward = replace(request, purpose=Purpose.CHECK, attempt=0)
+    return replace(ended, side_requests=(check_side_request(onward),)) if onward is not None else ended
 
 
 def check_side_request(request: Request, in_s: float = 0.0) -> SideRequest:

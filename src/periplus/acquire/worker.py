@@ -17,8 +17,9 @@ import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
-from periplus.acquire.discovery import Aliases, Harvester
+from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.fetch import bug, check_of, completion_of, reason_of, recognised, visit_of, with_its_cookies
 from periplus.acquire.hosts import (
     AddressTurns,
@@ -33,7 +34,7 @@ from periplus.acquire.hosts import (
     suspended,
 )
 from periplus.acquire.robots_gate import RobotsGate
-from periplus.model.frontier import PRIORITY_DOUBT, Batch, Completion, Lease, SideRequest, Task, TrapMemory
+from periplus.model.frontier import PRIORITY_DOUBT, Batch, Completion, Lease, Task, TrapMemory
 from periplus.model.ports import (
     Clock,
     CrawlScope,
@@ -104,7 +105,7 @@ class Worker:
         self._store, self._transport, self._clock = deps.store, deps.transport, deps.clock
         self._deps, self._settings = deps, settings
         self._politeness, self._storage = settings.politeness, settings.storage
-        self._harvester = Harvester(deps.scope, settings, deps.aliases)
+        self._discovery = Discovery(deps.scope, settings, deps.aliases)
         self._robots_gate = RobotsGate(
             deps.store, settings.politeness, deps.scope, deps.clock, sitemaps=settings.scope.sitemaps
         )
@@ -114,7 +115,6 @@ class Worker:
         self._due: list[tuple[float, int]] = []
         self._flights: dict[Request, HeldHost] = {}
         self._done: list[Completion] = []
-        self._side_requests: list[SideRequest] = []
         self._visits: list[Visit] = []
         self._committed_at = self._shared_at = self._lease_end = 0.0
         self._commit_now = False
@@ -331,7 +331,7 @@ class Worker:
             with self._guard(host, task):
                 ruling = (
                     self._deps.aliases.ruling(task)
-                    or self._harvester.ruling(task)
+                    or self._discovery.ruling(task)
                     or self._robots_gate.ruling(host, task)
                 )
             match ruling:
@@ -443,7 +443,7 @@ class Worker:
             yield
         except Exception as error:  # noqa: BLE001 - the guard, see above
             log.error("bug url=%s\n%s", task.request.url, traceback.format_exc())
-            self._harvester.forget()  # what this page would have offered must be offered by others
+            self._discovery.forget()  # what this page would have offered must be offered by others
             visit = Visit(task.request, self._clock.now(), 0.0, _BROKEN)
             self._finish(host, bug(host.lease, task, visit, f"{type(error).__name__}: {error}"))
 
@@ -454,22 +454,18 @@ class Worker:
             return
         visit = recognised(task, visit)
         if request.purpose in CHECKS:
-            checked = check_of(host.lease, task, visit, self._settings)
-            self._side_requests.extend(checked.onward)
-            self._finish(host, checked.completion)
+            self._finish(host, check_of(host.lease, task, visit, self._settings))
             return
-        harvest = self._harvester.of(request, visit)
-        candidates = harvest.candidates
+        read = self._discovery.of(host.lease, task, visit)
         if request.purpose is Purpose.PAGE and not isinstance(visit.outcome, Skipped):
-            self._deps.policy.told(host.lease.site, harvest.document, visit.took_s)
-        if harvest.document is not None and not task.recheck:  # a page seen before teaches nothing new
-            self._deps.aliases.learn(request.url, harvest.document)
-            lesson = host.traps.learn(request.url, task.doubt, harvest.document, candidates)
-            candidates = (*lesson.candidates, *self._harvester.vouched(lesson.vouched_for))
+            self._deps.policy.told(host.lease.site, read.document, visit.took_s)
+        if read.document is not None and not task.recheck:  # a page seen before teaches nothing new
+            self._deps.aliases.learn(request.url, read.document)
+            lesson = host.traps.learn(request.url, task.doubt, read.document, read.candidates)
+            read = replace(read, candidates=(*lesson.candidates, *self._discovery.vouched(lesson.vouched_for)))
             if lesson.fresh:
                 host.fresh = (True, host.fresh[1])
-        self._side_requests.extend(harvest.side_requests)
-        self._finish(host, completion_of(host.lease, task, visit, self._politeness, harvest.document, candidates))
+        self._finish(host, completion_of(read, self._politeness))
 
     def _finish(self, host: HeldHost, completion: Completion) -> None:
         host.uncommitted += 1
@@ -499,8 +495,7 @@ class Worker:
         now = self._clock.monotonic()
         robots, side_requests = self._robots_gate.collect()
         done, visits, self._done, self._visits = self._done, self._visits, [], []
-        side_requests += tuple(self._side_requests)
-        self._side_requests.clear()
+        side_requests += tuple(chain.from_iterable(completion.side_requests for completion in done))
         for completion in done:
             held = self._held.get(completion.lease.host_id)
             if held is not None and held.lease.epoch == completion.lease.epoch:
@@ -518,7 +513,7 @@ class Worker:
             if (held := self._held.get(lease.host_id)) is not None and held.lease.epoch == lease.epoch:
                 del self._held[lease.host_id]
         if lost:
-            self._harvester.forget()
+            self._discovery.forget()
             self._deps.aliases.forget()
         for host in self._held.values():
             host.given_up.clear()

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
-from periplus.acquire.discovery import Harvester
+from periplus.acquire.discovery import Discovery
 from periplus.acquire.fetch import completion_of, visit_of
 from periplus.acquire.transport import user_agent
 from periplus.document.formats.table import may_be_read
@@ -204,7 +204,7 @@ class _Import:
         self._order, self._settings = order, order.settings
         self._clock = SystemClock()
         self._scope: SiteScope = site_scope(order.starts, self._settings.scope)
-        self._harvester = Harvester(self._scope, self._settings)
+        self._discovery = Discovery(self._scope, self._settings)
         self._records = self._answers = self._failures = self._left_out = self._pages = 0
         self._damages: list[str] = []
 
@@ -306,9 +306,9 @@ class _Import:
         assert known is not None
         task = Task(known[0], 0, -1, url_id(url), visit.request)
         lease = Lease(known[0], host_key(url), self._scope.site_of(url), 0, 0.0, 0.0, 1.0, 0, True)
-        harvest = self._harvester.of(visit.request, visit)
-        candidates = tuple(_archived(candidate) for candidate in harvest.candidates)
-        completion = completion_of(lease, task, visit, _ONCE, harvest.document, candidates)
+        read = self._discovery.of(lease, task, visit)
+        candidates = tuple(_archived(candidate) for candidate in read.candidates)
+        completion = completion_of(replace(read, candidates=candidates), _ONCE)
         self._pages += completion.document is not None
         filler.enter(completion)
 

@@ -347,7 +347,7 @@ def open_run(store: RunStore, order: CrawlOrder, now: float, scope: CrawlScope |
     if order.kind == "refresh":
         order.home.ask_again(now, due_only=order.due_only)
         return
-    discovery = Discovery(scope or site_scope(order.starts, order.settings.scope), order.settings.scope)
+    discovery = Discovery(scope or site_scope(order.starts, order.settings.scope), order.settings)
     starts = discovery.of_starts(order.starts)
     store.offer(starts, (), now, reopen=True)
     known = (

@@ -235,6 +235,7 @@ class Completion:
     retry_in_s: float = 0.0
     retry_priority: int | None = None
     look: Look | None = None  # Purpose.CHECK
+    side_requests: tuple[SideRequest, ...] = ()  # what is to be asked besides, of this host or of others
 
 
 @dataclass(frozen=True, slots=True)
