@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from periplus.analyse.engines.stages import blocks
+from periplus.analyse.engines.dataset_files import blocks
 from periplus.model.dataset import TABLES, Manifest, PartNote, TableNote
 from periplus.model.page import LinkKind
 from periplus.model.tables import ColumnKind

@@ -17,7 +17,8 @@ from periplus.analyse.engines.alike import (
     homes,
     url_vectors,
 )
-from periplus.analyse.engines.stages import Engine, Ints, Mask, StageTask, blocks, flags, is_among, numbers, reals
+from periplus.analyse.engines.dataset_files import Ints, Mask, blocks, flags, is_among, numbers, reals
+from periplus.analyse.engines.stages import Engine, StageTask
 from periplus.analyse.linkgraph import (
     LinksOfDomains,
     distinct_sorted,

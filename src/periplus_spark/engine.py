@@ -19,7 +19,8 @@ from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from periplus.analyse.engines.stages import Cluster, Engine, StageTask, manifest_in
+from periplus.analyse.engines.dataset_files import manifest_in
+from periplus.analyse.engines.stages import Cluster, Engine, StageTask
 from periplus.errors import StoreError
 from periplus_spark import frames
 

@@ -49,11 +49,19 @@ from periplus.analyse.engines.alike import (
     TEXT_ROWS,
     sketch_rows,
 )
-from periplus.analyse.engines.stages import StageTask, part_paths
+from periplus.analyse.engines.dataset_files import part_paths
+from periplus.analyse.engines.stages import StageTask
 from periplus.analyse.linkgraph import TIE
 from periplus.errors import NotConverged, StoreError
+from periplus.model.tables import ColumnKind
 
-SQL_TYPES = {"int64": "bigint", "double": "double", "string": "string", "binary": "binary", "bool": "boolean"}
+SQL_TYPES = {
+    ColumnKind.INTEGER: "bigint",
+    ColumnKind.REAL: "double",
+    ColumnKind.TEXT: "string",
+    ColumnKind.BYTES: "binary",
+    ColumnKind.BOOLEAN: "boolean",
+}
 
 
 def session_of(frame: DataFrame) -> SparkSession:
@@ -70,9 +78,10 @@ def frame(session: SparkSession, folder: Path, table: str) -> DataFrame:
 
 def write(rows: DataFrame, task: StageTask, table: str) -> None:
     """A stage's table, in files that are named as every engine names them, in the order of the frame's partitions."""
-    fields = task.stage.tables[table]
     folder = task.out / table
-    columns = [f"CAST(`{field.name}` AS {SQL_TYPES[field.type]}) AS `{field.name}`" for field in fields]
+    columns = [
+        f"CAST(`{column.name}` AS {SQL_TYPES[column.kind]}) AS `{column.name}`" for column in task.stage.tables[table]
+    ]
     rows.selectExpr(*columns).write.mode("overwrite").parquet(folder.resolve().as_uri())
     for number, path in enumerate(sorted(folder.glob("part-*.parquet"))):
         path.rename(folder / f"part-{number:05}.parquet")

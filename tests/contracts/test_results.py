@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-from periplus.analyse.engines.stages import blocks
+from periplus.analyse.engines.dataset_files import blocks
 from periplus.api.datasets import export_dataset, load_results
 from periplus.api.engines import analysed
 from periplus.api.homes import results_of

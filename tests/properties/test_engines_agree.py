@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from datasets import chance_dataset, rows_of
 from memory_engine import ENGINE as MEMORY
-from periplus.analyse.engines import stages, streamed
+from periplus.analyse.engines import dataset_files, streamed
 from periplus.analyse.engines.stages import STAGES, StageParameters, compute
 from periplus.analyse.engines.streamed import ENGINE as STREAM
 
@@ -36,10 +36,10 @@ def agree(one, other):
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks():
     """So that a few rows are many blocks."""
-    kept = stages.number_blocks.__defaults__, stages.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING
-    stages.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING = (7,), 5, 11
+    usual = dataset_files.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING
+    dataset_files.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING = (7,), 5, 11
     yield
-    _, stages.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING = kept
+    dataset_files.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING = usual
 
 
 @settings(max_examples=15, deadline=None)

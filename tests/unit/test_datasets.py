@@ -15,13 +15,13 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from periplus.analyse.engines import dataset_files
 from periplus.api import search_index
 from periplus.api.datasets import export_dataset
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.dataset import MANIFEST, TABLES, manifest_of
 from periplus.model.tables import ColumnKind
-from periplus.present import dataset_files
 from periplus.store import datasets
 from periplus.store.datasets import in_order
 from periplus.store.sqlite import runs, schema

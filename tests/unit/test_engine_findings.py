@@ -10,7 +10,8 @@ import pytest
 from datasets import chance_dataset, rows_of
 from periplus.analyse.cascades import cascades_of_lines
 from periplus.analyse.engines.alike import ASKED, FETCHED_REASONS, FOLLOWED, INVALID_REASONS, PAGE_REASONS
-from periplus.analyse.engines.stages import STAGES, StageParameters, blocks, compute
+from periplus.analyse.engines.dataset_files import blocks
+from periplus.analyse.engines.stages import STAGES, StageParameters, compute
 from periplus.analyse.engines.streamed import ENGINE
 from periplus.model.dataset import TABLES
 

@@ -56,7 +56,7 @@ def analysed(dataset, results):
 
 
 def rows_of_columns(folder, table, columns):
-    from periplus.analyse.engines.stages import blocks
+    from periplus.analyse.engines.dataset_files import blocks
 
     return [tuple(row.values()) for block in blocks(folder, table, columns) for row in block.to_pylist()]
 

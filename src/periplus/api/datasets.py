@@ -8,12 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from periplus.analyse.engines.stages import blocks, manifest_in
+from periplus.analyse.engines.dataset_files import (
+    TableWriter,
+    begin,
+    blocks,
+    drop,
+    manifest_in,
+    table_note,
+    write_manifest,
+)
 from periplus.api.homes import name_of, results_of, whole_of
 from periplus.errors import StoreError, UsageError
-from periplus.model.dataset import TABLES, Block, Coded, ComputedTable, Manifest, ResultNote, WholeRows
+from periplus.model.dataset import TABLES, Block, Coded, ComputedTable, Manifest, ResultNote, TableNote, WholeRows
 from periplus.model.ports import RunRecord
-from periplus.present.dataset_files import begin, drop, finish, write_table
 from periplus.settings import VERSION
 from periplus.store.datasets import tables
 
@@ -43,17 +50,24 @@ def export_dataset(
             with contextlib.ExitStack() as stack:
                 stack.callback(drop, into)
                 written = [
-                    write_table(into, name, TABLES[name].columns, _watched(name, blocks, watch))
+                    _written(into, name, _watched(name, blocks, watch))
                     for name, blocks in tables(rows, into, with_texts=with_texts)
                 ]
                 manifest = Manifest(
                     "collection", VERSION, now, _inputs(place, rows), {"texts": with_texts}, tuple(written)
                 )
-                finish(into, manifest)
+                write_manifest(into, manifest)
                 stack.pop_all()
         except OSError as error:
             raise StoreError(f"{into} cannot be written: {error.strerror or error}. Is the disk full?") from error
         return manifest
+
+
+def _written(folder: Path, name: str, rows: Iterable[Block]) -> TableNote:
+    with TableWriter(folder, name, TABLES[name].columns) as writer:
+        for block in rows:
+            writer.add_block(block)
+    return table_note(folder, name, TABLES[name].columns)
 
 
 def _watched(name: str, blocks: Iterable[Block], watch: TableWatch) -> Iterator[Block]:

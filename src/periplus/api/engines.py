@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from periplus.analyse.engines.dataset_files import manifest_in
 from periplus.analyse.engines.stages import (
     ANALYSES,
     STREAM,
@@ -19,7 +20,6 @@ from periplus.analyse.engines.stages import (
     Watch,
     chosen,
     compute,
-    manifest_in,
 )
 from periplus.errors import ExtensionError, UsageError
 from periplus.extensions import extensions

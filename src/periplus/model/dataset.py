@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.errors import StoreError
+from periplus.errors import StoreError, UsageError
 from periplus.model import tables
 from periplus.model.graph import LinkRows
 from periplus.model.page import LinkKind, Position
 from periplus.model.ports import RunRecord
 from periplus.model.tables import Column, ColumnKind, Table
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.parquet
 
 # What engines computed of a collection, on its way back: tables, a note on each analysis, and
 # the place that takes them.
@@ -161,6 +165,32 @@ TEXTS = Table(
 )
 TABLES: Mapping[str, Table] = {table.name: table for table in (HOSTS, URLS, REDIRECTS, PAGES, LINKS, TEXTS)}
 """By name. `texts` is there only where it was asked for."""
+
+
+def parquet_module() -> pyarrow.parquet:
+    """pyarrow.parquet. Raises UsageError where it is missing."""
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise UsageError("Parquet needs pyarrow, which is not installed: pip install 'periplus[parquet]'") from None
+    return pyarrow.parquet
+
+
+def arrow_schema(columns: Sequence[Column]) -> pyarrow.Schema:
+    """How Parquet holds these columns; each field carries its sentence."""
+    import pyarrow as pa
+
+    types = {
+        ColumnKind.TEXT: pa.string(),
+        ColumnKind.INTEGER: pa.int64(),
+        ColumnKind.REAL: pa.float64(),
+        ColumnKind.BOOLEAN: pa.bool_(),
+        ColumnKind.TIME: pa.timestamp("ms", "UTC"),
+        ColumnKind.BYTES: pa.binary(),
+    }
+    return pa.schema(
+        [pa.field(column.name, types[column.kind], metadata={"description": column.sentence}) for column in columns]
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ nowhere else.
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ class ColumnKind(StrEnum):
     REAL = "real"
     BOOLEAN = "boolean"  # in SQL 0 or 1
     TIME = "time"  # text, ISO 8601, UTC, to the second: 2026-06-01T12:00:00Z
+    BYTES = "bytes"  # in results of engines only
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,14 @@ class Table:
         return tuple(by_name[name] for name in names) or self.columns
 
 
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def sound(text: str) -> str:
+    """Without halves of characters, which no UTF-8 file can hold."""
+    return text if text.isascii() else _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 class Row(tuple[Any, ...]):
     """A row of a table: a named tuple of its values, each an attribute of its column's name."""
 
@@ -104,7 +114,7 @@ def row_maker(columns: tuple[str, ...]) -> Callable[[Iterable[object]], Row]:
     return make
 
 
-TEXT, INTEGER, REAL, BOOLEAN, TIME = ColumnKind
+TEXT, INTEGER, REAL, BOOLEAN, TIME, BYTES = ColumnKind
 
 
 def _any_of(reasons: Set[Reason]) -> str:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import csv
 import json
 import math
-import re
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from typing import TextIO
 
 from periplus.errors import UsageError
+from periplus.model.tables import sound
 from periplus.present.wording import cells, fit, visible
 
 FORMATS = ("table", "csv", "json", "jsonl")
 SAMPLE_ROWS = 200  # decide the widths of a terminal's table; enough to see the longest usual URL, seen within a second
 WIDEST = 100  # columns: one endless URL in the sample shall not push every other row off the screen
 _NUMBERS = frozenset({int, float, bool})
-_SURROGATES = re.compile("[\ud800-\udfff]")
 # the full-width ones too: spreadsheets in Japanese take them for the others
 _COMPUTED = frozenset("=+-@\t\r\n＝＋－＠")
 
@@ -50,11 +49,6 @@ def _object(columns: Sequence[str], row: Sequence[object]) -> str:
     # JSON has no infinity
     values = (None if isinstance(value, float) and not math.isfinite(value) else _plain(value) for value in row)
     return json.dumps(dict(zip(columns, values, strict=True)), ensure_ascii=False)
-
-
-def sound(text: str) -> str:
-    """Without halves of characters, which no UTF-8 file can hold."""
-    return text if text.isascii() else _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _plain(value: object) -> object:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from periplus.errors import UsageError
 from periplus.extensions import guarded, loaded
-from periplus.model.tables import Column, ColumnKind, Table
-from periplus.present.tables import sound, write_table
+from periplus.model.dataset import arrow_schema, parquet_module
+from periplus.model.tables import Column, ColumnKind, Table, sound
+from periplus.present.tables import write_table
 from periplus.present.wording import count_of
 
 if TYPE_CHECKING:
@@ -86,44 +87,22 @@ def write_parquet(columns: Sequence[Column], rows: Rows, path: Path) -> int:
 
     Returns the rows. Raises UsageError where pyarrow is missing.
     """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise UsageError("Parquet needs pyarrow, which is not installed: pip install 'periplus[parquet]'") from None
-    schema = pa.schema(
-        [
-            pa.field(column.name, arrow_type(column.kind), metadata={"description": column.sentence})
-            for column in columns
-        ]
-    )
+    parquet, schema = parquet_module(), arrow_schema(columns)
+    import pyarrow as pa
+
     written = 0
-    with pq.ParquetWriter(path, schema, compression="zstd") as file:
+    with parquet.ParquetWriter(path, schema, compression="zstd") as file:
         for block in _blocks(rows):
             arrays = [
-                _arrow_array(column.kind, values)
-                for column, values in zip(columns, zip(*block, strict=True), strict=True)
+                _arrow_array(column.kind, field.type, values)
+                for column, field, values in zip(columns, schema, zip(*block, strict=True), strict=True)
             ]
             file.write_batch(pa.record_batch(arrays, schema=schema))
             written += len(block)
     return written
 
 
-def arrow_type(kind: ColumnKind) -> pyarrow.DataType:
-    """How Parquet holds a column of this kind."""
-    import pyarrow as pa
-
-    types = {
-        ColumnKind.TEXT: pa.string(),
-        ColumnKind.INTEGER: pa.int64(),
-        ColumnKind.REAL: pa.float64(),
-        ColumnKind.BOOLEAN: pa.bool_(),
-        ColumnKind.TIME: pa.timestamp("ms", "UTC"),
-    }
-    return types[kind]
-
-
-def _arrow_array(kind: ColumnKind, values: Sequence[Any]) -> pyarrow.Array:
+def _arrow_array(kind: ColumnKind, type: pyarrow.DataType, values: Sequence[Any]) -> pyarrow.Array:
     import pyarrow as pa
 
     if kind is ColumnKind.BOOLEAN:
@@ -132,7 +111,7 @@ def _arrow_array(kind: ColumnKind, values: Sequence[Any]) -> pyarrow.Array:
         return pa.array(values, pa.string()).cast(pa.timestamp("ms", "UTC"))
     if kind is ColumnKind.TEXT:
         return pa.array([None if value is None else sound(value) for value in values], pa.string())
-    return pa.array(values, arrow_type(kind))
+    return pa.array(values, type)
 
 
 def _blocks(rows: Rows) -> Iterator[list[Sequence[object]]]:

@@ -11,17 +11,8 @@ import numpy as np
 
 from periplus.analyse.audit_input import NOT_FOLLOWED
 from periplus.analyse.duplicates import BINS, SHINGLES_LEAST, Hashes, band_bins, shingles, sketch
-from periplus.analyse.engines.stages import (
-    BLOCK_ROWS,
-    Ints,
-    Mask,
-    StageTask,
-    blocks,
-    flags,
-    is_among,
-    manifest_in,
-    numbers,
-)
+from periplus.analyse.engines.dataset_files import BLOCK_ROWS, Ints, Mask, blocks, flags, is_among, manifest_in, numbers
+from periplus.analyse.engines.stages import StageTask
 from periplus.analyse.linkgraph import PAGES
 from periplus.document.digest import without_marks
 from periplus.model.page import FOLLOWED_KINDS, LinkKind

@@ -25,7 +25,8 @@ from periplus.analyse.engines.alike import (
     templates,
     url_vectors,
 )
-from periplus.analyse.engines.stages import Engine, Floats, Ints, StageTask, blocks, flags, numbers, reals, text_mask
+from periplus.analyse.engines.dataset_files import Floats, Ints, blocks, flags, numbers, reals, text_mask
+from periplus.analyse.engines.stages import Engine, StageTask
 from periplus.analyse.linkgraph import TIE, depth_first_places, distinct_sorted, resolved
 from periplus.errors import NotConverged, StoreError
 from periplus.model.graph import LinkRows

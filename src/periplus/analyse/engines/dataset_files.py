@@ -1,0 +1,237 @@
+"""Reads and writes folders of Parquet tables: datasets, and what is computed of them.
+
+A table is a folder of files in order, and the folder of tables is whole when its manifest is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.errors import StoreError, UsageError
+from periplus.model.dataset import (
+    MANIFEST,
+    TABLES,
+    Block,
+    Coded,
+    Manifest,
+    PartNote,
+    TableNote,
+    Values,
+    arrow_schema,
+    manifest_of,
+    parquet_module,
+)
+from periplus.model.tables import Column, ColumnKind, sound
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# of links read at once: 5 columns of them are 20 MB, and smaller blocks cost more calls than they save
+BLOCK_ROWS = 1 << 19
+PART_ROWS = 10_000_000  # of a file: of links some 100 MB, what a task of a cluster likes to read
+GROUP_ROWS = 1_000_000  # of a row group: readers take one at a time; of texts as many as a block has
+
+
+def begin(folder: Path) -> None:
+    """An empty folder for a dataset: a new one, or what an export that did not come to its end has left.
+
+    Raises UsageError.
+    """
+    try:
+        if (folder / MANIFEST).exists():
+            raise UsageError(f"{folder} holds a dataset already. Choose another folder, or delete that one.")
+        folder.mkdir(parents=True, exist_ok=True)
+        if strange := sorted(path.name for path in folder.iterdir() if path.name not in TABLES):
+            raise UsageError(f"{folder} is not empty: it holds {strange[0]}. Choose another folder.")
+        drop(folder)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from None
+
+
+def drop(folder: Path) -> None:
+    """Deletes unfinished tables."""
+    for name in TABLES:
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def manifest_in(folder: Path) -> Manifest:
+    """Raises StoreError for a folder that is not whole, or of a newer program."""
+    try:
+        text = (folder / MANIFEST).read_text("utf-8")
+    except OSError:
+        raise StoreError(f"{folder} holds no {MANIFEST}, so it is not whole: make it again") from None
+    return manifest_of(text, str(folder / MANIFEST))
+
+
+def is_whole(folder: Path) -> bool:
+    return (folder / MANIFEST).is_file()
+
+
+def part_paths(folder: Path, table: str) -> list[Path]:
+    """The files of a table, in order. None where the folder has no such table."""
+    notes = [note for note in manifest_in(folder).tables if note.name == table]
+    return [folder / table / part.name for note in notes for part in note.parts]
+
+
+def blocks(folder: Path, table: str, columns: Sequence[str], rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:
+    """A table's rows, in order."""
+    parquet = parquet_module()
+    for path in part_paths(folder, table):
+        with parquet.ParquetFile(path) as file:
+            for block in file.iter_batches(rows, columns=list(columns)):
+                yield block.select(list(columns))
+
+
+def numbers(folder: Path, table: str, column: str, missing: int = -1) -> Ints:
+    """A whole column; of a time its milliseconds."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    whole_column = np.full(manifest_in(folder).rows(table), missing, np.int64)
+    at = 0
+    for block in blocks(folder, table, [column]):
+        values = block.column(0)
+        whole = pc.fill_null(values.cast(pa.int64()), missing)
+        whole_column[at : at + len(values)] = np.asarray(whole)
+        at += len(values)
+    return whole_column
+
+
+def reals(folder: Path, table: str, column: str) -> Floats:
+    """A whole column of real numbers."""
+    whole = np.empty(manifest_in(folder).rows(table))
+    at = 0
+    for block in blocks(folder, table, [column]):
+        whole[at : at + len(block)] = np.asarray(block.column(0))
+        at += len(block)
+    return whole
+
+
+def is_among(folder: Path, table: str, column: str, names: Sequence[str]) -> Mask:
+    """Of each row, whether its text is one of these."""
+    parts = [text_mask(block, column, names) for block in blocks(folder, table, [column])]
+    return np.concatenate(parts) if parts else np.zeros(0, np.bool_)
+
+
+def flags(folder: Path, table: str, column: str) -> Mask:
+    """A whole column of booleans; no value: no."""
+    parts = [np.asarray(block.column(0).fill_null(False), np.bool_) for block in blocks(folder, table, [column])]
+    return np.concatenate(parts) if parts else np.zeros(0, np.bool_)
+
+
+def text_mask(block: pa.RecordBatch, column: str, names: Sequence[str]) -> Mask:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    mask: Mask = np.asarray(pc.is_in(block.column(column), value_set=pa.array(list(names), pa.string())), np.bool_)
+    return mask
+
+
+class TableWriter:
+    """Rows of one table into files `part-00000.parquet`, ...: at least one, so that an empty table has its columns.
+
+    part_rows: of a file at most; by default PART_ROWS. Raises UsageError where pyarrow is missing, OSError.
+    """
+
+    def __init__(self, folder: Path, table: str, columns: Sequence[Column], part_rows: int = 0) -> None:
+        self._parquet = parquet_module()
+        self._folder = folder / table
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._columns, self._schema = columns, arrow_schema(columns)
+        self._part_rows = part_rows or PART_ROWS
+        self._file: pq.ParquetWriter | None = None
+        self._rows = self._parts = 0
+
+    def add(self, columns: Mapping[str, object]) -> None:
+        """A block of rows: a column's values by its name, as Arrow takes them."""
+        import pyarrow as pa
+
+        arrays = [pa.array(columns[field.name], field.type) for field in self._schema]
+        self._add(pa.record_batch(arrays, schema=self._schema))
+
+    def add_block(self, block: Block) -> None:
+        """A block of rows as a store gives it."""
+        import pyarrow as pa
+
+        pairs = zip(self._columns, self._schema, block, strict=True)
+        arrays = [_array(column.kind, field.type, values) for column, field, values in pairs]
+        self._add(pa.record_batch(arrays, schema=self._schema))
+
+    def _add(self, batch: pa.RecordBatch) -> None:
+        for start in range(0, batch.num_rows, GROUP_ROWS):
+            group = batch.slice(start, GROUP_ROWS)
+            if self._file is None or (self._rows and self._rows + group.num_rows > self._part_rows):
+                self._begin()
+            assert self._file is not None
+            self._file.write_batch(group)
+            self._rows += group.num_rows
+
+    def _begin(self) -> None:
+        self._end()
+        path = self._folder / f"part-{self._parts:05}.parquet"
+        self._file = self._parquet.ParquetWriter(path, self._schema, compression="zstd")
+        self._parts += 1
+        self._rows = 0
+
+    def _end(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and self._file is None:
+            self._begin()
+        self._end()
+
+
+def _array(kind: ColumnKind, type: pa.DataType, values: Values) -> pa.Array:
+    import pyarrow as pa
+
+    if isinstance(values, Coded):
+        return pa.DictionaryArray.from_arrays(values.codes, pa.array(values.names, pa.string())).cast(type)
+    if isinstance(values, np.ndarray):
+        return pa.array(values.astype(np.bool_) if kind is ColumnKind.BOOLEAN else values).cast(type)
+    if kind is ColumnKind.TEXT:
+        return pa.array([sound(value) if isinstance(value, str) else None for value in values], type)
+    if kind is ColumnKind.BOOLEAN:
+        return pa.array([None if value is None else bool(value) for value in values], type)
+    return pa.array(values, type)
+
+
+def table_note(folder: Path, table: str, columns: Sequence[Column]) -> TableNote:
+    """What a manifest says of a table whose files are there."""
+    parts = []
+    for path in sorted((folder / table).glob("*.parquet")):
+        rows = parquet_module().read_metadata(path).num_rows
+        parts.append(PartNote(path.name, rows, path.stat().st_size, _sha256(path)))
+    sentences = {column.name: column.sentence for column in columns}
+    return TableNote(table, sum(part.rows for part in parts), tuple(parts), sentences)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Says that the folder is whole: the last thing that is written."""
+    draft = folder / f"{MANIFEST}.part"
+    draft.write_text(manifest.to_json(), "utf-8")
+    draft.replace(folder / MANIFEST)
