@@ -7,25 +7,105 @@ with periplus.open("example.org.periplus") as collection:
     print(site.depth, len(site.facts.url))
     for page in site.top(5):
         print(page.score, page.url, page.title)
+
+`periplus.survey`, `periplus.topic` and `periplus.portal` are modules: what one does with each is a function there.
+docs/python.md shows how it is used, docs/api.md has everything that is offered here.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from periplus.api.collection import Collection, crawl
-    from periplus.api.collection import open_collection as open
+    from periplus import errors
+    from periplus.api import portal, survey
+    from periplus.api import topics as topic
+    from periplus.api.collection import Collection, Status
+    from periplus.api.crawling import CrawlEnd, Progress
+    from periplus.api.database import Database
+    from periplus.api.functions import (
+        CheckResult,
+        check,
+        crawl,
+        delete,
+        export,
+        influence,
+        keywords,
+        refresh,
+        sql,
+        stories,
+    )
+    from periplus.api.functions import open_collection as open
+    from periplus.api.page import Page
+    from periplus.api.rows import Rows
+    from periplus.api.site import Site
 
-__all__ = ["Collection", "crawl", "open"]
+    __version__: str
 
-_PLACES = {"Collection": "Collection", "crawl": "crawl", "open": "open_collection"}
+_PLACES = {  # what is offered: the module that has it, and its name there; empty: the module itself
+    "__version__": ("settings", "VERSION"),
+    "CheckResult": ("api.functions", "CheckResult"),
+    "Collection": ("api.collection", "Collection"),
+    "CrawlEnd": ("api.crawling", "CrawlEnd"),
+    "Database": ("api.database", "Database"),
+    "Page": ("api.page", "Page"),
+    "Progress": ("api.crawling", "Progress"),
+    "Rows": ("api.rows", "Rows"),
+    "Site": ("api.site", "Site"),
+    "Status": ("api.collection", "Status"),
+    "check": ("api.functions", "check"),
+    "crawl": ("api.functions", "crawl"),
+    "delete": ("api.functions", "delete"),
+    "errors": ("errors", ""),
+    "export": ("api.functions", "export"),
+    "influence": ("api.functions", "influence"),
+    "keywords": ("api.functions", "keywords"),
+    "open": ("api.functions", "open_collection"),
+    "portal": ("api.portal", ""),
+    "refresh": ("api.functions", "refresh"),
+    "sql": ("api.functions", "sql"),
+    "stories": ("api.functions", "stories"),
+    "survey": ("api.survey", ""),
+    "topic": ("api.topics", ""),
+}
+
+__all__ = [
+    "CheckResult",
+    "Collection",
+    "CrawlEnd",
+    "Database",
+    "Page",
+    "Progress",
+    "Rows",
+    "Site",
+    "Status",
+    "__version__",
+    "check",
+    "crawl",
+    "delete",
+    "errors",
+    "export",
+    "influence",
+    "keywords",
+    "open",
+    "portal",
+    "refresh",
+    "sql",
+    "stories",
+    "survey",
+    "topic",
+]
 
 
 def __getattr__(name: str) -> object:
     """What `__all__` names is loaded when it is first used, so that importing the package costs nothing."""
     if name not in _PLACES:
         raise AttributeError(f"module 'periplus' has no attribute {name!r}")
-    from periplus.api import collection
+    place, attribute = _PLACES[name]
+    module = import_module(f"periplus.{place}")
+    return getattr(module, attribute) if attribute else module
 
-    return getattr(collection, _PLACES[name])
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

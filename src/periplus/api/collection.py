@@ -19,12 +19,10 @@ from periplus.model.ports import RunRecord
 from periplus.model.results import StateTally
 from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table
 from periplus.model.web import Url
-from periplus.settings import read_settings, settings_from
+from periplus.settings import read_settings
 from periplus.store.sqlite import listing, reading, schema
 from periplus.store.sqlite import runs as collection_runs
 from periplus.store.sqlite.listing import LinkFilter, PageFilter
-from periplus.urls.canonical import canonical
-from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.crawling import CrawlEnd, Progress
@@ -43,7 +41,6 @@ __all__ = [
     "Rows",
     "Status",
     "contents",
-    "crawl",
     "open_collection",
 ]
 
@@ -189,6 +186,19 @@ class Collection:
         which = LinkFilter(ends[0], ends[1], kind, position, nofollow, broken, external, limit)
         listing.link_conditions(which)
         return self._rows(LINKS, columns, lambda names: listing.links(self._connection, which, names))
+
+    def table(self, name: str) -> Rows:
+        """One table whole, as `periplus export` writes it: `pages`, `links`, `issues`, ...: docs/exports.md has all.
+
+        `pages` has what is computed of each page. Raises UsageError for a name that there is not.
+        """
+        from periplus.api.exporting import exported_table, table
+
+        def read(names: Sequence[str]) -> Iterator[Sequence[object]]:
+            with table(self.folder, name) as exported:
+                yield from exported.rows
+
+        return Rows(name, exported_table(name).columns, read)
 
     def bad_links(self, *, source: str = "", limit: int = -1) -> Rows:
         """What stands where a link belongs and is none (mailto:, javascript:, malformed): of one page, or of all.
@@ -399,29 +409,6 @@ def _without_collector() -> Iterator[None]:
 def open_collection(folder: Path | str, *, time_limit_s: float = 0.0) -> Collection:
     """The collection in folder, to be read. time_limit_s: longest time of one question; 0: no limit."""
     return Collection(Path(folder), time_limit_s)
-
-
-def crawl(
-    start: str | Sequence[str],
-    folder: Path | str | None = None,
-    *,
-    watch: Callable[[Progress], bool] | None = None,
-    **settings: object,
-) -> CrawlEnd:
-    """Crawls, or goes on, as `periplus crawl` does. folder: by default SITE.periplus here. watch: returns True to stop.
-
-    settings: by their names in docs/settings.md, over the folder's periplus.toml. Raises UsageError and StoreError.
-    """
-    from periplus.api.crawling import CrawlOrder
-    from periplus.api.crawling import crawl as run
-
-    texts = [start] if isinstance(start, str) else list(start)
-    starts = tuple(canonical(text if "://" in text else f"https://{text}") for text in texts)
-    if not starts:
-        raise UsageError("no start: give a URL")
-    where = Path(folder) if folder is not None else Path(site_key(starts[0]).replace(":", "-").strip("[]") + SUFFIX)
-    order = CrawlOrder(where, starts, settings_from(settings, read_settings(where / SETTINGS_FILE)))
-    return run(order, watch or (lambda progress: False))
 
 
 def contents(folder: Path) -> list[Path]:

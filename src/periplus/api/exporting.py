@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from periplus.api.homes import rows_of
+from periplus.api.homes import is_address, rows_of
 from periplus.errors import UsageError
 from periplus.model.tables import CHAINS, EXPORTS, ISSUES, PAGES, RANKED_PAGES, Table
 from periplus.present import issues
@@ -44,6 +45,11 @@ class TableRows:
 
     table: Table
     rows: Iterator[tuple[object, ...]]
+
+
+def export_rows(place: Path | str, name: str, *, ranks: bool = True) -> AbstractContextManager[TableRows]:
+    """One of EXPORTS of the collection in a folder, or at an address: see `table` and `stored_table`."""
+    return stored_table(str(place), name) if is_address(str(place)) else table(Path(place), name, ranks=ranks)
 
 
 @contextlib.contextmanager

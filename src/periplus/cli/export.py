@@ -80,11 +80,11 @@ def export_table(place: Path | str, name: str, format: str, output: Path | None,
 
     Raises UsageError.
     """
-    from periplus.api.exporting import stored_table, table
+    from periplus.api.exporting import export_rows
 
     if output is None and format not in FORMATS:
         raise UsageError(f"a {format} file needs a name: -o {name}.{format}")
-    with table(place, name, ranks=ranks) if isinstance(place, Path) else stored_table(place, name) as exported:
+    with export_rows(place, name, ranks=ranks) as exported:
         if output is None:
             with opened(output, exact=True) as out:
                 write_table(exported.table.names, exported.rows, format, out)

@@ -4,8 +4,10 @@ python -m periplus.cli.reference [--check] [--into docs]
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import click
 
@@ -192,12 +194,85 @@ def settings_reference() -> str:
     return "\n".join(parts) + "\n"
 
 
+def python_reference() -> str:
+    """docs/api.md: what `import periplus` offers, by the signatures and docstrings of the code."""
+    import periplus
+
+    offered = {name: getattr(periplus, name) for name in periplus.__all__}
+    functions = {name: value for name, value in offered.items() if inspect.isfunction(value)}
+    classes = {name: value for name, value in offered.items() if inspect.isclass(value)}
+    modules = {name: value for name, value in offered.items() if inspect.ismodule(value)}
+    parts = [NOTICE, "# What `import periplus` offers"]
+    parts += ["## Functions", *(_function(f"periplus.{name}", value) for name, value in functions.items())]
+    parts += ["## Values", *(part for name, value in classes.items() for part in _class(name, value))]
+    parts += ["## Modules", *(part for name, value in modules.items() for part in _module(name, value))]
+    return "\n\n".join(parts) + "\n"
+
+
+_ELSEWHERE = type("Default", (), {"__repr__": lambda self: "..."})()  # a default that is a function
+
+
+def _function(name: str, function: Callable[..., object]) -> str:
+    """One function: its call, and what it says of itself."""
+    signature = inspect.signature(function)
+    parameters = [
+        value.replace(default=_ELSEWHERE) if inspect.isfunction(value.default) else value
+        for key, value in signature.parameters.items()
+        if key != "self"
+    ]
+    call = f"{name}{signature.replace(parameters=parameters)}".replace("'", "")
+    return f"### `{name}`\n\n```python\n{_wrapped(call)}\n```\n\n{inspect.getdoc(function) or ''}".rstrip()
+
+
+def _wrapped(call: str) -> str:
+    """A call in at most 100 columns: a parameter a line where it is longer."""
+    if len(call) <= 100:
+        return call
+    head, _, rest = call.partition("(")
+    inner, arrow, result = rest.rpartition(") ->")
+    names, depth, part = [], 0, ""
+    for letter in inner:
+        depth += (letter in "([") - (letter in ")]")
+        if letter == "," and not depth:
+            names.append(part.strip())
+            part = ""
+        else:
+            part += letter
+    names.append(part.strip())
+    return f"{head}(\n" + "".join(f"    {name},\n" for name in names) + f"{arrow}{result}"
+
+
+def _class(name: str, kind: type) -> Iterator[str]:
+    """A class: what it says of itself, its fields, its methods."""
+    yield f"### `periplus.{name}`\n\n{inspect.getdoc(kind) or ''}"
+    if fields := getattr(kind, "__dataclass_fields__", None):
+        yield "Fields: " + ", ".join(f"`{field.name}: {field.type}`" for field in fields.values()) + "."
+    for key, value in vars(kind).items():
+        if key.startswith("_"):
+            continue
+        if isinstance(value, property):
+            yield f"`{name}.{key}`: {inspect.getdoc(value) or ''}"
+        elif inspect.isfunction(value):
+            yield "#" + _function(f"{name}.{key}", value)
+
+
+def _module(name: str, module: ModuleType) -> Iterator[str]:
+    """A module: what it says of itself, and its own public functions and errors."""
+    yield f"### `periplus.{name}`\n\n{inspect.getdoc(module) or ''}"
+    if name == "errors":
+        return
+    for key, value in vars(module).items():
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and not key.startswith("_"):
+            yield "#" + _function(f"{name}.{key}", value)
+
+
 def _pages(folder: Path, command: click.Command) -> dict[Path, str]:
     return {
         folder / "cli.md": cli_reference(command),
         folder / "settings.md": settings_reference(),
         folder / "sql.md": NOTICE + "\n" + sql_reference(),
         folder / "exports.md": NOTICE + "\n" + exports_reference(),
+        folder / "api.md": python_reference(),
         folder / "parquet.md": NOTICE + "\n" + parquet_reference(),
     }
 

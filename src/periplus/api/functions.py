@@ -1,0 +1,296 @@
+"""What the package offers as functions: for each thing that a command does, one call that does the same.
+
+A collection is named by its folder, or by its address in PostgreSQL where a function says so. `watch` functions are
+called while long work goes on; those that return True stop it, and what is done stays done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from periplus.api.collection import SETTINGS_FILE, SUFFIX, Collection
+from periplus.api.exporting import asked, export_rows
+from periplus.api.homes import is_address
+from periplus.api.rows import Rows
+from periplus.errors import UsageError
+from periplus.model.tables import Column, ColumnKind
+from periplus.model.web import SiteKey, Url
+from periplus.settings import read_settings, settings_from
+from periplus.urls.canonical import canonical
+from periplus.urls.scope import site_key
+
+if TYPE_CHECKING:  # loaded by whichever function needs them
+    from periplus.api.checking import CheckEnd
+    from periplus.api.crawling import CrawlEnd, Progress
+    from periplus.api.database import Database
+    from periplus.api.refreshing import RefreshEnd
+    from periplus.model.audit import Fault, Issue
+    from periplus.model.collection import DeletionPlan
+    from periplus.model.story import Influence, Stories
+    from periplus.model.topic import KeywordList
+
+__all__ = [
+    "CheckResult",
+    "check",
+    "crawl",
+    "delete",
+    "export",
+    "influence",
+    "keywords",
+    "open_collection",
+    "refresh",
+    "sql",
+    "stories",
+]
+
+Watch = Callable[["Progress"], bool]
+
+
+def open_collection(place: Path | str, *, time_limit_s: float = 0.0) -> Collection | Database:
+    """The collection in a folder, or at an address (`postgresql://...`), to be read. Use it as a context, or close it.
+
+    time_limit_s: longest time of one question to a folder; 0: no limit. Raises NoCollection, StoreError.
+    """
+    if is_address(str(place)):
+        from periplus.api.database import Database
+
+        return Database(str(place))
+    return Collection(Path(place), time_limit_s)
+
+
+def crawl(
+    start: str | Sequence[str], folder: Path | str | None = None, *, watch: Watch | None = None, **settings: object
+) -> CrawlEnd:
+    """Crawls, or goes on with a crawl, as `periplus crawl` does.
+
+    start: one URL or several; https where no scheme is named. folder: by default SITE.periplus in the working
+    directory; an address: the collection in that database. settings: by their names in docs/settings.md
+    (`max_pages=100`, `delay_s=0.5`), over the folder's periplus.toml. Raises UsageError, UnknownSetting, StoreError.
+    """
+    from periplus.api.crawling import CrawlOrder
+    from periplus.api.crawling import crawl as run
+
+    starts = _urls(start)
+    where = Path(_name_of(starts)) if folder is None else folder
+    if is_address(str(where)):
+        order = CrawlOrder(Path(), starts, settings_from(settings), store=str(where))
+    else:
+        where = Path(where)
+        order = CrawlOrder(where, starts, settings_from(settings, read_settings(where / SETTINGS_FILE)))
+    return run(order, watch or _silent)
+
+
+def refresh(place: Path | str, *, due_only: bool = False, watch: Watch | None = None, **settings: object) -> RefreshEnd:
+    """Asks again for what a collection holds, and follows what is new, as `periplus refresh` does.
+
+    place: a folder, or an address. due_only: only what is likely to have changed. settings: in place of those of the
+    last crawl. Raises NoCollection, UsageError where nothing was crawled yet, UnknownSetting, StoreError.
+    """
+    from periplus.api.refreshing import refresh as run
+    from periplus.api.refreshing import refresh_order
+
+    where = str(place) if is_address(str(place)) else Path(place)
+    return run(refresh_order(where, settings, due_only=due_only), watch or _silent)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check found.
+
+    end: how it ended; None: nobody was asked. issues: gravest first; faults: the same by cause.
+    """
+
+    end: CheckEnd | None
+    issues: tuple[Issue, ...]
+    faults: tuple[Fault, ...]
+
+    def __repr__(self) -> str:
+        return f"<CheckResult: {len(self.issues)} issues of {len(self.faults)} causes>"
+
+
+def check(  # noqa: PLR0913 - what a check may be told, written out
+    start: str | Sequence[str] = (),
+    folder: Path | str | None = None,
+    *,
+    offline: bool = False,
+    external: bool = True,
+    fragments: bool = True,
+    head: bool = True,
+    near: bool | None = None,
+    site: str = "",
+    watch: Watch | None = None,
+    **settings: object,
+) -> CheckResult:
+    """Finds dead links and other faults, as `periplus check` does.
+
+    start: where to begin; the site is crawled first, or further. Without it folder must hold a collection, and its own
+    settings hold. offline: ask nobody, judge by what is stored. external: ask for other sites' URLs too. fragments:
+    look for the places that links name. head: HEAD before GET. near: compare texts for near duplicates; None: where
+    there are not too many. site: issues of this site only. Raises UsageError, NoCollection, StoreError.
+    """
+    from periplus.analyse.audit import faults
+    from periplus.api.checking import CheckOrder, settings_before, starts_known
+    from periplus.api.checking import check as run
+    from periplus.api.crawling import CrawlOrder
+    from periplus.api.findings import ResultOrder, check_rules, found_issues, keep_issues
+
+    starts = _urls(start) if start else ()
+    if folder is None and not starts:
+        raise UsageError("nothing to check: give a URL, or the folder of a collection")
+    where = Path(folder) if folder is not None else Path(_name_of(starts))
+    before = settings_from({}) if starts else settings_before(where)
+    chosen = settings_from(settings, read_settings(where / SETTINGS_FILE, before))
+    check_rules(chosen)
+    end = None
+    if not offline:
+        order = CrawlOrder(where, starts or starts_known(where), chosen)
+        end = run(CheckOrder(order, external, fragments, head, onward=bool(starts)), watch or _silent)
+    issues = found_issues(where, chosen, ResultOrder(site, fragments, near))
+    if end is not None and end.run_id:
+        keep_issues(where, end.run_id, issues)
+    return CheckResult(end, tuple(issues), tuple(faults(issues)))
+
+
+def stories(
+    folder: Path | str, *, least_sites: int = 2, watch: Callable[[int, int], None] = lambda done, total: None
+) -> Stories:
+    """What several sites of a collection tell, the weightiest first, as `periplus stories` finds them.
+
+    least_sites: that must tell it. watch: is told (pages read, pages in all). Raises NoCollection, StoreError.
+    """
+    from periplus.api.stories import stories_of
+
+    return stories_of(folder, least_sites=least_sites, watch=watch)
+
+
+def influence(
+    source: Path | str | Stories,
+    *,
+    objective: str = "dl",
+    budget: float = 20,
+    by_posts: bool = False,
+    for_future: bool = False,
+) -> Influence:
+    """The sites that one should read, best first, as `periplus influence` chooses them.
+
+    source: stories, a collection's folder, or a file of cascades (a story a line, `site,hours site,hours ...`).
+    objective: `dl` (stories that are met), `dt` (how early), `pa` (readers that are left). budget: how many sites; by
+    posts how many posts, below 1 their share. for_future: newer stories count more. Raises UsageError.
+    """
+    from periplus.api.stories import ReadingRequest, cascades_from, stories_of
+    from periplus.api.stories import influence as chosen
+    from periplus.model.story import Objective
+
+    if objective not in (choices := [one.value for one in Objective]):
+        raise UsageError(f"there is no objective {objective!r}: choose among {', '.join(choices)}")
+    given: Any = source
+    if isinstance(source, (str, Path)):
+        given = stories_of(source) if Path(source).is_dir() else cascades_from(Path(source))
+    return chosen(given, ReadingRequest(Objective(objective), budget, by_posts, for_future))
+
+
+def keywords(
+    folder: Path | str,
+    *targets: str,
+    query: str | None = None,
+    most: int = 10,
+    method: str = "learnt",
+    watch: Callable[[int], None] = lambda pages: None,
+) -> KeywordList:
+    """What a collection's site, pages or hits are about: `Collection.keywords`. Raises UsageError, NoCollection."""
+    with Collection(Path(folder)) as collection:
+        return collection.keywords(*targets, query=query, most=most, method=method, watch=watch)
+
+
+def export(place: Path | str, table: str, path: Path | str, *, format: str = "", ranks: bool = True) -> Path:
+    """Writes one table of a collection into a file, as `periplus export` does; returns the file's path.
+
+    place: a folder, or an address. table: `pages`, `links`, `issues`, ...: docs/exports.md has all. format: `csv`,
+    `jsonl`, `parquet`, `xlsx`, or an installed package's; empty: as the path ends. ranks: with what is computed of each
+    page. Raises UsageError, NoCollection, StoreError.
+    """
+    from periplus.present.writers import writer_named
+
+    target = Path(path)
+    writer = writer_named(format or target.suffix.removeprefix(".").lower())
+    with export_rows(place, table, ranks=ranks) as exported:
+        try:
+            writer.write(exported.table, exported.rows, target)
+        except OSError as error:
+            raise UsageError(f"{target} cannot be written: {error.strerror or error}") from None
+    return target
+
+
+def sql(folder: Path | str, question: str, *, time_limit_s: float = 10.0, limit: int = -1) -> Rows:
+    """The answer to one SQL statement that only reads: docs/sql.md describes the tables. All its rows are held.
+
+    time_limit_s: longest time for the answer; 0: no limit. limit: rows; -1: all. Raises UsageError, NoCollection,
+    and StoreError when the time is over.
+    """
+    with asked(Path(folder), question, time_limit_s, limit) as answer:
+        names, rows = tuple(answer.columns), list(answer.rows)
+    parts = zip(*rows, strict=True) if rows else ((),) * len(names)
+    columns = [Column(name, _kind(values), "") for name, values in zip(names, parts, strict=True)]
+    return Rows("answer", columns, lambda _: iter(rows))
+
+
+def delete(  # noqa: PLR0913 - what a deletion may be told, written out
+    folder: Path | str,
+    pages: Sequence[str] = (),
+    *,
+    site: str = "",
+    run: int = 0,
+    links_to: bool = False,
+    again: bool = False,
+    run_pages: bool = True,
+    dry_run: bool = False,
+    watch: Callable[[int, int], bool] = lambda done, total: False,
+) -> DeletionPlan:
+    """Deletes pages, a site or a run from a collection, as `periplus delete` does; returns what went.
+
+    pages: URLs. links_to: other pages' links to them go too. again: such addresses wait to be fetched. run_pages: what
+    only this run fetched goes with it. dry_run: nothing is deleted; what would go is returned. watch: is told
+    (addresses done, in all). Raises UsageError, NoCollection, and StoreError while a crawl is at work.
+    """
+    from dataclasses import replace
+
+    from periplus.api import deleting
+    from periplus.model.collection import Deletion
+
+    where = Path(folder)
+    deletion = replace(
+        deleting.pages_wish(pages, where) if pages else Deletion(),
+        site=SiteKey(site) if site else None,
+        run=run,
+        links_to=links_to,
+        again=again,
+        run_pages=run_pages,
+    )
+    return deleting.plan(where, deletion) if dry_run else deleting.delete(where, deletion, watch)
+
+
+def _urls(start: str | Sequence[str]) -> tuple[Url, ...]:
+    """Starts as URLs. Raises InvalidUrl, and UsageError where none is named."""
+    texts = [start] if isinstance(start, str) else list(start)
+    if not texts:
+        raise UsageError("no start: give a URL")
+    return tuple(canonical(text if "://" in text else f"https://{text}") for text in texts)
+
+
+def _name_of(starts: Sequence[Url]) -> str:
+    return site_key(starts[0]).replace(":", "-").strip("[]") + SUFFIX
+
+
+def _kind(values: Sequence[object]) -> ColumnKind:
+    """What stands in a column of which only the values are known."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds and kinds <= {int}:
+        return ColumnKind.INTEGER
+    return ColumnKind.REAL if kinds and kinds <= {int, float} else ColumnKind.TEXT
+
+
+def _silent(progress: Progress) -> bool:
+    return False

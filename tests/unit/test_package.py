@@ -1,0 +1,103 @@
+"""What `import periplus` offers: functions, values and modules, each documented and typed."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import periplus
+from periplus.errors import InvalidUrl, NoCollection, UnknownSetting, UsageError
+from unit.test_collection import folder  # noqa: F401 - a fixture
+
+
+def test_all_that_is_offered_is_there_and_documented():
+    for name in periplus.__all__:
+        offered = getattr(periplus, name)
+        assert name in dir(periplus)
+        assert isinstance(offered, str) or inspect.getdoc(offered), name
+        if inspect.isfunction(offered):
+            signature = inspect.signature(offered)
+            assert signature.return_annotation is not inspect.Signature.empty
+            assert all(
+                parameter.annotation is not inspect.Parameter.empty for parameter in signature.parameters.values()
+            )
+    assert (
+        periplus.__version__
+        in subprocess.run(
+            [sys.executable, "-m", "periplus.cli", "--version"], capture_output=True, text=True, check=True
+        ).stdout
+    )
+
+
+def test_importing_the_package_loads_no_part_of_it():
+    code = "import sys, periplus; print([name for name in sys.modules if name.startswith('periplus.')])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+def test_sql_gives_a_table(folder):  # noqa: F811
+    rows = periplus.sql(folder, "SELECT reason, count(*) AS many, avg(depth) AS mean FROM urls GROUP BY 1 ORDER BY 1")
+    assert rows.columns == ("reason", "many", "mean")
+    assert ("ok", 4) in [(row.reason, row.many) for row in rows]
+    assert [str(kind) for kind in rows.to_pandas().dtypes] == ["string", "Int64", "Float64"]
+    assert periplus.sql(folder, "SELECT 1 AS one WHERE 0").to_dicts() == []
+    with pytest.raises(UsageError):
+        periplus.sql(folder, "DELETE FROM url")
+
+
+def test_a_table_is_exported_by_its_name(folder, tmp_path):  # noqa: F811
+    path = periplus.export(folder, "pages", tmp_path / "pages.csv")
+    with path.open(newline="") as lines:
+        read = list(csv.DictReader(lines))
+    with periplus.open(folder) as collection:
+        table = collection.table("pages")
+        assert [row["url"] for row in read] == [row.url for row in table]
+        assert table.columns == tuple(read[0])
+        assert {row.code for row in collection.table("issues")} >= {"redirect-link"}
+    for wrong in (("pages", "pages.doc"), ("leaves", "leaves.csv")):
+        with pytest.raises(UsageError):
+            periplus.export(folder, wrong[0], tmp_path / wrong[1])
+
+
+def test_issues_are_found_in_what_is_stored(folder):  # noqa: F811
+    result = periplus.check(folder=folder, offline=True)
+    assert result.end is None
+    assert {issue.code for issue in result.issues} >= {"redirect-link"}
+    assert len(result.faults) <= len(result.issues)
+    assert repr(result) == f"<CheckResult: {len(result.issues)} issues of {len(result.faults)} causes>"
+    with pytest.raises(UsageError, match="nothing to check"):
+        periplus.check()
+
+
+def test_a_deletion_may_be_tried_first(folder):  # noqa: F811
+    plan = periplus.delete(folder, ["e.org/a"], dry_run=True)
+    with periplus.open(folder) as collection:
+        assert (plan.pages, "https://e.org/a" in collection) == (1, True)
+    assert periplus.delete(folder, ["e.org/a"]).pages == 1
+    with periplus.open(folder) as collection:
+        assert {row.url for row in collection.pages(state="indexed")}.isdisjoint({"https://e.org/a"})
+    with pytest.raises(UsageError):
+        periplus.delete(folder, ["e.org/nowhere"])
+
+
+def test_what_cannot_be_done_is_refused_at_the_call(tmp_path):
+    with pytest.raises(NoCollection):
+        periplus.open(tmp_path / "none")
+    with pytest.raises(UnknownSetting):
+        periplus.crawl("https://e.org/", tmp_path / "c", max_page=3)
+    with pytest.raises(InvalidUrl):
+        periplus.crawl("http://[::/", tmp_path / "c")
+    with pytest.raises(UsageError, match="no start"):
+        periplus.crawl([], tmp_path / "c")
+    with pytest.raises(UsageError, match="choose among dl, dt, pa"):
+        periplus.influence(tmp_path, objective="most")
+
+
+def test_influence_is_chosen_from_a_file(tmp_path):
+    (tmp_path / "cascades.txt").write_text("a,0 b,1 c,2\na,0 c,5\nb,0 c,1\n")
+    chosen = periplus.influence(tmp_path / "cascades.txt", budget=1)
+    assert [one.site for one in chosen.chosen] == ["c"] or len(chosen.chosen) == 1
