@@ -57,7 +57,7 @@ def test_a_table_is_exported_by_its_name(folder, tmp_path):  # noqa: F811
         table = collection.table("pages")
         assert [row["url"] for row in read] == [row.url for row in table]
         assert table.columns == tuple(read[0])
-        assert {row.code for row in collection.table("issues")} >= {"redirect-link"}
+        assert {row.code for row in collection.table("issues")} >= {"suspect-link"}
     for wrong in (("pages", "pages.doc"), ("leaves", "leaves.csv")):
         with pytest.raises(UsageError):
             periplus.export(folder, wrong[0], tmp_path / wrong[1])
@@ -66,7 +66,7 @@ def test_a_table_is_exported_by_its_name(folder, tmp_path):  # noqa: F811
 def test_issues_are_found_in_what_is_stored(folder):  # noqa: F811
     result = periplus.check(folder=folder, offline=True)
     assert result.end is None
-    assert {issue.code for issue in result.issues} >= {"redirect-link"}
+    assert {issue.code for issue in result.issues} >= {"suspect-link"}
     assert len(result.faults) <= len(result.issues)
     assert repr(result) == f"<CheckResult: {len(result.issues)} issues of {len(result.faults)} causes>"
     with pytest.raises(UsageError, match="nothing to check"):

@@ -84,3 +84,9 @@ def test_what_cannot_be_is_refused_at_the_call(folder):  # noqa: F811
             collection.links(target="http://[::/")
         assert "https://e.org/nowhere" not in collection
         assert repr(collection) == f"<Collection {folder}>"
+
+
+def test_a_map_shows_itself_in_one_line_and_as_a_picture(folder):  # noqa: F811
+    with periplus.open(folder) as collection:
+        site = collection.map()
+    assert repr(site).startswith("<Site e.org: ") and "<svg" in site._repr_html_()

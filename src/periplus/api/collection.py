@@ -25,7 +25,6 @@ from periplus.store.sqlite import runs as collection_runs
 from periplus.store.sqlite.listing import LinkFilter, PageFilter
 
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
-    from periplus.api.crawling import CrawlEnd, Progress
     from periplus.api.inlink_index import InlinkIndexes
     from periplus.api.page import Page
     from periplus.api.search_index import Search

@@ -131,11 +131,11 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
     look for the places that links name. head: HEAD before GET. near: compare texts for near duplicates; None: where
     there are not too many. site: issues of this site only. Raises UsageError, NoCollection, StoreError.
     """
-    from periplus.analyse.audit import faults
+    from periplus.analyse.issues import audit_rules, faults
+    from periplus.api.audit import issues_of, store_issues
     from periplus.api.checking import CheckOrder, settings_before, starts_known
     from periplus.api.checking import check as run
     from periplus.api.crawling import CrawlOrder
-    from periplus.api.findings import ResultOrder, check_rules, found_issues, keep_issues
 
     starts = _urls(start) if start else ()
     if folder is None and not starts:
@@ -143,14 +143,14 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
     where = Path(folder) if folder is not None else Path(_name_of(starts))
     before = settings_from({}) if starts else settings_before(where)
     chosen = settings_from(settings, read_settings(where / SETTINGS_FILE, before))
-    check_rules(chosen)
+    audit_rules(chosen.auditing.grade, chosen.auditing.ignore)  # refused before a check rather than after it
     end = None
     if not offline:
         order = CrawlOrder(where, starts or starts_known(where), chosen)
         end = run(CheckOrder(order, external, fragments, head, onward=bool(starts)), watch or _silent)
-    issues = found_issues(where, chosen, ResultOrder(site, fragments, near))
+    issues = issues_of(where, chosen, site, fragments=fragments, near=near)
     if end is not None and end.run_id:
-        keep_issues(where, end.run_id, issues)
+        store_issues(where, end.run_id, issues)
     return CheckResult(end, tuple(issues), tuple(faults(issues)))
 
 

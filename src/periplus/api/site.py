@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -161,6 +162,15 @@ class Site:
         write_map_pdf(
             self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
         )
+
+    def __repr__(self) -> str:
+        return f"<Site {self.key}: {len(self.site_map.order)} pages>"
+
+    def _repr_html_(self) -> str:
+        """The site as a picture, for notebooks."""
+        out = io.StringIO()
+        self.write_svg(out)
+        return out.getvalue()
 
     def write_svg(
         self,

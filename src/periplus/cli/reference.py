@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -196,7 +197,7 @@ def settings_reference() -> str:
 
 def python_reference() -> str:
     """docs/api.md: what `import periplus` offers, by the signatures and docstrings of the code."""
-    import periplus
+    periplus = import_module("periplus")
 
     offered = {name: getattr(periplus, name) for name in periplus.__all__}
     functions = {name: value for name, value in offered.items() if inspect.isfunction(value)}
@@ -209,18 +210,24 @@ def python_reference() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-_ELSEWHERE = type("Default", (), {"__repr__": lambda self: "..."})()  # a default that is a function
+class _Bare(str):
+    """Shown in a signature as it is, without quotes."""
+
+    __repr__ = str.__str__
 
 
 def _function(name: str, function: Callable[..., object]) -> str:
     """One function: its call, and what it says of itself."""
     signature = inspect.signature(function)
     parameters = [
-        value.replace(default=_ELSEWHERE) if inspect.isfunction(value.default) else value
+        value.replace(
+            annotation=_Bare(value.annotation),
+            default=_Bare("...") if inspect.isfunction(value.default) else value.default,
+        )
         for key, value in signature.parameters.items()
         if key != "self"
     ]
-    call = f"{name}{signature.replace(parameters=parameters)}".replace("'", "")
+    call = f"{name}{signature.replace(parameters=parameters, return_annotation=_Bare(signature.return_annotation))}"
     return f"### `{name}`\n\n```python\n{_wrapped(call)}\n```\n\n{inspect.getdoc(function) or ''}".rstrip()
 
 
