@@ -98,7 +98,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     periplus check --baseline last --fail-on error      only what the check before did not find
     periplus check --offline -f csv -o issues.csv       ask nobody: by what is stored
     """
-    from periplus.analyse.issues import audit_rules, fail_on
+    from periplus.analyse.issues import audit_rules, fail_on, faults
     from periplus.api.audit import baseline_run, issues_of, new_since, store_issues
     from periplus.api.checking import settings_before
 
@@ -122,8 +122,9 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
         if not quiet:
             _say_end(end)
     listed = new_since(folder, issues, baseline) if baseline else issues
+    causes = faults(listed)  # outside: whoever reads the list may leave before its end
     with opened(flags["output"], exact=flags["format"] != "table") as out:
-        causes = _write(flags["format"], listed, out)
+        _write(flags["format"], listed, causes, out)
     code = _gate(conditions, causes, listed, baseline, quiet=quiet)
     if end is not None and end.state == "failed":
         say(f"{end.note[:1].upper()}{end.note[1:]}.", "red")
@@ -203,15 +204,12 @@ def _gate(
     return GATE_FAILED if result.failed else 0
 
 
-def _write(format: str, issues: Sequence[Issue], out: TextIO) -> list[Fault]:
-    """Writes the list; returns the issues by cause."""
+def _write(format: str, issues: Sequence[Issue], causes: Sequence[Fault], out: TextIO) -> None:
     from periplus.analyse.audit import KINDS_OF_ISSUES
-    from periplus.analyse.issues import faults
     from periplus.model.tables import ISSUES
     from periplus.present.issues import fault_list, github, issue_row, junit
     from periplus.present.tables import write_table
 
-    causes = faults(issues)
     if format == "junit":
         out.writelines(junit(causes, KINDS_OF_ISSUES))
     elif format == "github":
@@ -220,4 +218,3 @@ def _write(format: str, issues: Sequence[Issue], out: TextIO) -> list[Fault]:
         out.writelines(line + "\n" for line in fault_list(causes, KINDS_OF_ISSUES))
     else:
         write_table(ISSUES.names, (issue_row(issue, KINDS_OF_ISSUES) for issue in issues), format, out)
-    return causes
