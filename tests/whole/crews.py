@@ -22,6 +22,7 @@ from voyage import PATIENCE_S, QUICK, TESTS, Collection, Served, command, enviro
 import judge
 from periplus.api import crawling
 from periplus.api.crawling import CrawlOrder, workable
+from periplus.children import finish_child
 from periplus.settings import settings_from
 from periplus.urls.canonical import canonical
 from testweb.log import Log, read_log
@@ -76,6 +77,9 @@ class Crew:
 
     def hire(self, number: int = 1) -> None:
         """Further workers, at work when this returns, unless the crawl is over before."""
+        for worker in self.workers:
+            if worker.poll() is not None:
+                finish_child(worker)
         self.workers = [worker for worker in self.workers if worker.poll() is None]
         run_id = self._run_id()
         for _ in range(number if run_id is not None else 0):
@@ -100,7 +104,7 @@ class Crew:
             return False
         victim = rng.choice(living)
         victim.kill()
-        victim.wait(PATIENCE_S)
+        finish_child(victim, PATIENCE_S)
         self.workers.remove(victim)
         self._killed.add(victim.pid)
         return True
@@ -111,13 +115,14 @@ class Crew:
         for worker in leaving:
             worker.terminate()
         for worker in leaving:
-            worker.wait(PATIENCE_S)
+            finish_child(worker, PATIENCE_S)
 
     def finish(self) -> Log:
         """Waits for the crawl's end; the server's log."""
         assert self.boss.wait(PATIENCE_S) == 0, self._said.read_text("utf-8")
         for worker in self.workers:
-            assert worker.wait(PATIENCE_S) == 0
+            finish_child(worker, PATIENCE_S)
+            assert worker.returncode == 0
         assert "Traceback" not in self._said.read_text("utf-8")
         return read_log(self.web.log_file)
 
@@ -138,7 +143,7 @@ class Crew:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGCONT)
             process.kill()
-            process.wait(PATIENCE_S)
+            finish_child(process, PATIENCE_S)
 
 
 @contextlib.contextmanager

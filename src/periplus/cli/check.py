@@ -11,7 +11,7 @@ import click
 
 from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, lines_of, notice, start_urls
 from periplus.cli.options import SUFFIX, found_collection, opened, output_option, setting_options, settings_of
-from periplus.cli.progress import ProgressDisplay, say
+from periplus.cli.progress import crawl_display, say
 from periplus.errors import NoCollection, UsageError
 from periplus.model.web import Url
 from periplus.present.tables import FORMATS
@@ -171,10 +171,10 @@ def _run(folder: Path, urls: list[Url], settings: Any, flags: dict[str, Any]) ->
     configure_logs(flags["verbose"])
     notice(settings)
     stopping = StopOnSignal()
-    with ProgressDisplay(quiet=flags["quiet"] or flags["no_progress"]) as display:
+    with crawl_display(quiet=flags["quiet"] or flags["no_progress"]) as show:
 
         def watch(progress: Any) -> bool:
-            display.show(progress)
+            show(progress)
             return bool(stopping.asked)
 
         end = run(

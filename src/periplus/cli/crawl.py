@@ -18,7 +18,7 @@ import click
 
 from periplus.children import runner_has_died
 from periplus.cli.options import SUFFIX, collection_option, found_collection, setting_options, settings_of
-from periplus.cli.progress import ProgressDisplay, say
+from periplus.cli.progress import crawl_display, say
 from periplus.errors import InvalidUrl, PeriplusError, UsageError
 from periplus.model.frontier import TrapTally
 from periplus.model.visit import FETCHED
@@ -106,10 +106,10 @@ def crawl(
     if fresh:
         _delete(folder)
     stopping = StopOnSignal()
-    with ProgressDisplay(quiet=flags["quiet"] or flags["no_progress"]) as display:
+    with crawl_display(quiet=flags["quiet"] or flags["no_progress"]) as show:
 
         def watch(progress: Any) -> bool:
-            display.show(progress)
+            show(progress)
             return bool(stopping.asked)
 
         if flags["on"]:
@@ -311,10 +311,10 @@ def refresh(collection: Path | None, store: str, everything: bool, every: float 
 
     def once(every_s: float = 0.0) -> str:
         next_at = time.time() + every_s
-        with ProgressDisplay(quiet=flags["quiet"] or flags["no_progress"]) as display:
+        with crawl_display(quiet=flags["quiet"] or flags["no_progress"]) as show:
 
             def watch(progress: Any) -> bool:
-                display.show(progress)
+                show(progress)
                 return stopping.asked
 
             done = run(order, watch)

@@ -19,7 +19,7 @@ import click
 from periplus.children import Command
 from periplus.cli.crawl import EXIT, INTERRUPTED, Period, StopOnSignal, configure_logs, summary
 from periplus.cli.options import WholeNumber, opened, output_option
-from periplus.cli.progress import ProgressDisplay, say
+from periplus.cli.progress import crawl_display, say
 from periplus.errors import StoreError, UsageError
 from periplus.present.wording import utc
 
@@ -44,10 +44,10 @@ def help_with_crawl(store: str, auth: str, *, quiet: bool, verbose: int) -> None
         f"{', '.join(record.starts[:3])}{' and others' if len(record.starts) > 3 else ''}. Ctrl-C leaves it."
     )
     stopping = StopOnSignal()
-    with ProgressDisplay(quiet=quiet) as display:
+    with crawl_display(quiet=quiet) as show:
 
         def watch(progress: Any) -> bool:
-            display.show(progress)
+            show(progress)
             return bool(stopping.asked)
 
         end = join(store, record, settings, watch)

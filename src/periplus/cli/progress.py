@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Self
 
 import click
 
@@ -16,13 +17,18 @@ from periplus.present.wording import duration, size
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.live import Live
     from rich.table import Table
 
     from periplus.api.crawling import Progress
+    from periplus.api.survey_run import Watched
 
 HOSTS_SHOWN = 6  # on the panel
+SITES_SHOWN = 15
 PLAIN_EVERY_S = 5.0  # between lines when stderr is no terminal
 WATCH_EVERY_S = 2.0  # between lines of other work
+DRAWN_EVERY_S = 0.25
+SHARE = 0.05  # of the time that may go into showing: a survey's estimates over a million links take seconds
 RATE_WINDOW_S = 5.0  # over which pages per second are averaged
 ERRORS = {
     "not-found": "not found", "refused": "refused to us", "server-error": "server errors", "unreachable": "unreachable",
@@ -39,40 +45,125 @@ def say(text: str, color: str = "") -> None:
     click.secho(text, err=True, fg=color or None)
 
 
-# rich is loaded where the panel is made, since its 50 ms are nothing that a crawl from cron need spend
-class Panel:
-    """A few lines on a terminal's stderr that are drawn anew four times a second; gone when it stops."""
+class Display:
+    """How far work is: on a terminal drawn anew while it goes on, elsewhere a line now and then; always on stderr.
 
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.live import Live
+    It tells the runner too whose job this is. A context. Showing takes no more than SHARE of the time.
+    """
 
-        self._live = Live(console=Console(stderr=True, highlight=False), refresh_per_second=4, transient=True)
+    def __init__(self, *, quiet: bool = False, is_drawn: bool = True, every_s: float = 0.0) -> None:
+        """every_s: between two lines; 0: PLAIN_EVERY_S."""
+        self._quiet, self._runner = quiet, RunnerLink()
+        self._live: Live | None = None
+        if is_drawn and not quiet and sys.stderr.isatty():
+            # loaded here: its 50 ms are nothing that a crawl from cron need spend
+            from rich.console import Console
+            from rich.live import Live
 
-    def start(self) -> None:
-        self._live.start()
+            self._live = Live(console=Console(stderr=True, highlight=False), refresh_per_second=4, transient=True)
+        self._every_s = DRAWN_EVERY_S if self._live else every_s or PLAIN_EVERY_S
+        self._due = time.monotonic() + self._every_s
 
-    def stop(self) -> None:
-        self._live.stop()
+    def __enter__(self) -> Self:
+        if self._live:
+            self._live.start()
+        return self
 
-    def show(self, progress: Progress, pages_per_s: float, troubles: Sequence[str]) -> None:
-        from rich.console import Group
-        from rich.text import Text
+    def __exit__(self, *error: object) -> None:
+        if self._live:
+            self._live.stop()
 
+    def show(
+        self, job: JobProgress, line: Callable[[], str], drawing: Callable[[], RenderableType] | None = None
+    ) -> None:
+        """line, drawing: made when they are due."""
+        self._runner.tell(job)
+        begun = time.monotonic()
+        if self._quiet or begun < self._due:
+            return
+        if self._live and drawing:
+            self._live.update(drawing())
+        else:
+            say(line())
+        now = time.monotonic()
+        self._due = now + max(self._every_s, (now - begun) / SHARE)
+
+
+@contextlib.contextmanager
+def crawl_display(*, quiet: bool) -> Iterator[Callable[[Progress], None]]:
+    """What shows a crawl."""
+    history: deque[tuple[float, int]] = deque()
+
+    def show(progress: Progress) -> None:
         counts = progress.counts
-        head = Text.assemble(
-            (f"{counts.fetched:,}", "bold"), " fetched   ", (f"{counts.waiting:,}", "bold"), " waiting   ",
-            (f"{counts.known:,}", "bold"), " known   ",
-            (f"{pages_per_s:.1f}", "bold"), " pages/s   ", size(counts.wire_bytes), "   ",
-            duration(progress.elapsed_s),
-            f"   {progress.workers} workers" if progress.workers > 1 else "",
-        )  # fmt: skip
-        lines: list[RenderableType] = [head]
-        if troubles:
-            lines.append(Text(" · ".join(troubles), style="yellow"))
-        if progress.hosts:
-            lines.append(_hosts(progress))
-        self._live.update(Group(*lines))
+        history.append((progress.elapsed_s, counts.fetched))
+        while history[0][0] < progress.elapsed_s - RATE_WINDOW_S:
+            history.popleft()
+        (first_at, first), (last_at, last) = history[0], history[-1]
+        rate = (last - first) / (last_at - first_at) if last_at > first_at else 0.0
+        note = "paused" if progress.paused else f"{rate:.1f} pages a second"
+        job = JobProgress(counts.fetched, counts.fetched + counts.waiting, note)
+        display.show(job, lambda: _line(progress, rate), lambda: _panel(progress, rate))
+
+    with Display(quiet=quiet) as display:
+        yield show
+
+
+@contextlib.contextmanager
+def campaign_display(*, quiet: bool) -> Iterator[Callable[[Watched], None]]:
+    """What shows a survey that runs: its sites on a terminal, its harvest elsewhere."""
+    from periplus.present.harvest import completeness_told, standing_lines
+
+    def show(watched: Watched) -> None:
+        progress, counts = watched.progress, watched.progress.counts
+        rate = counts.fetched / progress.elapsed_s if progress.elapsed_s else 0.0
+        parts = [duration(progress.elapsed_s), f"{watched.pages:,} pages in all", f"{rate:.1f}/s"]
+        head = " · ".join([*parts, *troubles(progress)])
+
+        def line() -> str:
+            harvest = watched.standing().harvest
+            return (
+                f"{head} · {harvest.total.found[-1]:,.0f} external {harvest.item}s, {harvest.recent:.2f} a page "
+                f"lately; complete: {completeness_told(harvest)}"
+            )
+
+        def drawing() -> RenderableType:
+            from rich.text import Text
+
+            return Text("\n".join([head, "", *standing_lines(watched.standing(), most=SITES_SHOWN)]))
+
+        job = JobProgress(counts.fetched, counts.fetched + counts.waiting, f"{rate:.1f} pages a second")
+        display.show(job, line, drawing)
+
+    with Display(quiet=quiet) as display:
+        yield show
+
+
+def _line(progress: Progress, pages_per_s: float) -> str:
+    counts = progress.counts
+    parts = [duration(progress.elapsed_s), f"{counts.fetched:,} fetched", f"{pages_per_s:.1f}/s"]
+    parts += [f"{counts.waiting:,} waiting", f"{counts.known:,} known", size(counts.wire_bytes)]
+    return " · ".join([*parts, *troubles(progress)])
+
+
+def _panel(progress: Progress, pages_per_s: float) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    counts = progress.counts
+    head = Text.assemble(
+        (f"{counts.fetched:,}", "bold"), " fetched   ", (f"{counts.waiting:,}", "bold"), " waiting   ",
+        (f"{counts.known:,}", "bold"), " known   ",
+        (f"{pages_per_s:.1f}", "bold"), " pages/s   ", size(counts.wire_bytes), "   ",
+        duration(progress.elapsed_s),
+        f"   {progress.workers} workers" if progress.workers > 1 else "",
+    )  # fmt: skip
+    lines: list[RenderableType] = [head]
+    if wrong := troubles(progress):
+        lines.append(Text(" · ".join(wrong), style="yellow"))
+    if progress.hosts:
+        lines.append(_hosts(progress))
+    return Group(*lines)
 
 
 def _hosts(progress: Progress) -> Table:
@@ -97,61 +188,6 @@ def _hosts(progress: Progress) -> Table:
     return table
 
 
-class ProgressDisplay:
-    """Shows Progress values as they come. Use as a context; `show` costs nothing between two frames."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._panel: Panel | None = None
-        if sys.stderr.isatty() and not quiet:
-            self._panel = Panel()
-        self._runner = RunnerLink()
-        self._history: deque[tuple[float, int]] = deque()
-        self._shown_at = time.monotonic()
-
-    def __enter__(self) -> ProgressDisplay:
-        if self._panel:
-            self._panel.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._panel:
-            self._panel.stop()
-
-    def show(self, progress: Progress) -> None:
-        self._history.append((progress.elapsed_s, progress.counts.fetched))
-        while self._history[0][0] < progress.elapsed_s - RATE_WINDOW_S:
-            self._history.popleft()
-        counts = progress.counts
-        self._runner.tell(
-            JobProgress(
-                counts.fetched,
-                counts.fetched + counts.waiting,
-                "paused" if progress.paused else f"{self._rate():.1f} pages a second",
-            )
-        )
-        if self._panel:
-            self._panel.show(progress, self._rate(), troubles(progress))
-        elif not self._quiet and time.monotonic() - self._shown_at >= PLAIN_EVERY_S:
-            self._shown_at = time.monotonic()
-            say(self._line(progress))
-
-    def _rate(self) -> float:
-        (first_at, first), (last_at, last) = self._history[0], self._history[-1]
-        return (last - first) / (last_at - first_at) if last_at > first_at else 0.0
-
-    def _line(self, progress: Progress) -> str:
-        counts = progress.counts
-        parts = [
-            f"{duration(progress.elapsed_s)}",
-            f"{counts.fetched:,} fetched",
-            f"{self._rate():.1f}/s",
-            f"{counts.waiting:,} waiting",
-        ]
-        parts += [f"{counts.known:,} known", size(counts.wire_bytes), *troubles(progress)]
-        return " · ".join(parts)
-
-
 def troubles(progress: Progress) -> list[str]:
     """What went wrong so far, most frequent first; before all that it is paused."""
     counts = [(count, ERRORS[reason]) for reason, count in progress.counts.by_reason.items() if reason in ERRORS]
@@ -162,12 +198,8 @@ class Watch:
     """Called with what is being done, how much of it is done, and how much there is."""
 
     def __init__(self) -> None:
-        self._shown_at = time.monotonic()
-        self._runner = RunnerLink()
+        self._display = Display(is_drawn=False, every_s=WATCH_EVERY_S)
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        self._runner.tell(JobProgress(done, total, what))
-        now = time.monotonic()
-        if now - self._shown_at >= WATCH_EVERY_S:
-            self._shown_at = now
-            click.echo(f"{what}: {done:,} of {total:,}" if total else f"{what}: {done:,}" if done else what, err=True)
+        line = f"{what}: {done:,} of {total:,}" if total else f"{what}: {done:,}" if done else what
+        self._display.show(JobProgress(done, total, what), lambda: line)

@@ -398,8 +398,7 @@ def run(collection: Path | None, quiet: bool, verbose: int, **flags: Any) -> Non
     from periplus.api.survey import change
     from periplus.api.survey_run import run as go_on
     from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, notice
-    from periplus.cli.progress import say
-    from periplus.cli.survey_display import CampaignDisplay
+    from periplus.cli.progress import campaign_display, say
 
     if flags["max_pages"] is not None:
         raise UsageError("a survey's pages are counted over all its runs: say --pages, not --max-pages")
@@ -410,10 +409,10 @@ def run(collection: Path | None, quiet: bool, verbose: int, **flags: Any) -> Non
     configure_logs(verbose)
     notice(settings)
     stopping = StopOnSignal()
-    with CampaignDisplay(quiet=quiet) as display:
+    with campaign_display(quiet=quiet) as show:
 
         def watch(watched: Any) -> bool:
-            display.show(watched)
+            show(watched)
             return stopping.asked
 
         end = go_on(folder, settings, watch)

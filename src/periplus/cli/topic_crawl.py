@@ -5,22 +5,21 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from periplus.cli.options import SETTINGS_FILE, collection_option, found_collection, setting_options
-from periplus.cli.progress import say, troubles
+from periplus.cli.progress import Display, say, troubles
 from periplus.errors import UsageError
+from periplus.model.job import JobProgress
 from periplus.present.wording import duration, size
 
 if TYPE_CHECKING:
     from periplus.api.topical_run import TopicalEnd, TopicalProgress
     from periplus.settings import Settings
 
-SAID_EVERY_S = 5.0
 ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits")  # of `schedule.names`
 
 
@@ -94,10 +93,10 @@ def crawl(
     settings = _settings(flags, folder)
     configure_logs(flags["verbose"])
     notice(settings)
-    stopping, display = StopOnSignal(), _Lines(flags["quiet"])
+    stopping, display = StopOnSignal(), Display(quiet=flags["quiet"], is_drawn=False)
 
     def watch(standing: TopicalProgress) -> bool:
-        display.show(standing)
+        _show(display, standing)
         return stopping.asked
 
     listed = tuple(start_urls(lines_of(known))) if known else ()
@@ -120,31 +119,20 @@ def _settings(flags: dict[str, Any], folder: Path) -> Settings:
     return settings_from(given, read_settings(folder / SETTINGS_FILE, DEFAULTS))
 
 
-class _Lines:
-    """A line now and then on stderr, and what a runner of jobs is told."""
+def _show(display: Display, standing: TopicalProgress) -> None:
+    progress, counts, gathered = standing.progress, standing.progress.counts, standing.gathered
+    harvest = f"{gathered.lately:.0%} of the last {len(gathered.last):,} relevant"
 
-    def __init__(self, quiet: bool) -> None:
-        from periplus.children import RunnerLink
-
-        self._quiet, self._runner = quiet, RunnerLink()
-        self._said_at = time.monotonic()
-
-    def show(self, standing: TopicalProgress) -> None:
-        from periplus.model.job import JobProgress
-
-        counts, gathered = standing.progress.counts, standing.gathered
-        harvest = f"{gathered.lately:.0%} of the last {len(gathered.last):,} relevant"
-        self._runner.tell(JobProgress(counts.fetched, counts.fetched + counts.waiting, harvest))
-        if self._quiet or time.monotonic() - self._said_at < SAID_EVERY_S:
-            return
-        self._said_at = time.monotonic()
+    def line() -> str:
         parts = [
-            duration(standing.progress.elapsed_s),
+            duration(progress.elapsed_s),
             f"{counts.fetched:,} fetched",
             f"{gathered.relevant:,} relevant",
             harvest,
         ]
-        say(" · ".join([*parts, f"{counts.waiting:,} waiting", size(counts.wire_bytes), *troubles(standing.progress)]))
+        return " · ".join([*parts, f"{counts.waiting:,} waiting", size(counts.wire_bytes), *troubles(progress)])
+
+    display.show(JobProgress(counts.fetched, counts.fetched + counts.waiting, harvest), line)
 
 
 def _tell(end: TopicalEnd, folder: Path, name: str) -> None:
