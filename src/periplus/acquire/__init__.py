@@ -1,1 +1,1 @@
-"""How does a page get from a server into our hands, politely? The only package that opens sockets."""
+"""Fetches pages from servers, politely. The only package that opens sockets."""

@@ -1,4 +1,4 @@
-"""What time is it? The system's answer; tests bring their own."""
+"""The system's clock; tests bring their own."""
 
 from __future__ import annotations
 

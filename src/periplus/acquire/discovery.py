@@ -190,17 +190,17 @@ class Discovery:
         """
         below = None if depth is None else depth + 1
         home = source[: source.index("/", 8) + 1]  # most links stay on their host, and so within its site
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         links = document.links
         for target, kind, nofollow in zip(links.targets, links.kinds, links.nofollow, strict=True):
             if kind in _FOLLOWED and not nofollow:
                 clicks = None if not target.startswith(home) and self._is_from_afar(source, target) else below
                 if self._followed.is_new(target, clicks):
-                    found += self.named(target, clicks)
+                    candidates += self.named(target, clicks)
             elif self._noted.is_new(target):
                 reason = Reason.NOFOLLOW if kind in _FOLLOWED else Reason.RESOURCE
-                found.append(self._noted_only(target, reason, below))
-        return tuple(found)
+                candidates.append(self._noted_only(target, reason, below))
+        return tuple(candidates)
 
     def _noted_only(self, url: Url, reason: Reason, depth: int | None) -> Candidate:
         if reason is Reason.NOFOLLOW and self._scope.decide(url) is not None:
@@ -217,13 +217,15 @@ class Discovery:
         if self._is_from_afar(source, target):
             return self.named(target, None, hops=hops)
         self._followed.is_new(target, depth)
-        found = self.named(target, depth, hops=hops)
-        if found[0].url == source:  # a server that insists on what the rules drop: there the page is
+        candidates = self.named(target, depth, hops=hops)
+        if candidates[0].url == source:  # a server that insists on what the rules drop: there the page is
             return (self.candidate(target, depth, hops=hops),)
-        return found
+        return candidates
 
     def of_sitemap(self, sitemap: Sitemap) -> tuple[Candidate, ...]:
-        return tuple(found for entry in sitemap.entries for found in self.named(entry.url, None, in_sitemap=True))
+        return tuple(
+            candidate for entry in sitemap.entries for candidate in self.named(entry.url, None, in_sitemap=True)
+        )
 
     def of_starts(self, starts: Iterable[Url]) -> tuple[Candidate, ...]:
         return tuple(self.candidate(start, 0) for start in starts)

@@ -1,4 +1,4 @@
-"""From bytes on the wire to a visit, to the completion that the store takes, and to what a check asks next: pure."""
+"""Turns bytes from the wire into visits, completions for the store, and what a check asks next. Pure."""
 
 from __future__ import annotations
 
@@ -269,14 +269,16 @@ def look_at(fetched: Fetched, fragments: list[str]) -> Look:
         return Look(media_type, "", "", "", tuple((fragment, FragmentVerdict.UNKNOWN) for fragment in fragments))
     text, _ = decode(fetched.body, charset, media_type)
     tree = html.parse(text)
-    said, names = metadata(tree, fetched.headers), anchors(tree) if fragments else frozenset()
+    facts, names = metadata(tree, fetched.headers), anchors(tree) if fragments else frozenset()
     shown = blocks_of(tree).text
-    found = tuple(
+    verdicts = tuple(
         (fragment, fragment_verdict(fragment, names, text=shown, media_type=media_type)) for fragment in fragments
     )
     if fetched.cut:  # what is not in a part may be in the rest
-        found = tuple((name, verdict if verdict in _THERE else FragmentVerdict.UNKNOWN) for name, verdict in found)
-    return Look(media_type, said.title, said.h1, shown[:LOOK_CHARS], found)
+        verdicts = tuple(
+            (name, verdict if verdict in _THERE else FragmentVerdict.UNKNOWN) for name, verdict in verdicts
+        )
+    return Look(media_type, facts.title, facts.h1, shown[:LOOK_CHARS], verdicts)
 
 
 _THERE = frozenset({FragmentVerdict.FOUND, FragmentVerdict.TOP})

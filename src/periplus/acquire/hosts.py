@@ -255,9 +255,9 @@ class AddressTurns:
         return slot
 
     @staticmethod
-    def _forget_first(known: dict[str, str] | dict[str, _Place]) -> None:
-        if len(known) >= MOST_KNOWN:
-            del known[next(iter(known))]
+    def _forget_first(entries: dict[str, str] | dict[str, _Place]) -> None:
+        if len(entries) >= MOST_KNOWN:
+            del entries[next(iter(entries))]
 
 
 # Politeness is the host's: one pace for all that is asked at one name and port. Failure is an origin's: a port that

@@ -27,8 +27,8 @@ def signature(secret: str, body: bytes, at: int) -> str:
 
     Who checks t takes no old notice twice.
     """
-    told = hmac.new(secret.encode(), b"%d." % at + body, hashlib.sha256).hexdigest()
-    return f"t={at},v1={told}"
+    mac = hmac.new(secret.encode(), b"%d." % at + body, hashlib.sha256).hexdigest()
+    return f"t={at},v1={mac}"
 
 
 def send_webhook(url: Url, body: bytes, secret: str, identity: Identity, clock: Clock) -> str:

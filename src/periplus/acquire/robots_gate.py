@@ -59,9 +59,9 @@ class RobotsGate:
 
     def collect(self) -> tuple[tuple[StoredRobots, ...], tuple[SideRequest, ...]]:
         """What is to be stored since the last time."""
-        found = tuple(self._stored), tuple(self._side_requests)
+        collected = tuple(self._stored), tuple(self._side_requests)
         self._stored, self._side_requests = [], []
-        return found
+        return collected
 
     def give_up(self, host: HeldHost, origin: Origin, reason: Reason, why: str) -> None:
         """Leaves an origin for the rest of this run.
@@ -94,14 +94,14 @@ class RobotsGate:
             return None
         if task.request.purpose is Purpose.ROBOTS:
             return Skipped(Reason.OK)
-        known = self.rules_for(host, url)
-        if known is None or host.given_up:
+        rules = self.rules_for(host, url)
+        if rules is None or host.given_up:
             return None
-        if known.access is Access.NONE:
-            until = self._clock.monotonic() + known.expires - self._clock.now()
+        if rules.access is Access.NONE:
+            until = self._clock.monotonic() + rules.expires - self._clock.now()
             host.pace = suspended(host.pace, until, "robots.txt unreachable")
             return None
-        verdict = known.rules.decide(path_and_query(url))
+        verdict = rules.rules.decide(path_and_query(url))
         if not verdict.allowed:
             return Skipped(Reason.ROBOTS, verdict.rule, verdict.line)
         trap = (
@@ -120,9 +120,9 @@ class RobotsGate:
         if host.mine and self._politeness.ignore_robots:
             return _NO_RULES
         now = self._clock.now()
-        known = host.rules.get(origin)
-        if known is not None and known.expires > now:
-            return known
+        held = host.rules.get(origin)
+        if held is not None and held.expires > now:
+            return held
         stored = self._store.robots(origin)
         sent_at = self._sent.get(origin)
         if stored is not None and stored.cause != PENDING:
@@ -149,7 +149,7 @@ class RobotsGate:
 
     def _adopt(self, host: HeldHost, origin: Origin, answer: RobotsAnswer, expires: float) -> OriginRules:
         rules = answer.robots().group_for()
-        known = OriginRules(rules, answer.access, expires)
+        adopted = OriginRules(rules, answer.access, expires)
         most_s = self._politeness.max_crawl_delay_s
         if (rules.crawl_delay or 0.0) > most_s and not host.mine:
             self.give_up(
@@ -158,11 +158,11 @@ class RobotsGate:
                 Reason.ROBOTS,
                 f"Crawl-delay: {rules.crawl_delay:g} is longer than max-crawl-delay-s {most_s:g}",
             )
-            return known
-        host.rules[origin] = known
+            return adopted
+        host.rules[origin] = adopted
         slowest = max(one.rules.crawl_delay or 0.0 for one in host.rules.values())
         host.pace = _with_delay(host.pace, delay_for(self._politeness, host.mine, slowest))
-        return known
+        return adopted
 
     def arrived(self, host: HeldHost, visit: Visit) -> None:
         """An answer to a request for robots.txt, by whomever it was wanted."""
@@ -210,8 +210,8 @@ class RobotsGate:
         self._stored.append(StoredRobots(origin, answer.status, answer.cause, answer.body, now, now + life_s))
         if host_key(canonical(origin + "/")) != host.lease.host:
             return
-        known = self._adopt(host, origin, answer, now + life_s)
-        if known.access is Access.NONE:
+        adopted = self._adopt(host, origin, answer, now + life_s)
+        if adopted.access is Access.NONE:
             self._suspend(host, origin, answer, strikes)
         elif self._sitemaps:
             self._side_requests.extend(self._sitemap_side_requests(origin, answer))
@@ -237,15 +237,15 @@ class RobotsGate:
         home = canonical(origin + "/")
         if self._scope.site_of(home) not in self._scope.sites:
             return []
-        found = []
+        side_requests = []
         for text in answer.robots().sitemaps or ("/sitemap.xml",):
             try:
                 url = canonical(text, home)
             except InvalidUrl:
                 continue
             request = Request(url, Purpose.SITEMAP, about=self._scope.site_of(home))
-            found.append(SideRequest(host_key(url), self._scope.site_of(url), request, PRIORITY_SITEMAP))
-        return found
+            side_requests.append(SideRequest(host_key(url), self._scope.site_of(url), request, PRIORITY_SITEMAP))
+        return side_requests
 
 
 def _with_delay(pace: Pace, delay_s: float) -> Pace:

@@ -184,7 +184,7 @@ def user_agent(identity: Identity) -> str:
 
 def resolve_entries(entries: Sequence[str]) -> list[str]:
     """HOST:PORT:ADDRESS entries, with each @FILE replaced by its lines. Raises UsageError."""
-    found: list[str] = []
+    resolved: list[str] = []
     for entry in entries:
         lines = [entry]
         if entry.startswith("@"):
@@ -195,8 +195,8 @@ def resolve_entries(entries: Sequence[str]) -> list[str]:
         for line in lines:
             if line.count(":") < 2:
                 raise UsageError(f"resolve takes HOST:PORT:ADDRESS, not {line!r}")
-            found.append(line)
-    return found
+            resolved.append(line)
+    return resolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,7 @@ class _Slot:
         self.fields: list[tuple[str, str]] = []
         self.chunks: list[bytes] = []
         self.cut, self.cause = Cut.NONE, None
-        self.wanted, self.header_whole, self.refused, self.sent = True, False, "", False
+        self.is_read, self.header_whole, self.refused, self.sent = True, False, "", False
         self.easy.setopt(pycurl.URL, request.url)
         method = pycurl.POST if request.body else pycurl.NOBODY if request.purpose is Purpose.HEAD else pycurl.HTTPGET
         if method != self.method:
@@ -356,10 +356,10 @@ class _Slot:
             return
         headers = Headers(tuple(self.fields))
         media_type = headers.get("content-type").partition(";")[0].strip().lower()
-        self.wanted = (
+        self.is_read = (
             self.request.purpose not in (Purpose.PAGE, Purpose.CHECK) or not media_type or self.wire.reads(media_type)
         )
-        if not self.wanted:
+        if not self.is_read:
             self.cut = Cut.NOT_WANTED
 
     def _may_be_read(self, start: bytes) -> bool:
@@ -375,9 +375,9 @@ class _Slot:
 
     def _on_body(self, chunk: bytes) -> int | None:
         self.body_size += len(chunk)
-        if self.wanted and self.body_size == len(chunk) and not self._may_be_read(chunk):
-            self.wanted, self.cut = False, Cut.NOT_WANTED
-        if not self.wanted:
+        if self.is_read and self.body_size == len(chunk) and not self._may_be_read(chunk):
+            self.is_read, self.cut = False, Cut.NOT_WANTED
+        if not self.is_read:
             return None if self.body_size <= READ_AHEAD_BYTES else -1
         limit = self.wire.limits.body_bytes
         if self.body_size > limit:
@@ -522,15 +522,15 @@ class CurlTransport:
 
     def _on_watch(self, what: int, fd: int, multi: pycurl.CurlMulti, data: object) -> None:
         """libcurl tells which sockets it wants to hear of."""
-        known = fd in self._selector.get_map()
+        is_watched = fd in self._selector.get_map()
         if what == pycurl.POLL_REMOVE:
-            if known:
+            if is_watched:
                 self._selector.unregister(fd)
             return
         mask = (selectors.EVENT_READ if what & pycurl.POLL_IN else 0) | (
             selectors.EVENT_WRITE if what & pycurl.POLL_OUT else 0
         )
-        if known:
+        if is_watched:
             self._selector.modify(fd, mask)
         else:
             self._selector.register(fd, mask)

@@ -53,40 +53,43 @@ Landmarks = Sequence[tuple[html.Element, Position]]
 
 def landmarks(tree: html.Tree, with_roles: Iterable[html.Element]) -> Landmarks:
     """The page's landmarks, outer before inner, its head among them. with_roles: all elements that have a role."""
-    found: dict[html.Element, Position] = dict.fromkeys(html.elements(tree, "head")[:1], Position.HEAD)
+    marks: dict[html.Element, Position] = dict.fromkeys(html.elements(tree, "head")[:1], Position.HEAD)
     for tag, position in TAGS.items():
         for element in html.elements(tree, tag)[:_MOST]:
             if tag not in ("header", "footer") or html.closest(element, _SECTIONS) is None:
-                found[element] = position
+                marks[element] = position
     for element in with_roles:
         role = ROLES.get(html.attribute(element, "role").strip().lower())
-        if role is not None and len(found) < _MOST:
-            found[element] = role
-    return sorted(found.items(), key=lambda item: html.depth(item[0])) if len(found) > 1 else list(found.items())
+        if role is not None and len(marks) < _MOST:
+            marks[element] = role
+    return sorted(marks.items(), key=lambda item: html.depth(item[0])) if len(marks) > 1 else list(marks.items())
 
 
-def positions(found: Sequence[html.Element], tag: str, marks: Landmarks) -> Iterable[Position]:
-    """The position of each element. found: all elements of that tag, or the first of them, in the document's order."""
+def positions(elements: Sequence[html.Element], tag: str, marks: Landmarks) -> Iterable[Position]:
+    """The position of each element.
+
+    elements: all of that tag, or the first of them, in the document's order.
+    """
     if not marks or (tag == "a" and marks[-1][1] is Position.HEAD):  # no anchor stands in a head
-        return repeat(Position.BODY, len(found))
-    if len(found) <= _FEW:
-        return _by_ancestors(found, dict(marks))
-    places = [Position.BODY] * len(found)
+        return repeat(Position.BODY, len(elements))
+    if len(elements) <= _FEW:
+        return _by_ancestors(elements, dict(marks))
+    places = [Position.BODY] * len(elements)
     for element, position in marks:
         first = html.first(element, tag)
-        if first is not None and first in found:
-            start = found.index(first)
+        if first is not None and first in elements:
+            start = elements.index(first)
             # What a landmark holds follows in one piece, so its end is found by halving: 5 us where a
             # walk through it took 40.
-            end = bisect_left(found, True, start, key=lambda other: not html.is_within(other, element))
+            end = bisect_left(elements, True, start, key=lambda other: not html.is_within(other, element))
             places[start:end] = [position] * (end - start)
     return places
 
 
-def _by_ancestors(found: Sequence[html.Element], marks: dict[html.Element, Position]) -> list[Position]:
+def _by_ancestors(elements: Sequence[html.Element], marks: dict[html.Element, Position]) -> list[Position]:
     selector = "head,nav,header,main,aside,footer,[role]"
     places = []
-    for element in found:
+    for element in elements:
         around = html.closest(element, selector)
         while around is not None and around not in marks:
             around = html.closest_above(around, selector)
@@ -100,38 +103,10 @@ def _by_ancestors(found: Sequence[html.Element], marks: dict[html.Element, Posit
 
 CHARS_LEAST = 100  # of a block; 70 us each, so what is shorter is not asked
 ASKED_MOST = 40  # blocks of one page
-_MARKED = frozenset(
-    [
-        "cs",
-        "sk",
-        "pl",
-        "hu",
-        "tr",
-        "ro",
-        "lv",
-        "lt",
-        "vi",
-        "ru",
-        "uk",
-        "bg",
-        "sr",
-        "mk",
-        "be",
-        "el",
-        "he",
-        "ar",
-        "fa",
-        "th",
-        "ja",
-        "ko",
-        "zh",
-        "ka",
-        "hy",
-        "hi",
-        "bn",
-        "ta",
-    ]
-)
+_MARKED = frozenset([
+    "cs", "sk", "pl", "hu", "tr", "ro", "lv", "lt", "vi", "ru", "uk", "bg", "sr", "mk", "be", "el", "he", "ar", "fa",
+    "th", "ja", "ko", "zh", "ka", "hy", "hi", "bn", "ta",
+])  # fmt: skip
 _PLAIN = frozenset(("en", "nl", "id", "it"))  # written with hardly a mark
 _SHARE = 40  # of the characters one in so many is beyond ASCII, where a language with marks is suspected
 
@@ -234,18 +209,8 @@ class _Frame:
     """An element that is set apart, with what its words have in common; and where the tags met in it lead."""
 
     __slots__ = (
-        "after",
-        "around",
-        "kind",
-        "language",
-        "level",
-        "path",
-        "place",
-        "position",
-        "sectioned",
-        "tag",
-        "within",
-    )
+        "after", "around", "kind", "language", "level", "path", "place", "position", "sectioned", "tag", "within",
+    )  # fmt: skip
 
     def __init__(self, tag: str, around: _Frame | None, path: str) -> None:
         self.tag, self.around, self.path = tag, around, path
@@ -312,28 +277,31 @@ class _Layout:
 @lru_cache(maxsize=4096)
 def _tags(run: str) -> tuple[tuple[_Tag | None, ...], bool]:
     """The tags in a run that set elements apart (None: the end of one), and whether a line ends there too."""
-    found: list[_Tag | None] = []
+    tags: list[_Tag | None] = []
     breaks = False
     for tag in _TAG.findall(run):
         name = tag.partition(" ")[0]
         if name in _BLOCKS:
-            found.append(_tag(name, dict(_ATTRIBUTE.findall(tag)) if tag != name else {}))
+            tags.append(_tag(name, dict(_ATTRIBUTE.findall(tag)) if tag != name else {}))
         elif name[:1] == "/" and name[1:] in _BLOCKS:
-            found.append(None)
+            tags.append(None)
         elif name in _BREAKS:
             breaks = True
-    return tuple(found), breaks
+    return tuple(tags), breaks
 
 
-def _tag(name: str, said: dict[str, str]) -> _Tag:
-    """said: its attributes."""
-    part = "" if name in _UNNAMED else _named(name, said)
+def _tag(name: str, attributes: dict[str, str]) -> _Tag:
+    """attributes: its attributes."""
+    part = "" if name in _UNNAMED else _named(name, attributes)
     language = (
         ""
         if name == "html"
-        else (said.get("lang") or said.get("xml:lang") or "").strip().replace("_", "-").lower()[:LANGUAGE_CHARS]
+        else (attributes.get("lang") or attributes.get("xml:lang") or "")
+        .strip()
+        .replace("_", "-")
+        .lower()[:LANGUAGE_CHARS]
     )
-    return _Tag(name, part, said.get("role", "").strip().lower(), language)
+    return _Tag(name, part, attributes.get("role", "").strip().lower(), language)
 
 
 @lru_cache(maxsize=16)
@@ -362,7 +330,7 @@ def _pieces(markup: str, layout: _Layout) -> list[tuple[_Frame, str]]:
     markup: HTML as written from a tree: each tag of a block is closed, and `<` and `>` stand for nothing else.
     """
     first, *rest = _RUN.split(markup)
-    frame, words, found = layout.root, first, list[tuple[_Frame, str]]()
+    frame, words, pieces = layout.root, first, list[tuple[_Frame, str]]()
     more: list[str] = []  # the words go on, where tags within a line part them
     for run, text in zip(rest[::2], rest[1::2], strict=True):
         to = frame.after.get(run) or layout.follow(frame, run)
@@ -373,14 +341,14 @@ def _pieces(markup: str, layout: _Layout) -> list[tuple[_Frame, str]]:
             words += "".join(more)
             more.clear()
         if words and not words.isspace():
-            found.append((frame, words))
-            if len(found) > BLOCKS_MOST:  # one too many, from which `first_blocks` sees it
-                return found
+            pieces.append((frame, words))
+            if len(pieces) > BLOCKS_MOST:  # one too many, from which `first_blocks` sees it
+                return pieces
         words, frame = text, to
     words += "".join(more)
     if words and not words.isspace():
-        found.append((frame, words))
-    return found
+        pieces.append((frame, words))
+    return pieces
 
 
 def _columns(title: str, pieces: Sequence[tuple[_Frame, str]]) -> Blocks:
@@ -432,8 +400,8 @@ def _without_links(words: str, in_link: bool) -> tuple[str, int, Sequence[str], 
     """(text, how many of its characters stand in links: -1 for all, what stands for the images in it,
     whether a link goes on).
     """
-    if not in_link and (found := _ONE_LINK.fullmatch(words)):  # most have but one
-        before, inner, after = found.groups()
+    if not in_link and (match := _ONE_LINK.fullmatch(words)):  # most have but one
+        before, inner, after = match.groups()
         if (before and not before.isspace()) or (after and not after.isspace()):
             return (
                 before + inner + after,
@@ -516,11 +484,11 @@ def _kind(name: str, around: _Frame) -> int:
     return around.kind if name in _SAME else _PARAGRAPH
 
 
-def _named(name: str, said: dict[str, str]) -> str:
+def _named(name: str, attributes: dict[str, str]) -> str:
     """An element as a path has it: `div#content.main`. A slash within a name would look like the path's own."""
-    if (own := said.get("id")) and name not in _LEAVES:
+    if (own := attributes.get("id")) and name not in _LEAVES:
         name += "#" + "_".join(_unescaped(own).split())[:NAME_CHARS]
-    if classes := said.get("class"):
+    if classes := attributes.get("class"):
         name += "." + ".".join(_unescaped(classes).split())[:NAME_CHARS]
     return name.replace("/", "_")
 

@@ -24,8 +24,8 @@ _DECLARATION = re.compile(r"\s*<\?xml\s.*?\?>", re.S)
 def without_doctype(text: str) -> str:
     """The text without its XML declaration, its document type and entities of its own. Total; linear in the text."""
     text = text.removeprefix("\ufeff")
-    if (found := _BEFORE_DOCTYPE.match(text)) is not None:
-        text = text[: found.start(1)] + text[_end_of_doctype(text, found.end()) :]
+    if (doctype := _BEFORE_DOCTYPE.match(text)) is not None:
+        text = text[: doctype.start(1)] + text[_end_of_doctype(text, doctype.end()) :]
     if (declaration := _DECLARATION.match(text)) is not None:
         text = text[declaration.end() :]
     return _ENTITY_PLACES.sub(_plain, text.lstrip()) if "&" in text else text.lstrip()
@@ -48,8 +48,8 @@ def _plain(place: re.Match[str]) -> str:
     name = place[1]
     if not name or name in _XML_ENTITIES:
         return place[0]
-    known = html5.get(name + ";")
-    return known if known and known not in "&<" else f"&amp;{name};"
+    char = html5.get(name + ";")
+    return char if char and char not in "&<" else f"&amp;{name};"
 
 
 # HTML becomes XHTML: the tree of a browser, element by element, in UTF-8, well-formed and namespace-well-formed for any

@@ -141,8 +141,8 @@ def page_date(evidence: DateEvidence) -> PageDate:
         (DateOrigin.TEXT, lambda: _of_texts(_bylines(evidence.title, evidence.texts), evidence.language)),
         (DateOrigin.LAST_MODIFIED, lambda: iter(((evidence.last_modified, False),))),
     )
-    for source, found in asked:
-        for when, whole_day in found():
+    for source, dates in asked:
+        for when, whole_day in dates():
             if EARLIEST <= when <= latest:
                 return PageDate(when, source, whole_day)
     return PageDate(evidence.first_seen, DateOrigin.FIRST_SEEN)
@@ -153,9 +153,9 @@ def feed_dates(body: bytes, url: Url) -> dict[Url, float]:
     if b"<published" in body:
         # Atom's `updated`, which sitemaps prefer, is of the last edit
         body = re.sub(rb"<updated(?=[\s>])", b"<changed", body)
-    found = read_sitemap(body, url)
+    feed = read_sitemap(body, url)
     feeds = (SitemapKind.RSS, SitemapKind.ATOM)
-    return {entry.url: entry.lastmod for entry in found.entries if entry.lastmod} if found.kind in feeds else {}
+    return {entry.url: entry.lastmod for entry in feed.entries if entry.lastmod} if feed.kind in feeds else {}
 
 
 _When = tuple[float, bool]  # (seconds since the epoch, no more than the day is known)
@@ -168,9 +168,9 @@ def _of_json(tree: html.Tree) -> Iterator[_When]:
         if "ld+json" not in html.attribute(script, "type").lower():
             continue
         for node in _objects(script.text[:JSON_CHARS]):
-            said = {key.lower(): value for key, value in node.items() if isinstance(value, str)}
+            texts = {key.lower(): value for key, value in node.items() if isinstance(value, str)}
             kinds = str(node.get("@type", "")).lower()
-            when = next((date for key in _JSON_KEYS if key in said and (date := _machine(said[key]))), None)
+            when = next((date for key in _JSON_KEYS if key in texts and (date := _machine(texts[key]))), None)
             if when is None or any(kind in kinds for kind in _NOT_THE_PAGE):
                 continue
             if any(kind in kinds for kind in _ARTICLES):
@@ -197,12 +197,12 @@ def _objects(text: str) -> Iterator[dict[str, object]]:
 
 
 def _of_metas(tree: html.Tree) -> Iterator[_When]:
-    said: dict[str, str] = {}
+    contents: dict[str, str] = {}
     for meta in html.elements(tree, "meta")[:ELEMENTS_MOST]:
         for attribute in ("property", "name", "itemprop"):
             if name := html.attribute(meta, attribute).strip().lower():
-                said.setdefault(name, html.attribute(meta, "content"))
-    yield from (date for name in _METAS if name in said and (date := _machine(said[name])))
+                contents.setdefault(name, html.attribute(meta, "content"))
+    yield from (date for name in _METAS if name in contents and (date := _machine(contents[name])))
 
 
 def _of_times(tree: html.Tree) -> Iterator[_When]:
@@ -255,11 +255,11 @@ def _of_texts(texts: Sequence[str], language: str) -> Iterator[_When]:
     plain: list[_When] = []
     for text in texts:
         folded = without_marks(text[: 4 * BYLINE_CHARS])
-        said = folded if len(text) <= BYLINE_CHARS else folded[:DATELINE_CHARS]
-        found = list(written_dates(said, language))
-        if found and len(text) <= BYLINE_CHARS and _LABEL.search(folded):
-            yield from found
-        plain += found
+        start = folded if len(text) <= BYLINE_CHARS else folded[:DATELINE_CHARS]
+        dates = list(written_dates(start, language))
+        if dates and len(text) <= BYLINE_CHARS and _LABEL.search(folded):
+            yield from dates
+        plain += dates
     yield from plain
 
 
@@ -274,6 +274,10 @@ _YEAR_DOTS = re.compile(r"(?<![\d.])((?:19|20)\d\d)([./])\s?(\d\d?)\2\s?(\d\d?)(
 _DAY_DOTS = re.compile(rf"(?<![\d.])(\d\d?)\.\s?(\d\d?)\.\s?{_YEAR}(?!\.\d)")
 _SLASHES = re.compile(rf"(?<![\d/])(\d\d?)([/-])(\d\d?)\2{_YEAR}")
 
+# (form, its groups of the year, of the month and of the day)
+_NAMED_FORMS = ((_DAY_FIRST, 3, 2, 1), (_MONTH_FIRST, 3, 1, 2), (_YEAR_FIRST, 1, 2, 3))
+_NUMBERED_FORMS = ((_SIGNS, 1, 2, 3), (_YEAR_DOTS, 1, 3, 4), (_DAY_DOTS, 3, 2, 1))
+
 
 def written_dates(text: str, language: str = "") -> Iterator[_When]:
     """The dates that a text names, by kind of writing. text: lower case, without diacritics."""
@@ -281,22 +285,16 @@ def written_dates(text: str, language: str = "") -> Iterator[_When]:
         if match[0][4] == "-" and (date := _of_iso(match)):
             yield date
     rows: list[tuple[re.Match[str], str, int | str, str]] = []
-    rows += [(found, found[3], MONTHS[found[2]], found[1]) for found in _DAY_FIRST.finditer(text) if found[2] in MONTHS]
-    rows += [
-        (found, found[3], MONTHS[found[1]], found[2]) for found in _MONTH_FIRST.finditer(text) if found[1] in MONTHS
-    ]
-    rows += [
-        (found, found[1], MONTHS[found[2]], found[3]) for found in _YEAR_FIRST.finditer(text) if found[2] in MONTHS
-    ]
-    rows += [(found, found[1], found[2], found[3]) for found in _SIGNS.finditer(text)]
-    rows += [(found, found[1], found[3], found[4]) for found in _YEAR_DOTS.finditer(text)]
-    rows += [(found, found[3], found[2], found[1]) for found in _DAY_DOTS.finditer(text)]
-    for found in _SLASHES.finditer(text):
-        if (order := _day_and_month(int(found[1]), int(found[3]), language)) is not None:
-            rows.append((found, found[4], order[1], str(order[0])))
-    for match, year, month, day in sorted(rows, key=lambda row: row[0].start()):
+    for pattern, year, month, day in _NAMED_FORMS:
+        rows += [(at, at[year], MONTHS[at[month]], at[day]) for at in pattern.finditer(text) if at[month] in MONTHS]
+    for pattern, year, month, day in _NUMBERED_FORMS:
+        rows += [(at, at[year], at[month], at[day]) for at in pattern.finditer(text)]
+    for at in _SLASHES.finditer(text):
+        if (order := _day_and_month(int(at[1]), int(at[3]), language)) is not None:
+            rows.append((at, at[4], order[1], str(order[0])))
+    for match, its_year, its_month, its_day in sorted(rows, key=lambda row: row[0].start()):
         clock = _CLOCK.match(text, match.end())
-        yield from _day(year, month, day, _minutes(*clock.groups()) if clock else None)
+        yield from _day(its_year, its_month, its_day, _minutes(*clock.groups()) if clock else None)
 
 
 def _day_and_month(one: int, other: int, language: str) -> tuple[int, int] | None:

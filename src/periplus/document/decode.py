@@ -36,12 +36,12 @@ def is_contradicted(declared: Encoding, body: bytes, utf_8: str | None, markup: 
         return not _reads_paired(declared, body) and guess.guessed(body, hint, markup=markup) is not None
     if utf_8 is not None:
         return True  # no text of single bytes comes out as UTF-8 by chance
-    found = guess.guessed(body, hint, declared, markup=markup)
-    if found is None or found.encoding.name == declared.name:
+    guessed = guess.guessed(body, hint, declared, markup=markup)
+    if guessed is None or guessed.encoding.name == declared.name:
         return False
     if declared.name in guess.SINGLE_NAMES:
-        return found.against >= _DOUBT and found.likely >= _WORDS and found.places >= _PLACES
-    return found.against > 0.0 and _broken(declared.text(body)) > _BROKEN
+        return guessed.against >= _DOUBT and guessed.likely >= _WORDS and guessed.places >= _PLACES
+    return guessed.against > 0.0 and _broken(declared.text(body)) > _BROKEN
 
 
 def is_wide(encoding: Encoding | None) -> bool:
@@ -98,8 +98,8 @@ def decode(body: bytes, header_charset: str, media_type: str, hint: str = "") ->
         refuted = refuted or encoding.name
     if utf_8 is not None and not guess.by_structure(body):
         return utf_8, Charset(UTF_8.name, "statistics" if refuted else "default", refuted)
-    found = guess.guessed(body, hint, markup=markup)
-    encoding = found.encoding if found else WINDOWS_1252
+    guessed = guess.guessed(body, hint, markup=markup)
+    encoding = guessed.encoding if guessed else WINDOWS_1252
     return encoding.text(body), Charset(encoding.name, "statistics", refuted if refuted != encoding.name else "")
 
 
@@ -114,7 +114,7 @@ def _as_declared(encoding: Encoding, body: bytes, utf_8: str | None, markup: boo
 def _disagreement(taken: Encoding, source: str, body: bytes, media_type: str) -> str:
     """What the document says of itself, where the header said otherwise."""
     if source != "header" or (
-        (said := _CHARSET_AT_FIRST.search(body, 0, _HEAD_BYTES)) and encoding_of(said[1].decode("latin-1")) is taken
+        (match := _CHARSET_AT_FIRST.search(body, 0, _HEAD_BYTES)) and encoding_of(match[1].decode("latin-1")) is taken
     ):
         return ""  # nearly always; reading every meta element would cost six times as much
     other = next((encoding for encoding, _ in _claims(body, "", media_type)), taken)
@@ -161,8 +161,8 @@ def _meta_encoding(head: bytes) -> Encoding | None:
         values = {name: first or second or third for name, first, second, third in _ATTRIBUTE.findall(match[1] or b"")}
         label = values.get(b"charset", b"")
         if not label and values.get(b"http-equiv", b"").strip() == b"content-type":
-            said = _CHARSET.search(values.get(b"content", b""))
-            label = said[1] if said else b""
+            charset = _CHARSET.search(values.get(b"content", b""))
+            label = charset[1] if charset else b""
         if encoding := encoding_of(label.decode("latin-1")):
             return _readable_as_ascii(encoding)
     return None
@@ -173,9 +173,9 @@ def _xml_encoding(head: bytes) -> Encoding | None:
     for start, encoding in ((b"<\0?\0x\0", UTF_16_LE), (b"\0<\0?\0x", UTF_16_BE)):
         if head.startswith(start):
             return encoding
-    said = _XML_DECLARATION.match(head)
-    found = encoding_of(said[1].decode("latin-1")) if said else None
-    return _readable_as_ascii(found) if found else None
+    match = _XML_DECLARATION.match(head)
+    declared = encoding_of(match[1].decode("latin-1")) if match else None
+    return _readable_as_ascii(declared) if declared else None
 
 
 def _readable_as_ascii(encoding: Encoding) -> Encoding:

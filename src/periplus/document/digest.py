@@ -1,4 +1,4 @@
-"""Which bytes and which words does a page have, in 16 bytes each?
+"""Digests of a page's bytes and words, 16 bytes each.
 
 Equal body digests: the same bytes. Equal text digests: the same words, whatever the markup and encoding around them.
 Equal folded digests: the same words but for diacritics and case, as when a page is offered in us-ascii too.
@@ -72,10 +72,10 @@ def _without_marks(text: str, written: bytes) -> bytes:
     """`without_marks` in UTF-8, of a text that is written so: half its cost where nearly all is ASCII,
     for in bytes only that has two cases.
     """
-    found = set(written.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
-    if len(found) > _FEW:
+    chars = set(written.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
+    if len(chars) > _FEW:
         return without_marks(text).encode("utf-8", "surrogatepass")
-    for char in found:
+    for char in chars:
         if (plain := without_marks(char)) != char:  # which no other replaces again
             text = text.replace(char, plain)
     return text.encode("utf-8", "surrogatepass").lower()
@@ -91,11 +91,11 @@ def without_marks(text: str) -> str:
     pattern, table = _foldings()
     place = 0
     for _ in range(_REPLACED_AT_MOST):
-        found = pattern.search(text, place)
-        if found is None:
+        match = pattern.search(text, place)
+        if match is None:
             return text
-        place = found.start()
-        text = text.replace(found[0], table[ord(found[0])])
+        place = match.start()
+        text = text.replace(match[0], table[ord(match[0])])
     return text.translate(table)
 
 

@@ -280,8 +280,8 @@ def guessed(body: bytes, hint: str = "", declared: Encoding | None = None, *, ma
 
     hint: the top-level domain. markup: it may hold some.
     """
-    if found := by_structure(body):
-        return Guess(found, math.inf, 0, 0.0, 0.0 if found is declared else math.inf)
+    if encoding := by_structure(body):
+        return Guess(encoding, math.inf, 0, 0.0, 0.0 if encoding is declared else math.inf)
     languages = hinted_languages(body, hint)
     for part in (body[:_BODY_BYTES], body[-_BODY_BYTES:]):
         for text in (_MARKUP.sub(b" ", part), part) if markup else (part,):
@@ -294,18 +294,18 @@ def guessed(body: bytes, hint: str = "", declared: Encoding | None = None, *, ma
 
 @cache
 def _languages_at() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    languages: dict[str, list[str]] = {}
     for entry in _SPOKEN_AT.replace("\n", "/").split("/"):
         language, _, tops = entry.strip().partition(":")
         for top in tops.split():
-            found.setdefault(top, []).append(language)
-    return found
+            languages.setdefault(top, []).append(language)
+    return languages
 
 
 def hinted_languages(body: bytes, hint: str) -> tuple[str, ...]:
     """The languages that the top-level domain and the document's lang attribute make likely."""
-    said = _LANG.search(body, 0, 4096)
-    language = said[1].decode("ascii").lower() if said else ""
+    match = _LANG.search(body, 0, 4096)
+    language = match[1].decode("ascii").lower() if match else ""
     if language.startswith(("zh-tw", "zh-hant", "zh-hk")):
         language = "zh-hant"
     language = language if language == "zh-hant" else language.partition("-")[0]
@@ -318,8 +318,8 @@ def by_structure(body: bytes) -> Encoding | None:
     if b"\0" in head:
         return _by_zeros(head)
     if b"\x1b$" in head or b"\x1b(J" in head:
-        found = encoding_of("iso-2022-jp")
-        return found if found and _reads(head[: head.rfind(b"\x1b") + 3], found) else None
+        encoding = encoding_of("iso-2022-jp")
+        return encoding if encoding and _reads(head[: head.rfind(b"\x1b") + 3], encoding) else None
     return None
 
 
@@ -332,8 +332,8 @@ def _by_zeros(head: bytes) -> Encoding | None:
     if quarter and places[0] == places[1] == quarter:
         return encoding_of("utf-32be")
     even, odd = places[0] + places[2], places[1] + places[3]
-    found = UTF_16_BE if even > odd else UTF_16_LE
-    return found if min(even, odd) * 20 <= max(even, odd) >= 0.02 * len(head) and _reads(head, found) else None
+    encoding = UTF_16_BE if even > odd else UTF_16_LE
+    return encoding if min(even, odd) * 20 <= max(even, odd) >= 0.02 * len(head) and _reads(head, encoding) else None
 
 
 def _reads(data: bytes, encoding: Encoding) -> bool:
@@ -353,15 +353,15 @@ def _paired(text: bytes, languages: tuple[str, ...]) -> list[tuple[float, str]]:
     """The encodings of two bytes a sign that can have written the text,
     with the log chance of the signs outside ASCII.
     """
-    found = []
+    scores = []
     for name, spoken in _PAIRED:
         encoding = _encoding(name)
         if encoding.text(text[:2000])[:-1].count("\ufffd") <= _DAMAGED * len(text[:2000]):
             for language in spoken.split():
                 score, common = _signs(encoding.text(text[:20_000]), language)
                 if common >= _COMMON:
-                    found.append((score - _SELDOM_PAIRED + (_HINT if language in languages else 0.0), name))
-    return found
+                    scores.append((score - _SELDOM_PAIRED + (_HINT if language in languages else 0.0), name))
+    return scores
 
 
 def common_signs(text: str, language: str) -> float:
@@ -517,10 +517,12 @@ class _Runner(NamedTuple):
 
 def _ranked(standing: _Standing) -> list[_Runner]:
     """Who is in the race, the best first."""
-    found = []
+    runners = []
     for script, (chosen, scores) in standing.items():
-        found += [_Runner(float(best), script, int(number)) for number, best in zip(chosen, scores.max(1), strict=True)]
-    return sorted(found, reverse=True)
+        runners += [
+            _Runner(float(best), script, int(number)) for number, best in zip(chosen, scores.max(1), strict=True)
+        ]
+    return sorted(runners, reverse=True)
 
 
 # by script: which encodings, their scores [encodings, languages]
@@ -528,12 +530,12 @@ _Standing = dict[str, tuple["NDArray[np.int64]", "NDArray[np.float64]"]]
 
 
 def _without_the_last(standing: _Standing, least: float) -> _Standing:
-    kept = {}
+    left = {}
     for script, (chosen, scores) in standing.items():
         stays = scores.max(1) >= least
         if stays.any():
-            kept[script] = chosen[stays], scores[stays]
-    return kept
+            left[script] = chosen[stays], scores[stays]
+    return left
 
 
 def _start(

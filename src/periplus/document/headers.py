@@ -59,8 +59,8 @@ def media_type(headers: Headers) -> tuple[str, str]:
     value = headers.get("content-type")
     if not value:
         return "", ""
-    said = _CHARSET.search(value) if ";" in value else None
-    return value.partition(";")[0].strip().lower(), said[1] if said else ""
+    charset = _CHARSET.search(value) if ";" in value else None
+    return value.partition(";")[0].strip().lower(), charset[1] if charset else ""
 
 
 def refresh_target(value: str) -> str | None:
@@ -80,30 +80,30 @@ def kinds_of_rel(rel: str, loaded_as: str = "") -> tuple[LinkKind, ...]:
     words = dict.fromkeys(rel.lower().split())
     if "stylesheet" in words:
         return (LinkKind.STYLE,)  # `alternate stylesheet` is a sheet, not an alternate page
-    found: dict[LinkKind, None] = {}
+    kinds: dict[LinkKind, None] = {}
     for word in words:
         if word in ("preload", "prefetch") and loaded_as.lower() in _LOADED_AS:
-            found[_LOADED_AS[loaded_as.lower()]] = None
+            kinds[_LOADED_AS[loaded_as.lower()]] = None
         elif word in _SERVICES:
-            found[LinkKind.OBJECT] = None
+            kinds[LinkKind.OBJECT] = None
         elif word.startswith("schema."):
-            found[LinkKind.CITE] = None
+            kinds[LinkKind.CITE] = None
         elif word not in _NO_LINKS and not (word == "shortcut" and "icon" in words):
-            found[_KINDS.get(word, LinkKind.RELATED)] = None
-    if len(found) > 1:
-        found.pop(LinkKind.RELATED, None)
-    return tuple(found)
+            kinds[_KINDS.get(word, LinkKind.RELATED)] = None
+    if len(kinds) > 1:
+        kinds.pop(LinkKind.RELATED, None)
+    return tuple(kinds)
 
 
 def links(headers: Headers) -> Iterator[tuple[str, LinkKind]]:
     """What the Link and Refresh fields lead to, as written, with the kind."""
     for value in headers.all("link"):
         for target, parameters in _LINK.findall(value[:_HEADER_CHARS]):
-            said: dict[str, str] = {}
+            values: dict[str, str] = {}
             for name, quoted, plain in _PARAMETER.findall(parameters):
-                said.setdefault(name.lower(), quoted or plain)
-            if "anchor" not in said:  # else it is a link from elsewhere
-                for kind in kinds_of_rel(said.get("rel", ""), said.get("as", "")):
+                values.setdefault(name.lower(), quoted or plain)
+            if "anchor" not in values:  # else it is a link from elsewhere
+                for kind in kinds_of_rel(values.get("rel", ""), values.get("as", "")):
                     yield target, kind
     for value in headers.all("refresh"):
         if target := refresh_target(value):

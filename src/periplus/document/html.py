@@ -1,4 +1,4 @@
-"""What do we ask of an HTML parser? A few functions, and this is the only file that knows which parser answers.
+"""The HTML parser behind a few functions: the only file that knows which parser it is.
 
 The parser is turbohtml: the tree of the HTML Living Standard, linear on every hostile input that we tried.
 Its tree keeps the contents of `<template>` among the page's elements (a script may show them), but not in
@@ -104,9 +104,9 @@ def attribute(element: Element, name: str) -> str:
     return element.attr(name) or ""
 
 
-def attributes(found: Iterable[Element], name: str) -> list[str | None]:
+def attributes(of: Iterable[Element], name: str) -> list[str | None]:
     """One attribute of many elements; None where it is missing."""
-    return list(map(Element.attr, found, repeat(name)))
+    return list(map(Element.attr, of, repeat(name)))
 
 
 def tag_of(element: Element) -> str:

@@ -76,8 +76,8 @@ class Letters:
         """The symbol of a character, and the log chance of the character among those that share it."""
         kind = _KIND_OF.get(char)
         if kind is None:
-            if found := self.symbols.get(char.lower().translate(_TWINS)):
-                return found, 0.0
+            if symbol := self.symbols.get(char.lower().translate(_TWINS)):
+                return symbol, 0.0
             kind = _kind_of_other(char, self.script)
         return kind, -_log(_SHARES[kind])
 
@@ -115,8 +115,8 @@ def letters_of(script: str) -> Letters:
 def _file() -> tuple[dict[str, int], dict[str, tuple[str, str]], bytes]:
     """How many trigrams each script has, the frequent signs of the East Asian languages, and the tables."""
     head, _, body = zlib.decompress(files("periplus.document").joinpath("letters.bin").read_bytes()).partition(b"\n")
-    said = json.loads(head)
-    return {name: said.pop(name) for name in SCRIPTS}, said, body
+    contents = json.loads(head)
+    return {name: contents.pop(name) for name in SCRIPTS}, contents, body
 
 
 @cache
@@ -129,7 +129,7 @@ def _tables() -> dict[str, Letters]:
     import numpy as np
 
     counts, _, body = _file()
-    found = {}
+    tables = {}
     at = 0
 
     def part(kind: str, count: int) -> NDArray[np.int8]:
@@ -153,8 +153,8 @@ def _tables() -> dict[str, Letters]:
         # instead of two or three.
         second, seldom = (np.ascontiguousarray(-table.astype(np.int16)) for table in (pairs, unseen))
         whole = np.vstack([np.zeros((1, wide), np.int16), threes + second[keys % width**2]])
-        found[script] = Letters(script, languages, symbols, second, rows, whole, seldom)
-    return found
+        tables[script] = Letters(script, languages, symbols, second, rows, whole, seldom)
+    return tables
 
 
 def log_chances(
@@ -258,19 +258,19 @@ def page_language(declared: str, text: str) -> str:
     The text is believed where it tells plainly: pages copy their declaration from one another.
     """
     tag = _TAG.match(declared.strip().lower())
-    said = _OTHER_NAMES.get(tag[0], tag[0]) if tag else ""
+    tagged = _OTHER_NAMES.get(tag[0], tag[0]) if tag else ""
     scores, letters = _scores(text)
-    if not said or not scores or letters < _LEAST_LETTERS:
-        return said or _likeliest(scores, letters)
+    if not tagged or not scores or letters < _LEAST_LETTERS:
+        return tagged or _likeliest(scores, letters)
     best = max(scores, key=lambda language: scores[language])
-    if said in scores:
-        return said if scores[best] - scores[said] <= _CLOSE * letters else best
-    known = said in _known()
-    return best if known or len(scores) == 1 or scores[best] > _STRANGE * letters else said
+    if tagged in scores:
+        return tagged if scores[best] - scores[tagged] <= _CLOSE * letters else best
+    is_readable = tagged in _readable_languages()
+    return best if is_readable or len(scores) == 1 or scores[best] > _STRANGE * letters else tagged
 
 
 @cache
-def _known() -> frozenset[str]:
+def _readable_languages() -> frozenset[str]:
     spoken = {language for _, languages in SCRIPTS.values() for language in languages.split()}
     return frozenset(
         {_OTHER_NAMES.get(language, language) for language in spoken} | {what for *_, what in _RANGES if len(what) == 2}
@@ -292,16 +292,16 @@ def _scores(text: str) -> tuple[dict[str, float], int]:
     letters = int(counts.max())
     if script not in SCRIPTS:
         return ({script: 0.0} if script else {}), letters
-    known = letters_of(script)
+    tables = letters_of(script)
     symbols = _symbols(script)[codes]
     third = symbols[2:]
     ends = third >= KINDS
     if not ends.any():
         return {}, 0
-    chances = log_chances(known, symbols[:-2][ends], symbols[1:-1][ends], third[ends])
+    chances = log_chances(tables, symbols[:-2][ends], symbols[1:-1][ends], third[ends])
     return {
         _OTHER_NAMES.get(language, language): float(score)
-        for language, score in zip(known.languages, chances, strict=True)
+        for language, score in zip(tables.languages, chances, strict=True)
     }, letters
 
 

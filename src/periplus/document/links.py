@@ -94,11 +94,11 @@ def fragment_verdict(
     """
     if media_type not in _HTML_TYPES:
         return FragmentVerdict.UNKNOWN
-    place, found, directive = fragment.partition(DIRECTIVE)
+    place, mark, directive = fragment.partition(DIRECTIVE)
     verdict = _of_place(place, anchors)
     if (
         verdict in (FragmentVerdict.FOUND, FragmentVerdict.TOP)
-        and found
+        and mark
         and text is not None
         and not _has_words(directive, text)
     ):
@@ -125,11 +125,11 @@ def _has_words(directive: str, text: str) -> bool:
     The simple form: prefix, start, end and suffix follow one another, case and white space folded. Word boundaries are
     not asked for: they depend on the language, and what a browser finds is then found here as well.
     """
-    wanted = [tuple(_folded(unquote(part or "")) for part in match.groups()) for match in _PART.finditer(directive)]
-    if not wanted:
+    directives = [tuple(_folded(unquote(part or "")) for part in match.groups()) for match in _PART.finditer(directive)]
+    if not directives:
         return True
     folded = _folded(text)
-    return any(_matches(folded, *parts) for parts in wanted)
+    return any(_matches(folded, *parts) for parts in directives)
 
 
 def _folded(text: str) -> str:
@@ -215,12 +215,12 @@ class Rows:
         self._bad: dict[tuple[str, Place, str], str] = {}
         self._bounds: dict[str, None] = {}
 
-    def first(self, found: Sequence[_Element]) -> Sequence[_Element]:
+    def first(self, elements: Sequence[_Element]) -> Sequence[_Element]:
         """As many elements of one tag as are looked at."""
-        if len(found) <= ELEMENTS_MOST:
-            return found
+        if len(elements) <= ELEMENTS_MOST:
+            return elements
         self._bounds[f"more than {ELEMENTS_MOST:,} elements of one kind with links"] = None
-        return found[:ELEMENTS_MOST]
+        return elements[:ELEMENTS_MOST]
 
     def bounds(self) -> tuple[str, ...]:
         """Which bounds were met: what lies behind them is not among the rows."""
@@ -437,23 +437,23 @@ def add_document(rows: Rows, tree: html.Tree, url: Url, refreshes: Iterable[str]
         rows.add(target, (LinkKind.REFRESH, Position.HEAD, False))
     for table in (_PARTS, _SVG_PARTS) if html.elements(tree, "svg") else (_PARTS,):
         for tag, parts in table.items():
-            if found := html.elements(tree, tag):
-                _add_parts(rows, rows.first(found), parts, marks)
+            if elements := html.elements(tree, tag):
+                _add_parts(rows, rows.first(elements), parts, marks)
     _add_styles(rows, tree, special, marks)
 
 
 def translations_of(tree: html.Tree, setting: Setting) -> tuple[tuple[str, Url], ...]:
     """(hreflang as written, where its page is) of the `link rel=alternate` elements that name a language."""
     elements = html.elements(tree, "link")[:ELEMENTS_MOST]
-    found = []
+    translations = []
     for element, language in zip(elements, html.attributes(elements, "hreflang"), strict=True):
         if language and "alternate" in html.attribute(element, "rel").lower().split():
             try:
                 href = with_query_in(setting.charset, html.attribute(element, "href"))
-                found.append((language.strip()[:LANGUAGE_CHARS], canonical(href, _base(tree, setting.url))))
+                translations.append((language.strip()[:LANGUAGE_CHARS], canonical(href, _base(tree, setting.url))))
             except InvalidUrl:
                 continue  # a bad link, and told there
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(translations))
 
 
 def rows_of_headers(setting: Setting) -> Rows:
@@ -476,11 +476,11 @@ def _base(tree: html.Tree, url: Url) -> Url:
 
 def _add_anchors(rows: Rows, tree: html.Tree, marks: Landmarks) -> None:
     """The links of `a`: hundreds on a page, few of them different, so what is asked of each is kept to a minimum."""
-    found = rows.first(html.elements(tree, "a"))
-    rels: Iterable[str | None] = html.attributes(found, "rel") if html.any_match(tree, "a[rel]") else repeat(None)
+    elements = rows.first(html.elements(tree, "a"))
+    rels: Iterable[str | None] = html.attributes(elements, "rel") if html.any_match(tree, "a[rel]") else repeat(None)
     seen: dict[tuple[str, str | None, Position], LinkDraft] = {}
     for element, href, rel, position in zip(
-        found, html.attributes(found, "href"), rels, positions(found, "a", marks), strict=False
+        elements, html.attributes(elements, "href"), rels, positions(elements, "a", marks), strict=False
     ):
         if href is None:
             continue
@@ -503,13 +503,15 @@ def _nofollow(rel: str | None) -> bool:
 
 
 def _add_parts(
-    rows: Rows, found: Sequence[html.Element], parts: tuple[tuple[str, LinkKind], ...], marks: Landmarks
+    rows: Rows, elements: Sequence[html.Element], parts: tuple[tuple[str, LinkKind], ...], marks: Landmarks
 ) -> None:
-    """What elements of one tag name. found: all of them, or the first. parts: their attributes that hold URLs."""
-    named = [(element, kind, name, value) for element in found for name, kind in parts if (value := element.attr(name))]
+    """What elements of one tag name. elements: all of them, or the first. parts: their attributes that hold URLs."""
+    named = [
+        (element, kind, name, value) for element in elements for name, kind in parts if (value := element.attr(name))
+    ]
     if not named:
         return
-    places = dict(zip(found, positions(found, html.tag_of(found[0]), marks), strict=True))
+    places = dict(zip(elements, positions(elements, html.tag_of(elements[0]), marks), strict=True))
     for element, kind, name, value in named:
         words = html.words_of(element) if kind is _ANCHOR else html.label_of(element)
         place = (kind, places[element], kind in _WITH_REL and _nofollow(element.attr("rel")))

@@ -1,4 +1,4 @@
-"""What does a page say about itself?"""
+"""Reads what a page says about itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a site ask of robots: in robots.txt, in X-Robots-Tag, in meta elements?
+"""Reads what a site asks of robots: in robots.txt, in X-Robots-Tag, in meta elements.
 
 Source: RFC 9309 (Robots Exclusion Protocol, 2022), and where it is silent the habits of the large crawlers, which the
 tests name `test_ours_...`. Everything here is total: any bytes and any text give an answer.
@@ -126,7 +126,7 @@ class RobotsGroup:
         path = _comparable(path_and_query)
         bare = _with_bare_query(path)
         best = self._best(path)
-        return best[1] if bare == path else max(best, self._best(bare), key=lambda found: found[0])[1]
+        return best[1] if bare == path else max(best, self._best(bare), key=lambda match: match[0])[1]
 
     def _best(self, path: str) -> tuple[int, RobotsVerdict]:
         best = self.whole.get(path, (0, FREE))
@@ -161,8 +161,8 @@ class Robots:
     def group_for(self, token: str = PRODUCT_TOKEN) -> RobotsGroup:
         """The rules for a product token (`periplus` or `Periplus/1.0`): all groups that name it; if there is none, all
         that name `*`; else none (2.2.1)."""
-        found = _TOKEN.match(token.encode("utf-8", "replace"))
-        name = found.group().lower().decode() if found else "*"
+        match = _TOKEN.match(token.encode("utf-8", "replace"))
+        name = match.group().lower().decode() if match else "*"
         groups = [group for group in self.groups if name in group.agents] or [
             group for group in self.groups if "*" in group.agents
         ]
@@ -303,9 +303,9 @@ def _indexed(rules: Iterable[RobotsRule], crawl_delay: float | None) -> RobotsGr
             matcher = Wildcard(rule.verdict, tuple(rest[:-1]), rest[-1], rule.anchored)
             wild.setdefault(first, []).append((rule.rank, max(rest, key=len), matcher))
         else:
-            known = whole if rule.anchored else plain
-            if rule.rank > known.get(first, (0, FREE))[0]:
-                known[first] = rule.rank, rule.verdict
+            exact = whole if rule.anchored else plain
+            if rule.rank > exact.get(first, (0, FREE))[0]:
+                exact[first] = rule.rank, rule.verdict
     prefixes = tuple(sorted({*plain, *wild}))
     parents: list[int] = []
     best_plain: list[tuple[int, RobotsVerdict]] = []
@@ -371,8 +371,8 @@ def robots_from_answer(status: int, cause: str = "", body: bytes = b"") -> Robot
     Location) counts as no file, as 2.3.1.2 permits. 4xx: no file (2.3.1.3), but 429 asks for silence. 5xx, unknown
     codes and network errors: complete disallow (2.3.1.4).
     """
-    kept = _parsed_part(body) if 200 <= status < 300 and not cause else b""
-    return RobotsAnswer(status, str(cause), kept)
+    part = _parsed_part(body) if 200 <= status < 300 and not cause else b""
+    return RobotsAnswer(status, str(cause), part)
 
 
 @dataclass(frozen=True, slots=True)

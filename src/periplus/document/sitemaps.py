@@ -1,4 +1,4 @@
-"""Which pages does a sitemap name?
+"""Reads the pages that a sitemap names.
 
 Source: sitemaps.org protocol 0.9 (XML, index, text, feeds as sitemaps). Read with patterns, not with an XML parser:
 sitemaps in the wild have bare `&` in URLs, wrong or no namespaces and a missing end, of which a parser in recovery
@@ -104,13 +104,13 @@ def read_sitemap(body: bytes, url: Url) -> Sitemap:
     plain = _UNMARKED.sub(_unmarked, _as_utf8(plain))
     root = _ROOT.search(plain)
     if root is None:
-        found, kind = _text_addresses(plain, url), SitemapKind.TEXT
+        addresses, kind = _text_addresses(plain, url), SitemapKind.TEXT
     else:
         dialect = _DIALECTS[root.group(2).decode().lower()]
-        found, kind = _marked_addresses(plain, root, dialect, url), dialect.kind
+        addresses, kind = _marked_addresses(plain, root, dialect, url), dialect.kind
     entries: dict[Url, SitemapEntry] = {}
     bad = 0
-    for address, date, base in found:
+    for address, date, base in addresses:
         if len(entries) == MAX_ENTRIES:
             cut = True
             break
@@ -223,8 +223,8 @@ def _feed_address(body: bytes, start: int, end: int, address: re.Pattern[bytes],
         return _atom_address(body, start, end)
     if text := _content(address, body, start, end):
         return text
-    found = _GUID.search(body, start, end)
-    text = _unescaped(found[2]) if found and not _NO_PERMALINK.search(found[1] or b"") else ""
+    match = _GUID.search(body, start, end)
+    text = _unescaped(match[2]) if match and not _NO_PERMALINK.search(match[1] or b"") else ""
     return text if text[:8].lower().startswith(("http://", "https://")) else ""
 
 
@@ -234,25 +234,25 @@ def _element(prefix: bytes, name: str) -> re.Pattern[bytes]:
 
 
 def _content(element: re.Pattern[bytes], body: bytes, start: int, end: int) -> str:
-    found = element.search(body, start, end)
-    return _unescaped(found[1]) if found else ""
+    match = element.search(body, start, end)
+    return _unescaped(match[1]) if match else ""
 
 
 def _contents(element: re.Pattern[bytes], body: bytes, start: int, end: int) -> Iterator[str]:
     """The first element's text, and those of others that follow it at once. Empty ones are left out."""
-    found = element.search(body, start, end)
-    while found:
-        if text := _unescaped(found[1]):
+    match = element.search(body, start, end)
+    while match:
+        if text := _unescaped(match[1]):
             yield text
-        found = element.match(body, found.end(), end)
+        match = element.match(body, match.end(), end)
 
 
 def _atom_address(body: bytes, start: int, end: int) -> str:
     """href of the first link that leads to the page itself."""
     for link in _ATOM_LINK.finditer(body, start, end):
-        said = {name.lower(): double or single for name, double, single in _ATTRIBUTE.findall(link.group(1))}
-        if said.get(b"rel", b"alternate").lower() == b"alternate" and b"href" in said:
-            return _unescaped(said[b"href"])
+        attributes = {name.lower(): double or single for name, double, single in _ATTRIBUTE.findall(link.group(1))}
+        if attributes.get(b"rel", b"alternate").lower() == b"alternate" and b"href" in attributes:
+            return _unescaped(attributes[b"href"])
     return ""
 
 
@@ -274,9 +274,9 @@ def _seconds(date: str) -> float:
     0.0 when it is none or before 1970.
     """
     try:
-        found = _DATE.fullmatch(date)
-        if found:
-            year, month, day, rest = found.groups(default="")
+        match = _DATE.fullmatch(date)
+        if match:
+            year, month, day, rest = match.groups(default="")
             when = datetime.fromisoformat(f"{year}-{month or '01'}-{day or '01'}{rest}")
         else:
             when = parsedate_to_datetime(date)

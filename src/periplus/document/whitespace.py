@@ -1,4 +1,4 @@
-"""How is white space folded, within a line and between blocks?"""
+"""Folds white space, within a line and between blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which terms does a text consist of, the same whether it is indexed or asked for?
+"""Cuts a text into terms, the same whether it is indexed or asked for.
 
 A *form* is a word as written, in lower case (NFKC, ё as е). A *term* is a form's stem in the text's language,
 without diacritics: folded after stemming, since stemmers need the marks. Scripts without spaces between words
@@ -107,16 +107,16 @@ def forms(text: str) -> list[str]:
     text = plain(text)
     if text.isascii():
         return _ascii_forms(text)
-    found: list[str] = []
+    words: list[str] = []
     done = 0
     # no word goes on in the next line, and most lines of a text with some sign are ASCII
     while strange := _NOT_ASCII.search(text, done):
         start = text.rfind("\n", done, strange.start()) + 1 or done
         end = text.find("\n", strange.end())
-        found += _ascii_forms(text[done:start])
+        words += _ascii_forms(text[done:start])
         done = end if end >= 0 else len(text)
-        found += _forms_of_any(text[start:done])
-    return found + _ascii_forms(text[done:])
+        words += _forms_of_any(text[start:done])
+    return words + _ascii_forms(text[done:])
 
 
 def _forms_of_any(line: str) -> list[str]:
@@ -220,13 +220,13 @@ def asked_terms(form: str, language: str) -> list[str]:
 
 def shown_forms(forms_of_text: Iterable[str]) -> set[str]:
     """What is indexed to tell spellings apart: each form, and "~" with its plain spelling where that is another."""
-    found = set(forms_of_text)
-    strange = {form for form in found if len(form) > WORD_CHARS or not form.isascii()}
-    found -= strange
-    kept = [_cut(form) for form in strange if not is_run(form)]
-    found.update(kept)
-    found.update(["~" + plain_form for form in kept if (plain_form := _folded_form(form)) != form])
-    return found
+    shown = set(forms_of_text)
+    strange = {form for form in shown if len(form) > WORD_CHARS or not form.isascii()}
+    shown -= strange
+    cut = [_cut(form) for form in strange if not is_run(form)]
+    shown.update(cut)
+    shown.update(["~" + plain_form for form in cut if (plain_form := _folded_form(form)) != form])
+    return shown
 
 
 @lru_cache(KEPT_WORDS)

@@ -99,23 +99,23 @@ def differences_between(one: Url, other: Url) -> frozenset[Difference] | None:
     a, b = shape(one), shape(other)
     if a.host != b.host or a.path != b.path:
         return None
-    found = {Difference("parameter", name) for name in _changed(a.pairs, b.pairs)}
-    found |= {Difference("path-parameter", name) for name in _changed(a.path_parameters, b.path_parameters)}
-    if not found and a.pairs != b.pairs:
-        found.add(ORDER)
-    elif found and a.pairs != b.pairs:
-        changed = {difference.name for difference in found if difference.kind == "parameter"}
+    differences = {Difference("parameter", name) for name in _changed(a.pairs, b.pairs)}
+    differences |= {Difference("path-parameter", name) for name in _changed(a.path_parameters, b.path_parameters)}
+    if not differences and a.pairs != b.pairs:
+        differences.add(ORDER)
+    elif differences and a.pairs != b.pairs:
+        changed = {difference.name for difference in differences if difference.kind == "parameter"}
         if [pair for pair in a.pairs if pair[0] not in changed] != [pair for pair in b.pairs if pair[0] not in changed]:
-            found.add(ORDER)
+            differences.add(ORDER)
     if a.index_file != b.index_file:
-        found.add(Difference("index", a.index_file or b.index_file))
+        differences.add(Difference("index", a.index_file or b.index_file))
     if a.slash != b.slash:
-        found.add(SLASH)
+        differences.add(SLASH)
     if a.www != b.www:
-        found.add(WWW)
+        differences.add(WWW)
     if a.scheme != b.scheme:
-        found.add(SCHEME)
-    return frozenset(found) or None
+        differences.add(SCHEME)
+    return frozenset(differences) or None
 
 
 def _changed(a: tuple[tuple[str, str], ...], b: tuple[tuple[str, str], ...]) -> set[str]:
@@ -226,38 +226,38 @@ def merged(pages: Iterable[AliasPage], starts: Set[Url]) -> list[Merger]:
     start's scheme and `www.`, is fetched by https, names no index file, is nearest to the start: never the one
     that was fetched first. O(pages log pages).
     """
-    known = {page.url: page for page in pages}
+    by_url = {page.url: page for page in pages}
     groups: dict[tuple[str, bytes], list[Url]] = {}
-    for url, page in known.items():
+    for url, page in by_url.items():
         groups.setdefault((without(url, _plain_differences(url)), page.body), []).append(url)
     leader = {url: min(group) for group in groups.values() for url in group}
     named: set[Url] = set()
-    for url, page in known.items():
-        target = known.get(Url(page.canonical))
+    for url, page in by_url.items():
+        target = by_url.get(Url(page.canonical))
         if target is not None and target.url != url and target.text == page.text and _vouches(page, target):
             named.add(target.url)
             _join(leader, url, target.url)
     sets: dict[Url, list[Url]] = {}
-    for url in known:
+    for url in by_url:
         sets.setdefault(_leader_of(leader, url), []).append(url)
     doors = {(shape(start).scheme, shape(start).www) for start in starts}
-    found = []
+    mergers = []
     for urls in sets.values():
-        main = min(urls, key=lambda url: (url not in named, url not in starts, *_oddity(known[url], doors)))
-        same = known[main]
-        found += [
+        main = min(urls, key=lambda url: (url not in named, url not in starts, *_oddity(by_url[url], doors)))
+        same = by_url[main]
+        mergers += [
             Merger(
-                known[url],
+                by_url[url],
                 same,
                 (
-                    f"{'same bytes as' if known[url].body == same.body else 'names as canonical, with the same text,'}"
+                    f"{'same bytes as' if by_url[url].body == same.body else 'names as canonical, with the same text,'}"
                     f" {main}"
                 ),
             )
             for url in urls
             if url != main
         ]
-    return sorted(found, key=lambda merger: merger.alias.url)
+    return sorted(mergers, key=lambda merger: merger.alias.url)
 
 
 def _plain_differences(url: Url) -> frozenset[Difference]:
@@ -296,10 +296,10 @@ def _oddity(page: AliasPage, doors: Set[tuple[str, bool]]) -> tuple[object, ...]
 def cores_shared(urls: Iterable[Url]) -> set[Url]:
     """Those of which another one has the same host and path, differences aside: only they can be aliases."""
     first: dict[tuple[str, str], Url] = {}
-    found: set[Url] = set()
+    shared: set[Url] = set()
     for url in urls:
         parts = shape(url)
         before = first.setdefault((parts.host, parts.path), url)
         if before != url:
-            found.update((before, url))
-    return found
+            shared.update((before, url))
+    return shared

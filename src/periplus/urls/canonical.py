@@ -1,4 +1,4 @@
-"""Which URL is meant, and when are two URLs one?
+"""Resolves URLs, and tells when two are one.
 
 Three forms with three promises: `canonical` (the same resource, surely), `page_key` (very likely the same page; for
 counting, never for fetching), `places` (the way to it from its registered domain; for maps).
@@ -184,8 +184,8 @@ def page_key(url: Url) -> str:
     start = address.index("//") + 2
     slash = address.index("/", start)
     path = INDEX_FILE.sub("/", address[slash:]).rstrip("/")
-    kept = sorted(part for part in query.split("&") if part and not TRACKING.match(part))
-    return hosts.without_www(address[start:slash]) + path + ("?" + "&".join(kept) if kept else "")
+    pairs = sorted(part for part in query.split("&") if part and not TRACKING.match(part))
+    return hosts.without_www(address[start:slash]) + path + ("?" + "&".join(pairs) if pairs else "")
 
 
 def places(url: Url) -> tuple[str, ...]:

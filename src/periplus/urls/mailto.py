@@ -1,4 +1,4 @@
-"""Can a mailto: or tel: link be used as it is written?"""
+"""Tells whether a mailto: or tel: link can be used as it is written."""
 
 from __future__ import annotations
 

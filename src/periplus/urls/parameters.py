@@ -144,10 +144,10 @@ def _origin(scheme: str, authority: str, rule: SiteRule, steps: list[str]) -> st
             host = "www." + authority
     if host != authority:
         steps.append(f"host {authority} is {host}")
-    wanted = f"{rule.scheme}://" if rule.scheme else scheme
-    if wanted != scheme and (":" not in host or host.endswith("]")):
-        steps.append(f"{scheme} is {wanted}")
-        scheme = wanted
+    target = f"{rule.scheme}://" if rule.scheme else scheme
+    if target != scheme and (":" not in host or host.endswith("]")):
+        steps.append(f"{scheme} is {target}")
+        scheme = target
     return scheme + host
 
 
@@ -175,11 +175,11 @@ _PATH_PARAMETER = re.compile(r";([^;/=]*)(?:=[^;/]*)?")
 
 def _query(query: str, rule: SiteRule, steps: list[str]) -> str:
     pairs = _pairs(query)
-    kept = [pair for pair in pairs if not (rule.ignored and rule.ignored.fullmatch(pair[0]))]
-    if len(kept) < len(pairs):
-        steps.append("without " + _shown({name for name, _ in pairs} - {name for name, _ in kept}))
-    in_order = sorted(kept, key=_name) if rule.sort else kept
-    if in_order != kept:
+    left = [pair for pair in pairs if not (rule.ignored and rule.ignored.fullmatch(pair[0]))]
+    if len(left) < len(pairs):
+        steps.append("without " + _shown({name for name, _ in pairs} - {name for name, _ in left}))
+    in_order = sorted(left, key=_name) if rule.sort else left
+    if in_order != left:
         steps.append("parameters sorted by name")
     if in_order == pairs and not rule.sort:
         return query
@@ -197,13 +197,13 @@ def _on_script(query: str, rule: ScriptRule, steps: list[str]) -> tuple[str, str
         allowed = rule.one_of.get(name)
         if allowed is not None and (value := _value(rest)) not in allowed:
             return f"{_shown([name])} is one of {', '.join(sorted(allowed))}, not {value[:40]!r}", ""
-    kept = [pair for pair in pairs if _is_kept(pair[0], rule)]
-    if len(kept) < len(pairs):
-        steps.append("without " + _shown(names - {name for name, _ in kept}))
+    left = [pair for pair in pairs if _is_kept(pair[0], rule)]
+    if len(left) < len(pairs):
+        steps.append("without " + _shown(names - {name for name, _ in left}))
     added = [(name, "=" + quote(value, safe="")) for name, value in rule.default.items() if name not in names]
     steps.extend(f"{_shown([name])} is {rule.default[name]} where it is missing" for name, _ in added)
-    in_order = sorted(kept + added, key=_name) if rule.sort else kept + added
-    if in_order != kept + added:
+    in_order = sorted(left + added, key=_name) if rule.sort else left + added
+    if in_order != left + added:
         steps.append("parameters sorted by name")
     return "", _joined(in_order)
 
@@ -322,10 +322,10 @@ def _place(where: str, name: str, number: int, lines: list[int]) -> str:
 
 
 def _tables(content: Mapping[str, Any], name: str, where: str) -> list[Any]:
-    found = content.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(table, dict) for table in found):
+    tables = content.get(name, [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise UsageError(f"{where}: {name} is written as [[{name}]], once for each rule")
-    return found
+    return tables
 
 
 class _Table:
@@ -333,10 +333,10 @@ class _Table:
 
     def __init__(self, name: str, values: Mapping[str, Any], place: str) -> None:
         self.name, self._values, self._place = name, values, place
-        known = _SITE_FIELDS if name == "site" else _SCRIPT_FIELDS
-        unknown = [field for field in values if field not in known]
+        fields = _SITE_FIELDS if name == "site" else _SCRIPT_FIELDS
+        unknown = [field for field in values if field not in fields]
         if unknown:
-            raise self.error(f"there is no field {', '.join(unknown)}: choose among {', '.join(known)}")
+            raise self.error(f"there is no field {', '.join(unknown)}: choose among {', '.join(fields)}")
 
     def error(self, what: str) -> UsageError:
         return UsageError(f"{self._place}: {what}")
@@ -364,11 +364,11 @@ class _Table:
 
     def paths(self) -> tuple[str, ...]:
         value = self._values.get("path")
-        found = self.names("path") if isinstance(value, list) else (self.text("path"),)
-        for each in found or ("",):
+        paths = self.names("path") if isinstance(value, list) else (self.text("path"),)
+        for each in paths or ("",):
             if not each.startswith(("/", "*")):
                 raise self.error(f"path begins with a slash, as in /tisk.php, not {each!r}")
-        return found
+        return paths
 
     def table(self, field: str) -> Mapping[str, Any]:
         value = self._values.get(field, {})

@@ -1,4 +1,4 @@
-"""Does a URL belong to the crawl, and which rule says so?"""
+"""Decides whether a URL belongs to the crawl, and by which rule."""
 
 from __future__ import annotations
 

@@ -21,53 +21,16 @@ CYCLE_SEGMENTS = 4  # longest cycle looked for in a path; relative links gone wr
 
 # The names that application servers give by default: PHP, Java, ASP, ColdFusion, Perl and Python
 # shops, osCommerce, vBulletin.
-SESSION_NAMES = frozenset(
-    [
-        "phpsessid",
-        "jsessionid",
-        "sessionid",
-        "session_id",
-        "sessid",
-        "sess",
-        "session",
-        "sid",
-        "zenid",
-        "oscsid",
-        "cfid",
-        "cftoken",
-        "s_id",
-        "usersession",
-        "xtcsid",
-        "aspsessionid",
-        "asp.net_sessionid",
-        "viewstate",
-        "token_session",
-        "sessiontoken",
-    ]
-)
+SESSION_NAMES = frozenset([
+    "phpsessid", "jsessionid", "sessionid", "session_id", "sessid", "sess", "session", "sid", "zenid", "oscsid", "cfid",
+    "cftoken", "s_id", "usersession", "xtcsid", "aspsessionid", "asp.net_sessionid", "viewstate", "token_session",
+    "sessiontoken",
+])  # fmt: skip
 # Names of a page's number, for patterns that have no other parameter.
-PAGING_NAMES = frozenset(
-    [
-        "page",
-        "p",
-        "pg",
-        "paged",
-        "pageno",
-        "page_no",
-        "pagenum",
-        "offset",
-        "start",
-        "from",
-        "skip",
-        "seite",
-        "pagina",
-        "strana",
-        "strona",
-        "sida",
-        "side",
-        "sivu",
-    ]
-)
+PAGING_NAMES = frozenset([
+    "page", "p", "pg", "paged", "pageno", "page_no", "pagenum", "offset", "start", "from", "skip", "seite", "pagina",
+    "strana", "strona", "sida", "side", "sivu",
+])  # fmt: skip
 
 _NUMBER = re.compile(r"[0-9]+")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
@@ -96,19 +59,19 @@ def plain(url: Url) -> Plain:
     names: list[str] = []
     if ";" in head or "/(" in head:
         head, names = _without_path_session(head)
-    kept = []
+    pairs = []
     well_known = True
     for pair in query.split("&") if mark else ():
         name, _, value = pair.partition("=")
-        known = _is_session_name(name) and _SESSION_TOKEN.match(value) is not None
-        if known or (len(value) >= 16 and _TOKEN.match(value)):
+        is_named = _is_session_name(name) and _SESSION_TOKEN.match(value) is not None
+        if is_named or (len(value) >= 16 and _TOKEN.match(value)):
             names.append(name.lower())
-            well_known = well_known and known
+            well_known = well_known and is_named
         else:
-            kept.append(pair)
+            pairs.append(pair)
     if not names:
         return Plain(url, "", False)
-    return Plain(Url(head + ("?" + "&".join(kept) if kept else "")), "&".join(sorted(set(names))), well_known)
+    return Plain(Url(head + ("?" + "&".join(pairs) if pairs else "")), "&".join(sorted(set(names))), well_known)
 
 
 def session_values(url: Url) -> list[str]:
@@ -131,8 +94,8 @@ def _is_session_name(name: str) -> bool:
 def _without_path_session(head: str) -> tuple[str, list[str]]:
     names = [match[1].lower() for match in _PATH_SESSION.finditer(head)]
     shorter = _PATH_SESSION.sub("", head)
-    without, found = _COOKIELESS.subn("", shorter)
-    return without, names + ["cookieless"] * found
+    without, count = _COOKIELESS.subn("", shorter)
+    return without, names + ["cookieless"] * count
 
 
 def url_patterns(url: Url) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""How is a document of another format told as HTML, so that one path reads them all?"""
+"""Documents of other formats converted to HTML, so that one path reads them all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["END", "HTML_CHARS", "Converted", "block", "escape", "is_absolute", "
 
 
 class Converted(NamedTuple):
-    """A document told as HTML."""
+    """A document converted to HTML."""
 
     html: str
     fault: str = ""  # why it could not be read, or not whole; empty: it could
@@ -27,16 +27,16 @@ def page(parts: Iterable[str], title: str = "", language: str = "", description:
 
     title, language and description are plain text.
     """
-    kept, room = [], HTML_CHARS
+    pieces, room = [], HTML_CHARS
     for part in parts:
         room -= len(part)
         if room < 0:
             break
-        kept.append(part)
-    said = f'<meta name="description" content="{escape(description)}">' if description else ""
+        pieces.append(part)
+    meta = f'<meta name="description" content="{escape(description)}">' if description else ""
     lang = f' lang="{escape(language)}"' if language else ""
-    head = (f"<title>{escape(title)}</title>" if title else "") + said
-    return f"<!DOCTYPE html><html{lang}><head>{head}</head><body>{''.join(kept)}{END if room >= 0 else ''}"
+    head = (f"<title>{escape(title)}</title>" if title else "") + meta
+    return f"<!DOCTYPE html><html{lang}><head>{head}</head><body>{''.join(pieces)}{END if room >= 0 else ''}"
 
 
 def block(tag: str, text: str) -> str:

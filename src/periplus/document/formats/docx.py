@@ -1,4 +1,4 @@
-"""What does a DOCX file hold, told as HTML? Source: ECMA-376, part 1, 17 (WordprocessingML)."""
+"""Converts DOCX files to HTML. Source: ECMA-376, part 1, 17 (WordprocessingML)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lxml import etree
 
 from periplus.document.formats import zipped
 from periplus.document.formats.converted import Converted, escape, is_absolute, page
-from periplus.document.formats.zipped import SKIPPED, ElementMarkup, Rule, attribute, child, local, told
+from periplus.document.formats.zipped import SKIPPED, ElementMarkup, Rule, attribute, child, local, tree_html
 
 _PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 _HEADING = re.compile(r"heading\s*([1-6])$", re.I)
@@ -21,39 +21,39 @@ def html_of(body: bytes) -> Converted:
     with zipped.opened(body) as archive:
         if archive is None:
             return Converted(page(()), "damaged: no zip archive")
-        said = _said(archive.tree("docProps/core.xml"))
+        facts = _facts(archive.tree("docProps/core.xml"))
         headings = _headings(archive.tree("word/styles.xml"))
         parts = []
         for name in _PARTS:
             root = archive.tree(name)
             if root is not None:
                 relations = archive.tree(f"word/_rels/{name.rpartition('/')[2]}.rels")
-                parts.append(told(root, _rules(headings, _targets(relations))))
+                parts.append(tree_html(root, _rules(headings, _targets(relations))))
         if not parts and not archive.faults:
             archive.faults.append("damaged: no word/document.xml")
         return Converted(
-            page(parts, said.get("title", ""), said.get("language", ""), said.get("description", "")),
+            page(parts, facts.get("title", ""), facts.get("language", ""), facts.get("description", "")),
             "; ".join(archive.faults),
         )
 
 
-def _said(core: etree._Element | None) -> dict[str, str]:
+def _facts(core: etree._Element | None) -> dict[str, str]:
     return {local(element): (element.text or "").strip() for element in core} if core is not None else {}
 
 
 def _headings(styles: etree._Element | None) -> dict[str, int]:
     """Levels of the styles that are headings, by their ids; items of lists have -1."""
-    found: dict[str, int] = {}
+    levels: dict[str, int] = {}
     for style in styles if styles is not None else ():
         name = child(style, "name")
         label = attribute(name, "val") if name is not None else ""
         if match := _HEADING.match(label):
-            found[attribute(style, "styleId")] = int(match[1])
+            levels[attribute(style, "styleId")] = int(match[1])
         elif label.lower() == "title":
-            found[attribute(style, "styleId")] = 1
+            levels[attribute(style, "styleId")] = 1
         elif label.lower().startswith(("list bullet", "list number", "list paragraph")):
-            found[attribute(style, "styleId")] = -1
-    return found
+            levels[attribute(style, "styleId")] = -1
+    return levels
 
 
 def _targets(relations: etree._Element | None) -> dict[str, str]:
@@ -111,8 +111,8 @@ def _hyperlink(targets: dict[str, str], element: etree._Element) -> ElementMarku
 
 
 def _field(element: etree._Element) -> ElementMarkup:
-    found = _FIELD_LINK.match(attribute(element, "instr"))
-    return _anchor(found[1] if found else "")
+    match = _FIELD_LINK.match(attribute(element, "instr"))
+    return _anchor(match[1] if match else "")
 
 
 def _anchor(target: str) -> ElementMarkup:

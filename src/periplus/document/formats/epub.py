@@ -1,4 +1,4 @@
-"""What does a book in EPUB hold, told as HTML? Its chapters in the order of reading. Source: EPUB 3.3, 3 and 5."""
+"""Converts books in EPUB to HTML: their chapters in the order of reading. Source: EPUB 3.3, 3 and 5."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def html_of(body: bytes) -> Converted:
         if len(chapters) > CHAPTERS_MOST:
             archive.faults.append(f"long: {CHAPTERS_MOST} of {len(chapters)} chapters were read")
         parts = [_chapter(archive.bytes_of(name)) for name in dict.fromkeys(names)]
-        said = {
+        facts = {
             name: next(((one.text or "").strip() for one in _all(package, name)), "")
             for name in ("title", "language", "description")
         }
-        return Converted(page(parts, **said), "; ".join(archive.faults))
+        return Converted(page(parts, **facts), "; ".join(archive.faults))
 
 
 def _all(root: etree._Element | None, name: str) -> list[etree._Element]:

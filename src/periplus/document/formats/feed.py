@@ -1,4 +1,4 @@
-"""What does a feed hold? Its entries as HTML, headings with links, each with its text; and its links. RSS, Atom, RDF.
+"""Converts feeds (RSS, Atom, RDF) to HTML: entries as headings with links, each with its text; and reads their links.
 
 What is relative is resolved as readers of feeds do it: against `xml:base`, else the page of its entry, else
 the page that the feed names as its own, else where the feed was found. Source: RFC 4287, 2; XML Base, 3 and
@@ -70,9 +70,9 @@ def _own_base(element: etree._Element, url: Url) -> Url | None:
     """The URL that `xml:base` of the element and of those around it make in a feed at url; None where none does."""
     base = None
     for around in (*reversed([*element.iterancestors()]), element):
-        if said := around.get(_XML_BASE):
+        if written := around.get(_XML_BASE):
             with suppress(InvalidUrl):
-                base = canonical(str(said), base or url)
+                base = canonical(str(written), base or url)
     return base
 
 
@@ -100,8 +100,8 @@ def _links(root: etree._Element, url: Url, home: Url) -> Iterator[FeedLink]:
 
 
 def _words(element: etree._Element, name: str) -> str:
-    found = child(element, name)
-    return " ".join("".join(map(str, found.itertext())).split()) if found is not None else ""
+    element_of_name = child(element, name)
+    return " ".join("".join(map(str, element_of_name.itertext())).split()) if element_of_name is not None else ""
 
 
 def _entry(entry: etree._Element, url: Url, home: Url) -> Iterator[tuple[Url, str]]:
@@ -112,10 +112,10 @@ def _entry(entry: etree._Element, url: Url, home: Url) -> Iterator[tuple[Url, st
     if words:
         yield base, f'<h2><a href="{escape(target)}">{words}</a></h2>\n' if target else f"<h2>{words}</h2>\n"
     for name in _TEXTS:
-        found = child(entry, name)
-        if found is not None:
-            own = _own_base(found, url)
-            if text := _html(found):
+        body = child(entry, name)
+        if body is not None:
+            own = _own_base(body, url)
+            if text := _html(body):
                 yield own or base, f"<div>{text}</div>\n"
                 return
 

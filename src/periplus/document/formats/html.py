@@ -25,15 +25,15 @@ _ROOTS = (
 def read(source: Source) -> Content:
     """HTML with all its errors, as a browser takes it."""
     tree = html.parse(source.text)
-    said = metadata(tree, source.headers)
-    setting = Setting(source.url, source.headers, said.refreshes, said.nofollow, source.charset)
+    facts = metadata(tree, source.headers)
+    setting = Setting(source.url, source.headers, facts.refreshes, facts.nofollow, source.charset)
     rows = rows_of(tree, setting)
     translations = translations_of(tree, setting)
     scripts = bool(html.elements(tree, "script"))
     unscripted_chars = sum(len(html.text_of(element)) for element in html.elements(tree, "noscript")) if scripts else 0
-    blocks = blocks_of(tree, said.language)  # last of all questions: it consumes the tree
+    blocks = blocks_of(tree, facts.language)  # last of all questions: it consumes the tree
     return Content(
-        said,
+        facts,
         blocks,
         rows.links(),
         rows.bad_links(),

@@ -1,4 +1,4 @@
-"""What does a Markdown text hold, told as HTML? CommonMark with tables; the HTML within it counts."""
+"""Converts Markdown to HTML: CommonMark with tables; the HTML within it counts."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def html_of(text: str) -> Converted:
     """The title is the front matter's; without one, that of the first heading stands for it when the page is shown."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     title = ""
-    if found := _FRONT_MATTER.match(text):
-        said = _TITLE.search(found[1] or "")
-        title, text = said[1] if said else "", text[found.end() :]
+    if matter := _FRONT_MATTER.match(text):
+        title_match = _TITLE.search(matter[1] or "")
+        title, text = title_match[1] if title_match else "", text[matter.end() :]
     end = _end(text)
     fault = f"long: what stands behind {end:,} characters was read as plain text" if end < len(text) else ""
     return Converted(page((_renderer().render(text[:end]), block("pre", text[end:])), title), fault)

@@ -1,4 +1,4 @@
-"""What does an OpenDocument text hold, told as HTML? Source: OpenDocument 1.3, part 3."""
+"""Converts OpenDocument texts to HTML. Source: OpenDocument 1.3, part 3."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from lxml import etree
 
 from periplus.document.formats import zipped
 from periplus.document.formats.converted import Converted, escape, is_absolute, page
-from periplus.document.formats.zipped import SKIPPED, ElementMarkup, Rule, attribute, local, told
+from periplus.document.formats.zipped import SKIPPED, ElementMarkup, Rule, attribute, local, tree_html
 
 _SPACES_MOST = 100  # of one `text:s`: it says how many it stands for
 _META_MOST = 200
@@ -20,21 +20,21 @@ def html_of(body: bytes) -> Converted:
         content = archive.tree("content.xml")
         if content is None and not archive.faults:
             archive.faults.append("damaged: no content.xml")
-        said = _said(archive.tree("meta.xml"))
-        parts = [told(content, _RULES)] if content is not None else []
+        facts = _facts(archive.tree("meta.xml"))
+        parts = [tree_html(content, _RULES)] if content is not None else []
         return Converted(
-            page(parts, said.get("title", ""), said.get("language", ""), said.get("description", "")),
+            page(parts, facts.get("title", ""), facts.get("language", ""), facts.get("description", "")),
             "; ".join(archive.faults),
         )
 
 
-def _said(meta: etree._Element | None) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _facts(meta: etree._Element | None) -> dict[str, str]:
+    facts: dict[str, str] = {}
     for count, element in enumerate(meta.iter() if meta is not None else ()):
         if count > _META_MOST:
             break
-        found.setdefault(local(element), (element.text or "").strip())
-    return found
+        facts.setdefault(local(element), (element.text or "").strip())
+    return facts
 
 
 def _heading(element: etree._Element) -> ElementMarkup:
@@ -60,8 +60,8 @@ def _spaces(element: etree._Element) -> ElementMarkup:
 
 
 def _around(tag: str, *, text: bool = False) -> Rule:
-    said = ElementMarkup(f"<{tag}>", f"</{tag}>\n", text)
-    return lambda _: said
+    markup = ElementMarkup(f"<{tag}>", f"</{tag}>\n", text)
+    return lambda _: markup
 
 
 _RULES: dict[str, Rule] = {

@@ -1,4 +1,4 @@
-"""What does a PDF file hold, told as HTML?
+"""Converts PDF files to HTML.
 
 Its text in the order of its pages, headings by its outline, and its links.
 """
@@ -56,9 +56,9 @@ def _converted(document: PdfDocument) -> Converted:
         parts += _blocks(text, levels)
         read += 1
     parts += [f'<a href="{escape(target)}" title="{escape(words)}"></a>' for target, words in links.items()]
-    said = {name: _plain(value) for name, value in document.get_metadata_dict(skip_empty=True).items()}
+    facts = {name: _plain(value) for name, value in document.get_metadata_dict(skip_empty=True).items()}
     fault = f"long: {read} of {pages} pages were read" if read < pages else ""
-    return Converted(page(parts, said.get("Title", ""), description=said.get("Subject", "")), fault)
+    return Converted(page(parts, facts.get("Title", ""), description=facts.get("Subject", "")), fault)
 
 
 def _page_text(document: PdfDocument, number: int, links: dict[str, str]) -> str:
@@ -88,16 +88,16 @@ def _add_links(document: PdfDocument, sheet: PdfPage, text_page: PdfTextPage, li
 
     from pypdfium2 import raw
 
-    place, found, box = ctypes.c_int(0), raw.FPDF_LINK(), raw.FS_RECTF()
-    while len(links) < LINKS_MOST and raw.FPDFLink_Enumerate(sheet.raw, place, found):
-        action = raw.FPDFLink_GetAction(found)
+    place, link, box = ctypes.c_int(0), raw.FPDF_LINK(), raw.FS_RECTF()
+    while len(links) < LINKS_MOST and raw.FPDFLink_Enumerate(sheet.raw, place, link):
+        action = raw.FPDFLink_GetAction(link)
         length = raw.FPDFAction_GetURIPath(document.raw, action, None, 0) if action else 0
         if 1 < length <= URL_BYTES:
             held = ctypes.create_string_buffer(length)
             raw.FPDFAction_GetURIPath(document.raw, action, held, length)
             target = held.raw[: length - 1].decode("utf-8", "replace")
             if is_absolute(target) and target not in links:
-                on = raw.FPDFLink_GetAnnotRect(found, box)
+                on = raw.FPDFLink_GetAnnotRect(link, box)
                 links[target] = (
                     folded(_plain(text_page.get_text_bounded(box.left, box.bottom, box.right, box.top)))[:ANCHOR_CHARS]
                     if on

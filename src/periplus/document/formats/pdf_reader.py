@@ -115,7 +115,7 @@ def _reader() -> PdfReader:
 
 
 def html_of(body: bytes) -> Converted:
-    """A PDF file told as HTML. Total, and bounded in time and memory."""
+    """A PDF file converted to HTML. Total, and bounded in time and memory."""
     return _reader().html_of(body)
 
 

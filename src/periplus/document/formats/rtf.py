@@ -1,4 +1,4 @@
-"""What does an RTF text hold, told as HTML? Source: Rich Text Format Specification 1.9.1."""
+"""Converts RTF to HTML. Source: Rich Text Format Specification 1.9.1."""
 
 from __future__ import annotations
 
@@ -151,12 +151,12 @@ class _Reader:
         if self._outer:
             self._group = self._outer.pop()
         if ended.into == "styles" != self._group.into or (ended.into == "styles" and self.words["styles"]):
-            if found := _HEADING_STYLE.match("".join(self.words["styles"]).strip()):
-                self._levels[self._style] = int(found[1])
+            if match := _HEADING_STYLE.match("".join(self.words["styles"]).strip()):
+                self._levels[self._style] = int(match[1])
             self.words["styles"].clear()
         elif ended.into == "field" != self._group.into:
-            found = _FIELD_LINK.match("".join(self.words["field"]))
-            self._target = found[1].strip() if found else ""
+            match = _FIELD_LINK.match("".join(self.words["field"]))
+            self._target = match[1].strip() if match else ""
             self.words["field"].clear()
 
     def _control(self, word: str, number: int | None) -> None:
@@ -234,10 +234,10 @@ class _Reader:
             self._add(chr(code))
 
     def _add_bytes(self, data: bytes) -> None:
-        kept = data[self._skip :]
-        self._skip -= len(data) - len(kept)
-        self._bytes += kept
-        if kept:
+        rest = data[self._skip :]
+        self._skip -= len(data) - len(rest)
+        self._bytes += rest
+        if rest:
             self._optional = False
 
     def _flush(self) -> None:

@@ -1,4 +1,4 @@
-"""What does a text in SGML hold, told as HTML?
+"""Converts SGML to HTML.
 
 DocBook, LinuxDoc and their like: minimised tags and entities are written out.
 
@@ -45,27 +45,10 @@ _TAGS = {
     "blockquote": "blockquote", "footnote": "p",
     **{name: name for name in ("h1", "h2", "h3", "h4", "h5", "h6", "div")},
 }  # fmt: skip
-_EMPTY = frozenset(
-    {
-        "toc",
-        "xref",
-        "ref",
-        "label",
-        "index",
-        "newline",
-        "anchor",
-        "graphic",
-        "imagedata",
-        "colspec",
-        "spanspec",
-        "beginpage",
-        "lot",
-        "idx",
-        "cdx",
-        "url",
-        "htmlurl",
-    }
-)
+_EMPTY = frozenset({
+    "toc", "xref", "ref", "label", "index", "newline", "anchor", "graphic", "imagedata", "colspec", "spanspec",
+    "beginpage", "lot", "idx", "cdx", "url", "htmlurl",
+})  # fmt: skip
 _UNREAD = frozenset({"indexterm", "comment", "remark", "script", "style"})
 
 
@@ -109,11 +92,11 @@ class _Reader:
         if not self._unread:
             if self._heading and "\n\n" in text.lstrip("\n"):  # an empty line ends the title of a section
                 first, _, text = text.partition("\n\n")
-                yield self._kept(first)
+                yield self._escaped(first)
                 yield from self._end_heading()
-            yield self._kept(text)
+            yield self._escaped(text)
 
-    def _kept(self, text: str) -> str:
+    def _escaped(self, text: str) -> str:
         if not self.title and not self._sections and self._open and self._open[-1][0] == "title":
             self._words.append(text)
         return text.replace("<", "&lt;").replace(">", "&gt;")

@@ -2,8 +2,8 @@
 
 A new format is a module and a line here, or an entry point of the group `periplus.formats` in an installed package.
 
-Documents of markup are read by a parser. Any other is first told as HTML, by a function of its text or of its bytes: so
-links, metadata, blocks and canonical XML come from one path.
+Documents of markup are read by a parser. Any other is first converted to HTML, by a function of its text or of its
+bytes: so links, metadata, blocks and canonical XML come from one path.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What does a plain text hold, told as HTML?
+"""Converts plain text to HTML.
 
 Paragraphs, lists and headings, found by how such texts are usually set.
 """

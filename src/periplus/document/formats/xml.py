@@ -1,4 +1,4 @@
-"""What does an XML document hold that is no XHTML: a feed, a drawing, a book in a vocabulary of its own?"""
+"""Reads XML documents that are no XHTML: feeds, drawings, books in a vocabulary of their own."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ def read(source: Source) -> Content:
     roots = html.select(tree, ":root")
     if roots and html.tag_of(roots[0]) == "html":
         return html_format.read_xhtml(source)
-    said = metadata_of_headers(source.headers)
-    rows = Rows(source.url, said.nofollow)
+    facts = metadata_of_headers(source.headers)
+    rows = Rows(source.url, facts.nofollow)
     for first, second in _SHEET.findall(source.text[:4096]):
         rows.add(first or second, (LinkKind.STYLE, Position.HEAD, False))
     if roots and html.tag_of(roots[0]).rpartition(":")[2] in FEED_ROOTS:
-        return _feed(source, text, rows, said)
+        return _feed(source, text, rows, facts)
     _add_links(rows, tree)
     add_headers(rows, Setting(source.url, source.headers))
     titles = html.elements(tree, "title")[:1]
     language = html.attribute(roots[0], "xml:lang").lower() if roots else ""
-    said = dataclasses.replace(
-        said, title=html.text_of(titles[0]) if titles else "", language=language or said.language
+    facts = dataclasses.replace(
+        facts, title=html.text_of(titles[0]) if titles else "", language=language or facts.language
     )
     return Content(
-        said,
+        facts,
         plain_blocks(list(filter(None, map(whitespace.folded, html.strings(tree))))),
         rows.links(),
         rows.bad_links(),
@@ -56,7 +56,7 @@ def read(source: Source) -> Content:
     )
 
 
-def _feed(source: Source, text: str, rows: Rows, said: Metadata) -> Content:
+def _feed(source: Source, text: str, rows: Rows, facts: Metadata) -> Content:
     """A feed's blocks and language come from its HTML; of the links there those that are not the feed's own already."""
     from periplus.document.formats.feed import feed_of
 
@@ -73,18 +73,18 @@ def _feed(source: Source, text: str, rows: Rows, said: Metadata) -> Content:
         for kind in kinds:
             rows.add(link.text, (kind, Position.BODY, False), link.title)
     add_headers(rows, Setting(source.url, source.headers))
-    inner = Rows(source.url, said.nofollow)
+    inner = Rows(source.url, facts.nofollow)
     for base, part in feed.texts:
         add_document(inner, html.parse(part), base)
     tree = html.parse(feed.page)
-    told = metadata(tree, Headers())
-    said = dataclasses.replace(said, title=told.title, language=told.language or said.language)
+    page = metadata(tree, Headers())
+    facts = dataclasses.replace(facts, title=page.title, language=page.language or facts.language)
     own = rows.links()
     identities = set(map(identity, own.targets))
     links = Links.of((*own, *(link for link in inner.links() if identity(link.target) not in identities)))
-    blocks = blocks_of(tree, told.language)  # last of all questions: it consumes the tree
+    blocks = blocks_of(tree, page.language)  # last of all questions: it consumes the tree
     return Content(
-        said,
+        facts,
         blocks,
         links,
         rows.bad_links(),

@@ -120,7 +120,7 @@ def child(element: etree._Element, name: str) -> etree._Element | None:
     return next((below for below in element if local(below) == name), None)
 
 
-def told(root: etree._Element, rules: Mapping[str, Rule]) -> str:
+def tree_html(root: etree._Element, rules: Mapping[str, Rule]) -> str:
     """The HTML of everything below root. rules: by local name; an element without one counts by what is below it."""
     pieces: list[str] = []
     texts: list[bool] = []
@@ -135,16 +135,16 @@ def told(root: etree._Element, rules: Mapping[str, Rule]) -> str:
             continue
         if event == "start":
             rule = rules.get(local(element))
-            said = rule(element) if rule else ElementMarkup(text=bool(texts) and texts[-1])
-            pieces.append(said.before)
-            if said.skip:
-                pieces.append(said.after)
+            markup = rule(element) if rule else ElementMarkup(text=bool(texts) and texts[-1])
+            pieces.append(markup.before)
+            if markup.skip:
+                pieces.append(markup.after)
                 skipped = element
                 continue
-            if said.text and element.text:
+            if markup.text and element.text:
                 pieces.append(escape(element.text, quote=False))
-            texts.append(said.text)
-            ends.append(said.after)
+            texts.append(markup.text)
+            ends.append(markup.after)
         else:
             pieces.append(ends.pop())
             texts.pop()
