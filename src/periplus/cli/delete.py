@@ -143,16 +143,17 @@ def _words(wish: Deletion) -> dict[str, object]:
 
 def lines(plan: DeletionPlan, wish: Deletion) -> Iterator[str]:
     """What goes, a line each; what there is none of is left out."""
-    from periplus.present.text import told
+    from periplus.present.text import plan_lines
 
     if plan.is_empty:
         yield "There is nothing to delete."
         return
     yield "This goes:"
-    yield from (f"  {line}" for line in told(plan, wish).goes)
-    if stays := told(plan, wish).stays:
+    shown = plan_lines(plan, wish)
+    yield from (f"  {line}" for line in shown.goes)
+    if shown.stays:
         yield "This stays:"
-        yield from (f"  {line}" for line in stays)
+        yield from (f"  {line}" for line in shown.stays)
 
 
 def _agreed() -> bool:

@@ -206,7 +206,7 @@ def _written(found: Page, form: str, as_json: bool, *, on_terminal: bool = False
         blocks, parts = found.blocks(), found.parts()
         links = [[getattr(link, name) for name in present_text.INLINK_COLUMNS] for link in found.inlinks()]
         if as_json:
-            out.write(present_text.blocks_json(found.url, blocks, parts, links) + "\n")
+            out.write(present_text.blocks_json(found.url, blocks, parts, links))
         else:
             present_text.write_blocks(blocks, parts, links, out)
     elif form == "headers":

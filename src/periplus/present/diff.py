@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -12,13 +11,13 @@ from urllib.parse import urlsplit
 from periplus.model.comparison import Comparison, Side
 from periplus.model.web import Url
 from periplus.present.markup import Html, document, macros, sectioned, text
+from periplus.present.tables import json_text
 from periplus.present.wording import count_of, number, utc, visible
 
 
 def write_diff_json(diff: Comparison, out: TextIO) -> None:
     """One object with the names of `model.comparison.Comparison`; every list complete. out: UTF-8."""
-    json.dump(asdict(diff), out, ensure_ascii=False, indent=1)
-    out.write("\n")
+    out.write(json_text(asdict(diff)))
 
 
 def diff_lines(diff: Comparison, *, most: int = 20, links: bool = False) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TextIO
@@ -19,6 +18,7 @@ from periplus.model.webometrics import (
 )
 from periplus.present.draw import Bow, arrow, bow, caption, element, heading, write_sheet
 from periplus.present.markup import attributes, characters, escaped
+from periplus.present.tables import json_text
 from periplus.present.wording import count_of, iso, number
 
 NAMESPACE = "urn:periplus:fragment:1"
@@ -69,8 +69,7 @@ def write_fragment_json(results: SurveyResults, out: TextIO) -> None:
         "relations": [relation._asdict() for relation in results.model.relations],
         "links": [{"source": source, "end": end, "links": links} for source, end, links in _links(results)],
     }
-    json.dump(_sound(value), out, ensure_ascii=False, indent=1)
-    out.write("\n")
+    out.write(json_text(_sound(value)))
 
 
 def _head(method: MethodSheet) -> dict[str, Value]:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from periplus.model.webometrics import Baseline, CampaignProgress, Curve, Harvest, SiteProgress
-from periplus.present.wording import cells, count_of, fit, number, visible
+from periplus.present.tables import aligned
+from periplus.present.wording import count_of, fit, number, visible
 
 STEPS = "▁▂▃▄▅▆▇█"
 PLAIN_STEPS = ".:-=+*#@"  # for outputs that have no such signs
@@ -20,7 +21,7 @@ def standing_lines(found: CampaignProgress, *, most: int = -1, boxes: bool = Tru
     """Sites with most new links first, `most` of them; then the harvest. boxes: whether the output has block signs."""
     order = sorted(found.sites, key=lambda row: (-row.links, -row.pages, row.short))
     shown = order if most < 0 else order[:most]
-    yield from _table([_cells(row) for row in shown])
+    yield from (f"  {line}" for line in aligned([_HEADS, *map(_cells, shown)], range(1, 6)))
     if len(order) > len(shown):
         yield f"  and {count_of(len(order) - len(shown), 'more site')}"
     yield ""
@@ -39,21 +40,6 @@ def _cells(row: SiteProgress) -> tuple[str, ...]:
         read,
         visible(row.state),
     )
-
-
-def _table(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(cells(row[column]) for row in [_HEADS, *rows]) for column in range(len(_HEADS))]
-    for row in (_HEADS, *rows):
-        padded = [
-            _padded(text, width, left=column in (0, 6))
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield ("  " + "  ".join(padded)).rstrip()
-
-
-def _padded(text: str, width: int, *, left: bool) -> str:
-    blank = " " * (width - cells(text))
-    return text + blank if left else blank + text
 
 
 def _harvest_lines(found: CampaignProgress, steps: str) -> Iterator[str]:

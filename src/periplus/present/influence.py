@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from io import StringIO
@@ -10,10 +9,10 @@ from itertools import accumulate
 from typing import TextIO
 
 from periplus.model.story import Cascades, Holdout, Influence, Objective
-from periplus.present.draw import Axes, element, heading, write_sheet
+from periplus.present.draw import Axes, clipped, element, heading, write_sheet
 from periplus.present.markup import bar, document, left_out, table, text
-from periplus.present.tables import write_table
-from periplus.present.wording import cells, count_of, fit, number, visible
+from periplus.present.tables import aligned, json_text, write_table
+from periplus.present.wording import cells, count_of, number, visible
 
 GOALS = {
     Objective.DL: "detect the most stories",
@@ -40,17 +39,16 @@ def influence_lines(
         f"({count_of(stories, 'story', 'stories')})"
     )
     yield ""
-    name_width = min(max((cells(visible(cascades.sites[one.site])) for one in influence.chosen), default=4), 32)
-    costs = any(one.cost != 1 for one in influence.chosen)
-    head = f"{'':>4}  {fit('site', name_width)}  {'adds':>6}  {'all':>6}" + (f"  {'posts':>7}" if costs else "")
-    yield head
-    room = max(width - cells(head) - 4, 10)
-    for place, one in enumerate(influence.chosen):
-        row = (
-            f"{place + 1:>4}  {fit(visible(cascades.sites[one.site]), name_width)}  {one.gain:>6.1%}  {one.value:>6.1%}"
-        )
-        row += f"  {number(round(one.cost)):>7}" if costs else ""
-        yield f"{row}  {_bar(one.value, room)}"
+    columns = 5 if any(one.cost != 1 for one in influence.chosen) else 4
+    rows = [("", "site", "adds", "all", "posts")[:columns]]
+    for place, one in enumerate(influence.chosen, 1):
+        values = (f"{one.gain:.1%}", f"{one.value:.1%}", number(round(one.cost)))
+        rows.append((f"  {place}", clipped(cascades.sites[one.site], 32), *values)[:columns])
+    lines = list(aligned(rows, {0, 2, 3, 4}))
+    yield lines[0]
+    room = max(width - max(map(cells, lines)) - 4, 10)
+    for line, one in zip(lines[1:], influence.chosen, strict=True):
+        yield f"{line}  {_bar(one.value, room)}"
     yield ""
     yield from verdict_lines(influence, objective, ahead)
     yield from _missed(cascades, influence)
@@ -139,7 +137,7 @@ def write_influence_json(
             "hindsight": ahead.hindsight,
             "most_posts": _last(ahead.most_posts),
         }  # fmt: skip
-    out.write(json.dumps(whole, ensure_ascii=False, indent=1) + "\n")
+    out.write(json_text(whole))
 
 
 SIZE = (900, 440)

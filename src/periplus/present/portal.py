@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,7 @@ from periplus.model.story import DateOrigin, Edition, Entry, Order, PageDate, Po
 from periplus.model.web import SiteKey
 from periplus.present.markup import bar, characters, environment, escaped
 from periplus.present.stories import write_cascade_svg
+from periplus.present.tables import json_text
 from periplus.present.wording import iso, utc, visible
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ def json_feed(edition: Edition) -> str:
     if portal.period_s:
         value["user_comment"] = f"Renewed {period(portal.period_s)}."
     value |= {"authors": [{"name": _plain(portal.title)}], "items": [_item(edition, entry) for entry in fed(edition)]}
-    return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
+    return json_text(value)
 
 
 def _item(edition: Edition, entry: Entry) -> dict[str, object]:

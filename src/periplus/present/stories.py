@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -23,6 +22,7 @@ from periplus.present.draw import (
     short_names,
     write_sheet,
 )
+from periplus.present.tables import json_text
 from periplus.present.wording import cells, count_of, fit, iso, number, utc, visible
 
 ORDER_WORDS = {
@@ -133,7 +133,7 @@ def write_stories_json(stories: Stories, out: TextIO) -> None:
         "dated_by": {source.value: pages for source, pages in stories.dated},
         "digests": list(stories.digests), "stories": values,
     }  # fmt: skip
-    out.write(json.dumps(whole, ensure_ascii=False, indent=1) + "\n")
+    out.write(json_text(whole))
 
 
 def kinds(edition: Edition, waiting: bool) -> list[tuple[str, tuple[Entry, ...]]]:

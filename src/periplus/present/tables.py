@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TextIO
 
 from periplus.errors import UsageError
 from periplus.model.tables import sound
-from periplus.present.wording import cells, fit, visible
+from periplus.present.wording import cells, visible
 
 FORMATS = ("table", "csv", "json", "jsonl")
 SAMPLE_ROWS = 200  # decide the widths of a terminal's table; enough to see the longest usual URL, seen within a second
@@ -43,6 +43,18 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], format
         out.write("[]\n" if before == "[" else "\n]\n")
     else:
         raise UsageError(f"there is no table format {format!r}: choose {', '.join(FORMATS)}")
+
+
+def json_text(value: object) -> str:
+    """The value as one JSON document, indented."""
+    return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:
+    """Lines of short tables: columns two blanks apart, each as wide as its widest text; right: those to be right."""
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield _line(row, widths, [place in right for place in range(len(row))])
 
 
 def _object(columns: Sequence[str], row: Sequence[object]) -> str:
@@ -91,10 +103,9 @@ def _write_aligned(columns: Sequence[str], rows: Iterable[Sequence[object]], out
     widths = [
         min(WIDEST, max([cells(name), *(cells(row[place]) for row in texts)])) for place, name in enumerate(columns)
     ]
-    out.write(_line(columns, widths, numeric))
-    out.write(_line(["-" * width for width in widths], widths, numeric))
-    for row in chain(texts, ([_shown(value) for value in row] for row in rest)):
-        out.write(_line(row, widths, numeric))
+    further = ([_shown(value) for value in row] for row in rest)
+    for row in chain((columns, ["-" * width for width in widths]), texts, further):
+        out.write(_line(row, widths, numeric) + "\n")
 
 
 def _is_number(value: object) -> bool:
@@ -115,10 +126,6 @@ def _shown(value: object) -> str:
 
 
 def _line(values: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
-    parts = []
-    for text, width, right in zip(values, widths, numeric, strict=True):
-        if right:
-            parts.append(text.rjust(width))
-        else:
-            parts.append(text if cells(text) > width else fit(text, width))
-    return "  ".join(parts).rstrip() + "\n"
+    padding = [" " * max(width - cells(text), 0) for text, width in zip(values, widths, strict=True)]
+    parts = (pad + text if right else text + pad for text, pad, right in zip(values, padding, numeric, strict=True))
+    return "  ".join(parts).rstrip()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 from periplus.model.duplicates import MarkedBlock, MarkedPage, SiteTemplates, TemplatePage
 from periplus.model.page import Part
 from periplus.present.markup import Html, document, macros, text
+from periplus.present.tables import aligned, json_text
 from periplus.present.wording import count_of, fit, number, short, size, visible
 
 METHOD_WORDS = {"shorkin": "Shorkin's rules", "site": "the marks stored with the pages"}
@@ -34,13 +34,13 @@ def template_lines(site: SiteTemplates, *, width: int = 100, most: int = 20) -> 
     most: of these; -1: all.
     """
     yield f"{visible(site.site)}: {summary(site)}"
-    if site.templates:
-        yield ""
-        yield f"{'':>4}{'pages':>8}  {'navigation':>10}  {'a page':>9}  one of them"
+    rows = [("", "pages", "navigation", "a page", "one of them")] * bool(site.templates)
     for place, template in enumerate(site.templates, 1):
         mean = sum(page.size_bytes for page in template.pages) // len(template.pages)
-        head = f"{place:>4}{number(len(template.pages)):>8}  {template.share:>10.0%}  {size(mean):>9}  "
-        yield (head + fit(visible(template.pages[0].url), max(width - len(head), 20))).rstrip()
+        counts = (number(len(template.pages)), f"{template.share:.0%}", size(mean))
+        rows.append((f"  {place}", *counts, visible(template.pages[0].url)))
+    yield from ([""] if rows else [])
+    yield from (fit(line, width).rstrip() for line in aligned(rows, range(4)))
     if site.others:
         yield ""
         yield f"Pages that no template took: {number(len(site.others))}"
@@ -67,8 +67,7 @@ def write_template_json(site: SiteTemplates, out: TextIO) -> None:
         ],
         "others": [_page(page) for page in site.others],
     }
-    json.dump(value, out, ensure_ascii=False, indent=1)
-    out.write("\n")
+    out.write(json_text(value))
 
 
 def _page(page: TemplatePage) -> dict[str, object]:

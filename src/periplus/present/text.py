@@ -7,7 +7,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 from urllib.parse import quote
 
 from periplus.model.collection import Deletion, DeletionPlan
@@ -15,7 +15,7 @@ from periplus.model.duplicates import Duplicate, DuplicateGroup, Duplicates, Gro
 from periplus.model.job import Notice, NoticeKind
 from periplus.model.page import Block, BlockKind, Part
 from periplus.present.markup import escaped
-from periplus.present.tables import write_table
+from periplus.present.tables import aligned, json_text, write_table
 from periplus.present.wording import REASON_WORDS, count_of, fit, iso, number, size, utc, visible
 
 if TYPE_CHECKING:
@@ -31,60 +31,55 @@ class PlanLines:
     stays: tuple[str, ...]
 
 
-def told(plan: DeletionPlan, wish: Deletion) -> PlanLines:
+def plan_lines(plan: DeletionPlan, deletion: Deletion) -> PlanLines:
     """In the order of what matters to the one who deletes."""
+    read = f", with what was read of {'it' if plan.pages == 1 else 'them'}"
+    orphans = f", {number(plan.orphans)} of them known only from these pages" if plan.orphans else ""
+    texts = f" that no other page has, {number(plan.texts)} with text and blocks"
+    stays_large = "the file keeps its size for what comes next, unless it is shrunk"
     kinds = (
-        (plan.pages, count_of(plan.pages, "page") + f", with what was read of {'it' if plan.pages == 1 else 'them'}"),
-        (plan.forgotten, count_of(plan.forgotten, "address", "addresses") + " that nothing names any longer"
-         + (f", {plan.orphans:,} of them known only from these pages" if plan.orphans else "")),
+        (plan.pages, count_of(plan.pages, "page") + read),
+        (plan.forgotten, count_of(plan.forgotten, "address", "addresses") + f" that nothing names any longer{orphans}"),
         (plan.visits, count_of(plan.visits, "visit")),
         (plan.links_from, count_of(plan.links_from, "link") + " on these pages"),
         (plan.links_to, count_of(plan.links_to, "link") + " of other pages to them"),
-        (plan.bodies,
-            count_of(plan.bodies, "body", "bodies") + f" that no other page has, {plan.texts:,} with text and blocks"),
+        (plan.bodies, count_of(plan.bodies, "body", "bodies") + texts),
         (plan.marks, count_of(plan.marks, "page’s marks", "pages’ marks") + " of content and navigation"),
-        (plan.indexed, "up to " + count_of(plan.indexed, "entry", "entries") + " of the search index"),
+        (plan.indexed, f"up to {count_of(plan.indexed, 'entry', 'entries')} of the search index"),
         (plan.past, count_of(plan.past, "row") + " of history"),
-        (wish.run, f"the record of run {wish.run}" + ("" if wish.run_pages else "; its pages stay")),
-        (plan.size_bytes,
-            f"{size(plan.size_bytes)} in all; the file keeps its size for what comes next, unless it is shrunk"),
-    )  # fmt: skip
-    after = "they wait to be fetched again" if wish.again else "they are not asked for until a crawl names them"
-    stays = (
-        (
-            f"{count_of(plan.staying, 'address', 'addresses')} that other pages link to, or that a start "
-            f"or a sitemap names: {after}",
-        )
-        if plan.staying
-        else ()
+        (deletion.run, f"the record of run {deletion.run}" + ("" if deletion.run_pages else "; its pages stay")),
+        (plan.size_bytes, f"{size(plan.size_bytes)} in all; {stays_large}"),
     )
-    return PlanLines(tuple(line for some, line in kinds if some), stays)
+    after = "they wait to be fetched again" if deletion.again else "they are not asked for until a crawl names them"
+    linked = "that other pages link to, or that a start or a sitemap names"
+    stays = f"{count_of(plan.staying, 'address', 'addresses')} {linked}: {after}"
+    return PlanLines(tuple(line for count, line in kinds if count), (stays,) if plan.staying else ())
 
 
-Rows = Sequence[Mapping[str, object]]  # of periplus.analyse.engines.stages.StageResult
+Rows = Sequence[Mapping[str, Any]]  # of periplus.analyse.engines.stages.StageResult
 
 
 def computed_lines(engine: str, why: str, rows: Rows) -> Iterator[str]:
     """A line a stage."""
     yield f"Engine {engine}: {why}."
-    width = max((len(str(row["stage"])) for row in rows), default=0)
-    for row in rows:
-        took = f"there already, by {row['engine']}" if row["was_there"] else f"{row['took_s']:.1f} s"
-        tables = row["rows"]
-        assert isinstance(tables, Mapping)
-        yield (
-            f"  {row['stage']!s:<{width}}  {took:>10}  "
-            f"{', '.join(f'{name} {number(rows)}' for name, rows in tables.items())}  {row['folder']}"
-        )
+    yield from aligned(
+        [
+            (
+                f"  {row['stage']}",
+                f"there already, by {row['engine']}" if row["was_there"] else f"{row['took_s']:.1f} s",
+                ", ".join(f"{name} {number(count)}" for name, count in row["rows"].items()),
+                str(row["folder"]),
+            )
+            for row in rows
+        ],
+        {1},
+    )
     made = sum(not row["was_there"] for row in rows)
     yield f"{count_of(made, 'stage')} computed, {number(len(rows) - made)} there already."
 
 
 def computed_json(engine: str, why: str, rows: Rows) -> str:
-    return (
-        json.dumps({"engine": engine, "why": why, "stages": [dict(row) for row in rows]}, ensure_ascii=False, indent=1)
-        + "\n"
-    )
+    return json_text({"engine": engine, "why": why, "stages": [dict(row) for row in rows]})
 
 
 BLOCK_COLUMNS = ("n", "kind", "level", "part", "position", "language", "text")
@@ -103,24 +98,24 @@ _SAME_WORDS = {
 }
 
 
-def summary_lines(said: PageSummary) -> Iterator[str]:
+def summary_lines(summary: PageSummary) -> Iterator[str]:
     """What is known of a URL, a fact a line."""
-    yield visible(said.url)
-    for name, value in _facts(said):
+    yield visible(summary.url)
+    for name, value in _facts(summary):
         if value:
             yield f"  {name + ':' if name else '':<14}{visible(value)}"
-    if said.duplicates:
-        yield f"  {'duplicates:':<14}{count_of(len(said.duplicates), 'page')}"
-        for same_page in said.duplicates:
+    if summary.duplicates:
+        yield f"  {'duplicates:':<14}{count_of(len(summary.duplicates), 'page')}"
+        for same_page in summary.duplicates:
             yield f"    {_SAME_WORDS[same_page.same]}: {visible(same_page.url)}"
 
 
-def _facts(said: PageSummary) -> Iterator[tuple[str, str]]:
-    why = f" ({said.why})" if said.why else ""
-    yield "state", f"{REASON_WORDS[said.reason]}{why}"
-    yield "status", str(said.status or "")
-    yield "depth", "" if said.depth is None else str(said.depth)
-    page = said.page
+def _facts(summary: PageSummary) -> Iterator[tuple[str, str]]:
+    why = f" ({summary.why})" if summary.why else ""
+    yield "state", f"{REASON_WORDS[summary.reason]}{why}"
+    yield "status", str(summary.status or "")
+    yield "depth", "" if summary.depth is None else str(summary.depth)
+    page = summary.page
     if page is not None:
         yield "fetched", page.fetched
         yield "type", f"{page.media_type}, {size(page.size)}{', cut: ' + page.cut if page.cut else ''}"
@@ -136,13 +131,15 @@ def _facts(said: PageSummary) -> Iterator[tuple[str, str]]:
         yield "digests", f"bytes {page.body_digest}"
         yield "", f"words {page.text_digest}"
         yield "", f"folded {page.folded_digest}"
-    yield "links", f"from {count_of(said.inlinks, 'page')}, to {count_of(said.outlinks, 'URL')}"
+    yield "links", f"from {count_of(summary.inlinks, 'page')}, to {count_of(summary.outlinks, 'URL')}"
 
 
-def _language(declared: str, found: str) -> str:
-    if not declared or not found or declared.partition("-")[0] == found.partition("-")[0]:
-        return declared or (f"{found} (by its words; it does not say)" if found else "")
-    return f"{declared} declared, {found} by its words"
+def _language(declared: str, by_words: str) -> str:
+    if not declared:
+        return f"{by_words} (by its words; it does not say)" if by_words else ""
+    if not by_words or declared.partition("-")[0] == by_words.partition("-")[0]:
+        return declared
+    return f"{declared} declared, {by_words} by its words"
 
 
 def _charset(name: str, source: str, other: str) -> str:
@@ -152,39 +149,25 @@ def _charset(name: str, source: str, other: str) -> str:
 
 
 def write_blocks(
-    blocks: Sequence[Block], parts: Sequence[Part] | None, inlinks: Iterable[Sequence[object]], out: TextIO
+    blocks: Sequence[Block], parts: Sequence[Part] | None, inlinks: Sequence[Sequence[object]], out: TextIO
 ) -> None:
     """Two tables: the blocks with their marks, and the anchors of links to the page."""
-    rows = [
-        (*row[:-1], row[-1] if len(str(row[-1])) <= TEXT_CHARS else str(row[-1])[: TEXT_CHARS - 1] + "…")
-        for row in block_rows(blocks, parts)
-    ]
-    write_table(
-        BLOCK_COLUMNS,
-        [[visible(cell) if isinstance(cell, str) else cell for cell in row] for row in rows],
-        "table",
-        out,
+    rows = (
+        (*row, text if len(text) <= TEXT_CHARS else f"{text[: TEXT_CHARS - 1]}…")
+        for *row, text in block_rows(blocks, parts)
     )
-    found = list(inlinks)
-    if found:
+    write_table(BLOCK_COLUMNS, rows, "table", out)
+    if inlinks:
         out.write("\nLinks to it:\n")
-        write_table(INLINK_COLUMNS, found, "table", out)
+        write_table(INLINK_COLUMNS, inlinks, "table", out)
 
 
-def block_rows(blocks: Sequence[Block], parts: Sequence[Part] | None) -> Iterator[tuple[object, ...]]:
+def block_rows(blocks: Sequence[Block], parts: Sequence[Part] | None) -> Iterator[tuple[Any, ...]]:
     """The values of BLOCK_COLUMNS, a block a row."""
-    marks: Sequence[Part | None] = parts if parts is not None else [None] * len(blocks)
-    for place, (block, part) in enumerate(zip(blocks, marks, strict=True), 1):
+    for place, block in enumerate(blocks):
         level = block.level if block.kind is BlockKind.HEADING else None
-        yield (
-            place,
-            block.kind.value,
-            level,
-            part.value if part else None,
-            block.position.value,
-            block.language or None,
-            block.text,
-        )
+        marks = (parts[place].value if parts else None, block.position.value, block.language or None)
+        yield (place + 1, block.kind.value, level, *marks, block.text)
 
 
 def blocks_json(
@@ -196,7 +179,7 @@ def blocks_json(
         for row, block in zip(block_rows(blocks, parts), blocks, strict=True)
     ]
     links = [dict(zip(INLINK_COLUMNS, row, strict=True)) for row in inlinks]
-    return json.dumps({"url": url, "blocks": rows, "inlinks": links}, ensure_ascii=False, indent=1)
+    return json_text({"url": url, "blocks": rows, "inlinks": links})
 
 
 def header_lines(status: int, headers: Headers) -> Iterator[str]:
@@ -238,18 +221,15 @@ def grounds_of(group: DuplicateGroup) -> str:
 
 def like_of(page: Duplicate) -> str:
     """How like it is to the page that stands for it, in words; a percentage is rounded down, so that 100 % is all."""
-    return (
-        f"{int(page.similarity * 100)} % {LIKE_WORDS[page.like]}"
-        if page.like is Likeness.NEAR
-        else LIKE_WORDS[page.like]
-    )
+    share = f"{int(page.similarity * 100)} % " if page.like is Likeness.NEAR else ""
+    return share + LIKE_WORDS[page.like]
 
 
-def duplicate_lines(found: Duplicates, *, width: int = 100, most: int = 10) -> Iterator[str]:
+def duplicate_lines(duplicates: Duplicates, *, width: int = 100, most: int = 10) -> Iterator[str]:
     """A summary, then group after group. most: pages of a group that are named, and a tenth of the groups; -1: all."""
-    yield _summary(found)
-    yield from (f"Note: {note}" for note in found.notes)
-    groups = found.groups if most < 0 else found.groups[: most * GROUPS_TO_PAGES]
+    yield _summary(duplicates)
+    yield from (f"Note: {note}" for note in duplicates.notes)
+    groups = duplicates.groups if most < 0 else duplicates.groups[: most * GROUPS_TO_PAGES]
     for group in groups:
         yield ""
         yield f"{visible(group.url)}{_duplicate_charset(group.charset)}"
@@ -257,23 +237,22 @@ def duplicate_lines(found: Duplicates, *, width: int = 100, most: int = 10) -> I
         shown = group.pages if most < 0 else group.pages[:most]
         for page in shown:
             yield f"  {fit(like_of(page), _LIKE_CELLS)} {visible(page.url)}{_duplicate_charset(page.charset)}"
-        if len(shown) < len(group.pages):
-            rest = group.pages[len(shown) :]
+        if rest := group.pages[len(shown) :]:
             yield f"  and {number(len(rest))} more: {_counted(rest, LIKE_WORDS)}; --most -1 names all"
-    if len(groups) < len(found.groups):
+    if len(groups) < len(duplicates.groups):
         yield ""
-        yield f"And {count_of(len(found.groups) - len(groups), 'more group', 'more groups')}; --most -1 shows all."
+        yield f"And {count_of(len(duplicates.groups) - len(groups), 'more group')}; --most -1 shows all."
 
 
-def _summary(found: Duplicates) -> str:
-    where = f" of {visible(found.site)}" if found.site else ""
-    if not found.groups:
-        return f"No two of {count_of(found.pages, 'page')}{where} say the same."
-    pages = [page for group in found.groups for page in group.pages]
+def _summary(duplicates: Duplicates) -> str:
+    where = f" of {visible(duplicates.site)}" if duplicates.site else ""
+    if not duplicates.groups:
+        return f"No two of {count_of(duplicates.pages, 'page')}{where} say the same."
+    pages = [page for group in duplicates.groups for page in group.pages]
     kinds, total = _counted(pages, _IN_FULL), len(pages)
-    others = count_of(len(found.groups), "other says", "others say")
+    others = count_of(len(duplicates.groups), "other says", "others say")
     return (
-        f"{number(total)} of {count_of(found.pages, 'page')}{where} "
+        f"{number(total)} of {count_of(duplicates.pages, 'page')}{where} "
         f"{'repeats' if total == 1 else 'repeat'} what {others}: {kinds}."
     )
 
@@ -281,64 +260,63 @@ def _summary(found: Duplicates) -> str:
 def _counted(pages: Sequence[Duplicate], words: Mapping[Likeness, str]) -> str:
     """How many are how like the page that stands for them."""
     counts = Counter(page.like for page in pages)
-    return ", ".join(f"{number(counts[like])} {said}" for like, said in words.items() if counts[like])
+    return ", ".join(f"{number(counts[like])} {like_words}" for like, like_words in words.items() if counts[like])
 
 
 def _duplicate_charset(charset: str) -> str:
     return "" if charset in ("", "utf-8") else f"  [{visible(charset)}]"
 
 
-def duplicate_rows(found: Duplicates) -> Iterator[tuple[object, ...]]:
+def duplicate_rows(duplicates: Duplicates) -> Iterator[tuple[object, ...]]:
     """A row a page, as COLUMNS; the page that stands for a group comes first."""
-    for place, group in enumerate(found.groups, 1):
+    for place, group in enumerate(duplicates.groups, 1):
         yield place, group.url, True, "", 1.0, 1.0, group.charset, [ground.value for ground in group.grounds]
         for page in group.pages:
-            yield (
-                place,
-                page.url,
-                False,
-                page.like.value,
-                round(page.similarity, 4),
-                round(page.contained, 4),
-                page.charset,
-                [],
-            )
+            shares = (round(page.similarity, 4), round(page.contained, 4))
+            yield (place, page.url, False, page.like.value, *shares, page.charset, [])
 
 
-def write_duplicate_json(found: Duplicates, out: TextIO) -> None:
+def write_duplicate_json(duplicates: Duplicates, out: TextIO) -> None:
     """Everything but ids, which are the collection's own business."""
-    value = asdict(found)
+    value = asdict(duplicates)
     for item in value["groups"]:
         for part in (item, *item["pages"]):
             del part["url_id"]
-    json.dump(value, out, ensure_ascii=False, indent=1)
-    out.write("\n")
+    out.write(json_text(value))
 
 
 NAMED_IN_TITLE = 80  # signs of the one subject that a title names
-_SCREENS = {
-    NoticeKind.DEAD: "t/dead", NoticeKind.VANISHED: "compare", NoticeKind.SITES: "t/sites", NoticeKind.PORTAL: "live",
-    NoticeKind.SUSPICIOUS: "t/runs",
-}  # fmt: skip
+
+
+class _NoticeWords(NamedTuple):
+    """A kind's title of one and of several, if it counts, and its screen."""
+
+    one: str
+    many: str = ""
+    screen: str = "jobs"
+
+
+_NOTICES = {
+    NoticeKind.DEAD: _NoticeWords("{} new dead address", "{} new dead addresses", "t/dead"),
+    NoticeKind.VANISHED: _NoticeWords("{} page vanished", "{} pages vanished", "compare"),
+    NoticeKind.SITES: _NoticeWords("{} new site", "{} new sites", "t/sites"),
+    NoticeKind.PORTAL: _NoticeWords("the portal has {} new entry", "the portal has {} new entries", "live"),
+    NoticeKind.FAILED: _NoticeWords("a job failed"),
+    NoticeKind.SUSPICIOUS: _NoticeWords("a crawl ended suspicious", screen="t/runs"),
+}
 
 
 def title(notice: Notice) -> str:
     """One line, without a dot."""
-    count, first = notice.count, visible(notice.subjects[0]) if notice.subjects else ""
-    said = {
-        NoticeKind.DEAD: count_of(count, "new dead address", "new dead addresses"),
-        NoticeKind.VANISHED: f"{count_of(count, 'page')} vanished",
-        NoticeKind.SITES: count_of(count, "new site"),
-        NoticeKind.PORTAL: f"the portal has {count_of(count, 'new entry', 'new entries')}",
-        NoticeKind.FAILED: "a job failed",
-        NoticeKind.SUSPICIOUS: "a crawl ended suspicious",
-    }[notice.kind]
-    named = f": {first[:NAMED_IN_TITLE]}" if count == 1 and first else ""
-    return (
-        f"{visible(notice.collection).removesuffix('.periplus')}: {said}{named}"
-        if notice.collection
-        else f"{said}{named}"
-    )
+    words, first = _NOTICES[notice.kind], visible(notice.subjects[0]) if notice.subjects else ""
+    form = words.one if notice.count == 1 else words.many or words.one
+    collection = f"{_plain_name(notice.collection)}: " if notice.collection else ""
+    named = f": {first[:NAMED_IN_TITLE]}" if notice.count == 1 and first else ""
+    return f"{collection}{form.format(number(notice.count))}{named}"
+
+
+def _plain_name(collection: str) -> str:
+    return visible(collection).removesuffix(".periplus")
 
 
 def lines(notice: Notice) -> list[str]:
@@ -349,30 +327,22 @@ def lines(notice: Notice) -> list[str]:
 
 def screen(notice: Notice, address: str) -> str:
     """Where the interface shows it; empty where its address is not known."""
-    path = _SCREENS.get(notice.kind, "jobs") if notice.collection else "jobs"
     if not address:
         return ""
-    return f"{address.rstrip('/')}/" + (
-        f"c/{quote(notice.collection.removesuffix('.periplus'), safe='')}/{path}" if path != "jobs" else path
-    )
+    path = _NOTICES[notice.kind].screen
+    if not notice.collection or path == "jobs":
+        return f"{address.rstrip('/')}/jobs"
+    return f"{address.rstrip('/')}/c/{quote(notice.collection.removesuffix('.periplus'), safe='')}/{path}"
 
 
 def letter(notices: Sequence[Notice], address: str) -> tuple[str, str]:
     """(subject, text) of a letter that tells them all."""
-    subject = title(notices[0]) + (f", and {count_of(len(notices) - 1, 'other notice')}" if len(notices) > 1 else "")
+    more = f", and {count_of(len(notices) - 1, 'other notice')}" if len(notices) > 1 else ""
     parts = []
     for notice in notices:
-        more = screen(notice, address)
-        parts.append(
-            "\n".join(
-                [
-                    f"{title(notice)} ({utc(notice.made)})",
-                    *(f"  {line}" for line in lines(notice)),
-                    *([f"  {more}"] if more else []),
-                ]
-            )
-        )
-    return f"Periplus: {subject}", "\n\n".join(parts) + "\n"
+        about = [*lines(notice), *filter(None, [screen(notice, address)])]
+        parts.append("\n  ".join([f"{title(notice)} ({utc(notice.made)})", *about]))
+    return f"Periplus: {title(notices[0])}{more}", "\n\n".join(parts) + "\n"
 
 
 def as_values(notice: Notice, address: str = "") -> dict[str, object]:
@@ -396,7 +366,7 @@ def feed(notices: Sequence[Notice], name: str, address: str, made: float) -> str
     """
     entries = "".join(_entry(notice, address) for notice in notices)
     here = escaped(address.rstrip("/") or "urn:periplus")
-    of = f": {visible(name).removesuffix('.periplus')}" if name else ""
+    of = f": {_plain_name(name)}" if name else ""
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <feed xmlns="http://www.w3.org/2005/Atom">
 <id>{_identity("feed " + name)}</id>

@@ -16,7 +16,7 @@ from periplus.jobs.forms import whole
 from periplus.model.collection import Deletion
 from periplus.model.job import JobOrder, JobState
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.present.text import told as plan_lines
+from periplus.present.text import plan_lines
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, folder_of, now, state_of
