@@ -12,10 +12,11 @@ from contracts.crawl_values import batch, candidate, completion, get, side_reque
 from contracts.crawl_worlds import KEEPING, NO_LIMIT, PostgresWorld
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
+from periplus.store.dialect import shard_of
 from periplus.store.postgres import frontier
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.frontier import PostgresCrawlStore, Surroundings
-from periplus.store.postgres.schema import IDENTITIES, REFERENCE, create, shard_of
+from periplus.store.postgres.schema import IDENTITIES, REFERENCE, create
 from periplus.urls.canonical import url_id
 
 A, B = "http://a.test/", "http://b.test/"

@@ -20,8 +20,8 @@ from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.visit import Headers
 from periplus.settings import Settings
 from periplus.store.bodies import BodyCodec, pack_head, train
+from periplus.store.dialect import shard_of
 from periplus.store.moving import Sum
-from periplus.store.postgres import schema as database_schema
 from periplus.store.postgres.connection import connect
 from periplus.store.segments import shelf_of
 from periplus.store.sqlite import runs, schema
@@ -236,7 +236,7 @@ def test_each_row_lies_in_the_shard_where_a_crawl_looks_for_it(address, tmp_path
     with closing(connect(address)) as connection:
         run = connection.execute
         assert {key: shard for shard, key in run("SELECT shard, key FROM site")} == {
-            f"s{n}.org": database_schema.shard_of(f"s{n}.org") for n in range(1, 6)
+            f"s{n}.org": shard_of(f"s{n}.org") for n in range(1, 6)
         }
         assert run(
             "SELECT count(*) FROM host h LEFT JOIN site s ON s.shard = h.shard AND s.id = h.site_id WHERE s.id IS NULL"

@@ -14,6 +14,7 @@ from periplus.api.homes import is_address
 from periplus.api.rules import SETTINGS_FILE, rules_text
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.collection import RunNote
+from periplus.store.dialect import shard_of
 from periplus.store.moving import MovedBody, Row, Sum, summed
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import ledger, schema, table_rows
@@ -97,7 +98,7 @@ def into_database(folder: Path, store: str, watch: Watch) -> Moved:
         stack.enter_context(reading.snapshot(connection))
         runs.refuse(connection)
         rules = _rules(folder, connection)
-        folder_copying.know_shards(connection, schema.shard_of)
+        folder_copying.know_shards(connection, shard_of)
         target = stack.enter_context(contextlib.closing(connect(address)))
         database_copying.take_time(target)
         sent = _sent(connection, target, address, rules, watch)

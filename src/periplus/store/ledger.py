@@ -27,10 +27,10 @@ from periplus.model.frontier import (
 from periplus.model.page import LinkKind
 from periplus.model.visit import CHECKS, Purpose, Reason, Redirected, Request, Skipped, Unchanged
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.store.rows import StoredPage, VisitRow, bad_link_rows, link_rows, page_row, redirect_row, visit_row
+from periplus.store import rows
 from periplus.store.standing import RECHECK, UrlState, is_another, met_again
 
-LINK_KEY = slice(1, 5)  # target, kind, position, nofollow: the places in a row of a link that tell it from its source's
+LINK_KEY = slice(2, 6)  # target, kind, position, nofollow: the places in a row of a link that tell it from its source's
 
 
 class HostRef(NamedTuple):
@@ -103,7 +103,7 @@ class NewVisit(NamedTuple):
     """A visit to be entered. look: what was seen of a link's target."""
 
     shard: int
-    row: VisitRow
+    row: rows.VisitRow
     look: Look | None = None
 
 
@@ -114,13 +114,6 @@ class Validator(NamedTuple):
     url_id: int
     column: str
     value: str
-
-
-class PageLinks(NamedTuple):
-    """Rows of one page's links."""
-
-    shard: int
-    rows: Sequence[tuple[object, ...]]
 
 
 class EndedLinks(NamedTuple):
@@ -175,13 +168,13 @@ class Ledger:
         self.respelled: list[tuple[PageKey, Url]] = []  # URLs that redirect to another spelling of themselves
         self.entries: list[QueueEntry] = []
         self.visits: list[NewVisit] = []
-        self.new_pages: list[tuple[int, StoredPage]] = []  # each behind its shard
+        self.new_pages: list[tuple[int, rows.StoredPage]] = []  # each behind its shard
         self.replaced: list[PageKey] = []  # of them, those that were stored before
         self.past_pages: list[tuple[PageKey, tuple[object, ...]]] = []  # what they were, where that is another page
-        self.new_links: list[PageLinks] = []
-        self.seen_links: list[PageLinks] = []  # of pages that have links already
+        self.new_links: list[rows.LinkValues] = []
+        self.seen_links: list[rows.LinkValues] = []  # of pages that have links already
         self.ended_links: list[EndedLinks] = []
-        self.bad_links: list[PageLinks] = []
+        self.bad_links: list[rows.LinkValues] = []
         self.validators: list[Validator] = []
         self.fresh: list[FreshnessRow] = []
         self.robots: Sequence[StoredRobots] = ()
@@ -205,7 +198,7 @@ class Ledger:
         elif completion.reason is None and (task.host_id, task.priority, task.seq) in self.taken:
             self._put_back(completion, host)
         if is_news and (is_asked or completion.reason is not None):  # else it was only put off
-            self.enter_visit(shard, visit_row(self.run_id, task.url_id, visit), completion.look)
+            self.enter_visit(shard, rows.visit_row(self.run_id, task.url_id, visit), completion.look)
         for candidate in completion.candidates:
             self.offer(candidate)
 
@@ -270,10 +263,10 @@ class Ledger:
         source, document, outcome = completion.task.url_id, completion.document, completion.visit.outcome
         if document is None:
             assert isinstance(outcome, Redirected)
-            rows = [redirect_row(source, outcome, self.now)]
-            self._store_links(shard, source, rows, LinkKind.REDIRECT if completion.task.recheck else None)
+            link = rows.redirect_row(shard, source, outcome, self.now)
+            self._store_links(shard, source, [link], LinkKind.REDIRECT if completion.task.recheck else None)
             return False
-        page = page_row(completion, document, body_id, self.now)
+        page = rows.page_row(completion, document, body_id, self.now)
         before = self.pages.get(source)
         is_changed = before is None or is_another(before, page.past_fields)
         self.new_pages.append((shard, page))
@@ -281,21 +274,20 @@ class Ledger:
             self.replaced.append(PageKey(shard, source))
             if is_changed:
                 self.past_pages.append((PageKey(shard, source), before))
-        if document.bad_links:
-            self.bad_links.append(PageLinks(shard, bad_link_rows(source, document)))
-        return self._store_links(shard, source, link_rows(source, document, self.now), "") or is_changed
+        self.bad_links += rows.bad_link_rows(shard, source, document)
+        return self._store_links(shard, source, rows.link_rows(shard, source, document, self.now), "") or is_changed
 
-    def _store_links(self, shard: int, source: int, rows: Sequence[tuple[object, ...]], ending: str | None) -> bool:
+    def _store_links(self, shard: int, source: int, links: Sequence[rows.LinkValues], ending: str | None) -> bool:
         """Enters links; of one that stays, first_seen stays too. Whether some began or ended.
 
         ending: the kind of which those that were not seen now end; empty: any; None: none.
         """
         stored = self.links.get(source)
         if stored is None:
-            self.new_links.append(PageLinks(shard, rows))
+            self.new_links += links
             return False
-        self.seen_links.append(PageLinks(shard, rows))
-        keys = {row[LINK_KEY] for row in rows}
+        self.seen_links += links
+        keys = {link[LINK_KEY] for link in links}
         has_ended = ending is not None and any(
             last_seen < self.now and key not in keys and ending in ("", key[1]) for key, last_seen in stored.items()
         )
@@ -315,7 +307,7 @@ class Ledger:
             gone_since = None
         self.fresh.append(FreshnessRow(shard, url_id, self.now, next_interval_s(interval_s, finding), gone_since))
 
-    def enter_visit(self, shard: int, row: VisitRow, look: Look | None = None) -> None:
+    def enter_visit(self, shard: int, row: rows.VisitRow, look: Look | None = None) -> None:
         self.visits.append(NewVisit(shard, row, look))
         if row.text is not None:
             self.checked.add((row.text, row.purpose))
@@ -418,7 +410,7 @@ class Ledger:
         shards: of the batch's visits.
         """
         for shard, visit in zip(shards, batch.visits, strict=True):
-            self.enter_visit(shard, visit_row(self.run_id, 0, visit))
+            self.enter_visit(shard, rows.visit_row(self.run_id, 0, visit))
         self.robots, self.fallen = batch.robots, batch.fallen
         for side_request in batch.side_requests:
             self.send(side_request)

@@ -14,11 +14,12 @@ from periplus.model.graph import LinkRows
 from periplus.model.ports import RunRecord
 from periplus.model.tables import HAS_PAGE
 from periplus.store.datasets import PAGE_ROWS, TEXT_ROWS, sound
+from periplus.store.dialect import SHARDS
 from periplus.store.postgres import runs
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.ledger import lock_number
-from periplus.store.postgres.schema import LOCK_RESULTS, SHARDS
+from periplus.store.postgres.schema import LOCK_RESULTS
 from periplus.store.postgres.table_rows import (
     moment,
     number_blocks,

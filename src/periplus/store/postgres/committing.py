@@ -20,14 +20,14 @@ from periplus.model.frontier import (
 from periplus.model.visit import Reason
 from periplus.model.web import Origin, SiteKey, Url, UrlId
 from periplus.settings import Storage
+from periplus.store.dialect import shard_of
 from periplus.store.ledger import HostRef
 from periplus.store.postgres import hosts
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.hosts import NOW, Change, Holding, Member
-from periplus.store.postgres.ledger import DatabaseLedger, LedgerRun, shard_of_origin
+from periplus.store.postgres.ledger import DatabaseLedger, LedgerRun
 from periplus.store.postgres.pages import Parcels, store_dictionary, stored_bodies
 from periplus.store.postgres.runs import IS_PAUSED
-from periplus.store.postgres.schema import shard_of
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 
@@ -108,7 +108,7 @@ def known(connection: Connection, lease: Lease, urls: Sequence[UrlId]) -> frozen
 
 def robots(connection: Connection, origin: Origin) -> StoredRobots | None:
     find = "SELECT origin, status, cause, body, fetched, expires FROM robots WHERE shard = %s AND origin = %s"
-    row = connection.execute(find, (shard_of_origin(origin), origin)).fetchone()
+    row = connection.execute(find, (shard_of(site_key(Url(f"{origin}/"))), origin)).fetchone()
     return StoredRobots(*row) if row else None
 
 
@@ -181,16 +181,16 @@ class Commit:
         )
         if is_done:  # its answer was lost on the way
             return lost - {state.lease for state in batch.hosts if state.release}, True
-        tables = DatabaseLedger(connection, self._run, member.part, moment)
+        entries = DatabaseLedger(connection, self._run, member.part, moment)
         stored = [at for at, completion in enumerate(batch.completions) if completion.lease not in lost]
         completions = [batch.completions[at] for at in stored]
         states = {state.lease.host_id: state for state in batch.hosts if state.lease not in lost}
-        self._lock(connection, tables, held, completions, batch, states)
-        self._enter(connection, tables, parcels, completions, stored)
-        self._settle(connection, tables, held, states)
+        self._lock(connection, entries, held, completions, batch, states)
+        self._enter(connection, entries, parcels, completions, stored)
+        self._settle(connection, entries, states)
         for site, data in parcels.learned.items():
             store_dictionary(connection, site, data)
-        return lost, tables.has_sent_out
+        return lost, entries.has_sent_out
 
     def _renew(
         self, connection: Connection, member: Member, in_hand: int, batches: int, now: float | None
@@ -219,7 +219,7 @@ class Commit:
     def _lock(
         self,
         connection: Connection,
-        tables: DatabaseLedger,
+        entries: DatabaseLedger,
         held: dict[int, Holding],
         completions: Sequence[Completion],
         batch: Batch,
@@ -229,30 +229,30 @@ class Commit:
         met = {candidate.host for completion in completions for candidate in completion.candidates}
         met |= {side_request.host for side_request in batch.side_requests}
         asked = {completion.lease.host_id for completion in completions}
-        news = {host_id for host_id, state in states.items() if host_id in asked or self._is_news(state, tables.now)}
+        news = {host_id for host_id, state in states.items() if host_id in asked or self._is_news(state, entries.now)}
         touched = [host for host in held.values() if host.key in met or host.id in asked or host.id in news]
         hosts.lock(connection, [(host.shard, host.id) for host in touched])
-        tables.ledger.hosts = {host.key: HostRef(host.shard, host.id) for host in touched}
+        entries.ledger.hosts = {host.key: HostRef(host.shard, host.id) for host in touched}
 
     def _enter(
         self,
         connection: Connection,
-        tables: DatabaseLedger,
+        entries: DatabaseLedger,
         parcels: Parcels,
         completions: Sequence[Completion],
         stored: Sequence[int],
     ) -> None:
         """Everything that was learned, but for the states of hosts. stored: the places of the completions."""
-        batch, ledger = parcels.batch, tables.ledger
-        tables.take(completions)
+        batch, ledger = parcels.batch, entries.ledger
+        entries.tables.take(completions)
         candidates = [candidate for completion in completions for candidate in completion.candidates]
-        tables.load(candidates, batch.side_requests)
-        tables.load_pages(completions)
+        entries.load(candidates, batch.side_requests)
+        entries.tables.load_pages(completions)
         body_ids = stored_bodies(connection, parcels, stored)
         for completion, body_id in zip(completions, body_ids, strict=True):
             ledger.complete(completion, shard_of(completion.lease.site), body_id)
         ledger.record(batch, [shard_of(site_key(visit.request.url)) for visit in batch.visits])
-        tables.write()
+        entries.write()
 
     def _is_news(self, state: HostState, now: float) -> bool:
         """Whether a host's pace must be written.
@@ -268,22 +268,20 @@ class Commit:
         soonest = now + state.delay_s / state.rate
         return abs(max(now + state.wait_s, soonest) - max(written[4], soonest)) > _SLACK_S
 
-    def _settle(
-        self, connection: Connection, tables: DatabaseLedger, held: dict[int, Holding], states: dict[int, HostState]
-    ) -> None:
+    def _settle(self, connection: Connection, entries: DatabaseLedger, states: dict[int, HostState]) -> None:
         """The sums and paces of the hosts that are locked."""
         changes = []
-        for host in tables.ledger.hosts.values():
+        for host in entries.ledger.hosts.values():
             state = states.get(host.id)
             if state is not None:
-                tables.store_traps(host, state.traps)
-            changes.append(Change(*host, tables.sums.pending[host], tables.sums.fetched[host], state))
-        hosts.change(connection, changes, tables.now)
+                entries.tables.store_traps(host, state.traps)
+            changes.append(Change(*host, entries.sums.pending[host], entries.sums.fetched[host], state))
+        hosts.change(connection, changes, entries.now)
         for state in states.values():
             for given_up in state.given_up:
-                tables.drop(held[state.lease.host_id], given_up)
-        tables.write_sums()
-        self._now = tables.now
+                entries.tables.drop(HostRef(shard_of(state.lease.site), state.lease.host_id), given_up)
+        entries.write_sums()
+        self._now = entries.now
 
     def settled(self, batch: Batch, lost: Iterable[Lease]) -> None:
         """The transaction is through: what it wrote of paces is known from now on."""

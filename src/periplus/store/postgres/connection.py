@@ -16,7 +16,6 @@ from psycopg.rows import TupleRow
 
 from periplus.errors import StoreError, UsageError
 from periplus.settings import VERSION
-from periplus.store.dialect import POSTGRES, Row, Statements
 from periplus.store.postgres.address import Address
 
 #     address = address_of("postgresql://me@db/crawls?collection=press")
@@ -222,47 +221,6 @@ def _sentence(error: psycopg.Error | StoreError) -> psycopg.Error | StoreError:
             "The crawl goes on where it was."
         )
     return error
-
-
-class PostgresStatements:
-    """`store.dialect.Statements` of a PostgreSQL connection."""
-
-    dialect = POSTGRES
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-
-    def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        return self.connection.execute(_translated(statement), values).fetchall()
-
-    def change(self, statement: str, values: Sequence[object] = ()) -> int:
-        return self.connection.execute(_translated(statement), values).rowcount
-
-    def change_each(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
-        self.connection.cursor().executemany(_translated(statement), rows)
-
-
-def _translated(statement: str) -> bytes:
-    """A shared statement as psycopg takes it."""
-    return statement.replace("%", "%%").replace("?", "%s").encode()
-
-
-class SessionStatements:
-    """`store.dialect.Database` of a session."""
-
-    dialect = POSTGRES
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-
-    def run(self, action: Callable[[Statements], T]) -> T:
-        return self.session.run(lambda connection: action(PostgresStatements(connection)))
-
-    def read(self, action: Callable[[Statements], T]) -> T:
-        return self.session.read(lambda connection: action(PostgresStatements(connection)))
-
-    def close(self) -> None:
-        self.session.close()
 
 
 def copy_rows(connection: Connection, table: str, columns: str, rows: Sequence[Sequence[object]]) -> None:

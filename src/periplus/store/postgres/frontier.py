@@ -35,6 +35,7 @@ from periplus.model.ports import RunRecord
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
+from periplus.store.dialect import shard_of
 from periplus.store.postgres import committing, hosts, pages, runs, schema
 from periplus.store.postgres import ledger as ledgers
 from periplus.store.postgres import runs as collection_runs
@@ -52,7 +53,7 @@ from periplus.store.postgres.connection import (
 from periplus.store.postgres.hosts import NOW, Member
 from periplus.store.postgres.ledger import AT_ONCE, DatabaseLedger, Mail, lock_number
 from periplus.store.postgres.pages import Packer
-from periplus.store.postgres.schema import LOCK_BUDGET, shard_of
+from periplus.store.postgres.schema import LOCK_BUDGET
 from periplus.store.processes import process_lives
 from periplus.store.segments import shelf_of
 from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body

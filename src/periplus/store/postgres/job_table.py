@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 from periplus.store.job_queue import JobQueue
-from periplus.store.postgres.connection import Session, SessionStatements
+from periplus.store.postgres.connection import Session
+from periplus.store.postgres.statements import SessionStatements
 
 
 def database_queue(session: Session) -> JobQueue:

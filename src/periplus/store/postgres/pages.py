@@ -17,9 +17,9 @@ from periplus.model.visit import Fetched
 from periplus.model.web import SiteKey, Url
 from periplus.settings import Storage
 from periplus.store.bodies import PAGES_FOR_DICTIONARY, BodyCodec, train
+from periplus.store.dialect import shard_of
 from periplus.store.ledger import brings_content
 from periplus.store.postgres.connection import Connection, Session, columns_of, copy_rows, pauses
-from periplus.store.postgres.schema import shard_of
 from periplus.store.rows import PackedBody, packed
 from periplus.store.segments import RecordPlace, SegmentWriter, shelf_of
 from periplus.store.standing import MERGED

@@ -14,8 +14,8 @@ from periplus.model.results import StateTally
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.settings import Settings, as_values
+from periplus.store.dialect import shard_of
 from periplus.store.postgres.connection import Connection
-from periplus.store.postgres.schema import shard_of
 
 # A pause is a word in the table meta, there until the crawl is resumed or ends, or another one begins.
 

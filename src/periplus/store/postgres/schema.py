@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-import xxhash
 from psycopg import sql
 
 from periplus.errors import NoCollection, StoreError
 from periplus.model.visit import STATE_OF
-from periplus.model.web import SiteKey
 from periplus.store.postgres.connection import Connection
 from periplus.store.standing import COLUMNS, FIELDS, new_ids
 
@@ -49,7 +48,6 @@ def rename(connection: Connection) -> None:
 # - A worker is judged by `lease_until` on the database's clock, and by its process only on its own `machine`.
 # - The search index and its followers live with folders only: no `change`, `follower`, `evidence`.
 
-SHARDS: Final = 256  # so many workers may merge side by side; a smallint, and part of the stored form
 # advisory locks of ours have keys (FIRST_LOCK + kind, number): a database may have other programs
 FIRST_LOCK: Final = 0x7065
 LOCK_SCHEMA, LOCK_MERGE, LOCK_BUDGET, LOCK_JOBS, LOCK_CRAWL, LOCK_RESULTS = range(FIRST_LOCK, FIRST_LOCK + 6)
@@ -200,9 +198,19 @@ MIGRATIONS: Final = (
 REFERENCE: Final = frozenset({"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule"})
 
 
-def shard_of(site: SiteKey) -> int:
-    """The shard that holds all of a site."""
-    return xxhash.xxh3_64_intdigest(site.encode("utf-8", "surrogatepass")) % SHARDS
+def _kinds() -> dict[str, dict[str, str]]:
+    kinds: dict[str, dict[str, str]] = {}
+    for statement in ";".join(script for _, script in MIGRATIONS).split(";"):
+        words = statement.split()
+        if words[:2] == ["CREATE", "TABLE"]:
+            kinds[words[2]] = dict(re.findall(r"\b(\w+) (smallint|bigint|text|float8|bytea)\b", statement))
+        elif words[3:5] == ["RENAME", "COLUMN"]:
+            kinds[words[2]][words[7]] = kinds[words[2]].pop(words[5])
+    return kinds
+
+
+KINDS: Final = _kinds()
+"""By table and column: the type."""
 
 
 def exists(connection: Connection) -> bool:

@@ -22,11 +22,11 @@ from periplus.model.ports import RunRecord
 from periplus.model.tables import RUNS, VIEWS, Column, ColumnKind, Table
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
+from periplus.store.dialect import SHARDS, shard_of
 from periplus.store.postgres import hosts, schema
 from periplus.store.postgres import runs as collection_runs
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection, connect
-from periplus.store.postgres.schema import SHARDS, shard_of
 from periplus.store.processes import process_lives
 from periplus.store.segments import RecordPlace
 

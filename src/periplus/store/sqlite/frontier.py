@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -390,10 +391,8 @@ class SqliteCrawlStore:
             stored = [at for at, one in enumerate(batch.completions) if one.lease not in lost]
             completions = [batch.completions[at] for at in stored]
             body_ids = stored_bodies(self._bodies, completions, [packed[at] for at in stored])
-            ledger.enter(batch, completions, body_ids, now)
-            for state in batch.hosts:
-                if state.lease not in lost:
-                    ledger.settle(state, now)
+            hosts = tuple(state for state in batch.hosts if state.lease not in lost)
+            ledger.enter(replace(batch, hosts=hosts), completions, body_ids, now)
             for site, data in learned.items():
                 if data:
                     self._bodies.store_dictionary(site, data)

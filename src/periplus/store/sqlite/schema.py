@@ -5,10 +5,14 @@ and the history beside the present tables.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 
 from periplus.errors import NoCollection, StoreError, UsageError
@@ -95,6 +99,7 @@ DATABASE = "collection.db"
 SCHEMA_VERSION = 4
 OLDEST_READ = 2
 MOUNTS = Path("/proc/mounts")
+ROWS_AT_ONCE = 20  # of one statement: 82 us for 60 links instead of 108 one by one; 30 gain nothing more
 BUSY_TIMEOUT_S = 60.0  # writers queue at the lock file; this is for readers that meet a checkpoint
 # errors that no file is to blame for
 _OF_THE_DISK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN)
@@ -414,8 +419,58 @@ class SqliteStatements:
     def change(self, statement: str, values: Sequence[object] = ()) -> int:
         return self.connection.execute(statement, values).rowcount
 
-    def change_each(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+    def change_each(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         self.connection.executemany(statement, rows)
+
+    def at(self, columns: str, table: str, key: str, keys: Sequence[Sequence[object]]) -> Iterable[Row]:
+        find = f"SELECT {columns} FROM {table} WHERE {key} IN (SELECT value FROM json_each(?))"
+        return self.connection.execute(find, (json.dumps([value for _, value in keys]),)) if keys else ()
+
+    def insert(self, table: str, columns: str, rows: Sequence[Sequence[object]], *, key: str = "") -> None:
+        self._enter(table, columns, rows, "INSERT OR REPLACE" if key else "INSERT")
+
+    def replace(
+        self, table: str, columns: str, rows: Sequence[Sequence[object]], before: Sequence[Sequence[object]]
+    ) -> None:
+        self._enter(table, columns, rows, "INSERT OR REPLACE")
+
+    def upsert(
+        self, table: str, columns: str, rows: Sequence[Sequence[object]], *, key: str = "", update: str = ""
+    ) -> None:
+        sets = ", ".join(f"{name} = excluded.{name}" for name in update.split(", ")) if update else ""
+        conflict = f" ON CONFLICT ({key}) DO UPDATE SET {sets}" if sets else " ON CONFLICT DO NOTHING"
+        self._enter(table, columns, rows, "INSERT", conflict)
+
+    def _enter(self, table: str, columns: str, rows: Sequence[Sequence[object]], verb: str, conflict: str = "") -> None:
+        if not rows:
+            return
+        whole = len(rows) - len(rows) % ROWS_AT_ONCE
+        several = _insert(verb, table, columns, ROWS_AT_ONCE) + conflict
+        for start in range(0, whole, ROWS_AT_ONCE):
+            flat = list(chain.from_iterable(rows[start : start + ROWS_AT_ONCE]))
+            del flat[:: len(rows[0])]  # the shards
+            self.connection.execute(several, flat)
+        self.connection.executemany(_insert(verb, table, columns) + conflict, map(_BEHIND_SHARD, rows[whole:]))
+
+    def update(self, table: str, columns: str, rows: Sequence[Sequence[object]]) -> None:
+        key, *others = columns.split(", ")
+        places = ", ".join(f"{name} = ?{place}" for place, name in enumerate(others, 3))
+        if rows:
+            self.connection.executemany(f"UPDATE {table} SET {places} WHERE {key} = ?2 AND ?1 = 0", rows)
+
+    def delete(self, table: str, key: str, rows: Sequence[Sequence[object]]) -> Sequence[Sequence[object]]:
+        where = " AND ".join(f"{name} = ?" for name in key.split(", "))
+        drop = f"DELETE FROM {table} WHERE {where}"
+        return [row for row in rows if self.connection.execute(drop, row[1:]).rowcount]
+
+
+@cache
+def _insert(verb: str, table: str, columns: str, times: int = 1) -> str:
+    values = f"({', '.join('?' * (columns.count(',') + 1))})"
+    return f"{verb} INTO {table} ({columns}) VALUES {', '.join([values] * times)}"
+
+
+_BEHIND_SHARD = itemgetter(slice(1, None))
 
 
 class WriteLock:

@@ -1,0 +1,246 @@
+"""The statements by which a ledger is loaded and written, in the words of every database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple
+from operator import attrgetter
+
+from periplus.model.frontier import Completion, Finding, GivenUp, TrapChanges
+from periplus.model.visit import CHECKS, Purpose, Reason, Request, Skipped, Unchanged, Visit
+from periplus.model.web import Origin, SiteKey, Url
+from periplus.store import rows
+from periplus.store.dialect import Statements
+from periplus.store.ledger import AliasRow, FreshnessRow, HostRef, Ledger, QueueEntry, UrlRow, brings_content
+from periplus.store.rows import visit_row
+from periplus.store.standing import FIELDS, RECHECK
+from periplus.urls.scope import site_key
+
+_URL = "id, text, host_id, reason, depth, rule, status, in_sitemap, first_seen, visited"
+_CHANGED = "id, reason, depth, rule, status, in_sitemap, visited"
+_NEW_URL = attrgetter("shard", *_URL.split(", "))
+_CHANGED_URL = attrgetter("shard", *_CHANGED.split(", "))
+_PAST_URL = attrgetter("reason", "rule", "status", "depth")
+_LINK_KEY = "source, target, kind, position, nofollow"
+
+
+def _columns(row: type[tuple[object, ...]]) -> str:
+    """The columns of a named tuple's table, behind the shard."""
+    return ", ".join(row._fields[1:])  # type: ignore[attr-defined]  # of a NamedTuple
+
+
+class LedgerTables:
+    """Loads and writes one transaction's ledger."""
+
+    def __init__(self, statements: Statements, ledger: Ledger, run_started: float = 0.0) -> None:
+        """run_started: URLs that were seen before have history; read where no trigger sees to that."""
+        self._statements, self.ledger, self._run_started = statements, ledger, run_started
+        self._past: dict[int, tuple[object, ...]] = {}  # of URLs, as stored
+
+    # loading ---------------------------------------------------------------------------------------------------------
+
+    def take(self, completions: Sequence[Completion]) -> None:
+        """Takes the entries from their lists. One is not there if its host was given up while it was under way."""
+        keys = [(self._shard(one), one.task.host_id, one.task.priority, one.task.seq) for one in completions]
+        for shard, host_id, priority, seq in self._statements.delete("queue", "host_id, priority, seq", keys):
+            self.ledger.take(HostRef(shard, host_id), priority, seq)  # type: ignore[arg-type]  # whole numbers
+
+    def load_urls(self, keys: Iterable[tuple[int, int]]) -> None:
+        """keys: (shard, id)."""
+        urls = self.ledger.urls
+        keys = list(keys)
+        shards = {url_id: shard for shard, url_id in keys}
+        for row in self._statements.at(_URL, "url", "id", keys):
+            if row[0] not in urls:
+                url = urls[row[0]] = UrlRow(shards[row[0]], *row)
+                if not self._statements.dialect.has_triggers:
+                    self._past[url.id] = _PAST_URL(url)
+
+    def load_pages(self, completions: Sequence[Completion]) -> None:
+        """What is stored of the URLs and their pages: of nearly all of a first crawl, nothing."""
+        ledger, at = self.ledger, self._statements.at
+        self.load_urls([(self._shard(one), one.task.url_id) for one in completions if one.task.url_id])
+        keys = [(self._shard(one), one.task.url_id) for one in completions if brings_content(one)]
+        ledger.pages = {row[0]: row[1:] for row in at(f"url_id, {', '.join(FIELDS)}", "page", "url_id", keys)}
+        for row in at(f"{_LINK_KEY}, last_seen", "link", "source", keys):
+            ledger.links.setdefault(row[0], {})[row[1:5]] = row[5]
+        again = [
+            (self._shard(one), one.task.url_id)
+            for one in completions
+            if one.task.recheck or isinstance(one.visit.outcome, Unchanged)
+        ]
+        for url_id, interval_s, gone_since in at("url_id, interval_s, gone_since", "freshness", "url_id", again):
+            ledger.freshness[url_id] = (interval_s, gone_since)
+
+    def retract(self, site: SiteKey, finding: str) -> None:
+        """What was skipped because of a learned finding waits again."""
+        dialect = self._statements.dialect
+        shard = dialect.shard_of(site)
+        of_site = (
+            f"SELECT u.id FROM site s JOIN host h ON {dialect.beside('h', 's')}h.site_id = s.id"
+            f" JOIN url u ON {dialect.beside('u', 'h')}u.host_id = h.id WHERE s.key = ?"
+        )
+        drop = (
+            f"DELETE FROM alias WHERE {dialect.here}learned = 1 AND url_id IN ({of_site})"
+            f" AND {dialect.position}('; ' || rule || '; ', '; ' || ? || '; ') > 0 RETURNING url_id"
+        )
+        url_ids = sorted(row[0] for row in self._statements.rows(drop, dialect.placed(shard, site, finding)))
+        self.load_urls([(shard, url_id) for url_id in url_ids])
+        for url in (self.ledger.urls[url_id] for url_id in url_ids):
+            self.ledger.restate(url, Reason.WAITING, "")
+            self.ledger.await_again(url)
+
+    def _shard(self, completion: Completion) -> int:
+        return self._statements.dialect.shard_of(completion.lease.site)
+
+    # writing ---------------------------------------------------------------------------------------------------------
+
+    def write(self, *, first_seq: int = 0) -> int:
+        """Enters all but the sums, of which the caller may have more to say.
+
+        first_seq: of the first new entry of a list, where the database does not number them. Returns the next.
+        """
+        ledger, statements, dialect = self.ledger, self._statements, self._statements.dialect
+        statements.insert("url", _URL, [_NEW_URL(url) for url in ledger.new_urls])
+        changed = ledger.changed_urls
+        past = [
+            (url.shard, url.id, ledger.run_id, *self._past[url.id])
+            for url in changed
+            if url.first_seen < self._run_started and self._past[url.id][:3] != _PAST_URL(url)[:3]
+        ]
+        statements.upsert("url_history", "url_id, run_id, reason, rule, status, depth", past)
+        statements.update("url", _CHANGED, [_CHANGED_URL(url) for url in changed])
+        respelled = f"UPDATE url SET text = ? WHERE {dialect.here}id = ?"
+        statements.change_each(respelled, [(text, *dialect.placed(*page)) for page, text in ledger.respelled])
+        statements.upsert("alias", _columns(AliasRow), ledger.aliases)
+        statements.delete("doubtful", "url_id", sorted(set(ledger.vouched)))
+        self._write_pages()
+        self._write_links()
+        statements.upsert(
+            "freshness", _columns(FreshnessRow), ledger.fresh, key="url_id", update="checked, interval_s, gone_since"
+        )
+        columns, entries = _columns(QueueEntry), ledger.entries
+        if dialect.has_sequences:
+            statements.insert("queue", columns, entries)
+        else:
+            numbered = [(*entry, seq) for seq, entry in enumerate(entries, first_seq)]
+            statements.insert("queue", f"{columns}, seq", numbered)
+        self._write_visits()
+        answers = sorted((shard_of_origin(statements, answer.origin), *astuple(answer)) for answer in ledger.robots)
+        statements.upsert(
+            "robots", "origin, status, cause, body, fetched, expires", answers,
+            key="origin", update="status, cause, body, fetched, expires",
+        )  # fmt: skip
+        return first_seq + len(entries)
+
+    def _write_pages(self) -> None:
+        ledger, statements, dialect = self.ledger, self._statements, self._statements.dialect
+        pages = [(shard, *page) for shard, page in ledger.new_pages]
+        statements.replace("page", rows.PAGE_COLUMNS, pages, ledger.replaced)
+        past = [(*page, ledger.run_id, *fields) for page, fields in ledger.past_pages]
+        statements.upsert("page_history", f"url_id, run_id, {', '.join(FIELDS)}", past)
+        statements.delete("bad_link", "source", ledger.replaced)
+        statements.insert("bad_link", rows.BAD_LINK_COLUMNS, ledger.bad_links)
+        for page in ledger.validators:
+            update = f"UPDATE page SET {page.column} = ? WHERE {dialect.here}url_id = ? AND {page.column} <> ?"
+            statements.change(update, (page.value, *dialect.placed(page.shard, page.url_id), page.value))
+
+    def _write_links(self) -> None:
+        ledger, statements, dialect = self.ledger, self._statements, self._statements.dialect
+        statements.insert("link", rows.LINK_COLUMNS, ledger.new_links, key=_LINK_KEY)
+        statements.upsert(
+            "link", rows.LINK_COLUMNS, ledger.seen_links, key=_LINK_KEY, update="anchor, fragments, times, last_seen"
+        )
+        here = f"{dialect.here}source = ? AND last_seen < ?"
+        checked = f"SELECT checked FROM freshness f WHERE {dialect.beside('f', 'link')}f.url_id = source"
+        history = (
+            f"INSERT INTO link_history ({dialect.shard}{_LINK_KEY}, run_id, anchor, times, first_seen, last_seen)"
+            f" SELECT {dialect.shard}{_LINK_KEY}, ?, anchor, times, first_seen,"
+            f" {dialect.greatest}(last_seen, coalesce(({checked}), 0)) FROM link WHERE {here}"
+        )
+        for ended in ledger.ended_links:
+            of_kind, values = "", (*dialect.placed(ended.shard, ended.source), ledger.now)
+            if ended.kind:
+                of_kind, values = " AND kind = ?", (*values, ended.kind)
+            statements.change(f"{history}{of_kind} ON CONFLICT DO NOTHING", (ledger.run_id, *values))
+            statements.change(f"DELETE FROM link WHERE {here}{of_kind}", values)
+
+    def _write_visits(self) -> None:
+        """In their order, by which the latest is known."""
+        statements, dialect = self._statements, self._statements.dialect
+        visits = self.ledger.visits
+        if not any(visit.look for visit in visits):
+            statements.insert("visit", rows.VISIT_COLUMNS, [(visit.shard, *visit.row) for visit in visits])
+            return
+        for visit in visits:
+            values = dialect.placed(visit.shard, *visit.row)
+            marks = ", ".join("?" * len(values))
+            insert = f"INSERT INTO visit ({dialect.shard}{rows.VISIT_COLUMNS}) VALUES ({marks}) RETURNING id"
+            visit_id = statements.rows(insert, values)[0][0]
+            if visit.look is not None:
+                look = visit.look
+                fragments = json.dumps(dict(look.fragments))
+                row = (visit.shard, visit_id, look.media_type, look.title, look.h1, look.text, fragments)
+                statements.upsert("look", "visit_id, media_type, title, h1, text, fragments", [row])
+
+    # hosts -----------------------------------------------------------------------------------------------------------
+
+    def store_traps(self, host: HostRef, changes: TrapChanges) -> None:
+        """What a host's trap detector learned."""
+        statements, dialect, lines = self._statements, self._statements.dialect, changes.lines
+        records = [(*host, record.key, json.dumps(astuple(record))) for record in changes.patterns]
+        key = f"host_id, {dialect.of_long_text.format('key')}"
+        statements.upsert("family", "host_id, key, record", records, key=key, update="record")
+        doubtful = {url_id: doubt for url_id, doubt in changes.doubts if doubt}
+        known = statements.at("id", "url", "id", [(host.shard, url_id) for url_id in sorted(doubtful)])
+        doubts = [(host.shard, url_id, host.id, doubtful[url_id]) for (url_id,) in known]  # an alias may be not there
+        statements.upsert("doubtful", "url_id, host_id, doubt", doubts, key="url_id", update="doubt")
+        certain = [(host.shard, url_id) for url_id, doubt in changes.doubts if not doubt]
+        statements.delete("doubtful", "url_id", certain)
+        if lines.keys:
+            row = (*host, lines.first, lines.keys)
+            statements.upsert("shown", "host_id, first, keys", [row], key="host_id, first", update="keys")
+            passed = f"DELETE FROM shown WHERE {dialect.here}host_id = ? AND first + length(keys) / 4 <= ?"
+            statements.change(passed, (*dialect.placed(*host), lines.needed_from))
+
+    def drop(self, host: HostRef, given_up: GivenUp) -> None:
+        """The part of a list whose origin is given up is dropped, until a new run.
+
+        The host is locked, and all else of the transaction is written but the sums. Origins of one host differ in their
+        scheme.
+        """
+        statements, dialect, sums = self._statements, self._statements.dialect, self.ledger.sums
+        text = f"coalesce(text, (SELECT u.text FROM url u WHERE {dialect.beside('u', 'queue')}u.id = queue.url_id))"
+        listed = f"FROM queue WHERE {dialect.here}host_id = ? AND substr({text}, 1, 5) = ?"
+        values = (*dialect.placed(*host), given_up.origin[:5])
+        waiting = f"reason = 'waiting' AND {dialect.here}id IN (SELECT url_id {listed} AND purpose = 'page')"
+        places = (*dialect.placed(host.shard), *values)
+        if not dialect.has_triggers:
+            statements.change(
+                f"INSERT INTO url_history ({dialect.shard}url_id, run_id, reason, rule, status, depth)"
+                f" SELECT {dialect.shard}id, ?, reason, rule, status, depth FROM url WHERE {waiting}"
+                " AND first_seen < ? ON CONFLICT DO NOTHING",
+                (self.ledger.run_id, *places, self._run_started),
+            )
+        update = f"UPDATE url SET reason = ?, rule = ? WHERE {waiting}"
+        dropped = statements.change(update, (given_up.reason.value, given_up.rule, *places))
+        sums.tallies["reason:waiting"] -= dropped
+        sums.tallies["reason:" + given_up.reason.value] += dropped
+        entries = statements.rows(f"DELETE {listed} RETURNING purpose, text", values)
+        sums.counts[Finding.UNREACHED.value] += sum(purpose == RECHECK for purpose, _ in entries)
+        # links' targets have no reason of their own: a visit says that they were not asked for
+        outcome = Skipped(given_up.reason, given_up.rule)
+        visits = [
+            Visit(Request(Url(target), Purpose(purpose)), self.ledger.now, 0.0, outcome)
+            for purpose, target in entries
+            if purpose in CHECKS
+        ]
+        visit_rows = [(host.shard, *visit_row(self.ledger.run_id, 0, visit)) for visit in visits]
+        statements.insert("visit", rows.VISIT_COLUMNS, visit_rows)
+        less = f"UPDATE host SET pending = pending - ? WHERE {dialect.here}id = ?"
+        statements.change(less, (len(entries), *dialect.placed(*host)))
+
+
+def shard_of_origin(statements: Statements, origin: Origin) -> int:
+    return statements.dialect.shard_of(site_key(Url(f"{origin}/")))

@@ -1,0 +1,114 @@
+"""Shared statements on PostgreSQL: one by one, and in bulk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from periplus.store.dialect import POSTGRES, Row, Statements
+from periplus.store.postgres.connection import Connection, Session, columns_of, copy_rows
+from periplus.store.postgres.schema import KINDS
+
+T = TypeVar("T")
+
+
+class PostgresStatements:
+    """`store.dialect.Statements` of a PostgreSQL connection."""
+
+    dialect = POSTGRES
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        return self.connection.execute(_translated(statement), values).fetchall()
+
+    def change(self, statement: str, values: Sequence[object] = ()) -> int:
+        return self.connection.execute(_translated(statement), values).rowcount
+
+    def change_each(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        values = list(rows)
+        if values:
+            self.connection.cursor().executemany(_translated(statement), values)
+
+    def at(self, columns: str, table: str, key: str, keys: Sequence[Sequence[object]]) -> Iterable[Row]:
+        if not keys:
+            return ()
+        names = ", ".join(f"t.{name}" for name in columns.split(", "))
+        find = f"SELECT {names} FROM {_unnest(table, key)} JOIN {table} t ON t.shard = k.shard AND t.{key} = k.{key}"
+        return self.connection.execute(find.encode(), columns_of(keys, 2)).fetchall()
+
+    def insert(self, table: str, columns: str, rows: Sequence[Sequence[object]], *, key: str = "") -> None:
+        copy_rows(self.connection, table, f"shard, {columns}", _last_of(rows, key) if key else rows)
+
+    def replace(
+        self, table: str, columns: str, rows: Sequence[Sequence[object]], before: Sequence[Sequence[object]]
+    ) -> None:
+        self.delete(table, columns.partition(",")[0], before)
+        self.insert(table, columns, rows)
+
+    def upsert(
+        self, table: str, columns: str, rows: Sequence[Sequence[object]], *, key: str = "", update: str = ""
+    ) -> None:
+        if not rows:
+            return
+        sets = ", ".join(f"{name} = excluded.{name}" for name in update.split(", ")) if update else ""
+        conflict = f"(shard, {key}) DO UPDATE SET {sets}" if sets else "DO NOTHING"
+        insert = f"INSERT INTO {table} (shard, {columns}) SELECT * FROM {_unnest(table, columns)}"
+        values = columns_of(_last_of(rows, key) if update else rows, len(rows[0]))
+        self.connection.execute(f"{insert} ON CONFLICT {conflict}".encode(), values)
+
+    def update(self, table: str, columns: str, rows: Sequence[Sequence[object]]) -> None:
+        if not rows:
+            return
+        key, *others = columns.split(", ")
+        sets = ", ".join(f"{name} = k.{name}" for name in others)
+        where = f"t.shard = k.shard AND t.{key} = k.{key}"
+        update = f"UPDATE {table} t SET {sets} FROM {_unnest(table, columns)} WHERE {where}"
+        self.connection.execute(update.encode(), columns_of(rows, len(rows[0])))
+
+    def delete(self, table: str, key: str, rows: Sequence[Sequence[object]]) -> Sequence[Sequence[object]]:
+        if not rows:
+            return ()
+        names = ["shard", *key.split(", ")]
+        where = " AND ".join(f"t.{name} = k.{name}" for name in names)
+        drop = (
+            f"DELETE FROM {table} t USING {_unnest(table, key)} WHERE {where}"
+            f" RETURNING {', '.join(f't.{name}' for name in names)}"
+        )
+        return self.connection.execute(drop.encode(), columns_of(rows, len(names))).fetchall()
+
+
+def _last_of(rows: Sequence[Sequence[object]], key: str) -> Sequence[Sequence[object]]:
+    """The last of the rows with one key, which stands in their first columns: neither COPY nor an upsert bears two."""
+    width = key.count(",") + 2
+    return list({tuple(row[:width]): row for row in rows}.values())
+
+
+def _unnest(table: str, columns: str) -> str:
+    """Rows of a table's columns, behind their shards, given as one array a column."""
+    names = ["shard", *columns.split(", ")]
+    return f"unnest({', '.join(f'%s::{KINDS[table][name]}[]' for name in names)}) k({', '.join(names)})"
+
+
+def _translated(statement: str) -> bytes:
+    """A shared statement as psycopg takes it."""
+    return statement.replace("%", "%%").replace("?", "%s").encode()
+
+
+class SessionStatements:
+    """`store.dialect.Database` of a session."""
+
+    dialect = POSTGRES
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def run(self, action: Callable[[Statements], T]) -> T:
+        return self.session.run(lambda connection: action(PostgresStatements(connection)))
+
+    def read(self, action: Callable[[Statements], T]) -> T:
+        return self.session.read(lambda connection: action(PostgresStatements(connection)))
+
+    def close(self) -> None:
+        self.session.close()
