@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, lines_of, notice, start_urls
-from periplus.cli.options import SUFFIX, found_collection, opened, output_option, setting_options, settings_of
+from periplus.cli.options import (
+    FOLDER,
+    SUFFIX,
+    format_option,
+    found_collection,
+    opened,
+    option,
+    output_option,
+    setting_options,
+    settings_of,
+    verbose_option,
+)
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import NoCollection, UsageError
 from periplus.model.web import Url
@@ -29,59 +40,43 @@ _FORMATS = (*FORMATS, "junit", "github")
 
 @click.command()
 @click.argument("starts", nargs=-1, metavar="[URL]...")
-@click.option(
-    "-i",
-    "--input",
-    "lists",
-    multiple=True,
-    type=click.File("r", encoding="utf-8"),
-    help="File of pages to check, one a line: only these are read.",
+@option(
+    "-i --input lists",
+    "File of pages to check, one a line: only these are read.",
+    click.File("r", encoding="utf-8"),
+    many=True,
 )
-@click.option(
-    "-c",
-    "--collection",
-    type=click.Path(path_type=Path, file_okay=False),
-    help=f"The collection's folder. By default SITE{SUFFIX}, or the only one here.",
-)
-@click.option(
-    "--external/--no-external", default=True, show_default=True, help="Ask whether other sites' URLs are there."
-)
-@click.option(
-    "--fragments/--no-fragments",
-    default=True,
-    show_default=True,
-    help="Look for the places (#name) that links lead to.",
-)
-@click.option(
+@option("-c --collection", f"The collection's folder. By default SITE{SUFFIX}, or the only one here.", FOLDER)
+@option("--external/--no-external", "Ask whether other sites' URLs are there.", bool, True)
+@option("--fragments/--no-fragments", "Look for the places (#name) that links lead to.", bool, True)
+@option(
     "--head/--no-head",
-    default=True,
-    show_default=True,
-    help="Ask by HEAD first where the page is not needed. GET finds soft 404s and cut answers elsewhere too.",
+    "Ask by HEAD first where the page is not needed. GET finds soft 404s and cut answers elsewhere too.",
+    bool,
+    True,
 )
-@click.option("--offline", is_flag=True, help="Ask nobody: list what is wrong by what is stored.")
-@click.option("--site", default="", help="Only of this site, where the collection holds several.")
-@click.option(
-    "--near/--no-near",
-    default=None,
-    help="Look for pages of nearly one text. By default on sites of up to 20,000 pages.",
-)
-@click.option(
+@option("--offline", "Ask nobody: list what is wrong by what is stored.", bool)
+@option("--site", "Only of this site, where the collection holds several.", str, "")
+@option("--near/--no-near", "Look for pages of nearly one text. By default on sites of up to 20,000 pages.", bool)
+@option(
     "--fail-on",
-    default="",
+    "End with exit code 5 when there are more, by cause: broken>0,error>5,links. Codes, grades, categories.",
+    str,
+    "",
     metavar="NAME>N,...",
-    help="End with exit code 5 when there are more, by cause: broken>0,error>5,links. Codes, grades, categories.",
 )
-@click.option(
+@option(
     "--baseline",
-    default="",
+    "List and count only what an earlier check did not find: its number, or `last`.",
+    str,
+    "",
     metavar="RUN",
-    help="List and count only what an earlier check did not find: its number, or `last`.",
 )
-@click.option("-f", "--format", type=click.Choice(_FORMATS), default="table", show_default=True)
+@format_option(_FORMATS)
 @output_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; only the list.")
-@click.option("--no-progress", is_flag=True, help="No progress.")
-@click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
+@option("-q --quiet", "No progress and no summary; only the list.", bool)
+@option("--no-progress", "No progress.", bool)
+@verbose_option
 @setting_options
 def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None, **flags: Any) -> None:
     """Find dead links and other faults of a site.
@@ -204,17 +199,18 @@ def _gate(
     return GATE_FAILED if result.failed else 0
 
 
-def _write(format: str, issues: Sequence[Issue], causes: Sequence[Fault], out: TextIO) -> None:
+def _write(format: str, issues: Sequence[Issue], faults: Sequence[Fault], out: TextIO) -> None:
+    """faults: the issues by cause."""
     from periplus.analyse.audit import KINDS_OF_ISSUES
     from periplus.model.tables import ISSUES
     from periplus.present.issues import fault_list, github, issue_row, junit
     from periplus.present.tables import write_table
 
     if format == "junit":
-        out.writelines(junit(causes, KINDS_OF_ISSUES))
+        out.writelines(junit(faults, KINDS_OF_ISSUES))
     elif format == "github":
-        out.writelines(line + "\n" for line in github(causes, KINDS_OF_ISSUES))
+        out.writelines(line + "\n" for line in github(faults, KINDS_OF_ISSUES))
     elif format == "table":
-        out.writelines(line + "\n" for line in fault_list(causes, KINDS_OF_ISSUES))
+        out.writelines(line + "\n" for line in fault_list(faults, KINDS_OF_ISSUES))
     else:
         write_table(ISSUES.names, (issue_row(issue, KINDS_OF_ISSUES) for issue in issues), format, out)

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from periplus.cli.options import SUFFIX, collection_option, found_place, opened, output_option, store_option
+from periplus.cli.options import (
+    FOLDER,
+    SUFFIX,
+    collection_option,
+    format_option,
+    found_place,
+    opened,
+    option,
+    output_option,
+    store_option,
+)
 from periplus.cli.progress import Watch
 from periplus.errors import StoreError
 from periplus.present.wording import count_of, number
@@ -54,10 +64,8 @@ def move(source: str, target: str) -> None:
 
 @click.command()
 @click.argument("address")
-@click.option(
-    "--delete", is_flag=True, help="Delete segments that no page points into; refused while workers are at work."
-)
-@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@option("--delete", "Delete segments that no page points into; refused while workers are at work.", bool)
+@format_option(("text", "json"))
 @output_option
 def segments(address: str, delete: bool, format: str, output: Path | None) -> None:
     """Read the segments of the collection at ADDRESS, whole, and say what is wrong with them.
@@ -113,26 +121,14 @@ def imports() -> None:
 
 @imports.command("warc")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=None,
-    help=f"The new collection. By default SITE{SUFFIX} here.",
-)
-@click.option(
-    "--start",
-    "starts",
-    multiple=True,
+@option("-o --output", f"The new collection. By default SITE{SUFFIX} here.", FOLDER)
+@option(
+    "--start starts",
+    "Where the site begins. By default as the archive says, else its first page.",
     metavar="URL",
-    help="Where the site begins. By default as the archive says, else its first page.",
+    many=True,
 )
-@click.option(
-    "--scope",
-    type=click.Choice(["site", "domain", "prefix", "any"]),
-    default=None,
-    help="What belongs to the site; see `periplus settings`.",
-)
+@option("--scope", "What belongs to the site; see `periplus settings`.", ["site", "domain", "prefix", "any"])
 def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], scope: str | None) -> None:
     """Make a collection of WARC files (1.0 and 1.1; gzip, zstd or plain).
 
@@ -169,13 +165,7 @@ def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], 
 
 @imports.command("results")
 @click.argument("dataset", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option(
-    "-r",
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=None,
-    help="Where they are; by default DATASET.results.",
-)
+@option("-r --results", "Where they are; by default DATASET.results.", FOLDER)
 @collection_option
 @store_option
 def results(collection: Path | None, store: str, dataset: Path, results: Path | None) -> None:

@@ -17,7 +17,16 @@ from typing import Any
 import click
 
 from periplus.children import runner_has_died
-from periplus.cli.options import SUFFIX, collection_option, found_collection, setting_options, settings_of
+from periplus.cli.options import (
+    FOLDER,
+    SUFFIX,
+    collection_option,
+    found_collection,
+    option,
+    setting_options,
+    settings_of,
+    verbose_option,
+)
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import InvalidUrl, PeriplusError, UsageError
 from periplus.model.frontier import TrapTally
@@ -38,39 +47,32 @@ _PASSWORD = re.compile(r"(postgres(?:ql)?://[^:@/?]*):[^@/?]*@")  # of a databas
 
 @click.command()
 @click.argument("starts", nargs=-1, metavar="[URL]...")
-@click.option(
-    "-i",
-    "--input",
-    "lists",
-    multiple=True,
-    type=click.File("r", encoding="utf-8"),
-    help="File of start URLs, one a line, # comments; - for stdin.",
+@option(
+    "-i --input lists",
+    "File of start URLs, one a line, # comments; - for stdin.",
+    click.File("r", encoding="utf-8"),
+    many=True,
 )
-@click.option(
-    "-o",
-    "--collection",
-    type=click.Path(path_type=Path, file_okay=False),
-    help=f"Folder to keep it in. By default SITE{SUFFIX} here.",
-)
-@click.option(
+@option("-o --collection", f"Folder to keep it in. By default SITE{SUFFIX} here.", FOLDER)
+@option(
     "--store",
-    default="",
+    "Keep it in PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME&segments=PLACE.",
+    str,
+    "",
     metavar="ADDRESS",
-    help="Keep it in PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME&segments=PLACE.",
 )
-@click.option(
+@option(
     "--on",
-    default="",
+    "With --store: workers on a Spark cluster instead of here: spark://HOST:7077; --workers: how many.",
+    str,
+    "",
     metavar="MASTER",
-    help="With --store: workers on a Spark cluster instead of here: spark://HOST:7077; --workers: how many.",
 )
-@click.option(
-    "--rate", type=click.FloatRange(0.001, 1000), help="Requests per second to one host: another way to say --delay."
-)
-@click.option("--fresh", is_flag=True, help="Delete what the collection holds, and begin anew. Says what it deletes.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress; only the end is told.")
-@click.option("--no-progress", is_flag=True, help="The same as -q.")
-@click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
+@option("--rate", "Requests per second to one host: another way to say --delay.", click.FloatRange(0.001, 1000))
+@option("--fresh", "Delete what the collection holds, and begin anew. Says what it deletes.", bool)
+@option("-q --quiet", "No progress; only the end is told.", bool)
+@option("--no-progress", "The same as -q.", bool)
+@verbose_option
 @setting_options
 def crawl(
     starts: tuple[str, ...],
@@ -277,18 +279,12 @@ class Period(click.ParamType[float]):
 
 @click.command()
 @collection_option
-@click.option("--store", default="", metavar="ADDRESS", help="A collection in PostgreSQL, in place of a folder.")
-@click.option(
-    "--all/--due",
-    "everything",
-    default=True,
-    show_default=True,
-    help="Ask for every page, or only for those whose own interval is over.",
-)
-@click.option("--every", type=Period(), help="Again and again, begun so often: 24h, 90m, 7d. Ctrl-C ends it.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress; only the end is told.")
-@click.option("--no-progress", is_flag=True, help="The same as -q.")
-@click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
+@option("--store", "A collection in PostgreSQL, in place of a folder.", str, "", metavar="ADDRESS")
+@option("--all/--due everything", "Ask for every page, or only for those whose own interval is over.", bool, True)
+@option("--every", "Again and again, begun so often: 24h, 90m, 7d. Ctrl-C ends it.", Period())
+@option("-q --quiet", "No progress; only the end is told.", bool)
+@option("--no-progress", "The same as -q.", bool)
+@verbose_option
 @setting_options
 def refresh(collection: Path | None, store: str, everything: bool, every: float | None, **flags: Any) -> None:
     """Bring a collection up to date: fetch again only what changed.

@@ -13,7 +13,15 @@ import click
 
 from periplus.children import RunnerLink
 from periplus.cli.crawl import INTERRUPTED, StopOnSignal
-from periplus.cli.options import WholeNumber, collection_option, found_collection, opened, output_option
+from periplus.cli.options import (
+    WholeNumber,
+    collection_option,
+    format_option,
+    found_collection,
+    opened,
+    option,
+    output_option,
+)
 from periplus.cli.progress import say
 from periplus.errors import UsageError
 from periplus.model.job import JobProgress
@@ -25,49 +33,30 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("urls", nargs=-1, metavar="[URL]...")
 @collection_option
-@click.option(
-    "-i",
-    "--input",
-    "listed",
-    type=click.File("r", encoding="utf-8"),
-    help="Pages to delete, one URL a line; - for stdin.",
+@option("-i --input listed", "Pages to delete, one URL a line; - for stdin.", click.File("r", encoding="utf-8"))
+@option(
+    "--site", "All of a site: its pages, what was asked of it, and what was learned of it.", str, "", metavar="SITE"
 )
-@click.option(
-    "--site",
-    default="",
-    metavar="SITE",
-    help="All of a site: its pages, what was asked of it, and what was learned of it.",
+@option("--run run_id", "A run: its record, and the pages that no other run fetched.", WholeNumber(), 0, metavar="RUN")
+@option("--keep-pages", "With --run: only the record; its pages stay.", bool)
+@option(
+    "--links-to/--keep-links-to links_to",
+    "Whether other pages' links to what is deleted go too.  [default: they stay]",
+    bool,
+    False,
 )
-@click.option(
-    "--run",
-    "run_id",
-    type=WholeNumber(),
-    default=0,
-    metavar="RUN",
-    help="A run: its record, and the pages that no other run fetched.",
-)
-@click.option("--keep-pages", is_flag=True, help="With --run: only the record; its pages stay.")
-@click.option(
-    "--links-to/--keep-links-to",
-    "links_to",
-    default=False,
-    help="Whether other pages' links to what is deleted go too.  [default: they stay]",
-)
-@click.option(
-    "--again",
-    is_flag=True,
-    help="What others link to waits to be fetched again; else it is left alone until a crawl names it.",
-)
-@click.option(
+@option("--again", "What others link to waits to be fetched again; else it is left alone until a crawl names it.", bool)
+@option(
     "--everything",
+    "The whole collection with its folder; NAME is the folder's name, to be sure.",
+    str,
+    "",
     metavar="NAME",
-    default="",
-    help="The whole collection with its folder; NAME is the folder's name, to be sure.",
 )
-@click.option("--shrink", is_flag=True, help="Give the space back to the disk: writes the file anew.")
-@click.option("-n", "--dry-run", is_flag=True, help="Only say what would go.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@option("--shrink", "Give the space back to the disk: writes the file anew.", bool)
+@option("-n --dry-run", "Only say what would go.", bool)
+@option("-y --yes", "Do not ask.", bool)
+@format_option(("text", "json"))
 @output_option
 def delete(urls: tuple[str, ...], collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
     """Delete pages, a site, a run or a whole collection.

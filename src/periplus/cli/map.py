@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.options import (
+    FILE,
+    FOLDER,
+    PATH,
     collection_option,
     columns_of,
     draws_boxes,
@@ -17,7 +20,9 @@ from periplus.cli.options import (
     found_place,
     opened,
     opened_bytes,
+    option,
     output_option,
+    site_option,
     store_option,
 )
 from periplus.errors import UsageError
@@ -37,74 +42,30 @@ CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn any
 @click.command("map")
 @collection_option
 @store_option
-@click.option(
+@option(
     "--site",
-    default="",
+    "Which site, where the collection has several starts: `example.org`, `localhost:8000`.",
+    str,
+    "",
     metavar="KEY",
-    help="Which site, where the collection has several starts: `example.org`, `localhost:8000`.",
 )
-@click.option(
-    "-f",
-    "--format",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="A tree to read, or a file; see above.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="The file to write instead of stdout; for sitemap, a folder.",
-)
-@click.option(
+@option("-f --format", "A tree to read, or a file; see above.", FORMATS, "text")
+@option("-o --output", "The file to write instead of stdout; for sitemap, a folder.", PATH)
+@option(
     "--max-nodes",
-    type=click.IntRange(1),
-    help="Pages named in text (60) and svg (2000); the others are counted where they belong.",
+    "Pages named in text (60) and svg (2000); the others are counted where they belong.",
+    click.IntRange(1),
 )
-@click.option(
-    "--max-depth",
-    type=click.IntRange(0),
-    help="Last depth shown. By default all; while a crawl goes on, the last complete one.",
+@option(
+    "--max-depth", "Last depth shown. By default all; while a crawl goes on, the last complete one.", click.IntRange(0)
 )
-@click.option(
-    "--scale",
-    type=click.Choice(("normalised", "published")),
-    help="Ranks that sum to 1 (the default), or PR >= 1-k as published.",
-)
-@click.option(
-    "--rounds",
-    type=click.IntRange(0, 1000),
-    help=("Take the published rank after so many rounds, not when it settles."),
-)
-@click.option(
-    "--damping",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.85,
-    show_default=True,
-    help="Chance of following a link.",
-)
-@click.option(
-    "--values", default="", metavar="A,B,...", help="Which values stand beside each page in json, xml, xhtml and pdf."
-)
-@click.option(
-    "--by",
-    type=click.Choice(MEASURES),
-    default=MEASURES[0],
-    show_default=True,
-    help="What a place's height or area means in svg.",
-)
-@click.option(
-    "--chart",
-    type=click.Choice(FORMS),
-    default=FORMS[0],
-    show_default=True,
-    help="How svg draws it: depths in columns, boxes within boxes, or depths in rings.",
-)
-@click.option(
-    "--no-run", is_flag=True, help="Leave out the run, its settings and the time: equal sites give equal files."
-)
+@option("--scale", "Ranks that sum to 1 (the default), or PR >= 1-k as published.", ("normalised", "published"))
+@option("--rounds", "Take the published rank after so many rounds, not when it settles.", click.IntRange(0, 1000))
+@option("--damping", "Chance of following a link.", click.FloatRange(0, 1, min_open=True, max_open=True), 0.85)
+@option("--values", "Which values stand beside each page in json, xml, xhtml and pdf.", str, "", metavar="A,B,...")
+@option("--by", "What a place's height or area means in svg.", MEASURES, MEASURES[0])
+@option("--chart", "How svg draws it: depths in columns, boxes within boxes, or depths in rings.", FORMS, FORMS[0])
+@option("--no-run", "Leave out the run, its settings and the time: equal sites give equal files.", bool)
 def site_map(
     collection: Path | None, store: str, format: str, output: Path | None, max_depth: int | None, **flags: Any
 ) -> None:
@@ -216,18 +177,9 @@ def _write_text(site: Site, output: Path | None, max_nodes: int, max_depth: int 
 
 @click.command()
 @collection_option
-@click.option("--site", default="", metavar="KEY", help="Which site, where the collection has several starts.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The file to write. By default report.html in the collection's folder.",
-)
-@click.option(
-    "--near/--no-near",
-    default=None,
-    help="Compare texts for near duplicates; by default where there are at most 20,000 pages.",
-)
+@site_option
+@option("-o --output", "The file to write. By default report.html in the collection's folder.", FILE)
+@option("--near/--no-near", "Compare texts for near duplicates; by default where there are at most 20,000 pages.", bool)
 def report(collection: Path | None, site: str, output: Path | None, near: bool | None) -> None:
     """Write one page that shows what was found.
 
@@ -255,28 +207,13 @@ DIFFERENT = 5  # with --exit-code: something differs
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN RUN]")
 @collection_option
-@click.option(
-    "--other", type=click.Path(path_type=Path, file_okay=False), help="Take the second run from this collection."
-)
-@click.option("--site", default="", metavar="KEY", help="Which site, where the collection has several starts.")
-@click.option(
-    "-f",
-    "--format",
-    type=click.Choice(("text", "html", "json")),
-    default="text",
-    show_default=True,
-    help="JSON has every list whole.",
-)
+@option("--other", "Take the second run from this collection.", FOLDER)
+@site_option
+@option("-f --format", "JSON has every list whole.", ("text", "html", "json"), "text")
 @output_option
-@click.option("--links", is_flag=True, help="Name each link that came or went; else how many each page has.")
-@click.option(
-    "--most",
-    type=click.IntRange(-1),
-    default=20,
-    show_default=True,
-    help=("Entries of each list in the text; -1: all."),
-)
-@click.option("--exit-code", is_flag=True, help=f"End with {DIFFERENT} when anything differs.")
+@option("--links", "Name each link that came or went; else how many each page has.", bool)
+@option("--most", "Entries of each list in the text; -1: all.", click.IntRange(-1), 20)
+@option("--exit-code", f"End with {DIFFERENT} when anything differs.", bool)
 def diff(
     runs: tuple[str, ...], collection: Path | None, other: Path | None, format: str, output: Path | None, **flags: Any
 ) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import WholeNumber, opened, output_option
+from periplus.cli.options import WholeNumber, format_option, opened, option, output_option
 from periplus.cli.progress import say
 from periplus.model.job import Channel, NoticeKind
 from periplus.present.wording import utc, visible
@@ -45,15 +45,8 @@ def notices() -> None:
 
 @notices.command()
 @_folder_option
-@click.option(
-    "-k",
-    "--kind",
-    "kinds",
-    multiple=True,
-    type=click.Choice([kind.value for kind in NoticeKind]),
-    help="Only of this; may be given several times.",
-)
-@click.option("-c", "--collection", default="", metavar="NAME", help="Only of this collection, by its folder's name.")
+@option("-k --kind kinds", "Only of this; may be given several times.", [kind.value for kind in NoticeKind], many=True)
+@option("-c --collection", "Only of this collection, by its folder's name.", str, "", metavar="NAME")
 @click.argument("target")
 def add(folder: Path, kinds: tuple[str, ...], collection: str, target: str) -> None:
     """Tell TARGET, a mail address or a URL, what changes from now on."""
@@ -82,10 +75,8 @@ def remove(folder: Path, subscription: int) -> None:
 
 @notices.command("list")
 @_folder_option
-@click.option(
-    "-n", "--number", "most", type=click.IntRange(1, 1000), default=20, show_default=True, help="Notices to list."
-)
-@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@option("-n --number most", "Notices to list.", click.IntRange(1, 1000), 20)
+@format_option(("text", "json"))
 @output_option
 def list_notices(folder: Path, most: int, format: str, output: Path | None) -> None:
     """List the subscriptions, how their notices fared, and the newest notices."""
@@ -165,7 +156,7 @@ def send(folder: Path, collections: tuple[Path, ...]) -> None:
 
 @notices.command()
 @_folder_option
-@click.option("-c", "--collection", default="", metavar="NAME", help="Only of this collection, by its folder's name.")
+@option("-c --collection", "Only of this collection, by its folder's name.", str, "", metavar="NAME")
 @output_option
 def feed(folder: Path, collection: str, output: Path | None) -> None:
     """Write the newest notices as an Atom feed; `periplus serve` has it at /feeds/all.atom."""

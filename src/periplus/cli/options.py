@@ -9,7 +9,7 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -25,6 +25,38 @@ COLLECTION = "periplus.collection"  # where click keeps which one a command read
 PIPED_COLUMNS = 100  # width of a text that goes to a file or a pipe
 LARGEST = 2**63 - 1  # of SQLite's integers
 _SHORT = {"max_depth": "-l", "delay_s": "-w"}
+
+
+FOLDER = click.Path(path_type=Path, file_okay=False)
+FILE = click.Path(path_type=Path, dir_okay=False)
+PATH = click.Path(path_type=Path)
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def option(
+    names: str, sentence: str, kind: Any = None, default: Any = None, *, metavar: str | None = None, many: bool = False
+) -> Decorator:
+    """An option of a command, with its sentence of help.
+
+    names: as click takes them, parted by blanks: `-c --collection`, `--near/--no-near`, `--json as_json`. kind: a type
+    of click's or Python's, or the texts to choose among; bool: a flag. default: shown where it says something. many: it
+    may be given several times.
+    """
+    more: dict[str, Any] = {"is_flag": True} if kind is bool and "/" not in names else {"default": default}
+    if kind is not None and kind is not bool:
+        more["type"] = kind if isinstance(kind, type | click.ParamType) else click.Choice(tuple(kind))
+    return click.option(
+        *names.split(), help=sentence or None, metavar=metavar, multiple=many, show_default=bool(default), **more
+    )
+
+
+def format_option(formats: Iterable[str]) -> Decorator:
+    """`-f FORMAT`, by default the first."""
+    choices = tuple(formats)
+    return option("-f --format", "", choices, choices[0])
+
+
+verbose_option = click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
 
 
 class WholeNumber(click.IntRange):
@@ -70,12 +102,10 @@ def settings_of(flags: dict[str, Any], folder: Path, base: Settings | None = Non
     return settings_from(given, read_settings(folder / SETTINGS_FILE, base))
 
 
-def collection_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`-c FOLDER`, by default the one collection in the current folder."""
-    text = f"The collection's folder. By default the only *{SUFFIX} folder here."
-    return click.option(
-        "-c", "--collection", type=click.Path(path_type=Path, file_okay=False), default=None, help=text
-    )(command)
+collection_option = option(
+    "-c --collection", f"The collection's folder. By default the only *{SUFFIX} folder here.", FOLDER
+)
+site_option = option("--site", "Which site, where the collection has several starts.", str, "", metavar="KEY")
 
 
 def found_collection(named: Path | None) -> Path:
@@ -93,10 +123,13 @@ def found_collection(named: Path | None) -> Path:
     raise NoCollection(f"several collections here: {', '.join(map(str, here))}. Choose one with -c FOLDER.")
 
 
-def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--store ADDRESS`, in place of `-c FOLDER`."""
-    text = "A collection in PostgreSQL instead: postgresql://USER@HOST/DATABASE?collection=NAME."
-    return click.option("--store", default="", metavar="ADDRESS", help=text)(command)
+store_option = option(
+    "--store",
+    "A collection in PostgreSQL instead: postgresql://USER@HOST/DATABASE?collection=NAME.",
+    str,
+    "",
+    metavar="ADDRESS",
+)
 
 
 def found_place(named: Path | None, store: str) -> Path | str:
@@ -106,12 +139,7 @@ def found_place(named: Path | None, store: str) -> Path | str:
     return store or found_collection(named)
 
 
-def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`-o FILE`, by default stdout."""
-    text = "Write to this file instead of stdout."
-    return click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help=text)(
-        command
-    )
+output_option = option("-o --output", "Write to this file instead of stdout.", FILE)
 
 
 @contextlib.contextmanager

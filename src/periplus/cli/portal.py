@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.crawl import Period
-from periplus.cli.options import collection_option, columns_of, found_collection, opened, output_option
+from periplus.cli.options import (
+    FOLDER,
+    collection_option,
+    columns_of,
+    format_option,
+    found_collection,
+    opened,
+    option,
+    output_option,
+)
 from periplus.cli.progress import say
 from periplus.errors import UsageError
 from periplus.present.wording import count_of, fit, number, utc, visible
@@ -28,39 +37,22 @@ INDENT = " " * 10  # under an entry's key
 
 def _portal_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """What a portal is to be: for `create` and `change`."""
-    for option in (
-        click.option(
-            "--sites",
-            type=click.IntRange(0, 1000),
-            default=None,
-            help="Sites chosen at most, pinned ones apart.  [default: 20]",
-        ),
-        click.option(
-            "--stories", type=click.IntRange(1, 200), default=None, help="Stories on the front page.  [default: 12]"
-        ),
-        click.option(
-            "--address",
-            default=None,
-            metavar="URL",
-            help="Where it will be published; then its feeds have absolute addresses.",
-        ),
-        click.option("--approve/--no-approve", default=None, help="Publish only what the editor approved."),
-        click.option(
-            "--period", "period_s", type=Period(), default=None, help="How often it is to be made anew: 24h, 90m, 7d."
-        ),
-        click.option("--topic", default=None, metavar="NAME", help="Only stories of this topic (`periplus topic`)."),
-        click.option("--lead", default=None, help="A sentence below the title."),
-        click.option("--title", default=None, help="By default the name."),
+    for add in (
+        option("--sites", "Sites chosen at most, pinned ones apart.  [default: 20]", click.IntRange(0, 1000)),
+        option("--stories", "Stories on the front page.  [default: 12]", click.IntRange(1, 200)),
+        option("--address", "Where it will be published; then its feeds have absolute addresses.", metavar="URL"),
+        option("--approve/--no-approve", "Publish only what the editor approved.", bool),
+        option("--period period_s", "How often it is to be made anew: 24h, 90m, 7d.", Period()),
+        option("--topic", "Only stories of this topic (`periplus topic`).", metavar="NAME"),
+        option("--lead", "A sentence below the title."),
+        option("--title", "By default the name."),
         collection_option,
     ):
-        command = option(command)
+        command = add(command)
     return command
 
 
-def _portal_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option(
-        "-p", "--portal", "name", default="", metavar="NAME", help="Which portal, where the collection has several."
-    )(command)
+_portal_option = option("-p --portal name", "Which portal, where the collection has several.", str, "", metavar="NAME")
 
 
 @click.group()
@@ -126,12 +118,7 @@ def _say_renewal(made: Portal, folder: Path) -> None:
 @portal.command()
 @click.argument("name", default="")
 @collection_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder to publish into. By default portals/NAME in the collection.",
-)
+@option("-o --output", "The folder to publish into. By default portals/NAME in the collection.", FOLDER)
 def build(name: str, collection: Path | None, output: Path | None) -> None:
     """Make the portal's pages and feeds anew.
 
@@ -154,7 +141,7 @@ def build(name: str, collection: Path | None, output: Path | None) -> None:
 
 @portal.command("list")
 @collection_option
-@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@format_option(("text", "json"))
 @output_option
 def list_portals(collection: Path | None, format: str, output: Path | None) -> None:
     """List the collection's portals."""
@@ -183,9 +170,9 @@ def list_portals(collection: Path | None, format: str, output: Path | None) -> N
 @portal.command()
 @click.argument("name", default="")
 @collection_option
-@click.option("--waiting", is_flag=True, help="Only what waits for approval.")
-@click.option("-n", "--limit", type=click.IntRange(1), default=30, show_default=True, help="Entries of each kind.")
-@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@option("--waiting", "Only what waits for approval.", bool)
+@option("-n --limit", "Entries of each kind.", click.IntRange(1), 30)
+@format_option(("text", "json"))
 @output_option
 def show(name: str, collection: Path | None, waiting: bool, limit: int, format: str, output: Path | None) -> None:
     """Show the next edition without publishing it: entries with their keys, and the chosen sites."""
@@ -232,7 +219,7 @@ for _name, _sentence in (
 @portal.command()
 @click.argument("name")
 @collection_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@option("--yes", "Do not ask.", bool)
 def remove(name: str, collection: Path | None, yes: bool) -> None:
     """Forget a portal and what its editor decided. Published files stay."""
     from periplus.api import portal as portals

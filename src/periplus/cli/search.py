@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import collection_option, columns_of, draws_boxes, found_collection, opened, output_option
+from periplus.cli.options import (
+    collection_option,
+    columns_of,
+    draws_boxes,
+    format_option,
+    found_collection,
+    opened,
+    option,
+    output_option,
+)
 from periplus.present.wording import count_of, iso, number, utc, visible
 
 if TYPE_CHECKING:
@@ -40,10 +49,10 @@ after:2024 before:2024-03-31    last modified, or fetched, in that time
 @click.command(context_settings={"ignore_unknown_options": True}, epilog=EXAMPLES)
 @click.argument("query", nargs=-1, required=True, type=click.UNPROCESSED)
 @collection_option
-@click.option("-n", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Hits on a page.")
-@click.option("--page", type=click.IntRange(1, 1000), default=1, show_default=True, help="Which page of hits.")
-@click.option("--facets", is_flag=True, help="Count the pages that answer by site, type, language and year.")
-@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@option("-n --limit", "Hits on a page.", click.IntRange(1, 1000), 10)
+@option("--page", "Which page of hits.", click.IntRange(1, 1000), 1)
+@option("--facets", "Count the pages that answer by site, type, language and year.", bool)
+@format_option(("text", "json"))
 @output_option
 def search(query: tuple[str, ...], collection: Path | None, format: str, output: Path | None, **wish: Any) -> None:
     """Find pages by their words.
@@ -72,7 +81,7 @@ def search(query: tuple[str, ...], collection: Path | None, format: str, output:
 
 @click.command()
 @collection_option
-@click.option("--anew", is_flag=True, help="Throw the index away first and make it from the stored pages.")
+@option("--anew", "Throw the index away first and make it from the stored pages.", bool)
 def index(collection: Path | None, anew: bool) -> None:
     """Bring the search index up to date.
 

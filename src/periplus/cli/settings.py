@@ -9,7 +9,16 @@ from pathlib import Path
 
 import click
 
-from periplus.cli.options import collection_option, columns_of, flag_of, found_collection, opened, output_option
+from periplus.cli.options import (
+    collection_option,
+    columns_of,
+    flag_of,
+    format_option,
+    found_collection,
+    opened,
+    option,
+    output_option,
+)
 from periplus.cli.reference import shown_default, value_range
 from periplus.errors import ExtensionError
 from periplus.extensions import GROUPS, extensions
@@ -25,8 +34,8 @@ FORMATS = ("text", "csv", "json", "jsonl")
 
 
 @click.command()
-@click.option("-f", "--format", type=click.Choice(FORMATS), default="text", show_default=True)
-@click.option("--extensions", "added", is_flag=True, help="List what installed packages add to Periplus instead.")
+@format_option(FORMATS)
+@option("--extensions added", "List what installed packages add to Periplus instead.", bool)
 @output_option
 def settings(format: str, output: Path | None, added: bool) -> None:
     """List every setting, its default and its range.
@@ -106,14 +115,7 @@ def check(collection: Path | None, url: str) -> None:
 
 @rules.command()
 @collection_option
-@click.option(
-    "-f",
-    "--format",
-    type=click.Choice(("text", "toml")),
-    default="text",
-    show_default=True,
-    help="toml: only the rules, to be added to periplus.toml.",
-)
+@option("-f --format", "toml: only the rules, to be added to periplus.toml.", ("text", "toml"), "text")
 @output_option
 def propose(collection: Path | None, format: str, output: Path | None) -> None:
     """Propose rules from the pages that were fetched, with the evidence.

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 import click
 
 from periplus.cli.crawl import checked_store, traps_left
-from periplus.cli.options import collection_option, found_collection, found_place, opened, output_option, store_option
+from periplus.cli.options import (
+    collection_option,
+    format_option,
+    found_collection,
+    found_place,
+    opened,
+    option,
+    output_option,
+    store_option,
+)
 from periplus.cli.progress import say
 from periplus.errors import UsageError
 from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, number, size, utc, visible, why_waits
@@ -31,13 +40,14 @@ RUNS_SHOWN = 5
 
 @click.command()
 @collection_option
-@click.option(
+@option(
     "--store",
-    default="",
+    "A collection in PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME.",
+    str,
+    "",
     metavar="ADDRESS",
-    help="A collection in PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME.",
 )
-@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@format_option(("text", "json"))
 @output_option
 def status(collection: Path | None, store: str, format: str, output: Path | None) -> None:
     """Say what a collection holds and how its runs ended."""

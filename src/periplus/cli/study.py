@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import collection_option, columns_of, draws_boxes, found_collection, opened, output_option
+from periplus.cli.options import (
+    FOLDER,
+    PATH,
+    collection_option,
+    columns_of,
+    draws_boxes,
+    format_option,
+    found_collection,
+    opened,
+    option,
+    output_option,
+)
 from periplus.cli.progress import Watch
 from periplus.errors import UsageError
 from periplus.model.duplicates import PUBLISHED, TemplateRules
@@ -34,23 +45,11 @@ FORMATS = ("text", "json", "csv")
 @click.command()
 @click.argument("site", default="", metavar="[SITE]")
 @collection_option
-@click.option(
-    "--near",
-    type=click.FloatRange(0.3, 1),
-    default=0.8,
-    show_default=True,
-    help="Runs of five words that near pages share; 1: none.",
-)
-@click.option("-f", "--format", type=click.Choice(FORMATS), default="text", show_default=True)
+@option("--near", "Runs of five words that near pages share; 1: none.", click.FloatRange(0.3, 1), 0.8)
+@format_option(FORMATS)
 @click.option("--json", "format", flag_value="json", help="The same as -f json.")
 @click.option("--csv", "format", flag_value="csv", help="The same as -f csv: a row a page.")
-@click.option(
-    "--most",
-    type=click.IntRange(-1),
-    default=10,
-    show_default=True,
-    help="Pages of a group, and ten times as many groups, in text; -1: all.",
-)
+@option("--most", "Pages of a group, and ten times as many groups, in text; -1: all.", click.IntRange(-1), 10)
 @output_option
 def duplicates(site: str, collection: Path | None, near: float, format: str, most: int, output: Path | None) -> None:
     """List pages that say the same, or nearly the same.
@@ -89,94 +88,22 @@ SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not l
 @click.command()
 @click.argument("site", default="", metavar="[SITE]")
 @collection_option
-@click.option(
-    "--method",
-    type=click.Choice(METHODS),
-    help="The marks stored with the pages (the default where there are any), or Shorkin's rules.",
+@option("--method", "The marks stored with the pages (the default where there are any), or Shorkin's rules.", METHODS)
+@option("--html", "Write pages with their parts coloured, to judge by eye.", PATH, metavar="FOLDER")
+@option("--pages", "Pages of each template in --html; -1: all.", click.IntRange(-1), SAMPLE_PAGES)
+@option("--text", "Write the text of every page without its navigation.", PATH, metavar="FOLDER")
+@option(
+    "--remove", "Write the source of every page without its navigation (by Shorkin's rules).", PATH, metavar="FOLDER"
 )
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Write pages with their parts coloured, to judge by eye.",
-)
-@click.option(
-    "--pages",
-    type=click.IntRange(-1),
-    default=SAMPLE_PAGES,
-    show_default=True,
-    help="Pages of each template in --html; -1: all.",
-)
-@click.option(
-    "--text",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Write the text of every page without its navigation.",
-)
-@click.option(
-    "--remove",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Write the source of every page without its navigation (by Shorkin's rules).",
-)
-@click.option(
-    "--min-fragmenters-chain",
-    type=click.IntRange(1),
-    default=PUBLISHED.min_fragmenters_chain,
-    show_default=True,
-    help="Tags and texts of a chain.",
-)
-@click.option(
-    "--duplicates",
-    type=click.IntRange(1, 100),
-    default=PUBLISHED.duplicates,
-    show_default=True,
-    help="Pages that share more (%) begin no template.",
-)
-@click.option(
-    "--min-nav-length",
-    type=click.IntRange(1, 100),
-    default=PUBLISHED.min_nav_length,
-    show_default=True,
-    help="What a page shares to join (%).",
-)
-@click.option(
-    "--least-nav-length",
-    type=click.IntRange(1, 100),
-    default=PUBLISHED.least_nav_length,
-    show_default=True,
-    help="The last value it falls to.",
-)
-@click.option(
-    "--nav-length-step",
-    type=click.IntRange(1, 100),
-    default=PUBLISHED.nav_length_step,
-    show_default=True,
-    help="In such steps.",
-)
-@click.option(
-    "--cluster-pages",
-    type=click.IntRange(2),
-    default=PUBLISHED.cluster_pages,
-    show_default=True,
-    help="Pages of the smallest template.",
-)
-@click.option(
-    "-f",
-    "--format",
-    type=click.Choice(("text", "json")),
-    default="text",
-    show_default=True,
-    help="JSON names every page.",
-)
-@click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
-@click.option(
-    "--most",
-    type=click.IntRange(-1),
-    default=20,
-    show_default=True,
-    help="Pages without a template that are named; -1: all.",
-)
+@option("--min-fragmenters-chain", "Tags and texts of a chain.", click.IntRange(1), PUBLISHED.min_fragmenters_chain)
+@option("--duplicates", "Pages that share more (%) begin no template.", click.IntRange(1, 100), PUBLISHED.duplicates)
+@option("--min-nav-length", "What a page shares to join (%).", click.IntRange(1, 100), PUBLISHED.min_nav_length)
+@option("--least-nav-length", "The last value it falls to.", click.IntRange(1, 100), PUBLISHED.least_nav_length)
+@option("--nav-length-step", "In such steps.", click.IntRange(1, 100), PUBLISHED.nav_length_step)
+@option("--cluster-pages", "Pages of the smallest template.", click.IntRange(2), PUBLISHED.cluster_pages)
+@option("-f --format", "JSON names every page.", ("text", "json"), "text")
+@option("--json as_json", "The same as -f json.", bool)
+@option("--most", "Pages without a template that are named; -1: all.", click.IntRange(-1), 20)
 @output_option
 def template(site: str, collection: Path | None, method: str | None, output: Path | None, **flags: Any) -> None:
     """Tell navigation from content, by what a site's pages share.
@@ -280,56 +207,27 @@ _NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "templates
 @click.command()
 @click.argument("dataset", type=click.Path(path_type=Path, file_okay=False))
 @click.argument("analyses", nargs=-1, metavar="[ANALYSIS]...")
-@click.option(
-    "-r",
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=None,
-    help="Folder for results; by default DATASET.results.",
-)
-@click.option(
+@option("-r --results", "Folder for results; by default DATASET.results.", FOLDER)
+@option(
     "--engine",
-    default="auto",
-    show_default=True,
+    "stream: here, links pass by from disk; spark: on a cluster; auto: the first of them that the dataset fits.",
+    str,
+    "auto",
     metavar="NAME",
-    help="stream: here, links pass by from disk; spark: on a cluster; auto: the first of them that the dataset fits.",
 )
-@click.option(
+@option(
     "--on",
-    default="",
+    "Spark's master: spark://host:7077, yarn, local[*]. Without it auto never chooses spark.",
+    str,
+    "",
     metavar="MASTER",
-    help="Spark's master: spark://host:7077, yarn, local[*]. Without it auto never chooses spark.",
 )
-@click.option(
-    "--memory",
-    type=click.FloatRange(0),
-    default=0.0,
-    metavar="GB",
-    help="Memory that may be used; 0: half of what is free.",
-)
-@click.option("--damping", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.85, show_default=True)
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(0, min_open=True),
-    default=1e-10,
-    show_default=True,
-    help="Ranks: change of the last round.",
-)
-@click.option(
-    "--near",
-    type=click.FloatRange(0.3, 1),
-    default=0.8,
-    show_default=True,
-    help="Share of MinHash values of pages that say nearly the same.",
-)
-@click.option(
-    "--template",
-    type=click.FloatRange(0.3, 1),
-    default=0.8,
-    show_default=True,
-    help="The same of what pages of one template share.",
-)
-@click.option("--json", "as_json", is_flag=True, help="What was computed, and where it is, as JSON.")
+@option("--memory", "Memory that may be used; 0: half of what is free.", click.FloatRange(0), 0.0, metavar="GB")
+@option("--damping", "", click.FloatRange(0, 1, min_open=True, max_open=True), 0.85)
+@option("--tolerance", "Ranks: change of the last round.", click.FloatRange(0, min_open=True), 1e-10)
+@option("--near", "Share of MinHash values of pages that say nearly the same.", click.FloatRange(0.3, 1), 0.8)
+@option("--template", "The same of what pages of one template share.", click.FloatRange(0.3, 1), 0.8)
+@option("--json as_json", "What was computed, and where it is, as JSON.", bool)
 @output_option
 def analyse(
     dataset: Path, analyses: tuple[str, ...], results: Path | None, as_json: bool, output: Path | None, **options: Any
@@ -380,16 +278,10 @@ SAY_EVERY_S = 2.0
 
 @click.command()
 @click.argument("target", nargs=-1, metavar="[URL... | SITE]")
-@click.option("--query", metavar="WORDS", help="The pages that `periplus search WORDS` finds, against all others.")
-@click.option("-n", "--most", type=click.IntRange(1, 200), default=10, show_default=True, help="How many keywords.")
-@click.option(
-    "--method",
-    type=click.Choice(KEYWORD_METHODS),
-    default="learnt",
-    show_default=True,
-    help="docs/keywords.md says what each does and how well.",
-)
-@click.option("--json", "as_json", is_flag=True, help="For programs: scores, how often, on how many pages.")
+@option("--query", "The pages that `periplus search WORDS` finds, against all others.", metavar="WORDS")
+@option("-n --most", "How many keywords.", click.IntRange(1, 200), 10)
+@option("--method", "docs/keywords.md says what each does and how well.", KEYWORD_METHODS, "learnt")
+@option("--json as_json", "For programs: scores, how often, on how many pages.", bool)
 @collection_option
 @output_option
 def keywords(target: tuple[str, ...], as_json: bool, collection: Path | None, output: Path | None, **wish: Any) -> None:
@@ -456,25 +348,12 @@ def _reporter() -> Callable[[int], None]:
 
 @click.command()
 @collection_option
-@click.option(
-    "-n", "--most", type=click.IntRange(-1), default=20, show_default=True, help="Stories that are listed; -1: all."
-)
-@click.option(
-    "--story", type=click.IntRange(1), default=None, metavar="NUMBER", help="Show this one of the list, page by page."
-)
-@click.option(
-    "--least-sites", type=click.IntRange(2), default=2, show_default=True, help="Sites that have to tell a story."
-)
-@click.option(
-    "-f",
-    "--format",
-    type=click.Choice(("text", "json", "svg")),
-    default="text",
-    show_default=True,
-    help="svg draws one story's cascade.",
-)
-@click.option("--keep", is_flag=True, help="Keep them in the collection: `periplus serve` shows them.")
-@click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
+@option("-n --most", "Stories that are listed; -1: all.", click.IntRange(-1), 20)
+@option("--story", "Show this one of the list, page by page.", click.IntRange(1), metavar="NUMBER")
+@option("--least-sites", "Sites that have to tell a story.", click.IntRange(2), 2)
+@option("-f --format", "svg draws one story's cascade.", ("text", "json", "svg"), "text")
+@option("--keep", "Keep them in the collection: `periplus serve` shows them.", bool)
+@option("--json as_json", "The same as -f json.", bool)
 @output_option
 def stories(collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
     """Find what several sites tell, and how it spread.
@@ -524,44 +403,24 @@ POSTS_SHARE = 0.1  # of all posts: what one reads by --cost posts when no budget
 
 @click.command()
 @collection_option
-@click.option("-k", "--sites", type=click.IntRange(1), default=20, show_default=True, help="How many sites to read.")
-@click.option(
-    "--objective",
-    type=click.Choice(("dl", "dt", "pa")),
-    default="dl",
-    show_default=True,
-    help="See stories at all; early; before most sites.",
+@option("-k --sites", "How many sites to read.", click.IntRange(1), 20)
+@option("--objective", "See stories at all; early; before most sites.", ("dl", "dt", "pa"), "dl")
+@option("--cost", "What reading a site costs: one, or its posts.", ("unit", "posts"), "unit")
+@option(
+    "--budget", "With --cost posts: posts to read, or their share below 1 (0.1).", click.FloatRange(0, min_open=True)
 )
-@click.option(
-    "--cost",
-    type=click.Choice(("unit", "posts")),
-    default="unit",
-    show_default=True,
-    help="What reading a site costs: one, or its posts.",
+@option(
+    "--future", "Choose for the stories to come: newer ones count more, and the past is not fitted to the last.", bool
 )
-@click.option(
-    "--budget",
-    type=click.FloatRange(0, min_open=True),
-    help="With --cost posts: posts to read, or their share below 1 (0.1).",
-)
-@click.option(
-    "--future",
-    is_flag=True,
-    help="Choose for the stories to come: newer ones count more, and the past is not fitted to the last.",
-)
-@click.option(
-    "--holdout", is_flag=True, help="Also choose by the earlier half of the stories and score on the later half."
-)
-@click.option(
+@option("--holdout", "Also choose by the earlier half of the stories and score on the later half.", bool)
+@option(
     "--cascades",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="A file of cascades instead of a collection; see above.",
+    "A file of cascades instead of a collection; see above.",
+    click.Path(path_type=Path, dir_okay=False, exists=True),
 )
-@click.option(
-    "--least-sites", type=click.IntRange(2), default=2, show_default=True, help="Sites that have to tell a story."
-)
-@click.option("-f", "--format", type=click.Choice(INFLUENCE_FORMATS), default="text", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
+@option("--least-sites", "Sites that have to tell a story.", click.IntRange(2), 2)
+@format_option(INFLUENCE_FORMATS)
+@option("--json as_json", "The same as -f json.", bool)
 @output_option
 def influence(collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
     """Choose the few sites that see most of the stories.
