@@ -104,15 +104,15 @@ def test_the_matrix_is_the_same_as_csv(found):
 
 def test_tables_have_a_value_a_column(found):
     for name in TABLES:
-        columns, rows = survey_table(found, name)
+        table, rows = survey_table(found, name)
         lengths = {len(row) for row in rows}
-        assert lengths <= {len(columns)}, name
+        assert lengths <= {len(table.columns)}, name
 
 
 def test_a_site_of_one_page_has_a_count_and_no_impact_factor(found):
     """s1: its only page is linked to from s0 alone."""
-    columns, rows = survey_table(found, "sites")
-    names = [column.name for column in columns]
+    table, rows = survey_table(found, "sites")
+    names = table.names
     row = next(dict(zip(names, row, strict=True)) for row in rows if "s1.example" in row)
     assert (row["fetched"], row["linking_pages"], row["wif"], row["external_wif"]) == (1, 1, None, None)
     assert "1 to the only page" in written(found, "report", "html")

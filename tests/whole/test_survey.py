@@ -228,11 +228,11 @@ def test_the_three_tables_of_links(tmp_path, server):
     folder = tmp_path / "c"
     ran(folder, server, campaign(server, pages=0), max_depth=1)
     internal = list(survey.links(folder, survey.LinkChoice("internal", site="rich", page=r":\d+/$")))
-    assert {(link.level, link.processed, link.reason) for link in internal} == {(1, True, "ok")} and len(
+    assert {(link.depth, link.processed, link.reason) for link in internal} == {(1, True, "ok")} and len(
         internal
     ) == PAGES // 2
     unread = list(survey.links(folder, survey.LinkChoice("internal", site="rich", target="/p2$")))
-    assert [(link.level, link.processed, link.anchor) for link in unread] == [(2, False, "to /p2")]
+    assert [(link.depth, link.processed, link.anchor) for link in unread] == [(2, False, "to /p2")]
     external = list(survey.links(folder, survey.LinkChoice("external", target="t1-0.rich")))
     assert [(link.unit, link.anchor, link.position, link.title) for link in external] == [
         ("rich", "to ple/", "body", "T")

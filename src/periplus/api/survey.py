@@ -25,15 +25,13 @@ from periplus.model.frontier import ReadyHost
 from periplus.model.page import FOLLOWED_KINDS, Document
 from periplus.model.ports import CrawlScope
 from periplus.model.survey import Unit
+from periplus.model.tables import SURVEY_LINKS, Row, row_maker
 from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.model.webometrics import (
-    BadHref,
     Campaign,
     CampaignProgress,
     Harvest,
-    InternalLink,
-    OutwardLink,
     SiteProgress,
 )
 from periplus.present.wording import REASON_WORDS
@@ -255,16 +253,11 @@ def campaign_from(text: str, folder: Path) -> Campaign:
     return Campaign(units=units, **values)
 
 
-# columns of each table
-KINDS = {"internal": InternalLink._fields, "external": OutwardLink._fields, "bad": BadHref._fields}
-Row = InternalLink | OutwardLink | BadHref
-
-
 @dataclass(frozen=True, slots=True)
 class LinkChoice:
     """Which links: texts that page, target and anchor contain, or expressions that they match. Empty: any."""
 
-    kind: str = "external"  # of KINDS
+    kind: str = "external"  # of SURVEY_LINKS
     site: str = ""  # name or short name of a unit
     page: str = ""
     target: str = ""
@@ -273,7 +266,7 @@ class LinkChoice:
 
 
 def links(folder: Path, wanted: LinkChoice) -> Iterator[Row]:
-    """The rows of one table, page by page; streamed. Raises UsageError, NoCollection, StoreError."""
+    """The rows of one of SURVEY_LINKS, page by page; streamed. Raises UsageError, NoCollection, StoreError."""
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
         found = (row for _, row in _found(connection, folder, wanted))
         yield from islice(found, wanted.limit) if wanted.limit >= 0 else found
@@ -297,16 +290,16 @@ def delete(folder: Path, wanted: LinkChoice) -> int:
 
 
 def _found(connection: reading.Connection, folder: Path, wanted: LinkChoice) -> Iterator[tuple[LinkKey | int, Row]]:
-    if wanted.kind not in KINDS:
-        raise UsageError(f"there are links of the kinds {', '.join(KINDS)}, not {wanted.kind!r}")
+    if wanted.kind not in SURVEY_LINKS:
+        raise UsageError(f"there are links of the kinds {', '.join(SURVEY_LINKS)}, not {wanted.kind!r}")
     units = campaign_in(connection, folder).units
     only = _place(units, wanted.site)
-    unit_of = unit_finder(units)
+    unit_of, row = unit_finder(units), row_maker(SURVEY_LINKS[wanted.kind].names)
     if wanted.kind == "bad":
         for bad in survey.bad_links(connection, wanted.page, wanted.target, wanted.anchor):
             place = unit_of(bad.page)
             if isinstance(place, int) and only in (None, place):
-                yield bad.row, BadHref(units[place].short, bad.page, bad.text, bad.why, bad.anchor, bad.position)
+                yield bad.row, row((units[place].short, bad.page, bad.text, bad.why, bad.anchor, bad.position))
         return
     for link in survey.links(connection, wanted.page, wanted.target, wanted.anchor):
         place = unit_of(link.page)
@@ -315,13 +308,13 @@ def _found(connection: reading.Connection, folder: Path, wanted: LinkChoice) -> 
             and only in (None, place)
             and (unit_of(link.target) == place) == (wanted.kind == "internal")
         ):
-            yield link.key, _row(units[place], link, wanted.kind)
+            yield link.key, row(_values(units[place], link, wanted.kind))
 
 
-def _row(unit: Unit, link: StoredLink, kind: str) -> Row:
+def _values(unit: Unit, link: StoredLink, kind: str) -> tuple[object, ...]:
     if kind == "internal":
-        return InternalLink(unit.short, link.page, link.target, link.level, link.visited, link.reason, link.anchor)
-    return OutwardLink(unit.short, link.page, link.target, link.anchor, link.key.position, link.title, link.times)
+        return unit.short, link.page, link.target, link.depth, link.visited, link.reason, link.anchor
+    return unit.short, link.page, link.target, link.anchor, link.key.position, link.title, link.times
 
 
 def _place(units: tuple[Unit, ...], name: str) -> int | None:

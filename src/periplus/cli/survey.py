@@ -21,6 +21,7 @@ from periplus.cli.options import (
     setting_options,
 )
 from periplus.errors import UsageError
+from periplus.model.tables import SURVEY_LINKS
 from periplus.present.tables import FORMATS as ROW_FORMATS
 from periplus.present.wording import count_of
 
@@ -59,7 +60,7 @@ DRAWINGS = {"network": "svg, gexf", "matrix": "csv, svg", "yield": "svg", "fragm
 def links(collection: Path | None, format: str, output: Path | None, limit: int | None, **flags: Any) -> None:
     """List, filter and delete the links that a survey collected.
 
-    internal: level and whether the target was processed; external: anchor and surroundings; bad: what stood in
+    internal: depth and whether the target was processed; external: anchor and surroundings; bad: what stood in
     an href and is no address.
     """
     from periplus.api import survey as surveys
@@ -70,7 +71,7 @@ def links(collection: Path | None, format: str, output: Path | None, limit: int 
     wanted = surveys.LinkChoice(**flags, limit=-1 if limit is None else limit)
     if not delete:
         with opened(output, exact=format != "table") as out:
-            write_table(surveys.KINDS[wanted.kind], surveys.links(folder, wanted), format, out)
+            write_table(SURVEY_LINKS[wanted.kind].names, surveys.links(folder, wanted), format, out)
         return
     many = sum(1 for _ in surveys.links(folder, wanted))
     if not many:
@@ -177,9 +178,9 @@ def export(what: str, collection: Path | None, format: str, output: Path | None,
     format = format or (ending if ending in ROW_FORMATS else "csv")
     if format not in ROW_FORMATS:
         raise UsageError(f"tables are written as {', '.join(ROW_FORMATS)}, not as {format}")
-    columns, rows = survey_table(found, what)
+    table, rows = survey_table(found, what)
     with opened(output, exact=format != "table") as out:
-        write_table([column.name for column in columns], rows, format, out)
+        write_table(table.names, rows, format, out)
 
 
 @click.command()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from periplus.errors import StoreError, UsageError
 from periplus.model import tables
 from periplus.model.graph import LinkRows
-from periplus.model.page import LinkKind, Position
+from periplus.model.page import LINK_KINDS, POSITIONS
 from periplus.model.ports import RunRecord
 from periplus.model.tables import Column, ColumnKind, Table
 
@@ -80,8 +80,6 @@ MANIFEST = "manifest.json"
 FORMAT = 1  # of the tables and of the manifest; a reader refuses a greater one
 TEXT, INTEGER, BOOLEAN = ColumnKind.TEXT, ColumnKind.INTEGER, ColumnKind.BOOLEAN
 
-KINDS, POSITIONS = tuple(LinkKind), tuple(Position)
-
 
 def _place(expression: str, names: Sequence[str]) -> str:
     """A text's place among names, in SQL."""
@@ -144,7 +142,7 @@ LINKS = Table(
             "l.source",
         ),
         Column("target", INTEGER, "the number of the URL where it leads", "l.target"),
-        replace(tables.LINKS.column("kind"), sql=_place("l.kind", KINDS)),
+        replace(tables.LINKS.column("kind"), sql=_place("l.kind", LINK_KINDS)),
         replace(tables.LINKS.column("position"), sql=_place("l.position", POSITIONS)),
         *tables.LINKS.select(("nofollow", "times", "first_seen", "last_seen")),
     ),

@@ -46,9 +46,14 @@ class Column:
     unit: str = ""  # `bytes` or `s`; of numbers that people read better with it
     searched: bool = False  # the interface looks for text in it
     facet: bool = False  # the interface counts its values
-    wide: bool = False  # its texts may be long, and are wrapped
+    wide: bool = False  # its texts may be long
     url_id: str = ""  # of a URL: the expression of its id, by which it is found without looking at every text
     of_target: str = ""  # of what is said of a link's target: the condition on `url`, which is asked once, not per link
+
+    @property
+    def wraps(self) -> bool:
+        """Whether its texts are broken into lines: those that may be long, and those that are searched."""
+        return self.wide or self.searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +156,13 @@ URLS = Table(
     "Every URL that was ever seen, fetched or not.",
     (
         Column("id", INTEGER, "64-bit hash of the URL; the same in every collection", "u.id"),
-        Column("url", TEXT, "the URL in canonical form", "u.text", searched=True, wide=True, url_id="u.id"),
+        Column("url", TEXT, "the URL in canonical form", "u.text", searched=True, url_id="u.id"),
         Column("host", TEXT, "host name and port", "h.key", wide=True),
         Column("site", TEXT, "the site that the host belongs to", "s.key"),
         Column("state", TEXT, "indexed, registered, ignored or invalid", _state("u.reason"), facet=True),
         Column("reason", TEXT, "why it is in its state", "u.reason", facet=True),
         Column(
-            "rule",
-            TEXT,
-            "the rule, limit, failure or redirect target behind the reason",
-            _filled("u.rule"),
-            wide=True,
+            "rule", TEXT, "the rule, limit, failure or redirect target behind the reason", _filled("u.rule"), wide=True
         ),
         Column("status", INTEGER, "HTTP status of the last answer", "nullif(u.status, 0)", facet=True),
         Column("depth", INTEGER, "clicks from the start; none where no link leads", "u.depth", facet=True),
@@ -197,7 +198,7 @@ PAGES = Table(
         Column("size", INTEGER, "bytes, after decompression", "p.size", unit="bytes"),
         Column("wire_bytes", INTEGER, "bytes of the body as they travelled", "p.wire_bytes", unit="bytes"),
         Column("cut", TEXT, "why it was not read to its end; none for a whole page", _filled("p.cut")),
-        Column("title", TEXT, "the title", _filled("p.title"), searched=True, wide=True),
+        Column("title", TEXT, "the title", _filled("p.title"), searched=True),
         Column("description", TEXT, "the meta description", _filled("p.description"), wide=True),
         Column("h1", TEXT, "the first main heading", _filled("p.h1"), wide=True),
         Column("canonical", TEXT, "the canonical URL that the page names", _filled("p.canonical"), wide=True),
@@ -245,15 +246,14 @@ LINKS = Table(
     "links",
     "Links; those of one page that agree in target, kind, position and nofollow are one row.",
     (
-        Column("source", TEXT, "the page with the link", "a.text", searched=True, wide=True, url_id="l.source"),
-        Column("target", TEXT, "where it leads", "b.text", searched=True, wide=True, url_id="l.target"),
+        Column("source", TEXT, "the page with the link", "a.text", searched=True, url_id="l.source"),
+        Column("target", TEXT, "where it leads", "b.text", searched=True, url_id="l.target"),
         Column(
             "anchor",
             TEXT,
             "the words of the first of these links that has words; for images their alt",
             "l.anchor",
             searched=True,
-            wide=True,
         ),
         Column("kind", TEXT, "a, image, canonical, redirect, ...", "l.kind", facet=True),
         Column("position", TEXT, "nav, header, main, aside, footer, body or head", "l.position", facet=True),
@@ -302,10 +302,10 @@ BAD_LINKS = Table(
     "bad",
     "What stands where a link belongs and is none: mailto:, javascript:, malformed.",
     (
-        Column("source", TEXT, "the page that it stands on", "a.text", searched=True, wide=True),
-        Column("text", TEXT, "as it was written", "b.text", searched=True, wide=True),
+        Column("source", TEXT, "the page that it stands on", "a.text", searched=True),
+        Column("text", TEXT, "as it was written", "b.text", searched=True),
         Column("why", TEXT, "its scheme, or malformed", "b.why", facet=True),
-        Column("anchor", TEXT, "its words", "b.anchor", searched=True, wide=True),
+        Column("anchor", TEXT, "its words", "b.anchor", searched=True),
         Column("kind", TEXT, "a, image, ...", "b.kind"),
         Column("position", TEXT, "the part of the page", "b.position", facet=True),
     ),
@@ -316,8 +316,8 @@ REDIRECTS = Table(
     "redirects",
     "URLs that redirect, one hop a row.",
     (
-        Column("url", TEXT, "the URL that redirects", "u.text", searched=True, wide=True),
-        Column("target", TEXT, "where it leads", "u.rule", searched=True, wide=True),
+        Column("url", TEXT, "the URL that redirects", "u.text", searched=True),
+        Column("target", TEXT, "where it leads", "u.rule", searched=True),
         Column("status", INTEGER, "301, 302, 303, 307 or 308", "u.status", facet=True),
         Column("permanent", BOOLEAN, "whether links should be changed", "u.status IN (301, 308)", facet=True),
         Column("visited", TIME, "when it was last asked for", "u.visited"),
@@ -342,7 +342,7 @@ VISITS = Table(
     (
         Column("id", INTEGER, "counts up", "v.id"),
         Column("run_id", INTEGER, "the run", "v.run_id"),
-        Column("url", TEXT, "the URL", "coalesce(v.text, u.text)", searched=True, wide=True),
+        Column("url", TEXT, "the URL", "coalesce(v.text, u.text)", searched=True),
         Column("purpose", TEXT, "page, robots, sitemap, ...", "v.purpose", facet=True),
         Column("started", TIME, "when it was asked for", "v.started"),
         Column("response_s", REAL, "seconds from the request to the last byte", "v.took_s", unit="s"),
@@ -355,12 +355,7 @@ VISITS = Table(
         ),
         Column("status", INTEGER, "HTTP status", "nullif(v.status, 0)", facet=True),
         Column(
-            "detail",
-            TEXT,
-            "redirect target, failure, or why it was cut or skipped",
-            _filled("v.detail"),
-            searched=True,
-            wide=True,
+            "detail", TEXT, "redirect target, failure, or why it was cut or skipped", _filled("v.detail"), searched=True
         ),
         Column("wire_bytes", INTEGER, "bytes of the body as they travelled", "v.wire_bytes", unit="bytes"),
         Column("address", TEXT, "IP address that answered", _filled("v.address")),
@@ -373,7 +368,7 @@ HOSTS = Table(
     "Every host that was met.",
     (
         Column("id", INTEGER, "counts up", "h.id"),
-        Column("host", TEXT, "host name and port", "h.key", searched=True, wide=True),
+        Column("host", TEXT, "host name and port", "h.key", searched=True),
         Column("site", TEXT, "its site", "s.key", facet=True),
         Column("fetched", INTEGER, "pages asked for, in all runs", "h.fetched"),
         Column("waiting", INTEGER, "entries of its to-do list", "h.pending"),
@@ -389,7 +384,7 @@ SITES = Table(
     "Every site that was met, with sums over its URLs.",
     (
         Column("id", INTEGER, "counts up", "s.id"),
-        Column("name", TEXT, "host name without www.", "s.key", searched=True, wide=True),
+        Column("name", TEXT, "host name without www.", "s.key", searched=True),
         Column(
             "home_page",
             TEXT,
@@ -432,7 +427,7 @@ RUNS = Table(
         Column("id", INTEGER, "counts up", "id"),
         Column("kind", TEXT, "crawl, import, ...", "kind", facet=True),
         Column("state", TEXT, "running, done, stopped, suspicious or failed", "state", facet=True),
-        Column("note", TEXT, "why it ended so", _filled("note"), searched=True, wide=True),
+        Column("note", TEXT, "why it ended so", _filled("note"), searched=True),
         Column("started", TIME, "when it began", "started"),
         Column("ended", TIME, "when it ended", "ended"),
         Column("fetched", INTEGER, "pages asked for", "fetched", _WORKERS_COUNT.format("fetched")),
@@ -444,7 +439,7 @@ RUNS = Table(
             _WORKERS_COUNT.format("wire_bytes"),
             unit="bytes",
         ),
-        Column("start_urls", TEXT, "JSON list", "starts", searched=True, wide=True),
+        Column("start_urls", TEXT, "JSON list", "starts", searched=True),
         Column("settings", TEXT, "JSON object of every setting; passwords are not kept", "settings", wide=True),
     ),
     "run",
@@ -463,12 +458,12 @@ ISSUES = Table(
     "issues",
     "What is wrong with each page, by all that was seen in crawls and checks.",
     (
-        Column("url", TEXT, "the page to mend", searched=True, wide=True),
+        Column("url", TEXT, "the page to mend", searched=True),
         _SEVERITY,
         _CATEGORY,
         _CODE,
         _MESSAGE,
-        Column("detail", TEXT, "this issue in words", searched=True, wide=True),
+        Column("detail", TEXT, "this issue in words", searched=True),
         Column(
             "related_url",
             TEXT,
@@ -482,7 +477,6 @@ ISSUES = Table(
             TEXT,
             "what is to be mended once for all issues of one code with the same cause: a URL or words",
             searched=True,
-            wide=True,
         ),
     ),
 )
@@ -494,11 +488,11 @@ FAULTS = Table(
     (
         _SEVERITY,
         _MESSAGE,
-        Column("cause", TEXT, "what is to be mended: a URL or words", searched=True, wide=True),
-        Column("detail", TEXT, "what all of its issues say", searched=True, wide=True),
+        Column("cause", TEXT, "what is to be mended: a URL or words", searched=True),
+        Column("detail", TEXT, "what all of its issues say", searched=True),
         Column("pages", INTEGER, "pages on which it is met"),
         Column("issues", INTEGER, "issues of this cause: a page may have several"),
-        Column("url", TEXT, "the first of these pages", searched=True, wide=True),
+        Column("url", TEXT, "the first of these pages", searched=True),
         _CATEGORY,
         _CODE,
     ),
@@ -508,13 +502,13 @@ STORIES = Table(
     "What several sites tell, the weightiest first.",
     (
         Column("story", INTEGER, "its number, the weightiest first"),
-        Column("title", TEXT, "of its first page that has one", searched=True, wide=True),
+        Column("title", TEXT, "of its first page that has one", searched=True),
         Column("sites", INTEGER, "that tell it", facet=True),
         Column("pages", INTEGER, "that tell it"),
         Column("first", TIME, "when its first page was published"),
         Column("last", TIME, "when its last page was"),
         Column("first_site", TEXT, "the site that had it first", facet=True),
-        Column("url", TEXT, "its first page", searched=True, wide=True),
+        Column("url", TEXT, "its first page", searched=True),
         Column("language", TEXT, "of the first page", facet=True),
         Column(
             "ordered",
@@ -522,7 +516,7 @@ STORIES = Table(
             "the weakest word on which a page stands where it stands: dates, links, first seen",
             facet=True,
         ),
-        Column("told_by", TEXT, "sites, in order", searched=True, wide=True),
+        Column("told_by", TEXT, "sites, in order", searched=True),
     ),
 )
 STORY_PAGES = Table(
@@ -531,9 +525,9 @@ STORY_PAGES = Table(
     (
         Column("story", INTEGER, "number of its story"),
         Column("place", INTEGER, "in the story, from 1"),
-        Column("url", TEXT, "the address", searched=True, wide=True),
+        Column("url", TEXT, "the address", searched=True),
         Column("site", TEXT, "the site", facet=True),
-        Column("title", TEXT, "without the site's name", searched=True, wide=True),
+        Column("title", TEXT, "without the site's name", searched=True),
         Column("date", TIME, "when it was published"),
         Column("after", TEXT, "the first page: how much later"),
         Column("dated_by", TEXT, "on whose word it is dated", facet=True),
@@ -544,13 +538,13 @@ JUDGED = Table(
     "judged",
     "How likely each page belongs to the topic, as it was judged last.",
     (
-        Column("url", TEXT, "the address", searched=True, wide=True),
-        Column("title", TEXT, "the title", searched=True, wide=True),
+        Column("url", TEXT, "the address", searched=True),
+        Column("title", TEXT, "the title", searched=True),
         Column("site", TEXT, "the site", facet=True),
         Column("probability", REAL, "that it belongs to the topic, 0 to 1"),
         Column("relevant", BOOLEAN, "whether it belongs rather than not", facet=True),
         Column("label", TEXT, "what a person said: relevant, not", facet=True),
-        Column("beginning", TEXT, "of its content", searched=True, wide=True),
+        Column("beginning", TEXT, "of its content", searched=True),
     ),
 )
 WORDS = Table(
@@ -571,15 +565,15 @@ ENTRIES = Table(
         Column("key", TEXT, "of the entry"),
         Column("kind", TEXT, "what becomes of it: published, waiting, hidden", facet=True),
         Column("verdict", TEXT, "what the editor decided", facet=True),
-        Column("title", TEXT, "of the story", searched=True, wide=True),
+        Column("title", TEXT, "of the story", searched=True),
         Column("published", TIME, "when the first page was"),
         Column("sites", INTEGER, "that tell it", facet=True),
         Column("pages", INTEGER, "that tell it"),
         Column("weight", REAL, "telling sites, each counted less the older"),
         Column("relevance", REAL, "to the portal's topic, 0 to 1"),
-        Column("sentence", TEXT, "with which its content begins", searched=True, wide=True),
-        Column("keywords", TEXT, "what it is about", searched=True, wide=True),
-        Column("url", TEXT, "its first page", searched=True, wide=True),
+        Column("sentence", TEXT, "with which its content begins", searched=True),
+        Column("keywords", TEXT, "what it is about", searched=True),
+        Column("url", TEXT, "its first page", searched=True),
     ),
 )
 PORTAL_SITES = Table(
@@ -594,3 +588,52 @@ PORTAL_SITES = Table(
         Column("relevance", REAL, "of its pages to the portal's topic, 0 to 1"),
     ),
 )
+_UNIT = Column("unit", TEXT, "the site whose page it is", facet=True)
+_PAGE = Column("page", TEXT, "the page that holds the link", searched=True)
+_TARGET = Column("target", TEXT, "where it leads", searched=True)
+_ANCHOR = Column("anchor", TEXT, "its words", searched=True)
+_POSITION = Column("position", TEXT, "part of the page", facet=True)
+SURVEY_LINKS = {
+    table.name: table
+    for table in (
+        Table(
+            "internal",
+            "Links between two pages of one of the survey's sites.",
+            (
+                _UNIT,
+                _PAGE,
+                _TARGET,
+                Column("depth", INTEGER, "of the target: links from the start", facet=True),
+                Column("processed", BOOLEAN, "whether the target was asked for", facet=True),
+                Column("reason", TEXT, "what became of the target", facet=True),
+                _ANCHOR,
+            ),
+        ),
+        Table(
+            "external",
+            "Links from a site to another or to one outside, with their surroundings as far as they are kept.",
+            (
+                _UNIT,
+                _PAGE,
+                _TARGET,
+                _ANCHOR,
+                _POSITION,
+                Column("title", TEXT, "of the page", searched=True),
+                Column("times", INTEGER, "how often the page holds it"),
+            ),
+        ),
+        Table(
+            "bad",
+            "What stood where an address belongs, and is none.",
+            (
+                _UNIT,
+                _PAGE,
+                Column("text", TEXT, "what stood where an address belongs", searched=True),
+                Column("why", TEXT, "why that is none", facet=True),
+                _ANCHOR,
+                _POSITION,
+            ),
+        ),
+    )
+}
+"""The links that a survey collects, by kind."""

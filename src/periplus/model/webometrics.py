@@ -363,38 +363,3 @@ class CampaignProgress:
     sites: tuple[SiteProgress, ...]  # in the order of the campaign
     harvest: Harvest  # curve, estimated round robin, completeness
     elapsed_s: float = 0.0  # of this run; 0: none is watched
-
-
-class InternalLink(NamedTuple):
-    """A link between two pages of one unit, as the campaign's first table has it."""
-
-    unit: str
-    page: str
-    target: str
-    level: int | None  # of the target: least number of links from the start; None: not known
-    processed: bool  # whether the target was asked for
-    reason: str  # what became of the target
-    anchor: str
-
-
-class OutwardLink(NamedTuple):
-    """A link from a unit to another or to a site outside, with its surroundings as far as they are kept."""
-
-    unit: str
-    page: str
-    target: str
-    anchor: str
-    position: str  # part of the page
-    title: str  # of the page
-    times: int
-
-
-class BadHref(NamedTuple):
-    """What stood where an address belongs, and is none."""
-
-    unit: str
-    page: str
-    text: str
-    why: str
-    anchor: str
-    position: str

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from periplus.errors import UsageError
 from periplus.model.survey import CompanionClass, SiteMark
-from periplus.model.tables import Column, ColumnKind
+from periplus.model.tables import Column, ColumnKind, Table
 from periplus.model.webometrics import CampaignProgress, Connectivity, ImpactFactor, SurveyResults
 from periplus.present.curves import write_yield_curves
 from periplus.present.fragment import write_fragment_svg
@@ -77,98 +77,139 @@ _RUN = (
         ("what counts as one document: page, directory, host or site; a link is a distinct pair of them"),
     ),
 )
-UNITS = (
-    Column("site", _TEXT, "the unit's name"),
-    Column("prefixes", _TEXT, "what URLs of the unit begin with"),
-    Column("bundle", _TEXT, "the organisation that it belongs to"),
-    Column("official", _BOOLEAN, "whether it is the organisation's official site"),
-    Column("fetched", _WHOLE, "documents that were fetched"),
-    Column("waiting", _WHOLE, "documents that are known and were not fetched"),
-    Column("share", _REAL, "fetched / (fetched + waiting)"),
-    Column("in_links", _WHOLE, "links from other sites of the target set"),
-    Column("in_units", _WHOLE, "how many sites these come from"),
-    Column("in_companion", _WHOLE, "links from pages that were fetched outside the target set"),
-    Column("out_links", _WHOLE, "links to other sites of the target set"),
-    Column("out_units", _WHOLE, "how many sites these lead to"),
-    Column("out_companion", _WHOLE, "links to sites outside the target set"),
-    Column("out_sites", _WHOLE, "how many sites outside these lead to"),
-    Column("self_links", _WHOLE, "links within the site"),
-    Column("linking_pages", _WHOLE, "pages that link into the site, its own among them: the numerator of wif"),
-    Column("external_linking_pages", _WHOLE, "pages of other sites that link into it: the numerator of external_wif"),
-    Column("wif", _REAL, "linking_pages / fetched; empty where fetched is 1 or 0: linking_pages says it all"),
-    Column("external_wif", _REAL, "external_linking_pages / fetched; empty as wif is"),
-    Column("state", _TEXT, "empty, or why no page of the site was fetched"),
-    *_RUN,
+UNITS = Table(
+    "sites",
+    "Links between the survey’s sites, each pair of documents once.",
+    (
+        Column("site", _TEXT, "the unit's name", searched=True),
+        Column("prefixes", _TEXT, "what URLs of the unit begin with", searched=True),
+        Column("bundle", _TEXT, "the organisation that it belongs to", searched=True, facet=True),
+        Column("official", _BOOLEAN, "whether it is the organisation's official site", facet=True),
+        Column("fetched", _WHOLE, "documents that were fetched"),
+        Column("waiting", _WHOLE, "documents that are known and were not fetched"),
+        Column("share", _REAL, "fetched / (fetched + waiting)"),
+        Column("in_links", _WHOLE, "links from other sites of the target set"),
+        Column("in_units", _WHOLE, "how many sites these come from"),
+        Column("in_companion", _WHOLE, "links from pages that were fetched outside the target set"),
+        Column("out_links", _WHOLE, "links to other sites of the target set"),
+        Column("out_units", _WHOLE, "how many sites these lead to"),
+        Column("out_companion", _WHOLE, "links to sites outside the target set"),
+        Column("out_sites", _WHOLE, "how many sites outside these lead to"),
+        Column("self_links", _WHOLE, "links within the site"),
+        Column("linking_pages", _WHOLE, "pages that link into the site, its own among them: the numerator of wif"),
+        Column(
+            "external_linking_pages", _WHOLE, "pages of other sites that link into it: the numerator of external_wif"
+        ),
+        Column("wif", _REAL, "linking_pages / fetched; empty where fetched is 1 or 0: linking_pages says it all"),
+        Column("external_wif", _REAL, "external_linking_pages / fetched; empty as wif is"),
+        Column("state", _TEXT, "empty, or why no page of the site was fetched", facet=True, wide=True),
+        *_RUN,
+    ),
 )
-COMPANIONS = (
-    Column("site", _TEXT, "the site outside the target set"),
-    Column("class", _TEXT, "private, weak, strong, communicator or global"),
-    Column("units", _WHOLE, "different sites of the target set that link to it"),
-    Column("pages", _WHOLE, "pages of these that do"),
-    Column("links", _WHOLE, "distinct pairs of pages"),
-    Column("back", _WHOLE, "sites of the target set that it links to; none where no page of it was fetched"),
-    Column("documents", _WHOLE, "pages of it that are known"),
-    Column("fetched", _WHOLE, "pages of it that were fetched"),
-    Column("strong_gain", _WHOLE, "of communicators: sites that the largest strong component gains by it"),
-    Column("pairs_gain", _WHOLE, "of communicators: ordered pairs of sites that come into reach of each other by it"),
-    Column("status", _TEXT, "what the user decided: in, out, undecided, discovered"),
-    Column("tags", _TEXT, "what the user noted, parted by blanks"),
-    Column("run", _TEXT, "the run that the figures come from"),
+COMPANIONS = Table(
+    "companions",
+    "Sites outside the survey, by how many of its sites link to them.",
+    (
+        Column("site", _TEXT, "the site outside the target set", searched=True),
+        Column("class", _TEXT, "private, weak, strong, communicator or global", facet=True),
+        Column("units", _WHOLE, "different sites of the target set that link to it", facet=True),
+        Column("pages", _WHOLE, "pages of these that do"),
+        Column("links", _WHOLE, "distinct pairs of pages"),
+        Column("back", _WHOLE, "sites of the target set that it links to; none where no page of it was fetched"),
+        Column("documents", _WHOLE, "pages of it that are known"),
+        Column("fetched", _WHOLE, "pages of it that were fetched"),
+        Column("strong_gain", _WHOLE, "of communicators: sites that the largest strong component gains by it"),
+        Column(
+            "pairs_gain", _WHOLE, "of communicators: ordered pairs of sites that come into reach of each other by it"
+        ),
+        Column("status", _TEXT, "what the user decided: in, out, undecided, discovered", facet=True),
+        Column("tags", _TEXT, "what the user noted, parted by blanks", searched=True),
+        Column("run", _TEXT, "the run that the figures come from"),
+    ),
 )
-CO_LINKS = (
-    Column("kind", _TEXT, "co-inlink: sites that link to both; coupling: sites that both link to"),
-    Column("first", _TEXT, "a site of the target set"),
-    Column("second", _TEXT, "another one"),
-    Column("sites", _WHOLE, "how many sites, global ones left out"),
+CO_LINKS = Table(
+    "colinks",
+    "Pairs of sites that the same sites link to, or that link to the same ones.",
+    (
+        Column("kind", _TEXT, "co-inlink: sites that link to both; coupling: sites that both link to", facet=True),
+        Column("first", _TEXT, "a site of the target set", searched=True),
+        Column("second", _TEXT, "another one", searched=True),
+        Column("sites", _WHOLE, "how many sites, global ones left out"),
+    ),
 )
-SUFFIXES = (
-    Column("direction", _TEXT, "out: linked to from the target set; in: linking to it"),
-    Column("suffix", _TEXT, "what the sites' names are registered under; empty for addresses"),
-    Column("domain", _TEXT, "the top level domain"),
-    Column("country", _BOOLEAN, "whether that is a country's"),
-    Column("sites", _WHOLE, "sites outside the target set"),
-    Column("links", _WHOLE, "links from or to these"),
-    *_RUN,
+SUFFIXES = Table(
+    "suffixes",
+    "What the names of the sites outside are registered under.",
+    (
+        Column("direction", _TEXT, "out: linked to from the target set; in: linking to it", facet=True),
+        Column("suffix", _TEXT, "what the sites' names are registered under; empty for addresses", searched=True),
+        Column("domain", _TEXT, "the top level domain"),
+        Column("country", _BOOLEAN, "whether that is a country's", facet=True),
+        Column("sites", _WHOLE, "sites outside the target set"),
+        Column("links", _WHOLE, "links from or to these"),
+        *_RUN,
+    ),
 )
-CONNECTIVITY = (
-    Column("vertices", _TEXT, "all sites of the target set, official ones, bundles, or all with the communicators"),
-    Column("sites", _WHOLE, "vertices"),
-    Column("arcs", _WHOLE, "linked ordered pairs"),
-    Column("density", _REAL, "arcs of all that could be"),
-    Column("reciprocity", _REAL, "share of arcs that are returned"),
-    Column("largest_strong", _WHOLE, "vertices in the largest strong component"),
-    Column("strong_components", _WHOLE, "strong components"),
-    Column("largest_weak", _WHOLE, "vertices in the largest weak component"),
-    Column("weak_components", _WHOLE, "weak components"),
+CONNECTIVITY = Table(
+    "connectivity",
+    "How the sites hang together by direct links.",
+    (
+        Column(
+            "vertices",
+            _TEXT,
+            "all sites of the target set, official ones, bundles, or all with the communicators",
+            searched=True,
+        ),
+        Column("sites", _WHOLE, "vertices"),
+        Column("arcs", _WHOLE, "linked ordered pairs"),
+        Column("density", _REAL, "arcs of all that could be"),
+        Column("reciprocity", _REAL, "share of arcs that are returned"),
+        Column("largest_strong", _WHOLE, "vertices in the largest strong component"),
+        Column("strong_components", _WHOLE, "strong components"),
+        Column("largest_weak", _WHOLE, "vertices in the largest weak component"),
+        Column("weak_components", _WHOLE, "weak components"),
+    ),
 )
-INTERLINKING = (
-    Column("source", _TEXT, "the site of the target set that links"),
-    Column("target", _TEXT, "the site that is linked to"),
-    Column("links", _WHOLE, "distinct pairs of documents; of a site with itself: its self-links"),
-    *_RUN,
+INTERLINKING = Table(
+    "interlinking",
+    "Who links to whom.",
+    (
+        Column("source", _TEXT, "the site of the target set that links", searched=True),
+        Column("target", _TEXT, "the site that is linked to", searched=True),
+        Column("links", _WHOLE, "distinct pairs of documents; of a site with itself: its self-links"),
+        *_RUN,
+    ),
 )
-RECORDS = (
-    Column("site", _TEXT, "the unit's name"),
-    Column("prefixes", _TEXT, "what URLs of the unit begin with"),
-    Column("fetched", _WHOLE, "URLs that were fetched"),
-    Column("waiting", _WHOLE, "URLs that are known and were not asked for"),
-    Column("robots", _WHOLE, "URLs that robots.txt forbids"),
-    Column("refused", _WHOLE, "URLs that the server refused"),
-    Column("dead", _WHOLE, "URLs that do not exist or cannot be reached"),
-    Column("redirects", _WHOLE, "URLs that redirect"),
-    Column("state", _TEXT, "empty, or why no page of the site was fetched"),
+RECORDS = Table(
+    "records",
+    "What became of each site’s URLs.",
+    (
+        Column("site", _TEXT, "the unit's name", searched=True),
+        Column("prefixes", _TEXT, "what URLs of the unit begin with", searched=True),
+        Column("fetched", _WHOLE, "URLs that were fetched"),
+        Column("waiting", _WHOLE, "URLs that are known and were not asked for"),
+        Column("robots", _WHOLE, "URLs that robots.txt forbids"),
+        Column("refused", _WHOLE, "URLs that the server refused"),
+        Column("dead", _WHOLE, "URLs that do not exist or cannot be reached"),
+        Column("redirects", _WHOLE, "URLs that redirect"),
+        Column("state", _TEXT, "empty, or why no page of the site was fetched", searched=True, facet=True),
+    ),
 )
-STANDING = (
-    Column("site", _TEXT, "the site's name"),
-    Column("prefixes", _TEXT, "the first prefix of each of its units"),
-    Column("pages", _WHOLE, "pages that were asked for"),
-    Column("links", _WHOLE, "external items that its pages were the first of the site to show"),
-    Column("recent", _REAL, "of them a page, over the site's last pages"),
-    Column("score", _REAL, "what the rule thinks of it; empty: too early"),
-    Column("share", _REAL, "of the known pages, those that were asked for"),
-    Column("waiting", _WHOLE, "pages that are known and were not asked for"),
-    Column("state", _TEXT, "reading, read, waiting, or why it is not available"),
-    Column("tags", _TEXT, "what the user noted, parted by blanks"),
+STANDING = Table(
+    "standing",
+    "How far each site was read and what it brought.",
+    (
+        Column("site", _TEXT, "the site's name", searched=True),
+        Column("prefixes", _TEXT, "the first prefix of each of its units", searched=True),
+        Column("pages", _WHOLE, "pages that were asked for"),
+        Column("links", _WHOLE, "external items that its pages were the first of the site to show"),
+        Column("recent", _REAL, "of them a page, over the site's last pages"),
+        Column("score", _REAL, "what the rule thinks of it; empty: too early"),
+        Column("share", _REAL, "of the known pages, those that were asked for"),
+        Column("waiting", _WHOLE, "pages that are known and were not asked for"),
+        Column("state", _TEXT, "reading, read, waiting, or why it is not available", facet=True, wide=True),
+        Column("tags", _TEXT, "what the user noted, parted by blanks", searched=True),
+    ),
 )
 
 
@@ -180,12 +221,12 @@ def standing_rows(found: CampaignProgress, marks: Mapping[str, SiteMark]) -> Ite
         yield (row.name, " ".join(row.prefixes), *counts, row.state, tags)
 
 
-def survey_table(found: SurveyResults, name: str) -> tuple[tuple[Column, ...], Iterator[Row]]:
-    """(columns, rows) of one of TABLES. Raises UsageError for another name."""
+def survey_table(found: SurveyResults, name: str) -> tuple[Table, Iterator[Row]]:
+    """One of TABLES, and its rows. Raises UsageError for another name."""
     if name not in _TABLES:
         raise UsageError(f"a survey has no table {name!r}: choose among {', '.join(_TABLES)}")
-    columns, rows = _TABLES[name]
-    return columns, rows(found)
+    made, rows = _TABLES[name]
+    return made, rows(found)
 
 
 def _units(found: SurveyResults) -> Iterator[Row]:
@@ -261,14 +302,17 @@ def _records(found: SurveyResults) -> Iterator[Row]:
         yield (unit.name, " ".join(unit.prefixes), *record[1:])
 
 
-_TABLES: dict[str, tuple[tuple[Column, ...], Callable[[SurveyResults], Iterator[Row]]]] = {
-    "sites": (UNITS, _units),
-    "companions": (COMPANIONS, _companions),
-    "colinks": (CO_LINKS, _co_links),
-    "suffixes": (SUFFIXES, _suffixes),
-    "connectivity": (CONNECTIVITY, _connectivity),
-    "interlinking": (INTERLINKING, _interlinking),
-    "records": (RECORDS, _records),
+_TABLES: dict[str, tuple[Table, Callable[[SurveyResults], Iterator[Row]]]] = {
+    made.name: (made, rows)
+    for made, rows in (
+        (UNITS, _units),
+        (COMPANIONS, _companions),
+        (CO_LINKS, _co_links),
+        (SUFFIXES, _suffixes),
+        (CONNECTIVITY, _connectivity),
+        (INTERLINKING, _interlinking),
+        (RECORDS, _records),
+    )
 }
 TABLES = tuple(_TABLES)
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.errors import StoreError
-from periplus.model.dataset import KINDS, POSITIONS, Block, Coded, WholeRows
-from periplus.model.page import BlockKind
+from periplus.model.dataset import Block, Coded, WholeRows
+from periplus.model.page import LINK_KINDS, POSITIONS, BlockKind
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.damage import told
 
@@ -172,7 +172,7 @@ def _links(rows: WholeRows, numbers: Numbers, folder: Path) -> Iterator[Block]:
     sample = numbers.of(rows.first_sources(HELD_ROWS))
     for block in in_order(_numbered(rows.links(), numbers), (0, 1, 2, 3, 4), folder, sample):
         columns = block.T
-        kinds, positions = (Coded(columns[at].astype(np.int8), names) for at, names in ((2, KINDS), (3, POSITIONS)))
+        kinds, positions = Coded(columns[2].astype(np.int8), LINK_KINDS), Coded(columns[3].astype(np.int8), POSITIONS)
         yield (columns[0], columns[1], kinds, positions, columns[4], columns[5], columns[6], columns[7])
 
 

@@ -17,7 +17,7 @@ from periplus.api.tables import TablePage, TableQuery, leafed, written
 from periplus.api.webometrics import SurveyOrder, SurveyRows, results, survey_rows_of
 from periplus.errors import UsageError
 from periplus.model.survey import SiteMark
-from periplus.model.tables import Column, ColumnKind, Table
+from periplus.model.tables import SURVEY_LINKS, Table
 from periplus.model.webometrics import SurveyResults
 from periplus.present.survey_report import STANDING, standing_rows, survey_table
 from periplus.store.sqlite import reading, schema
@@ -62,31 +62,6 @@ TABLES = 24
 AGAIN_S = 10.0  # while pages come in, figures are counted anew after so long at the soonest
 SHARE = 0.1  # and so that counting takes no more than this share of the time
 LINKS = 50_000  # of one look at links: more are filtered first, or written by `periplus survey links`
-_KINDS = {"level": ColumnKind.INTEGER, "times": ColumnKind.INTEGER, "processed": ColumnKind.BOOLEAN}
-_LINK_WORDS = {
-    "unit": "the site whose page it is", "page": "the page that holds the link", "target": "where it leads",
-    "level": "of the target: links from the start",
-    "processed": "whether the target was asked for", "reason": "what became of the target", "anchor": "its words",
-    "position": "part of the page",
-    "title": "of the page", "times": "how often the page holds it", "text": "what stood where an address belongs",
-    "why": "why that is none",
-}  # fmt: skip
-_SEARCHED = {
-    "sites": ("site", "prefixes", "bundle"), "companions": ("site", "tags"), "colinks": ("first", "second"),
-    "suffixes": ("suffix",),
-    "connectivity": ("vertices",), "interlinking": ("source", "target"), "records": ("site", "prefixes", "state"),
-    "standing": ("site", "prefixes", "tags"),
-    "internal": ("page", "target", "anchor"), "external": ("page", "target", "anchor", "title"),
-    "bad": ("page", "text", "anchor"),
-}  # fmt: skip
-_FACETS = {
-    "sites": ("bundle", "official", "state"), "companions": ("class", "units", "status"), "colinks": ("kind",),
-    "suffixes": ("direction", "country"),
-    "records": ("state",), "standing": ("state",), "internal": ("unit", "level", "processed", "reason"),
-    "external": ("unit", "position"),
-    "bad": ("unit", "why"),
-}  # fmt: skip
-_WIDE = ("site", "first", "second", "prefixes", "page", "state", "source", "target", "anchor", "title", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,37 +84,26 @@ class LazyTable:
     rows: Callable[[], Iterable[Sequence[object]]]
 
 
-def _table(name: str, columns: Iterable[Column]) -> Table:
-    searched, facets = _SEARCHED.get(name, ()), _FACETS.get(name, ())
-
-    def marked(column: Column) -> Column:
-        name = column.name
-        return replace(column, searched=name in searched, facet=name in facets, wide=name in _WIDE)
-
-    return Table(name, "", tuple(map(marked, columns)))
-
-
 def result_table(counted: Counted, name: str) -> LazyTable:
     """One of `present.survey_report`. Raises UsageError for another name."""
-    columns, rows = survey_table(counted.results, name)
-    return LazyTable(_table(name, columns), counted.key, lambda: rows)
+    table, rows = survey_table(counted.results, name)
+    return LazyTable(table, counted.key, lambda: rows)
 
 
 def standing_table(folder: Path, moment: SurveyMoment, marks: Mapping[str, SiteMark]) -> LazyTable:
     """The sites as they stand while the survey is read."""
     key = (folder.resolve(), moment.seq, tuple(marks.values()))
-    return LazyTable(_table("standing", STANDING), key, lambda: standing_rows(moment.standing, marks))
+    return LazyTable(STANDING, key, lambda: standing_rows(moment.standing, marks))
 
 
 def link_table(folder: Path, choice: LinkChoice) -> LazyTable:
     """The first LINKS links that answer. Raises UsageError, NoCollection, StoreError."""
-    kinds = survey.KINDS.get(choice.kind)
-    if kinds is None:
-        raise UsageError(f"there are links of the kinds {', '.join(survey.KINDS)}, not {choice.kind!r}")
+    table = SURVEY_LINKS.get(choice.kind)
+    if table is None:
+        raise UsageError(f"there are links of the kinds {', '.join(SURVEY_LINKS)}, not {choice.kind!r}")
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
         key = (folder.resolve(), stored_tables.version(connection), stored_survey.plan(connection), choice)
-    columns = (Column(name, _KINDS.get(name, ColumnKind.TEXT), _LINK_WORDS[name]) for name in kinds)
-    return LazyTable(_table(choice.kind, columns), key, lambda: survey.links(folder, replace(choice, limit=LINKS)))
+    return LazyTable(table, key, lambda: survey.links(folder, replace(choice, limit=LINKS)))
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from periplus.analyse.units import UnitChoice
 from periplus.api import survey as api_survey
 from periplus.api.collection import open_collection
-from periplus.api.survey import KINDS, LinkChoice, campaign_here
+from periplus.api.survey import LinkChoice, campaign_here
 from periplus.api.survey_curation import decide, marks_in
 from periplus.api.tables import TableQuery
 from periplus.api.webometrics import FORMATS, SurveyOrder, write_survey
@@ -32,6 +32,7 @@ from periplus.jobs.presets import (
     units_of_text,
 )
 from periplus.model.survey import GLOBAL_SITES, CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus
+from periplus.model.tables import SURVEY_LINKS
 from periplus.model.webometrics import Campaign, CompanionSite, SiteProgress
 from periplus.present.curves import write_yield_curves
 from periplus.present.harvest import completeness_told, round_robin_told
@@ -397,7 +398,7 @@ def view(request: Request) -> Response:
             "sentence": one.sentence, "views": VIEWS, "counting": COUNTING, "statuses": STATUSES, "heads": HEADS,
             "pictures": [(what, text) for what, text in one.pictures if what != "matrix" or small],
             "own": {key: asked[key] for key in (*COUNTING, *LINKING) if asked.get(key)}, "formats": FORMATS,
-            "kinds": list(KINDS), "links": LINKS,
+            "kinds": list(SURVEY_LINKS), "links": LINKS,
         }  # fmt: skip
     return rendering.answer(request, "survey_view.html", values)
 
@@ -408,7 +409,7 @@ def _table(request: Request, name: str, counted: Counted | None = None) -> LazyT
     state, asked = state_of(request), request.query_params
     if name == "standing":
         return standing_table(folder, state.survey_watchers.look(folder), marks_in(folder))
-    if name in KINDS:
+    if name in SURVEY_LINKS:
         of, on, to, words = (asked.get(field, "") for field in ("of", "on", "to", "words"))
         return link_table(folder, LinkChoice(name, of, on, to, words))
     return result_table(counted or state.surveys.of(folder, order_of(asked)), name)

@@ -221,7 +221,7 @@ class StoredLink(NamedTuple):
     anchor: str
     title: str
     times: int
-    level: int | None
+    depth: int | None
     reason: str
     visited: bool
 
