@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import io
 import time
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TextIO
+from typing import BinaryIO, TextIO
 
 import numpy as np
 
@@ -40,7 +39,7 @@ from periplus.present.charts import write_chart
 from periplus.present.graphs import write_gexf, write_graphml
 from periplus.present.map_files import LINKED, VALUES, map_text, sitemap_files, write_map_json
 from periplus.present.map_xml import SHOWN, write_map_pdf, write_map_xhtml, write_map_xml
-from periplus.present.wording import count_of, labels, number, utc, without_site_name
+from periplus.present.wording import count_of, number, utc, without_site_name
 from periplus.store.sqlite import reading, site_rows
 from periplus.urls.hosts import host_key
 
@@ -282,66 +281,3 @@ def _first_of_each(rows: Iterator[tuple[Url, float, bytes]]) -> Iterator[tuple[U
         if content not in met:
             met.add(content)
             yield url, changed
-
-
-BESIDE = 12  # siblings and pages below that are named
-
-
-class Step(NamedTuple):
-    """A page on the way, beside or below."""
-
-    url: str
-    label: str
-    score: int  # 0 to 100
-    below: int  # pages under it
-
-
-@dataclass(frozen=True, slots=True)
-class MapPlace:
-    """way: from the home page to the page itself; empty: no link reaches it.
-
-    beside, below: the greatest by rank; siblings, children: how many there are.
-    """
-
-    site: str
-    pages: int  # of the map
-    depth: int
-    rank: float  # share of a surfer's time
-    score: int
-    better: int  # pages of greater rank
-    way: tuple[Step, ...]
-    beside: tuple[Step, ...]
-    siblings: int
-    below: tuple[Step, ...]
-    children: int
-
-
-def place_in(site: Site, url: Url) -> MapPlace | None:
-    """None: the map's site has no such page."""
-    pages = site.facts.url
-    page = bisect_left(pages, url)
-    if page == len(pages) or pages[page] != url:
-        return None
-    rank, parent = site.facts.rank, site.site_map.parent
-    way = [page] if site.site_map.depth[page] >= 0 else []
-    while way and parent[way[-1]] >= 0:
-        way.append(int(parent[way[-1]]))
-    beside = np.flatnonzero(parent == parent[page]) if len(way) > 1 else np.zeros(0, np.int64)
-    below = np.flatnonzero(parent == page)
-    best = [
-        group[np.argsort(-rank[group], kind="stable")][:BESIDE].tolist() for group in (beside[beside != page], below)
-    ]
-    return MapPlace(
-        str(site.key), len(site.site_map.order), int(site.site_map.depth[page]), float(rank[page]),
-        int(site.facts.score[page]), int((rank > rank[page]).sum()),
-        _steps(site, way[::-1]), _steps(site, best[0]), max(len(beside) - 1, 0), _steps(site, best[1]), len(below),
-    )  # fmt: skip
-
-
-def _steps(site: Site, pages: list[int]) -> tuple[Step, ...]:
-    urls = [site.facts.url[page] for page in pages]
-    names = labels(urls, without_site_name([site.facts.title[page] for page in pages]))
-    return tuple(
-        Step(url, name, int(site.facts.score[page]), int(site.site_map.below[page]))
-        for url, name, page in zip(urls, names, pages, strict=True)
-    )

@@ -13,7 +13,6 @@ from starlette.responses import Response
 
 from periplus.api.collection import Collection, open_collection
 from periplus.api.page import Page
-from periplus.api.site import place_in
 from periplus.api.tables import TableQuery
 from periplus.errors import PeriplusError, UsageError
 from periplus.jobs.forms import whole
@@ -21,6 +20,7 @@ from periplus.model.page import Block, Part
 from periplus.model.search import SearchResult
 from periplus.model.web import Url
 from periplus.ui import rendering
+from periplus.ui.maps import place_of
 from periplus.ui.state import folder_of, state_of
 from periplus.urls.scope import site_key
 
@@ -104,7 +104,7 @@ def _place(request: Request, url: Url, *, wait: bool) -> dict[str, object]:
         made = maps.of(folder, site) if wait else maps.at_hand(folder, site)
     except UsageError as error:
         return {"place": None, "no_place": str(error)}
-    place = place_in(made, url) if made else None
+    place = place_of(made, url) if made else None
     return {"place": place, "no_place": "" if made is None or place else f"It is no page of the map of {made.key}."}
 
 

@@ -1,0 +1,106 @@
+"""Children are fed, watched and ended, and none outlives its parent; what was asked for last is remembered."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from periplus.api.cache import Remembered
+from periplus.children import Command, finish_child, send, start_child, stop_child
+from periplus.model.job import JobProgress
+
+# what a child does with its order: notes it in a file, waits for the end, notes the message
+NOTES = (
+    "import pathlib, sys; from periplus.children import Parent; parent = Parent(); "
+    "note = pathlib.Path(parent.order['note']); note.write_text('began'); parent.ended.wait(60); "
+    "note.write_text(repr(parent.message))"
+)
+# a parent that starts such a child and dies at once, without a word
+DIES = f"import os, sys; from periplus.children import start_child; start_child('-c', {NOTES!r}, order={{'note': sys.argv[1]}}); os._exit(0)"  # noqa: E501
+PATIENCE_S = 60.0
+
+
+def until(text: str, note: Path) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not note.exists() or note.read_text() != text:
+        assert time.monotonic() < end, f"no {text!r} in {note}"
+        time.sleep(0.02)
+
+
+def test_a_child_has_its_order_and_one_message(tmp_path: Path) -> None:
+    child = start_child("-c", NOTES, order={"note": str(tmp_path / "note")})
+    until("began", tmp_path / "note")
+    send(child, "end")
+    finish_child(child, PATIENCE_S)
+    assert (child.returncode, (tmp_path / "note").read_text()) == (0, "'end'")
+
+
+def test_a_child_sees_that_its_parent_has_died(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", DIES, tmp_path / "note"], check=True, timeout=PATIENCE_S)
+    until("None", tmp_path / "note")
+
+
+def test_a_child_that_does_not_end_is_killed() -> None:
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+    child = start_child("-c", deaf, stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.readline()
+    stop_child(child, 0.1)
+    assert child.returncode == -signal.SIGKILL
+
+
+def test_what_is_said_to_a_dead_child_is_lost() -> None:
+    child = start_child("-c", "", order="x" * 1_000_000)
+    child.wait(PATIENCE_S)
+    send(child, "end")
+    finish_child(child)
+
+
+def test_a_command_ends_with_its_context_and_tells_what_it_does(tmp_path: Path) -> None:
+    with Command(("--version",), cwd=tmp_path, stdout=subprocess.DEVNULL) as command:
+        command.process.wait(PATIENCE_S)
+        assert command.progress(JobProgress(1, 2, "before")) == JobProgress(1, 2, "before")
+    assert command.process.returncode == 0
+    with Command(("worker",), cwd=tmp_path, stderr=subprocess.DEVNULL) as command:
+        pass
+    assert command.process.returncode is not None
+
+
+def test_the_newest_progress_counts_and_what_is_none_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    with Command(("--version",), cwd=tmp_path, stdout=subprocess.DEVNULL) as command:
+        own = command._progress
+        monkeypatch.setattr(command, "_progress", read)
+        os.write(write, b'{"done": 1, "total": 2, "note": "a"}\n{"done": 2, "total": 2, "note": "b"}\nnonsense\n{"do')
+        assert command.progress(JobProgress()) == JobProgress(2, 2, "b")
+        os.write(write, b'ne": 3, "total": 4, "note": "c"}\n')
+        assert command.progress(JobProgress()) == JobProgress(3, 4, "c")
+        monkeypatch.setattr(command, "_progress", own)
+    os.close(read)
+    os.close(write)
+
+
+def test_those_asked_for_longest_ago_go_first() -> None:
+    closed: list[int] = []
+    remembered: Remembered[str, int] = Remembered(2, closed.append)
+    assert [remembered.of(key, partial(len, key)) for key in ("a", "bb", "a", "ccc")] == [1, 2, 1, 3]
+    assert (closed, remembered.get("a"), remembered.get("bb"), len(remembered)) == ([2], 1, None, 2)
+    remembered.put("a", 7)
+    assert (remembered.get("a"), remembered.get("ccc"), len(remembered)) == (7, 3, 2)
+
+
+def test_what_cannot_be_made_is_asked_for_again() -> None:
+    remembered: Remembered[str, int] = Remembered(2)
+    with pytest.raises(ZeroDivisionError):
+        remembered.of("a", lambda: 1 // 0)
+    assert remembered.of("a", lambda: 1) == 1
