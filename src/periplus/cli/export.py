@@ -11,11 +11,15 @@ from typing import Any
 import click
 
 from periplus.cli.options import (
+    FILE,
     WholeNumber,
     collection_option,
+    format_option,
     found_collection,
     found_place,
     opened,
+    option,
+    options,
     output_option,
     store_option,
 )
@@ -48,26 +52,15 @@ def _table_command(name: str) -> click.Command:
             ranks=not flags.get("no_rank", False),
         )
 
-    options = [
-        click.option(
-            "-f",
-            "--format",
-            type=click.Choice(tuple(writers())),
-            default=None,
-            help="By default as the output's name ends, else csv.",
-        )
-    ]
-    if name == "pages":
-        options.append(
-            click.option(
-                "--no-rank",
-                is_flag=True,
-                help=("Without final_url, inlinks, outlinks, rank and score: faster."),
-            )
-        )
-    for option in options:
-        write = option(write)
-    return click.command(name, help=EXPORTS[name].sentence)(collection_option(store_option(output_option(write))))
+    add = options(
+        collection_option,
+        store_option,
+        output_option,
+        *[option("--no-rank", "Without final_url, inlinks, outlinks, rank and score: faster.", bool)]
+        * (name == "pages"),
+        option("-f --format", "By default as the output's name ends, else csv.", tuple(writers())),
+    )
+    return click.command(name, help=EXPORTS[name].sentence)(add(write))
 
 
 def _format_of(output: Path | None) -> str:
@@ -97,22 +90,10 @@ def export_table(place: Path | str, name: str, format: str, output: Path | None,
 
 
 @export.command()
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    help="By default the collection's name with .warc.gz, here.",
-)
-@click.option("--cdxj", is_flag=True, help="Write an index beside it, for pywb: the same name with .cdxj.")
-@click.option(
-    "--file-bytes",
-    type=click.IntRange(0),
-    default=1_000_000_000,
-    show_default=True,
-    help="Begin another file at this size; 0: never.",
-)
-@click.option("--with-xml", is_flag=True, help="Beside each page a conversion record: the page as canonical XML.")
+@option("-o --output", "By default the collection's name with .warc.gz, here.", FILE)
+@option("--cdxj", "Write an index beside it, for pywb: the same name with .cdxj.", bool)
+@option("--file-bytes", "Begin another file at this size; 0: never.", click.IntRange(0), 1_000_000_000)
+@option("--with-xml", "Beside each page a conversion record: the page as canonical XML.", bool)
 @collection_option
 def warc(collection: Path | None, output: Path | None, cdxj: bool, file_bytes: int, with_xml: bool) -> None:
     """Everything that was fetched, as WARC 1.1: one gzip member a record.
@@ -136,7 +117,7 @@ def warc(collection: Path | None, output: Path | None, cdxj: bool, file_bytes: i
 
 @export.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--texts", is_flag=True, help="Also the pages' texts, and what of them is content.")
+@option("--texts", "Also the pages' texts, and what of them is content.", bool)
 @collection_option
 @store_option
 def parquet(collection: Path | None, store: str, folder: Path, texts: bool) -> None:
@@ -173,15 +154,10 @@ TIME_LIMIT_S = 10.0  # a question of a person at a terminal; a count over ten mi
 
 @click.command()
 @click.argument("question", metavar="SELECT...")
-@click.option("-f", "--format", type=click.Choice(FORMATS), default="table", show_default=True)
-@click.option("-n", "--limit", type=WholeNumber(), default=None, help="At most so many rows.")
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(0),
-    default=TIME_LIMIT_S,
-    show_default=True,
-    metavar="SECONDS",
-    help="Longest time for the answer; 0: no limit.",
+@format_option(FORMATS)
+@option("-n --limit", "At most so many rows.", WholeNumber())
+@option(
+    "--time-limit", "Longest time for the answer; 0: no limit.", click.FloatRange(0), TIME_LIMIT_S, metavar="SECONDS"
 )
 @output_option
 @collection_option

@@ -18,7 +18,7 @@ import click
 
 from periplus.children import Command
 from periplus.cli.crawl import EXIT, INTERRUPTED, Period, StopOnSignal, configure_logs, summary
-from periplus.cli.options import WholeNumber, opened, output_option
+from periplus.cli.options import WholeNumber, format_option, opened, option, output_option
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import StoreError, UsageError
 from periplus.present.wording import utc
@@ -63,7 +63,7 @@ def _queue_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "The queue of a collection on PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME. The "
         "folder keeps what its jobs print."
     )
-    command = click.option("--store", default="", metavar="ADDRESS", help=text)(command)
+    command = option("--store", text, str, "", metavar="ADDRESS")(command)
     text = "The folder of collections whose queue is meant. By default the current one."
     return click.option("-d", "--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(), help=text)(
         command
@@ -96,7 +96,7 @@ def jobs() -> None:
     show_default=True,
     help="Greater comes first.",
 )
-@click.option("--every", type=Period(), help="Again each period: 24h, 90m, 7d.")
+@option("--every", "Again each period: 24h, 90m, 7d.", Period())
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
 def add(folder: Path, store: str, priority: int, every: float | None, command: tuple[str, ...]) -> None:
     """Ask for a command, given as after `periplus`: `periplus jobs add check example.org`.
@@ -117,10 +117,8 @@ def add(folder: Path, store: str, priority: int, every: float | None, command: t
 
 @jobs.command("list")
 @_queue_options
-@click.option(
-    "-n", "--number", "most", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Jobs to list."
-)
-@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@option("-n --number most", "Jobs to list.", click.IntRange(1, 100_000), 30)
+@format_option(("text", "json"))
 @output_option
 def list_jobs(folder: Path, store: str, most: int, format: str, output: Path | None) -> None:
     """List the jobs, those under way first, and the schedules."""
@@ -158,7 +156,7 @@ def cancel(folder: Path, store: str, job_ids: tuple[int, ...]) -> None:
 @jobs.command()
 @_queue_options
 @click.argument("schedule_id", type=WholeNumber(1), metavar="SCHEDULE")
-@click.option("--pause/--resume", "paused", default=None, help="Only keep it from making jobs for a time.")
+@option("--pause/--resume paused", "Only keep it from making jobs for a time.", bool)
 def unschedule(folder: Path, store: str, schedule_id: int, paused: bool | None) -> None:
     """End a schedule, or pause it. Jobs that it made stay."""
     from periplus.jobs.runner import opened_queue
@@ -179,13 +177,10 @@ def run(folder: Path, store: str) -> None:
 
 @click.command()
 @_queue_options
-@click.option(
-    "--auth",
-    default="",
-    metavar="USER:PASSWORD",
-    help="What the crawl to be joined signs in with: passwords are not stored.",
+@option(
+    "--auth", "What the crawl to be joined signs in with: passwords are not stored.", str, "", metavar="USER:PASSWORD"
 )
-@click.option("-q", "--quiet", is_flag=True, help="No progress of a crawl; only the end is told.")
+@option("-q --quiet", "No progress of a crawl; only the end is told.", bool)
 @click.option("-v", "--verbose", count=True, help="Log what a crawl does; -vv: every request.")
 def worker(folder: Path, store: str, auth: str, quiet: bool, verbose: int) -> None:
     """Join a crawl in a database; or do jobs as they come.
@@ -256,30 +251,22 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
 
 @click.command()
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="Address to listen on. Any but this machine's own needs --token.",
-)
-@click.option("-p", "--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="Port to listen on.")
+@option("--host", "Address to listen on. Any but this machine's own needs --token.", str, "127.0.0.1")
+@option("-p --port", "Port to listen on.", click.IntRange(0, 65535), 8321)
 @click.option(
     "--token",
     envvar=TOKEN,
     default="",
     help="Whoever opens the interface must know this. Better in the variable PERIPLUS_TOKEN.",
 )
-@click.option(
-    "--name",
-    "names",
-    multiple=True,
+@option(
+    "--name names",
+    "A further host name under which browsers may reach it, as behind a proxy.",
     metavar="HOST",
-    help="A further host name under which browsers may reach it, as behind a proxy.",
+    many=True,
 )
-@click.option(
-    "--no-workers", is_flag=True, help="Only show: what is asked for waits until some `periplus worker` does it."
-)
-@click.option("--open", "open_it", is_flag=True, help="Open it in the browser.")
+@option("--no-workers", "Only show: what is asked for waits until some `periplus worker` does it.", bool)
+@option("--open open_it", "Open it in the browser.", bool)
 def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tuple[str, ...], **flags: bool) -> None:
     """Show collections in a browser, and start and watch crawls there.
 

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import WholeNumber, collection_option, found_collection, opened, opened_bytes, output_option
+from periplus.cli.options import (
+    WholeNumber,
+    collection_option,
+    format_option,
+    found_collection,
+    opened,
+    opened_bytes,
+    option,
+    options,
+    output_option,
+)
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.page import LinkKind, Position
 from periplus.model.tables import BAD_LINKS, LINKS, SEEN
@@ -28,39 +37,29 @@ PAGE_COLUMNS = ("status", "reason", "depth", "size", "media_type", "url", "title
 LINK_COLUMNS = ("source", "target", "anchor", "kind", "position", "nofollow", "target_reason", "target_status")
 
 
-def _row_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What both lists share."""
-    for option in (
-        output_option,
-        click.option("-f", "--format", type=click.Choice(FORMATS), default="table", show_default=True),
-        click.option(
-            "--columns",
-            default="",
-            metavar="A,B,...",
-            help="Which columns, in this order; `all` for every one there is.",
-        ),
-        click.option("-n", "--limit", type=WholeNumber(), default=None, help="At most so many rows."),
-        collection_option,
-    ):
-        command = option(command)
-    return command
+# what both lists share
+_row_options = options(
+    collection_option,
+    option("-n --limit", "At most so many rows.", WholeNumber()),
+    option("--columns", "Which columns, in this order; `all` for every one there is.", str, "", metavar="A,B,..."),
+    format_option(FORMATS),
+    output_option,
+)
 
 
 @click.command()
-@click.option(
-    "--state", type=click.Choice([state.value for state in State]), help="Fetched, only known, left aside, or dead."
-)
-@click.option(
+@option("--state", "Fetched, only known, left aside, or dead.", [state.value for state in State])
+@option(
     "--reason",
-    type=click.Choice([reason.value for reason in Reason]),
+    "Why it is in its state; `periplus status` counts them.",
+    [reason.value for reason in Reason],
     metavar="REASON",
-    help="Why it is in its state; `periplus status` counts them.",
 )
-@click.option("--status", metavar="404|4xx", help="What the server answered.")
-@click.option("--media-type", metavar="TYPE", help="`text/html`, or `image/` for all of them.")
-@click.option("--depth", type=WholeNumber(), help="Clicks from the start.")
-@click.option("--url", metavar="TEXT|REGEX", help="Part of the URL, or a regular expression.")
-@click.option("--host", help="With or without its port.")
+@option("--status", "What the server answered.", metavar="404|4xx")
+@option("--media-type", "`text/html`, or `image/` for all of them.", metavar="TYPE")
+@option("--depth", "Clicks from the start.", WholeNumber())
+@option("--url", "Part of the URL, or a regular expression.", metavar="TEXT|REGEX")
+@option("--host", "With or without its port.")
 @_row_options
 def pages(
     collection: Path | None, format: str, columns: str, limit: int | None, output: Path | None, **filters: Any
@@ -79,26 +78,22 @@ def pages(
 
 
 @click.command()
-@click.option("--from", "source", default="", metavar="URL", help="Links on this page.")
-@click.option("--to", "target", default="", metavar="URL", help="Links to this URL, with the pages that hold them.")
-@click.option(
+@option("--from source", "Links on this page.", str, "", metavar="URL")
+@option("--to target", "Links to this URL, with the pages that hold them.", str, "", metavar="URL")
+@option(
     "--kind",
-    type=click.Choice([kind.value for kind in LinkKind]),
+    "What the link is for: a, image, canonical, redirect, ...",
+    [kind.value for kind in LinkKind],
     metavar="KIND",
-    help="What the link is for: a, image, canonical, redirect, ...",
 )
-@click.option(
-    "--position",
-    type=click.Choice([position.value for position in Position]),
-    help="The part of the page it stands in.",
-)
-@click.option("--nofollow", is_flag=True, help="Only links that ask not to be followed.")
-@click.option("--broken", is_flag=True, help="Only links to what is dead.")
-@click.option("--external", is_flag=True, help="Only links to other sites.")
-@click.option(
+@option("--position", "The part of the page it stands in.", [position.value for position in Position])
+@option("--nofollow", "Only links that ask not to be followed.", bool)
+@option("--broken", "Only links to what is dead.", bool)
+@option("--external", "Only links to other sites.", bool)
+@option(
     "--bad",
-    is_flag=True,
-    help="What stands where a link belongs and is none: mailto:, javascript:, malformed. With --from: of that page.",
+    "What stands where a link belongs and is none: mailto:, javascript:, malformed. With --from: of that page.",
+    bool,
 )
 @_row_options
 def links(
@@ -141,21 +136,9 @@ _BYTES = ("xml", "source")
 
 @click.command()
 @click.argument("url")
-@click.option(
-    "--as",
-    "form",
-    type=click.Choice(FORMS),
-    help="The page itself: as canonical XML, text, blocks, the bytes received, the header.",
-)
-@click.option(
-    "-f",
-    "--format",
-    type=click.Choice(("text", "json")),
-    default="text",
-    show_default=True,
-    help="Of the summary, the blocks or the header.",
-)
-@click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
+@option("--as form", "The page itself: as canonical XML, text, blocks, the bytes received, the header.", FORMS)
+@option("-f --format", "Of the summary, the blocks or the header.", ("text", "json"), "text")
+@option("--json as_json", "The same as -f json.", bool)
 @output_option
 @collection_option
 def page(url: str, collection: Path | None, form: str | None, format: str, as_json: bool, output: Path | None) -> None:

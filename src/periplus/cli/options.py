@@ -56,6 +56,17 @@ def format_option(formats: Iterable[str]) -> Decorator:
     return option("-f --format", "", choices, choices[0])
 
 
+def options(*decorators: Decorator) -> Decorator:
+    """Several options as one decorator, in the order in which help lists them."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for add in reversed(decorators):
+            command = add(command)
+        return command
+
+    return decorate
+
+
 verbose_option = click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
 
 

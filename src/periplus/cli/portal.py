@@ -21,6 +21,7 @@ from periplus.cli.options import (
     found_collection,
     opened,
     option,
+    options,
     output_option,
 )
 from periplus.cli.progress import say
@@ -35,23 +36,18 @@ WIDEST = 120  # columns
 INDENT = " " * 10  # under an entry's key
 
 
-def _portal_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What a portal is to be: for `create` and `change`."""
-    for add in (
-        option("--sites", "Sites chosen at most, pinned ones apart.  [default: 20]", click.IntRange(0, 1000)),
-        option("--stories", "Stories on the front page.  [default: 12]", click.IntRange(1, 200)),
-        option("--address", "Where it will be published; then its feeds have absolute addresses.", metavar="URL"),
-        option("--approve/--no-approve", "Publish only what the editor approved.", bool),
-        option("--period period_s", "How often it is to be made anew: 24h, 90m, 7d.", Period()),
-        option("--topic", "Only stories of this topic (`periplus topic`).", metavar="NAME"),
-        option("--lead", "A sentence below the title."),
-        option("--title", "By default the name."),
-        collection_option,
-    ):
-        command = add(command)
-    return command
-
-
+# what a portal is to be: for `create` and `change`
+_portal_options = options(
+    collection_option,
+    option("--title", "By default the name."),
+    option("--lead", "A sentence below the title."),
+    option("--topic", "Only stories of this topic (`periplus topic`).", metavar="NAME"),
+    option("--period period_s", "How often it is to be made anew: 24h, 90m, 7d.", Period()),
+    option("--approve/--no-approve", "Publish only what the editor approved.", bool),
+    option("--address", "Where it will be published; then its feeds have absolute addresses.", metavar="URL"),
+    option("--stories", "Stories on the front page.  [default: 12]", click.IntRange(1, 200)),
+    option("--sites", "Sites chosen at most, pinned ones apart.  [default: 20]", click.IntRange(0, 1000)),
+)
 _portal_option = option("-p --portal name", "Which portal, where the collection has several.", str, "", metavar="NAME")
 
 
