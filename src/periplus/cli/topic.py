@@ -124,7 +124,7 @@ def _place(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], co
 def list_command(collection: Path | None, as_json: bool) -> None:
     """List the topics of a collection."""
     from periplus.api.topics import topic_names, topic_of
-    from periplus.present.topic_text import topic_values
+    from periplus.present.text import topic_values
 
     folder = found_collection(collection)
     known = [topic_of(folder, name) for name in topic_names(folder)]
@@ -301,7 +301,7 @@ def _key() -> str:
 
 
 def _write(learned: Topic, as_json: bool, output: Path | None) -> None:
-    from periplus.present.topic_text import topic_lines, topic_values
+    from periplus.present.text import topic_lines, topic_values
 
     with opened(output, exact=as_json) as out:
         if as_json:

@@ -87,7 +87,7 @@ def further_values(facts: PageColumns) -> list[tuple[str, Sequence[str | int | f
 
 def about_values(about: About, site_map: SiteMap) -> dict[str, str | int | float]:
     """What stands at the head of a map. Without a run there is no time either: what is left tells only of the site."""
-    known: dict[str, str | int | float] = {
+    values: dict[str, str | int | float] = {
         "program": f"{PRODUCT_TOKEN} {VERSION}",
         "run": characters(about.run),
         "start": characters(about.start),
@@ -99,7 +99,7 @@ def about_values(about: About, site_map: SiteMap) -> dict[str, str | int | float
         "depths": site_map.max_depth + 1,
         "unreached": int(np.count_nonzero(site_map.depth < 0)),
     }
-    return {name: value for name, value in known.items() if about.run or name not in ("run", "created")}
+    return {name: value for name, value in values.items() if about.run or name not in ("run", "created")}
 
 
 def parameters(about: About) -> list[tuple[str, str]]:

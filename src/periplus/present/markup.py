@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from periplus.present.wording import count_of, number, short, size, utc, visible
@@ -42,7 +42,7 @@ def characters(text: str) -> str:
 
 def escaped(text: str) -> str:
     """Safe as content and between quotes; white space as references, else a reader folds it (XML 1.0, 3.3.3)."""
-    return _SPECIAL.sub(lambda found: _ENTITIES[found[0]], characters(text))
+    return _SPECIAL.sub(lambda sign: _ENTITIES[sign[0]], characters(text))
 
 
 def attributes(values: Iterable[tuple[str, str | int | float]]) -> str:
@@ -226,35 +226,32 @@ class PagedTable:
     elsewhere: str = ""  # where the rest is to be had: "`periplus pages` lists all"
 
 
-def paged(wanted: PagedTable) -> Html:
+def paged(table: PagedTable) -> Html:
     """The table's HTML; with its data where it has more rows than are shown. Nothing for no rows."""
-    rest = iter(islice(iter(wanted.rows), CARRIED))
+    rest = islice(table.rows, CARRIED)
     first = list(islice(rest, SHOWN))
     if not first:
         return ""
-    head = "".join(f'<th class="{column.classes}">{text(column.head)}</th>' for column in wanted.columns)
-    body = "\n".join(_row(row, wanted) for row in first)
-    kinds = " ".join(f"{column.kind}{'-wide' if column.wide else ''}" for column in wanted.columns)
+    head = "".join(f'<th class="{column.classes}">{text(column.head)}</th>' for column in table.columns)
+    body = "\n".join(_row(row, table) for row in first)
+    kinds = " ".join(f"{column.kind}{'-wide' if column.wide else ''}" for column in table.columns)
     out = (
-        f'<table id="{wanted.name}" data-kinds="{kinds}" '
-        f'data-origin="{text(wanted.origin)}"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>'
+        f'<table id="{table.name}" data-kinds="{kinds}" '
+        f'data-origin="{text(table.origin)}"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>'
     )
     lines = [_written(row) for row in rest]
-    if lines or wanted.total > len(first):
-        carried = len(first) + len(lines)
-        more = f" {text(wanted.elsewhere)}" if wanted.elsewhere and wanted.total > carried else ""
-        out += f'<p class="note cut">The first {number(len(first))} of {number(wanted.total)}.{more}</p>'
-        if lines:
-            data = ",\n".join(chain(map(_written, first), lines))
-            note = (
-                f" of {number(wanted.total)} (the first {number(carried)} are "
-                f"here{'; ' + wanted.elsewhere if wanted.elsewhere else ''})"
-            )
-            said = text(note) if wanted.total > carried else ""
-            out += (
-                f'<script type="application/json" data-table="{wanted.name}" data-rows="{carried}" '
-                f'data-more="{said}">[{data}]</script>'
-            )
+    carried = len(first) + len(lines)
+    if lines or table.total > len(first):
+        more = f" {text(table.elsewhere)}" if table.elsewhere and table.total > carried else ""
+        out += f'<p class="note cut">The first {number(len(first))} of {number(table.total)}.{more}</p>'
+    if lines:
+        data = ",\n".join([*map(_written, first), *lines])
+        elsewhere = f"; {table.elsewhere}" if table.elsewhere else ""
+        note = f" of {number(table.total)} (the first {number(carried)} are here{elsewhere})"
+        out += (
+            f'<script type="application/json" data-table="{table.name}" data-rows="{carried}" '
+            f'data-more="{text(note) if table.total > carried else ""}">[{data}]</script>'
+        )
     return out
 
 

@@ -112,7 +112,8 @@ def shown(results: SurveyResults, most: int) -> list[UnitFigures]:
 ARROWS = 280
 ARROWS_A_SITE = 2.5  # of very many sites so many
 LEAST_RADIUS = 4.0  # px: smaller circles would not be seen, so theirs say less than their areas
-HEAD = (760.0, 118.0)  # px for title and legend
+TOP = 118.0  # px for title and legend
+LEAST_WIDTH = 760.0  # px of a sheet
 NAME_SIGNS = 22
 PARTS = {  # of a network: words and colour
     TARGET: ("target set", "teal"),
@@ -138,9 +139,10 @@ def write_network_svg(network: Network, title: str, about: str, out: TextIO) -> 
     largest = max(26.0, 44.0 - 8.0 * math.log10(max(len(sites), 1)))
     radius = np.maximum(largest * np.sqrt(pages / max(most, 1.0)), LEAST_RADIUS)
     names = short_names([site.short for site in sites], NAME_SIGNS)
-    circles, size = Circles.placed(radius, names, network.arrows, HEAD)
     arrows = _strongest(network)
-    marks = [heading(title, about), *_network_legend(network, int(most), widest, len(arrows))]
+    keys, width = _network_legend(network, int(most), widest, len(arrows))
+    circles, size = Circles.placed(radius, names, network.arrows, (max(width, text_px(about) + 28), TOP))
+    marks = [heading(title, about), *keys]
     for source, target, links in reversed(arrows):
         hint = f"{sites[source].name} to {sites[target].name}: {count_of(links, 'link')}"
         kind = "" if sites[source].part == sites[target].part == TARGET else "out"
@@ -151,7 +153,7 @@ def write_network_svg(network: Network, title: str, about: str, out: TextIO) -> 
         range(len(sites)),
         key=lambda place: (sites[place].part != TARGET, -radius[place], -sites[place].cited_by, place),
     )
-    marks += circles.labels(order, (size[0], HEAD[1])).values()
+    marks += circles.labels(order, (size[0], TOP)).values()
     write_sheet(out, size, f"{title}: links between sites", marks)
 
 
@@ -189,12 +191,13 @@ def _site_hint(site: NetworkSite) -> str:
     )
 
 
-def _network_legend(network: Network, most: int, widest: int, arrows: int) -> Iterator[str]:
+def _network_legend(network: Network, most: int, widest: int, arrows: int) -> tuple[list[str], float]:
+    """(its rows, the least width of a sheet that holds them)"""
     parts = {site.part for site in network.sites}
     keys = [Key(words, "circle", hue) for part, (words, hue) in PARTS.items() if part in parts]
     if not all(site.fetched for site in network.sites):
         keys.append(Key("dashed: cited, not fetched", "circle", "grey cited"))
-    yield legend(keys, 16, 74)[0]
+    parts_row, parts_end = legend(keys, 16, 74)
     undrawn = [
         (network.targets_left_out, "site of the target set", "sites of the target set"),
         (network.left_out, "companion site", ""),
@@ -208,13 +211,14 @@ def _network_legend(network: Network, most: int, widest: int, arrows: int) -> It
         *(Key(number(links), "line", "arrow", _width(links, widest)) for links in widths),
         *([Key(f"not drawn: {omitted}")] if omitted else []),
     ]
-    yield legend(keys, 14, 97)[0]
+    row, end = legend(keys, 14, 97)
+    return [parts_row, row], max(parts_end, end, LEAST_WIDTH)
 
 
 EGO_ARROWS = 240  # more is a tangle; those of the middle are kept, then those of most links
 EGO_RADII = 30.0, 6.0  # px: the largest by rank, the least; under 6 a finger does not meet them
 EGO_NAME_SIGNS = 26
-EGO_HEAD = (760.0, 92.0)  # px for the legend
+EGO_TOP = 92.0  # px for the legend
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,16 +256,17 @@ def write_ego_svg(ego: Ego, about: str, out: TextIO, *, link: Callable[[str], st
     radius = np.maximum(EGO_RADII[0] * np.sqrt(rank / max(float(rank.max()), 1e-30)), EGO_RADII[1])
     radius[0] += 4  # its ring
     names = short_names([node.name for node in ego.nodes], EGO_NAME_SIGNS)
-    circles, size = Circles.placed(radius, names, ego.links, EGO_HEAD)
     arrows = sorted(ego.links, key=lambda arrow: (0 not in arrow[:2], -arrow[2], arrow))[:EGO_ARROWS]
     hues = folder_hues(Counter(node.part for node in ego.nodes))
     undrawn = len(ego.links) - len(arrows)
     about += f"; {count_of(undrawn, 'link')} among them not drawn" if undrawn else ""
-    marks = [caption(14, 22, about, "soft"), *_ego_legend(ego, hues)]
+    keys, width = _ego_legend(ego, hues)
+    circles, size = Circles.placed(radius, names, ego.links, (max(width, text_px(about) + 28), EGO_TOP))
+    marks = [caption(14, 22, about, "soft"), *keys]
     for source, target, links in reversed(arrows):
         kind = "own" if 0 in (source, target) else "soft"
         marks.append(circles.arrow(source, target, 0.8 + 0.5 * math.log1p(links - 1), kind))
-    labels = circles.labels(sorted(range(len(names)), key=lambda at: (at > 0, -radius[at], at)), (size[0], EGO_HEAD[1]))
+    labels = circles.labels(sorted(range(len(names)), key=lambda at: (at > 0, -radius[at], at)), (size[0], EGO_TOP))
     for place, node in enumerate(ego.nodes):
         kind = hues.get(node.part, "grey") + ("" if node.fetched else " cited")
         ring = circles.circle(0, "middle") if place == 0 else ""
@@ -280,15 +285,15 @@ def _ego_hint(node: EgoNode) -> str:
     return visible(f"{node.name}: {state if node.fetched else 'cited, not fetched'}{about}")
 
 
-def _ego_legend(ego: Ego, hues: dict[str, str]) -> Iterator[str]:
-    """Colours, then outlines."""
+def _ego_legend(ego: Ego, hues: dict[str, str]) -> tuple[list[str], float]:
+    """(colours, then outlines; the least width of a sheet that holds them)"""
     names = short_names(list(hues), EGO_NAME_SIGNS)
     keys = [Key(name, "circle", hue) for name, hue in zip(names, hues.values(), strict=True)]
     if any(node.part not in hues for node in ego.nodes):
         keys.append(Key("others", "circle", "grey"))
-    yield legend(keys, 16, 50)[0]
+    colours, end = legend(keys, 16, 50)
     keys = [Key("fetched", "circle", "grey"), Key("dashed: cited, not fetched", "circle", "grey cited")]
-    yield legend([*keys, Key("area: rank · width: links")], 16, 76)[0]
+    return [colours, legend([*keys, Key("area: rank · width: links")], 16, 76)[0]], max(end, LEAST_WIDTH)
 
 
 def survey_caption(results: SurveyResults) -> str:

@@ -1,4 +1,4 @@
-"""Values in lines for a terminal and as JSON: pages, duplicates, deletions, notices."""
+"""Values in lines for a terminal and as JSON: pages, duplicates, deletions, notices, topics."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 from urllib.parse import quote
 
@@ -14,6 +15,7 @@ from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.duplicates import Duplicate, DuplicateGroup, Duplicates, Ground, Likeness
 from periplus.model.job import Notice, NoticeKind
 from periplus.model.page import Block, BlockKind, Part
+from periplus.model.topic import TellingWord, Topic
 from periplus.present.markup import escaped
 from periplus.present.tables import aligned, json_text, write_table
 from periplus.present.wording import REASON_WORDS, count_of, fit, iso, number, size, utc, visible
@@ -394,3 +396,68 @@ def _entry(notice: Notice, address: str) -> str:
 
 def _identity(key: str) -> str:
     return uuid.uuid5(uuid.NAMESPACE_URL, f"periplus notice {key}").urn
+
+
+LINE_CELLS = 100
+WORDS_SHOWN = 20
+
+
+def topic_lines(topic: Topic) -> Iterator[str]:
+    """For reading, at a terminal."""
+    positives = sum(mark.positive for mark in topic.examples)
+    yield (
+        f"{topic.name} ({topic.method.value}): {positives:,} examples for it, {len(topic.examples) - positives:,} "
+        f"against, {topic.background:,} pages seen"
+    )
+    report = topic.report
+    if report is None:
+        return
+    scores = report.scores
+    measures = {
+        "F": scores.f,
+        "precision": scores.precision,
+        "recall": scores.recall,
+        "average precision": scores.average_precision,
+    }
+    yield "  cross-validated   " + "   ".join(f"{name} {value:.3f}" for name, value in measures.items())
+    if report.curve:
+        yield "  F by positive examples   " + "   ".join(f"{size:,}: {f:.3f}" for size, f in report.curve)
+    for source, recall in report.held_out:
+        yield f"  learned without {visible(source)}: recall on it {recall:.3f}"
+    for side, words in (
+        ("for it", [word for word in report.telling if word.weight > 0]),
+        ("against", [word for word in report.telling if word.weight < 0]),
+    ):
+        if words:
+            yield from wrap(
+                f"{side}: " + ", ".join(visible(word.word) for word in words[:WORDS_SHOWN]),
+                LINE_CELLS,
+                initial_indent="  ",
+                subsequent_indent="    ",
+                break_on_hyphens=False,
+            )
+    for warning in report.warnings:
+        yield from wrap(f"Note: {visible(warning)}", LINE_CELLS, initial_indent="  ", subsequent_indent="    ")
+
+
+def topic_values(topic: Topic) -> dict[str, object]:
+    """For programs."""
+    report, positives = topic.report, sum(mark.positive for mark in topic.examples)
+    values: dict[str, object] = {
+        "name": topic.name, "method": topic.method.value, "positive_examples": positives,
+        "negative_examples": len(topic.examples) - positives,
+        "background_pages": topic.background, "words": len(topic.words),
+    }  # fmt: skip
+    if report is None:
+        return values
+    return values | {
+        "scores": report.scores._asdict(),
+        "curve": [{"positives": size, "f": f} for size, f in report.curve],
+        "held_out": [{"source": source, "recall": recall} for source, recall in report.held_out],
+        "telling": [_word_values(word) for word in report.telling],
+        "warnings": list(report.warnings),
+    }
+
+
+def _word_values(word: TellingWord) -> dict[str, object]:
+    return {**word._asdict(), "weight": round(word.weight, 4)}

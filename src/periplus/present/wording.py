@@ -53,14 +53,14 @@ def fit(text: str, width: int, *, more: str = "…") -> str:
     free = width - cells(text)
     if free >= 0:
         return text + " " * free
-    kept, free = "", max(width - len(more), 0)
+    begin, free = "", max(width - len(more), 0)
     for sign in text:
         free -= _cell(sign)
         if free < 0:
             free += _cell(sign)
             break
-        kept += sign
-    return kept + more[:width] + " " * free
+        begin += sign
+    return begin + more[:width] + " " * free
 
 
 STATE_WORDS = {
@@ -194,7 +194,7 @@ def without_site_name(titles: Sequence[str]) -> Sequence[str]:
     Nothing is cut from fewer than four titles, nor from a title that is nothing else.
     """
     sample = [title for title in titles[:: len(titles) // _SAMPLE + 1] if title]
-    endings = Counter(found[1] for title in sample if (found := _ENDING.match(title)))
+    endings = Counter(match[1] for title in sample if (match := _ENDING.match(title)))
     if len(sample) < 4 or not endings:
         return titles
     ending, times = endings.most_common(1)[0]

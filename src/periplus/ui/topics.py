@@ -21,7 +21,7 @@ from periplus.model.job import Job, JobOrder
 from periplus.model.page import Part
 from periplus.model.web import Url
 from periplus.present.curves import write_harvest_svg
-from periplus.present.topic_text import topic_values
+from periplus.present.text import topic_values
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about, pushed
 from periplus.ui.rendering import line_or_fault
