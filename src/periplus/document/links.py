@@ -12,7 +12,9 @@ from urllib.parse import unquote
 
 from periplus.document import headers, html, whitespace
 from periplus.document.blocks import Landmarks, landmarks, positions
+from periplus.document.formats.content import Source
 from periplus.document.guess import encoding_of
+from periplus.document.metadata import Metadata
 from periplus.errors import InvalidUrl
 from periplus.model.audit import FragmentVerdict
 from periplus.model.page import (
@@ -25,7 +27,6 @@ from periplus.model.page import (
     Position,
     narrow,
 )
-from periplus.model.visit import Headers
 from periplus.model.web import Url
 from periplus.urls.canonical import canonical, identity, resolve, scheme_of_href
 
@@ -403,26 +404,15 @@ _WITH_REL = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})
 _UNFOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What surrounds the links of one document."""
-
-    url: Url
-    headers: Headers
-    refreshes: tuple[str, ...] = ()  # targets of meta refresh, as written
-    nofollow: bool = False  # of the whole page
-    charset: str = "utf-8"  # that the document is read in
-
-
-def rows_of(tree: html.Tree, setting: Setting) -> Rows:
+def rows_of(tree: html.Tree, source: Source, metadata: Metadata) -> Rows:
     """The links of an HTML page, merged, and what is no link: in the order of the table, then of the page."""
-    rows = Rows(setting.url, setting.nofollow, setting.charset)
-    add_document(rows, tree, setting.url, setting.refreshes)
+    rows = Rows(source.url, metadata.nofollow, source.charset)
+    add_document(rows, tree, source.url, metadata.refreshes)
     for frame in rows.first(html.elements(tree, "iframe")):
         # documents within that one are left out: each would be read once more for each that it is in
-        if source := frame.attr("srcdoc"):
-            add_document(rows, html.parse(source), _base(tree, setting.url))
-    add_headers(rows, setting)
+        if inner := frame.attr("srcdoc"):
+            add_document(rows, html.parse(inner), _base(tree, source.url))
+    add_headers(rows, source)
     return rows
 
 
@@ -442,25 +432,18 @@ def add_document(rows: Rows, tree: html.Tree, url: Url, refreshes: Iterable[str]
     _add_styles(rows, tree, special, marks)
 
 
-def translations_of(tree: html.Tree, setting: Setting) -> tuple[tuple[str, Url], ...]:
+def translations_of(tree: html.Tree, source: Source) -> tuple[tuple[str, Url], ...]:
     """(hreflang as written, where its page is) of the `link rel=alternate` elements that name a language."""
     elements = html.elements(tree, "link")[:ELEMENTS_MOST]
     translations = []
     for element, language in zip(elements, html.attributes(elements, "hreflang"), strict=True):
         if language and "alternate" in html.attribute(element, "rel").lower().split():
             try:
-                href = with_query_in(setting.charset, html.attribute(element, "href"))
-                translations.append((language.strip()[:LANGUAGE_CHARS], canonical(href, _base(tree, setting.url))))
+                href = with_query_in(source.charset, html.attribute(element, "href"))
+                translations.append((language.strip()[:LANGUAGE_CHARS], canonical(href, _base(tree, source.url))))
             except InvalidUrl:
                 continue  # a bad link, and told there
     return tuple(dict.fromkeys(translations))
-
-
-def rows_of_headers(setting: Setting) -> Rows:
-    """What the HTTP header links to: all there is for a document that we do not read."""
-    rows = Rows(setting.url, setting.nofollow)
-    add_headers(rows, setting)
-    return rows
 
 
 def _base(tree: html.Tree, url: Url) -> Url:
@@ -566,13 +549,13 @@ def _add_styles(rows: Rows, tree: html.Tree, special: Sequence[html.Element], ma
                 rows.add(text, (LinkKind.IMAGE, position, False))
 
 
-def add_headers(rows: Rows, setting: Setting) -> None:
+def add_headers(rows: Rows, source: Source) -> None:
     """The Link and Refresh headers, resolved against the page itself: a base element is the document's,
     not the server's.
     """
-    for text, kind in headers.links(setting.headers):
+    for text, kind in headers.links(source.headers):
         try:
-            whole = "#".join(resolve(text, setting.url))
+            whole = "#".join(resolve(text, source.url))
         except InvalidUrl:
             whole = text  # rows will say why
         rows.add(whole, (kind, Position.HEAD, False))

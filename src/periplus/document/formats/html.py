@@ -8,7 +8,7 @@ from periplus.document import html
 from periplus.document.blocks import blocks_of
 from periplus.document.canonical_xml import without_doctype
 from periplus.document.formats.content import Content, Source
-from periplus.document.links import Setting, rows_of, translations_of
+from periplus.document.links import rows_of, translations_of
 from periplus.document.metadata import metadata
 from periplus.model.page import BlockKind, Blocks
 
@@ -26,9 +26,8 @@ def read(source: Source) -> Content:
     """HTML with all its errors, as a browser takes it."""
     tree = html.parse(source.text)
     facts = metadata(tree, source.headers)
-    setting = Setting(source.url, source.headers, facts.refreshes, facts.nofollow, source.charset)
-    rows = rows_of(tree, setting)
-    translations = translations_of(tree, setting)
+    rows = rows_of(tree, source, facts)
+    translations = translations_of(tree, source)
     scripts = bool(html.elements(tree, "script"))
     unscripted_chars = sum(len(html.text_of(element)) for element in html.elements(tree, "noscript")) if scripts else 0
     blocks = blocks_of(tree, facts.language)  # last of all questions: it consumes the tree

@@ -10,7 +10,7 @@ from periplus.document.blocks import blocks_of, plain_blocks
 from periplus.document.canonical_xml import without_doctype
 from periplus.document.formats import html as html_format
 from periplus.document.formats.content import Content, Source
-from periplus.document.links import Rows, Setting, add_document, add_headers
+from periplus.document.links import Rows, add_document, add_headers
 from periplus.document.metadata import Metadata, metadata, metadata_of_headers
 from periplus.model.page import LinkKind, Links, Position
 from periplus.model.visit import Headers
@@ -41,7 +41,7 @@ def read(source: Source) -> Content:
     if roots and html.tag_of(roots[0]).rpartition(":")[2] in FEED_ROOTS:
         return _feed(source, text, rows, facts)
     _add_links(rows, tree)
-    add_headers(rows, Setting(source.url, source.headers))
+    add_headers(rows, source)
     titles = html.elements(tree, "title")[:1]
     language = html.attribute(roots[0], "xml:lang").lower() if roots else ""
     facts = dataclasses.replace(
@@ -72,7 +72,7 @@ def _feed(source: Source, text: str, rows: Rows, facts: Metadata) -> Content:
         )
         for kind in kinds:
             rows.add(link.text, (kind, Position.BODY, False), link.title)
-    add_headers(rows, Setting(source.url, source.headers))
+    add_headers(rows, source)
     inner = Rows(source.url, facts.nofollow)
     for base, part in feed.texts:
         add_document(inner, html.parse(part), base)
