@@ -36,7 +36,7 @@ from periplus.store.bodies import BodyCodec, unpack_blocks, unpack_head, unpack_
 from periplus.store.warc import WarcReader, http_answer, unchunked
 from periplus.urls.canonical import canonical, page_key, places, resolve
 from periplus.urls.hosts import host_key, host_name, registered_domain
-from periplus.urls.mailto import mailto_problem, tel_problem
+from periplus.urls.mailto import mailto_problem
 from periplus.urls.parameters import apply, rules_of
 from periplus.urls.url_patterns import plain, url_patterns
 
@@ -59,7 +59,6 @@ def text_of(data: bytes) -> str:
 def url(data: bytes) -> None:
     text = text_of(data)
     mailto_problem(text)
-    tel_problem(text)
     for base in (None, PAGE):
         try:
             found = canonical(text, base)

@@ -16,7 +16,7 @@ from periplus.document.links import fragment_verdict
 from periplus.errors import UsageError
 from periplus.model.audit import Verdict
 from periplus.model.visit import Cause, Cut, Reason
-from periplus.urls.mailto import mailto_problem, tel_problem
+from periplus.urls.mailto import mailto_problem
 
 NAMES = ["p0", "p1", "p2", "p3", "p4"]
 GONE = ["x0", "x1"]
@@ -137,7 +137,6 @@ def test_a_verdict_is_total_and_one_failure_alarms_nobody(attempts, reason, spac
 )
 def test_questions_about_texts_are_total(text, anchors):
     mailto_problem("mailto:" + text)
-    tel_problem(text)
     says_missing(text)
     fragment_verdict(text, anchors, text=text)
     try:

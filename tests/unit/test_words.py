@@ -12,7 +12,6 @@ from periplus.document.words import (
     asked_terms,
     folded,
     forms,
-    indexed_terms,
     is_run,
     located,
     plain,
@@ -22,6 +21,11 @@ from periplus.document.words import (
 
 TEXTS = st.text(alphabet=st.one_of(st.characters(), st.sampled_from("aáčЁёй東京กำ한_+#' \n-")), max_size=60)
 LANGUAGES = st.sampled_from(["", "cs", "ru", "hu", "en", "de", "ja", "tr", "hi", "xx", "cs-CZ"])
+
+
+def indexed_terms(text, language):
+    """The terms of a text in order, parted by blanks: what the index is given."""
+    return " ".join(map(table(language).__getitem__, forms(text)))
 
 
 @pytest.mark.parametrize(

@@ -205,11 +205,6 @@ def pairs(run: str) -> list[str]:
     return [*map("".join, pairwise(chars)), *chars[-1:]]
 
 
-def indexed_terms(text: str, language: str) -> str:
-    """The terms of a text in order, parted by blanks: what the index is given."""
-    return " ".join(map(table(language).__getitem__, forms(text)))
-
-
 def asked_terms(form: str, language: str) -> list[str]:
     """The terms that stand one after another wherever the form stands; of a single character without spaces,
     what a term begins with.

@@ -1,4 +1,4 @@
-"""Tells whether a mailto: or tel: link can be used as it is written."""
+"""Tells whether a mailto: link can be used as it is written."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ LOCAL_BYTES = 64  # RFC 5321, 4.5.3.1.1
 DOMAIN_BYTES = 255  # RFC 5321, 4.5.3.1.2
 LABEL_BYTES = 63  # RFC 1035, 2.3.4
 MAILTO_CHARS = 20_000  # of one link that are looked at: no mail program takes a longer one
-
-_GLOBAL_NUMBER = re.compile(r"\+[0-9().-]*[0-9][0-9().-]*")  # RFC 3966, section 3
-_LOCAL_NUMBER = re.compile(r"[0-9A-Fa-f*#().-]*[0-9A-Fa-f*#][0-9A-Fa-f*#().-]*")
 
 
 def mailto_problem(text: str) -> str | None:
@@ -129,23 +126,6 @@ def _domain_is_too_long(domain: str) -> bool:
         ("xn--" + label.encode("punycode").decode()) if not label.isascii() else label for label in domain.split(".")
     ]
     return sum(map(len, labels)) + len(labels) - 1 > DOMAIN_BYTES or any(len(label) > LABEL_BYTES for label in labels)
-
-
-def tel_problem(text: str) -> str | None:
-    """What is wrong with a tel: link; None: nothing.
-
-    Spaces are forgiven, as telephones do. Source: RFC 3966, section 3.
-    """
-    rest = text.strip()[len("tel:") :] if text.strip()[:4].lower() == "tel:" else text.strip()
-    try:
-        number = "".join(unquote_to_bytes(rest.partition(";")[0]).decode("utf-8").replace("\u00a0", " ").split())
-    except UnicodeError:
-        return "what is percent-encoded is not UTF-8"
-    if not number:
-        return "it has no number"
-    if _GLOBAL_NUMBER.fullmatch(number) or (not number.startswith("+") and _LOCAL_NUMBER.fullmatch(number)):
-        return None
-    return f"{_shown(number)} is no telephone number"
 
 
 def _shown(text: str) -> str:

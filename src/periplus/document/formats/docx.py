@@ -8,8 +8,8 @@ from functools import partial
 from lxml import etree
 
 from periplus.document.formats import zipped
-from periplus.document.formats.converted import Converted, escape, is_absolute, page
-from periplus.document.formats.zipped import SKIPPED, ElementMarkup, Rule, attribute, child, local, tree_html
+from periplus.document.formats.converted import Converted, escape, is_absolute
+from periplus.document.formats.zipped import SKIPPED, Archive, ElementMarkup, Rule, attribute, child, tree_html
 
 _PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 _HEADING = re.compile(r"heading\s*([1-6])$", re.I)
@@ -18,27 +18,20 @@ _FIELD_LINK = re.compile(r'\s*HYPERLINK\s+"([^"]+)"', re.I)
 
 def html_of(body: bytes) -> Converted:
     """Total: what is no such file has a fault."""
-    with zipped.opened(body) as archive:
-        if archive is None:
-            return Converted(page(()), "damaged: no zip archive")
-        facts = _facts(archive.tree("docProps/core.xml"))
-        headings = _headings(archive.tree("word/styles.xml"))
-        parts = []
-        for name in _PARTS:
-            root = archive.tree(name)
-            if root is not None:
-                relations = archive.tree(f"word/_rels/{name.rpartition('/')[2]}.rels")
-                parts.append(tree_html(root, _rules(headings, _targets(relations))))
-        if not parts and not archive.faults:
-            archive.faults.append("damaged: no word/document.xml")
-        return Converted(
-            page(parts, facts.get("title", ""), facts.get("language", ""), facts.get("description", "")),
-            "; ".join(archive.faults),
-        )
+    return zipped.html_of(body, _read)
 
 
-def _facts(core: etree._Element | None) -> dict[str, str]:
-    return {local(element): (element.text or "").strip() for element in core} if core is not None else {}
+def _read(archive: Archive) -> tuple[list[str], etree._Element | None]:
+    headings = _headings(archive.tree("word/styles.xml"))
+    parts = []
+    for name in _PARTS:
+        root = archive.tree(name)
+        if root is not None:
+            relations = archive.tree(f"word/_rels/{name.rpartition('/')[2]}.rels")
+            parts.append(tree_html(root, _rules(headings, _targets(relations))))
+    if not parts and not archive.faults:
+        archive.faults.append("damaged: no word/document.xml")
+    return parts, archive.tree("docProps/core.xml")
 
 
 def _headings(styles: etree._Element | None) -> dict[str, int]:

@@ -9,38 +9,30 @@ from lxml import etree
 
 from periplus.document.canonical_xml import without_doctype
 from periplus.document.formats import zipped
-from periplus.document.formats.converted import Converted, is_absolute, page
-from periplus.document.formats.zipped import attribute, local
+from periplus.document.formats.converted import Converted, is_absolute
+from periplus.document.formats.zipped import Archive, attribute, local
 
 CHAPTERS_MOST = 2_000
 
 
 def html_of(body: bytes) -> Converted:
     """Total: what is no such file has a fault."""
-    with zipped.opened(body) as archive:
-        if archive is None:
-            return Converted(page(()), "damaged: no zip archive")
-        container = archive.tree("META-INF/container.xml")
-        place = next((attribute(one, "full-path") for one in _all(container, "rootfile")), "")
-        package = archive.tree(place) if place else None
-        if package is None:
-            return Converted(page(()), "; ".join(archive.faults) or "damaged: no package")
-        files = {attribute(one, "id"): attribute(one, "href") for one in _all(package, "item")}
-        chapters = [
-            files[reference] for one in _all(package, "itemref") if (reference := attribute(one, "idref")) in files
-        ]
-        names = [
-            posixpath.normpath(posixpath.join(posixpath.dirname(place), unquote(name)))
-            for name in chapters[:CHAPTERS_MOST]
-        ]
-        if len(chapters) > CHAPTERS_MOST:
-            archive.faults.append(f"long: {CHAPTERS_MOST} of {len(chapters)} chapters were read")
-        parts = [_chapter(archive.bytes_of(name)) for name in dict.fromkeys(names)]
-        facts = {
-            name: next(((one.text or "").strip() for one in _all(package, name)), "")
-            for name in ("title", "language", "description")
-        }
-        return Converted(page(parts, **facts), "; ".join(archive.faults))
+    return zipped.html_of(body, _read)
+
+
+def _read(archive: Archive) -> tuple[list[str], etree._Element | None]:
+    container = archive.tree("META-INF/container.xml")
+    place = next((attribute(one, "full-path") for one in _all(container, "rootfile")), "")
+    package = archive.tree(place) if place else None
+    if package is None and not archive.faults:
+        archive.faults.append("damaged: no package")
+    files = {attribute(one, "id"): attribute(one, "href") for one in _all(package, "item")}
+    chapters = [files[reference] for one in _all(package, "itemref") if (reference := attribute(one, "idref")) in files]
+    if len(chapters) > CHAPTERS_MOST:
+        archive.faults.append(f"long: {CHAPTERS_MOST} of {len(chapters)} chapters were read")
+    folder = posixpath.dirname(place)
+    names = [posixpath.normpath(posixpath.join(folder, unquote(name))) for name in chapters[:CHAPTERS_MOST]]
+    return [_chapter(archive.bytes_of(name)) for name in dict.fromkeys(names)], package
 
 
 def _all(root: etree._Element | None, name: str) -> list[etree._Element]:

@@ -5,36 +5,22 @@ from __future__ import annotations
 from lxml import etree
 
 from periplus.document.formats import zipped
-from periplus.document.formats.converted import Converted, escape, is_absolute, page
-from periplus.document.formats.zipped import SKIPPED, ElementMarkup, Rule, attribute, local, tree_html
+from periplus.document.formats.converted import Converted, escape, is_absolute
+from periplus.document.formats.zipped import SKIPPED, Archive, ElementMarkup, Rule, attribute, tree_html
 
 _SPACES_MOST = 100  # of one `text:s`: it says how many it stands for
-_META_MOST = 200
 
 
 def html_of(body: bytes) -> Converted:
     """Total: what is no such file has a fault."""
-    with zipped.opened(body) as archive:
-        if archive is None:
-            return Converted(page(()), "damaged: no zip archive")
-        content = archive.tree("content.xml")
-        if content is None and not archive.faults:
-            archive.faults.append("damaged: no content.xml")
-        facts = _facts(archive.tree("meta.xml"))
-        parts = [tree_html(content, _RULES)] if content is not None else []
-        return Converted(
-            page(parts, facts.get("title", ""), facts.get("language", ""), facts.get("description", "")),
-            "; ".join(archive.faults),
-        )
+    return zipped.html_of(body, _read)
 
 
-def _facts(meta: etree._Element | None) -> dict[str, str]:
-    facts: dict[str, str] = {}
-    for count, element in enumerate(meta.iter() if meta is not None else ()):
-        if count > _META_MOST:
-            break
-        facts.setdefault(local(element), (element.text or "").strip())
-    return facts
+def _read(archive: Archive) -> tuple[list[str], etree._Element | None]:
+    content = archive.tree("content.xml")
+    if content is None and not archive.faults:
+        archive.faults.append("damaged: no content.xml")
+    return [tree_html(content, _RULES)] if content is not None else [], archive.tree("meta.xml")
 
 
 def _heading(element: etree._Element) -> ElementMarkup:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from importlib import import_module
 from typing import cast
 
 from periplus.document.formats import html, markdown, sgml, text, xml
@@ -39,40 +40,27 @@ TEXTS: dict[str, Callable[[str], Converted]] = {
 }
 
 
-def _pdf(body: bytes) -> Converted:
-    from periplus.document.formats import pdf_reader
+def _module(name: str) -> Callable[[bytes], Converted]:
+    """The reader of a module that is imported when it is first needed: lxml takes 0.2 s, PDFium 0.3 s."""
 
-    return pdf_reader.html_of(body)
+    def read(body: bytes) -> Converted:
+        html_of: Callable[[bytes], Converted] = import_module(f"periplus.document.formats.{name}").html_of
+        return html_of(body)
+
+    return read
 
 
-def _rtf(body: bytes) -> Converted:
-    from periplus.document.formats import rtf
-
-    return rtf.html_of(body)
+_docx, _rtf, _odt = map(_module, ("docx", "rtf", "odt"))
 
 
 def _word(body: bytes) -> Converted:
     """DOCX; and RTF, which some servers send under the name of any file that Word writes."""
-    from periplus.document.formats import docx, rtf
-
-    return rtf.html_of(body) if body.startswith(b"{\\rtf") else docx.html_of(body)
-
-
-def _odt(body: bytes) -> Converted:
-    from periplus.document.formats import odt
-
-    return odt.html_of(body)
-
-
-def _epub(body: bytes) -> Converted:
-    from periplus.document.formats import epub
-
-    return epub.html_of(body)
+    return _rtf(body) if body.startswith(b"{\\rtf") else _docx(body)
 
 
 BINARY_WORD = "application/msword"  # of 1997 to 2003: not read, but DOCX and RTF under its name are
-FILES: dict[str, Callable[[bytes], Converted]] = {  # imported when they are met: lxml takes 0.2 s, PDFium 0.3 s
-    **dict.fromkeys(("application/pdf", "application/x-pdf"), _pdf),
+FILES: dict[str, Callable[[bytes], Converted]] = {
+    **dict.fromkeys(("application/pdf", "application/x-pdf"), _module("pdf_reader")),
     **dict.fromkeys(("application/rtf", "text/rtf", "application/x-rtf"), _rtf),
     **dict.fromkeys((BINARY_WORD, "application/vnd.ms-word"), _word),
     _OFFICE: _word,
@@ -80,7 +68,7 @@ FILES: dict[str, Callable[[bytes], Converted]] = {  # imported when they are met
     "application/vnd.ms-word.document.macroenabled.12": _word,
     _OPEN: _odt,
     _OPEN + "-template": _odt,
-    "application/epub+zip": _epub,
+    "application/epub+zip": _module("epub"),
 }
 READ_MEDIA_TYPES = frozenset({*MARKUP, *TEXTS, *FILES})
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from lxml import etree
 
-from periplus.document.formats.converted import HTML_CHARS, escape
+from periplus.document.formats.converted import HTML_CHARS, Converted, escape, page
 
 MEMBER_BYTES = 33_554_432  # inflated, of one file: as much as a body may have
 TOTAL_BYTES = 67_108_864  # inflated, of one archive
@@ -77,16 +76,26 @@ def parsed(data: bytes) -> etree._Element | None:
         return None
 
 
-@contextlib.contextmanager
-def opened(body: bytes) -> Iterator[Archive | None]:
-    """The archive, for as long as it is used; None for what is none."""
+def html_of(body: bytes, read: Callable[[Archive], tuple[Sequence[str], etree._Element | None]]) -> Converted:
+    """A document in an archive, converted. Total: what is no such file has a fault.
+
+    read: gives its contents as HTML, and the root of what holds its title, language and description.
+    """
     try:
-        archive = zipfile.ZipFile(io.BytesIO(body))
+        opened = zipfile.ZipFile(io.BytesIO(body))
     except _BROKEN:
-        yield None
-        return
-    with archive:
-        yield Archive(archive)
+        return Converted(page(()), "damaged: no zip archive")
+    with opened:
+        archive = Archive(opened)
+        parts, properties = read(archive)
+        facts = {name: _text_of(properties, name) for name in ("title", "language", "description")}
+        return Converted(page(parts, **facts), "; ".join(archive.faults))
+
+
+def _text_of(root: etree._Element | None, name: str) -> str:
+    """The text of the first element of that local name."""
+    element = next(root.iter("{*}" + name), None) if root is not None else None
+    return (element.text or "").strip() if element is not None else ""
 
 
 class ElementMarkup(NamedTuple):
