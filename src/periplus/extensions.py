@@ -28,6 +28,7 @@ PREFIX = "periplus."
 GROUPS = {
     "formats": "readers of media types",
     "writers": "file formats of tables",
+    "findings": "kinds of issues that an audit finds",
     "policies": "rules of choice of a survey",
     "commands": "commands",
     "engines": "clusters for large analyses and crawls",

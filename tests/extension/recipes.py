@@ -1,4 +1,4 @@
-"""A package beside Periplus that adds one of each: a media type, a file format, a rule of choice, a command.
+"""A package beside Periplus that adds one of each: a media type, a file format, a finding, a rule of choice, a command.
 
 Its metadata lie beside it, in recipes-1.0.dist-info, as an installer would put them.
 """
@@ -8,7 +8,9 @@ import html
 import click
 import numpy as np
 
+from periplus.analyse.audit import Finding, IssueColumns
 from periplus.document.formats.converted import Converted, page
+from periplus.model.audit import Category, Grade, IssueKind
 from periplus.present.writers import Writer
 from periplus.schedule.bandit import ChoiceRule
 
@@ -30,6 +32,12 @@ def _write_markdown(table, rows, path):
 
 
 markdown = Writer("text/markdown", _write_markdown)
+
+
+shouting = Finding(
+    IssueKind("title-shouts", Grade.NOTICE, Category.TITLES, "Titles of 30 characters", "A sample.", "Write another."),
+    lambda site: IssueColumns(site.pages.place[site.pages.title_chars == 30]),
+)
 
 
 def fewest(budget, sites):

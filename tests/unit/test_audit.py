@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from audited import SmallSite
-from periplus.analyse.audit import FINDINGS, KINDS_OF_ISSUES, audit, is_language
+from periplus.analyse.audit import FINDINGS, audit, is_language, issue_kinds
 from periplus.analyse.audit_input import text_keys
 from periplus.analyse.duplicates import NearGroup
 from periplus.analyse.issues import Lookups, audit_rules, causes, counts, faults, issues
@@ -356,7 +356,7 @@ def test_issues_of_one_cause_are_one_fault():
     assert counts(made)["broken-resource"] == 1
     for code, columns in audit(known).items():
         named = [issue.cause for issue in issues({code: columns}, known)]
-        numbers = causes(KINDS_OF_ISSUES[code].caused_by, columns).tolist()
+        numbers = causes(issue_kinds()[code].caused_by, columns).tolist()
         assert [named.index(cause) for cause in named] == [numbers.index(number) for number in numbers]
 
 
@@ -384,9 +384,9 @@ def test_wrong_ignores_are_refused(wrong):
 
 
 def test_the_table_is_whole_and_its_names_are_distinct():
-    names = [*KINDS_OF_ISSUES, *Grade, *Category]
+    names = [*issue_kinds(), *Grade, *Category]
     assert len(names) == len(set(names))
-    for code, kind in KINDS_OF_ISSUES.items():
+    for code, kind in issue_kinds().items():
         assert code == kind.code == code.lower()
         assert kind.title and kind.why.endswith(".") and kind.remedy.endswith(".")
         kind.detail.format(number=1.0, limit=1.0, also="", words="")

@@ -3,7 +3,7 @@
 import pytest
 from lxml import etree
 
-from periplus.analyse.audit import KINDS_OF_ISSUES
+from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import faults
 from periplus.model.audit import Grade, Issue
 from periplus.present.issues import fault_list, github, junit
@@ -33,23 +33,23 @@ EVERYWHERE = [
 
 
 def tree(issues):
-    return etree.fromstring("".join(junit(faults(issues), KINDS_OF_ISSUES, name="h")).encode())
+    return etree.fromstring("".join(junit(faults(issues), issue_kinds(), name="h")).encode())
 
 
 def test_one_missing_script_is_one_fault_wherever_it_is_told():
     [case] = tree(EVERYWHERE).findall("testsuite[@name='broken-resource']/testcase")
     assert (case.get("name"), case[0].get("message")) == (SCRIPT, "Broken parts of pages: it answers 404, on 527 pages")
     assert case[0].text.endswith('on http://h/099 Words of the link: "", in head.\nand 427 more')
-    [line] = github(faults(EVERYWHERE), KINDS_OF_ISSUES)
+    [line] = github(faults(EVERYWHERE), issue_kinds())
     assert f"::{SCRIPT}: it answers 404, on 527 pages, as http://h/000" in line
-    first, _, heading, _, cause, *pages, rest = fault_list(faults(EVERYWHERE), KINDS_OF_ISSUES)
+    first, _, heading, _, cause, *pages, rest = fault_list(faults(EVERYWHERE), issue_kinds())
     assert first == "      1  error    broken-resource: Broken parts of pages, on 527 pages"
     assert heading == "ERROR broken-resource: Broken parts of pages (1, on 527 pages)"
     assert (cause, len(pages), rest) == (f"  {SCRIPT}  it answers 404  (527 pages)", 5, "      and 522 more")
 
 
 def test_the_sums_by_kind_stand_before_the_list():
-    lines = list(fault_list(faults([*ISSUES, *EVERYWHERE]), KINDS_OF_ISSUES))
+    lines = list(fault_list(faults([*ISSUES, *EVERYWHERE]), issue_kinds()))
     assert [line.split()[:3] for line in lines[:3]] == [
         ["2", "error", "broken-link:"],
         ["1", "error", "broken-resource:"],
@@ -61,7 +61,7 @@ def test_the_sums_by_kind_stand_before_the_list():
 
 def test_junit_has_a_suite_a_kind_and_a_case_a_cause():
     root = tree(ISSUES)
-    assert len(root) == len(KINDS_OF_ISSUES)
+    assert len(root) == len(issue_kinds())
     broken = root.find("testsuite[@name='broken-link']")
     assert (broken.get("tests"), broken.get("failures"), broken.get("skipped")) == ("2", "2", "0")
     assert broken[1].get("name") == "http://h/gone?a=1&b=2"
@@ -80,7 +80,7 @@ def test_junit_what_was_looked_for_and_not_found_has_passed():
 
 
 def test_github_commands_one_a_line():
-    lines = list(github(faults(ISSUES), KINDS_OF_ISSUES))
+    lines = list(github(faults(ISSUES), issue_kinds()))
     assert (
         lines[2] == "::notice title=Long titles (title-long)::http://h/a: 70 characters, more than 60. Say it shorter."
     )
@@ -90,7 +90,7 @@ def test_github_commands_one_a_line():
 
 
 def test_github_crawled_text_cannot_command():
-    for line in github(faults(ISSUES), KINDS_OF_ISSUES):
+    for line in github(faults(ISSUES), issue_kinds()):
         assert line.isprintable()
         assert "%0A" not in line  # %25 stands for what a page wrote as %
         assert line.startswith("::")
@@ -98,7 +98,7 @@ def test_github_crawled_text_cannot_command():
 
 @pytest.mark.parametrize(("count", "lines", "more"), [(9, 9, ""), (11, 10, "2 more"), (1000, 10, "991 more")])
 def test_github_says_how_many_it_leaves_out(count, lines, more):
-    shown = list(github(faults(ISSUES[2:]) * count, KINDS_OF_ISSUES))
+    shown = list(github(faults(ISSUES[2:]) * count, issue_kinds()))
     assert len(shown) == lines
     assert more in shown[-1]
 
@@ -107,7 +107,7 @@ def test_github_notices_take_no_place_from_errors():
     assert (
         sum(
             line.startswith("::error")
-            for line in github([*faults(ISSUES[2:]) * 100, *faults(ISSUES[:1]) * 20], KINDS_OF_ISSUES)
+            for line in github([*faults(ISSUES[2:]) * 100, *faults(ISSUES[:1]) * 20], issue_kinds())
         )
         == 10
     )

@@ -72,6 +72,16 @@ def test_a_table_is_written_in_a_format_of_a_package(folder, tmp_path):
     assert "burnt" in csv.stderr and "broken 0.1" in csv.stderr  # left out, and said
 
 
+def test_an_audit_finds_what_a_package_looks_for_and_goes_on_where_one_fails(folder):
+    ended = periplus("export", "issues", "-c", folder, "-f", "jsonl")
+    rows = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [row["url"] for row in rows if row["code"] == "title-shouts"] == [START], ended.stderr
+    assert {row["code"] for row in rows} > {"title-shouts"}
+    assert "the installed package broken 0.1 failed: ValueError: out of salt" in ended.stderr
+    refused = periplus("check", "-c", folder, "--fail-on", "karma")
+    assert "title-shouts" in refused.stderr and refused.returncode == 2
+
+
 def test_a_survey_may_use_a_rule_of_a_package():
     ask = "from periplus.schedule.names import rule_named; print(rule_named({!r}, 10, 2))"
     assert "name='fewest'" in run("-c", ask.format("fewest")).stdout

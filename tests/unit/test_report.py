@@ -8,7 +8,7 @@ import re
 import numpy as np
 from lxml import html
 
-from periplus.analyse.audit import KINDS_OF_ISSUES
+from periplus.analyse.audit import issue_kinds
 from periplus.model.audit import Fault, Issue
 from periplus.model.duplicates import Duplicate, DuplicateGroup, Ground, Likeness
 from periplus.model.page import MediaClass
@@ -61,7 +61,7 @@ def data_of(**changes):
             "https://e.org/gone", Reason.NOT_FOUND, 404, (Holder(HOME, HOSTILE, HOSTILE), Holder(PAGE, "", "")), 2
         ),
     )
-    kind = KINDS_OF_ISSUES["broken-link"]
+    kind = issue_kinds()["broken-link"]
     issue = Issue("broken-link", kind.grade, HOME, HOSTILE, PAGE, HOSTILE, "main", PAGE)
     values = {
         "about": About("run " + HOSTILE, HOME, 0.0, 0.85, 42, parameters=(("include", HOSTILE),)),

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from voyage import settings_for
 
-from periplus.analyse.audit import KINDS_OF_ISSUES
+from periplus.analyse.audit import issue_kinds
 from periplus.api.audit import issues_of
 from periplus.api.checking import CheckOrder, check
 from periplus.api.crawling import CrawlOrder
@@ -248,7 +248,7 @@ def test_every_kind_of_fault_is_found_where_it_was_planted_and_nowhere_else(tmp_
     plan = Planted()
     for part in (titles, indexing, languages, links, reading, structure):
         part(plan)
-    assert {code for code, _, _ in plan.wrong} == KINDS_OF_ISSUES.keys() - UNPLANTED
+    assert {code for code, _, _ in plan.wrong} == issue_kinds().keys() - UNPLANTED
     with serve(plan.done(), certificate=tls.self_signed(tmp_path)) as server:
         found = audited(tmp_path / "kept", server, server.url("a.test", tls=True))
     assert (sorted(plan.wrong - found), sorted(found - plan.wrong)) == ([], [])

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from voyage import Collection, command, crawled, environment, flags_for, plain, served_apart, settings_for, told, until
 
 import periplus
-from periplus.analyse.audit import KINDS_OF_ISSUES
+from periplus.analyse.audit import issue_kinds
 from periplus.api.audit import baseline_run, issues_of, new_since, store_issues
 from periplus.api.checking import CheckOrder, check
 from periplus.api.crawling import CrawlOrder, crawl
@@ -53,7 +53,7 @@ def of_links(issues):
     """(code, target without host) of what is wrong with links."""
     found = set()
     for issue in issues:
-        if KINDS_OF_ISSUES[issue.code].category is Category.LINKS and issue.code != "nofollow-inside":
+        if issue_kinds()[issue.code].category is Category.LINKS and issue.code != "nofollow-inside":
             what = issue.detail.removeprefix("no ") if issue.code in ("broken-fragment", "missing-text") else ""
             found.add(
                 (
@@ -293,7 +293,7 @@ def test_every_planted_fault_is_found_and_nothing_else(tmp_path):
         expected |= {("broken-link", server.url("a.test", path)) for path in ("/loop", "/self", "/nowhere")}
         expected |= {("suspect-link", server.url("a.test", "/wrong-encoding"))}
         found = {
-            (issue.code, issue.related) for issue in issues if KINDS_OF_ISSUES[issue.code].category is Category.LINKS
+            (issue.code, issue.related) for issue in issues if issue_kinds()[issue.code].category is Category.LINKS
         }
         assert found == expected
         assert {issue.url for issue in issues if issue.code == "redirect-loop"} == {
@@ -439,7 +439,7 @@ def test_the_command_fails_a_build_and_speaks_its_formats(tmp_path):
         assert offline("--fail-on", "nonsense>1").returncode == 2
         assert offline("--baseline", "last", "--fail-on", "notices").returncode == 0
         suites = ElementTree.fromstring(offline("-f", "junit").stdout)
-        assert len(suites) == len(KINDS_OF_ISSUES)
+        assert len(suites) == len(issue_kinds())
         assert offline("-f", "github").stdout.startswith("::error title=Broken links (broken-link)")
         table = offline("--ignore", "* .*", "--no-near")
         assert (table.stdout, table.returncode) == ("", 0)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.audit_input import AuditInput, Mask, Numbers, PageTraits, Places
+from periplus.errors import ExtensionError
+from periplus.extensions import guarded, loaded
 from periplus.model.audit import VERDICTS, Category, CausedBy, Grade, IssueKind, Verdict
 from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind
 from periplus.model.visit import Reason
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ def audit(site: AuditInput) -> dict[str, IssueColumns]:
     asked for title, description or text of its own.
     O(u + p log p + m log m).
     """
-    columns = ((finding.kind.code, finding.check(site)) for finding in FINDINGS)
+    columns = ((finding.kind.code, finding.check(site)) for finding in findings())
     return {code: issues for code, issues in columns if len(issues)}
 
 
@@ -367,7 +373,8 @@ def _translations_without_return(site: AuditInput) -> IssueColumns:
 _E, _W, _N = Grade.ERROR, Grade.WARNING, Grade.NOTICE
 _BY_TARGET, _BY_FRAGMENT, _BY_WORDS, _BY_GROUP = CausedBy.TARGET, CausedBy.FRAGMENT, CausedBy.WORDS, CausedBy.GROUP
 
-# Codes never change their meaning. A new finding whose facts are loaded is a row here with its check.
+# Codes never change their meaning. A new finding whose facts are loaded is a row here with its check, or an entry point
+# of `periplus.findings` in an installed package.
 # fmt: off
 FINDINGS = (
     Finding(IssueKind("broken-link", _E, Category.LINKS, "Broken links", "A reader who follows the link finds nothing.",
@@ -506,5 +513,34 @@ FINDINGS = (
         "{number:,.0f} left unread as {words}"), _series),
 )
 # fmt: on
-KINDS_OF_ISSUES: dict[str, IssueKind] = {finding.kind.code: finding.kind for finding in FINDINGS}
-"""Every kind by its code, in the order of lists."""
+
+
+@cache
+def findings() -> tuple[Finding, ...]:
+    """FINDINGS, then those of installed packages, with codes that none of ours has."""
+    codes = {finding.kind.code for finding in FINDINGS}
+    added = (
+        replace(finding, check=_harmless(guarded(package, finding.check)))
+        for package, finding in loaded("findings", Finding).values()
+        if finding.kind.code not in codes
+    )
+    return (*FINDINGS, *added)
+
+
+def _harmless(check: Check) -> Check:
+    """The check of a package: where it fails there is a warning, and no issue."""
+
+    def checked(site: AuditInput) -> IssueColumns:
+        try:
+            return check(site)
+        except ExtensionError as error:
+            log.warning("%s", error)
+            return IssueColumns(np.zeros(0, np.int64))
+
+    return checked
+
+
+@cache
+def issue_kinds() -> Mapping[str, IssueKind]:
+    """Every kind by its code, in the order of lists."""
+    return {finding.kind.code: finding.kind for finding in findings()}

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from periplus.analyse.audit import KINDS_OF_ISSUES, IssueColumns
+from periplus.analyse.audit import IssueColumns, issue_kinds
 from periplus.analyse.audit_input import POSITIONS, AuditInput, Places
 from periplus.errors import UsageError
 from periplus.model.audit import VERDICTS, Category, CausedBy, Fault, Grade, Issue, IssueKind, Verdict
@@ -30,7 +30,7 @@ class AuditRules:
     ignored: tuple[tuple[str, re.Pattern[str]], ...] = ()
 
     def grade(self, code: str) -> Grade:
-        return self.grades.get(code, KINDS_OF_ISSUES[code].grade)
+        return self.grades.get(code, issue_kinds()[code].grade)
 
     def ignores(self, issue: Issue) -> bool:
         return any(
@@ -45,8 +45,8 @@ def audit_rules(grades: Iterable[str] = (), ignored: Iterable[str] = ()) -> Audi
     off = set()
     for text in grades:
         code, _, grade = (part.strip() for part in text.partition("="))
-        if code not in KINDS_OF_ISSUES:
-            raise UsageError(f"there is no issue {code!r}; the codes are: {', '.join(KINDS_OF_ISSUES)}")
+        if code not in issue_kinds():
+            raise UsageError(f"there is no issue {code!r}; the codes are: {', '.join(issue_kinds())}")
         if grade == _OFF:
             off.add(code)
         elif grade in list(Grade):
@@ -58,8 +58,8 @@ def audit_rules(grades: Iterable[str] = (), ignored: Iterable[str] = ()) -> Audi
 
 def _ignored(text: str) -> tuple[str, re.Pattern[str]]:
     code, _, pattern = text.strip().partition(" ")
-    if not any(fnmatchcase(kind, code) for kind in KINDS_OF_ISSUES):
-        raise UsageError(f"no issue has the code {code!r}; the codes are: {', '.join(KINDS_OF_ISSUES)}")
+    if not any(fnmatchcase(kind, code) for kind in issue_kinds()):
+        raise UsageError(f"no issue has the code {code!r}; the codes are: {', '.join(issue_kinds())}")
     try:
         return code, re.compile(pattern.strip())
     except re.error as error:
@@ -87,7 +87,7 @@ def issues(
             continue
         for start in range(0, len(columns), _BLOCK):
             block = columns.rows(np.arange(start, min(start + _BLOCK, len(columns))))
-            for issue in _worded(KINDS_OF_ISSUES[code], rules.grade(code), block, site, lookups):
+            for issue in _worded(issue_kinds()[code], rules.grade(code), block, site, lookups):
                 if not rules.ignores(issue):
                     yield issue
 
@@ -172,7 +172,7 @@ def faults(issues: Iterable[Issue]) -> list[Fault]:
         Fault(code, grade, cause, len({issue.url for issue in group}), len(group), tuple(group))
         for (code, grade, cause), group in groups.items()
     ]
-    grades, codes = list(Grade), list(KINDS_OF_ISSUES)
+    grades, codes = list(Grade), list(issue_kinds())
     return sorted(
         made, key=lambda fault: (grades.index(fault.grade), codes.index(fault.code), -fault.pages, fault.cause)
     )
@@ -180,7 +180,7 @@ def faults(issues: Iterable[Issue]) -> list[Fault]:
 
 def ordered(issues: Iterable[Issue]) -> list[Issue]:
     """Gravest first, then by kind as in the table of kinds; a target's pages together."""
-    grades, codes = list(Grade), list(KINDS_OF_ISSUES)
+    grades, codes = list(Grade), list(issue_kinds())
     return sorted(
         issues,
         key=lambda issue: (
@@ -198,7 +198,7 @@ def counts(faults: Iterable[Fault]) -> Counter[str]:
     """Faults by code, by grade and by category, in one table: no two of these names are alike."""
     table: Counter[str] = Counter()
     for fault in faults:
-        table.update((fault.code, fault.grade.value, KINDS_OF_ISSUES[fault.code].category.value))
+        table.update((fault.code, fault.grade.value, issue_kinds()[fault.code].category.value))
     return table
 
 
@@ -213,7 +213,6 @@ ALIASES = {
     "warnings": "warning",
     "notices": "notice",
 }
-NAMES = frozenset({*KINDS_OF_ISSUES, *Grade, *Category, *ALIASES})
 _CONDITION = re.compile(r"([a-z0-9-]+)\s*(?:(>=?)\s*([0-9]{1,12}))?")
 
 
@@ -246,8 +245,9 @@ def _condition(text: str) -> Condition:
     if not match:
         raise UsageError(f"{text!r} is no condition: write NAME or NAME>NUMBER, as in broken>0,server-error>5")
     name, sign, number = match.groups()
-    if name not in NAMES:
-        raise UsageError(f"nothing is called {name!r}; choose among {', '.join(sorted(NAMES))}")
+    names = {*issue_kinds(), *Grade, *Category, *ALIASES}
+    if name not in names:
+        raise UsageError(f"nothing is called {name!r}; choose among {', '.join(sorted(names))}")
     most = int(number or 0) - (sign == ">=")
     if most < 0:
         raise UsageError(f"{text!r} fails always: there are never fewer than 0")

@@ -163,10 +163,10 @@ class _Ranks:
 
 def issue_rows(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
     """Rows of ISSUES."""
-    from periplus.analyse.audit import KINDS_OF_ISSUES
+    from periplus.analyse.audit import issue_kinds
 
     for issue in issues_of_sites(connection):
-        yield issues.issue_row(issue, KINDS_OF_ISSUES)
+        yield issues.issue_row(issue, issue_kinds())
 
 
 def issues_of_sites(connection: reading.Connection) -> Iterator[Issue]:

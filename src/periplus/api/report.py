@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.audit import KINDS_OF_ISSUES, IssueColumns
+from periplus.analyse.audit import IssueColumns, issue_kinds
 from periplus.analyse.audit_input import AuditInput, Mask
 from periplus.analyse.issues import causes
 from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, map_tree
@@ -131,7 +131,7 @@ def issue_groups(connection: reading.Connection, audit: SiteAudit) -> tuple[Issu
 
 
 def _issue_group(connection: reading.Connection, audit: SiteAudit, code: str, columns: IssueColumns) -> IssueGroup:
-    kind, width = KINDS_OF_ISSUES[code], len(audit.ids)
+    kind, width = issue_kinds()[code], len(audit.ids)
     numbers, first, cause, totals = np.unique(
         causes(kind.caused_by, columns), return_index=True, return_inverse=True, return_counts=True
     )

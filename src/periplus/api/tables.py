@@ -227,7 +227,7 @@ class Browser:
         """The faults of all sites, gravest first, and their issues, as tables;
         made anew when a run has changed anything.
         """
-        from periplus.analyse.audit import KINDS_OF_ISSUES
+        from periplus.analyse.audit import issue_kinds
         from periplus.analyse.issues import faults
         from periplus.api.exporting import issues_of_sites
 
@@ -237,8 +237,8 @@ class Browser:
                 with reading.limited(connection, AUDIT_S), reading.snapshot(connection):
                     causes = faults(issues_of_sites(connection))
                 return stored_tables.in_memory(
-                    (ISSUES, (issue_row(issue, KINDS_OF_ISSUES) for fault in causes for issue in fault.issues)),
-                    (FAULTS, (fault_row(fault, KINDS_OF_ISSUES) for fault in causes)),
+                    (ISSUES, (issue_row(issue, issue_kinds()) for fault in causes for issue in fault.issues)),
+                    (FAULTS, (fault_row(fault, issue_kinds()) for fault in causes)),
                 )
 
             return self._computed.of((folder.resolve(), *stored_tables.version(connection)), make)

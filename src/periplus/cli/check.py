@@ -201,16 +201,16 @@ def _gate(
 
 def _write(format: str, issues: Sequence[Issue], faults: Sequence[Fault], out: TextIO) -> None:
     """faults: the issues by cause."""
-    from periplus.analyse.audit import KINDS_OF_ISSUES
+    from periplus.analyse.audit import issue_kinds
     from periplus.model.tables import ISSUES
     from periplus.present.issues import fault_list, github, issue_row, junit
     from periplus.present.tables import write_table
 
     if format == "junit":
-        out.writelines(junit(faults, KINDS_OF_ISSUES))
+        out.writelines(junit(faults, issue_kinds()))
     elif format == "github":
-        out.writelines(line + "\n" for line in github(faults, KINDS_OF_ISSUES))
+        out.writelines(line + "\n" for line in github(faults, issue_kinds()))
     elif format == "table":
-        out.writelines(line + "\n" for line in fault_list(faults, KINDS_OF_ISSUES))
+        out.writelines(line + "\n" for line in fault_list(faults, issue_kinds()))
     else:
-        write_table(ISSUES.names, (issue_row(issue, KINDS_OF_ISSUES) for issue in issues), format, out)
+        write_table(ISSUES.names, (issue_row(issue, issue_kinds()) for issue in issues), format, out)
