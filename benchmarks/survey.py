@@ -35,11 +35,11 @@ from manuals import SITES
 from survey_optimum import best as optimum
 
 from periplus.api import survey
-from periplus.api.survey import chooser_of
+from periplus.api.homes import home_of
+from periplus.schedule.survey import survey_policy
 from periplus.settings import settings_from
-from periplus.store.sqlite import reading
 
-RULES = ("r1", "r2:20", "r3", "quantum", "kl-ucb", "raw-ucb", "scout", "scout learned")
+RULES = ("r1", "r2:20", "r3", "quantum", "scout", "scout learned")
 DELAY_S = 0.02  # between two requests to one host; all are our own
 CLOCK_S = 0.002  # the server's log tells times to the millisecond, start and end
 SELF_LINKING = frozenset({"cppreference"})  # a link to its own address on the web on each page: no external links
@@ -156,9 +156,10 @@ def most_at_once(spans: list[tuple[float, float]]) -> int:
 
 def yielded(made: Outcome, folder: Path) -> None:
     """Links new on their site, after each page: what the optimum counts."""
-    with contextlib.closing(reading.connect(folder)) as connection:
-        chooser = chooser_of(survey.campaign_of(folder), settings_from({"max_depth": -1}), connection)
-    record, seen, counts = chooser.record, set(), [0] * len(chooser.record.site)
+    policy = survey_policy(survey.campaign_of(folder), settings_from({"max_depth": -1}))
+    with home_of(folder).reader() as reader:
+        policy.learn(reader.visits(0))
+    record, seen, counts = policy.record, set(), [0] * len(policy.record.site)
     for page, item in zip(record.page, record.item, strict=True):
         if (record.site[page], item) not in seen:
             seen.add((record.site[page], item))

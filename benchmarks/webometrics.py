@@ -11,7 +11,6 @@ from typing import TypeVar
 import numpy as np
 from measure import load, table
 
-from periplus.analyse.units import UnitsOfUrls, unit_of, units_of
 from periplus.analyse.webometrics import unit_links, web_fragment
 from periplus.api.webometrics import SurveyOrder, SurveyRows, results
 from periplus.model.graph import REASONS, LinkRows, UrlRows
@@ -19,6 +18,7 @@ from periplus.model.survey import DocumentModel, Unit
 from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.present.survey_report import survey_report
+from periplus.urls.units import UnitsOfUrls, unit_of, units_of
 
 Value = TypeVar("Value")
 SITES, OTHERS = 1_000, 20_000  # in the target set, outside it

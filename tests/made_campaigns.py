@@ -12,10 +12,9 @@ from periplus.analyse.harvest import harvest_rows
 from periplus.model.frontier import ReadyHost
 from periplus.model.web import HostKey, SiteKey
 from periplus.model.webometrics import HarvestRows
-from periplus.schedule.bandit import Novelty, SitePolicy
-from periplus.schedule.names import rule_named
+from periplus.schedule.bandit import Novelty, SitePolicy, rule_named
 
-RULES = ("scout", "r2:5", "r2:20", "quantum:5", "thompson", "raw-ucb")
+RULES = ("scout", "r2:5", "r2:20", "quantum:5", "r3:3")
 Pages = list[list[list[int]]]  # the items of each page of each site, in the order in which a crawl meets them
 
 
@@ -85,7 +84,7 @@ def made_campaign(pages: Pages, seed: int) -> MadeCampaign:
     for _ in range(budget):
         (site,) = rule.choose([host for host in hosts if read[host.host_id] < known[host.host_id]], 1)
         items = set(pages[site][read[site]])
-        rule.book(hosts[site].site, float(len(items - seen[site])), float(len(items & seen[site])))
+        rule.book(hosts[site].site, float(len(items - seen[site])))
         seen[site] |= items
         read[site] += 1
         known[site] = min(sizes[site], 1 + 10 * read[site]) if gradual else sizes[site]

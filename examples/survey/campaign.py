@@ -12,12 +12,12 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from periplus.analyse.units import unit_of
-from periplus.api import survey, survey_run
+from periplus.api import survey
 from periplus.api.survey import LinkChoice, links
 from periplus.model.webometrics import Campaign
 from periplus.present.harvest import standing_lines
 from periplus.settings import settings_from
+from periplus.urls.units import unit_of
 
 LOOPBACK, PAGES = "127.0.0.1", 30
 # external links on each page
@@ -64,12 +64,12 @@ def main() -> None:
     units = tuple(unit_of(f"http://{host}:{port}/", name=host, short=host.partition(".")[0]) for host in SITES)
     settings = settings_from(
         {"allow_private": True, "resolve": [f"*:{port}:{LOOPBACK}"], "mine": list(SITES), "delay_s": 0.01},
-        survey_run.DEFAULTS,
+        survey.DEFAULTS,
     )
     with tempfile.TemporaryDirectory() as temp:
         folder = Path(temp) / "example.periplus"
-        survey.create(folder, Campaign("Five sites", units, rule="kl-ucb", pages=40))
-        end = survey_run.run(folder, settings, lambda watched: False)
+        survey.create(folder, Campaign("Five sites", units, rule="r2:2", pages=40))
+        end = survey.run(folder, settings, lambda watched: False)
         print(end.state, end.note)
         sys.stdout.writelines(line + "\n" for line in standing_lines(survey.standing_of(folder), boxes=False))
         print("some links:")

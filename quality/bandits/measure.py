@@ -20,26 +20,11 @@ from figures import Figure, digest_of, write
 from manuals import Manual, manuals
 from numpy.typing import NDArray
 from play import play
+from published import RULES as PUBLISHED
+from published import rule_of
 from worlds import KINDS, PAGES, SITES, Counts, optimum, worlds
 
-from periplus.schedule.names import rule_named
-
 FIRST_SEED = 10_000
-RULES = (
-    "r1",
-    "r2:5",
-    "r2:20",
-    "r2:50",
-    "r2:100",
-    "r3",
-    "ucb1-tuned",
-    "kl-ucb",
-    "thompson",
-    "gittins",
-    "raw-ucb",
-    "good-ucb",
-    "scout",
-)
 PRINTED = ("r1", "r2:5", "r2:20", "r2:50", "r2:100", "r3")
 AIMS = {"academy": 0.70, "university": 0.78, "mixed": 0.77, "manuals": 0.90, "mean": 0.76}
 AIM_WITHIN = 0.50
@@ -49,7 +34,7 @@ FEW = 200  # pages of ten sites together, for the order within
 
 
 def shares(rule: str, counts: Counts, best: NDArray[np.float64], budget: int = PAGES) -> NDArray[np.float64]:
-    return play(rule_named(rule, budget, SITES), counts, budget=budget) / best
+    return play(rule_of(rule, budget, SITES), counts, budget=budget) / best
 
 
 def figure(values: NDArray[np.float64]) -> str:
@@ -86,7 +71,7 @@ def rules_table(
 def order_of_printed(found: dict[str, Counts]) -> None:
     """How the printed rules stand to one another, on average and in single worlds."""
     for kind in KINDS:
-        links = {rule: play(rule_named(rule, PAGES, SITES), found[kind]) for rule in ("r1", "r2:20", "r3")}
+        links = {rule: play(rule_of(rule, PAGES, SITES), found[kind]) for rule in ("r1", "r2:20", "r3")}
         means = {rule: values.mean() for rule, values in links.items()}
         best = np.argmax(list(links.values()), axis=0)
         ratio = links["r2:20"] / np.maximum(links["r1"], 1)
@@ -158,7 +143,7 @@ def main() -> None:
     sites = [site for site in manuals(options.root) if site.name not in SELF_LINKING and len(site.paths) >= LEAST_PAGES]
     found = url_patterns(options.worlds, sites)
     best = {kind: np.maximum(optimum(counts), 1) for kind, counts in found.items()}
-    table = rules_table(found, best, RULES if options.all else (*PRINTED, "scout"))
+    table = rules_table(found, best, (*PRINTED, *(PUBLISHED if options.all else ()), "scout"))
     order_of_printed(found)
     within = order_within(sites, min(options.worlds, 100)) if len(sites) >= SITES else {}
     if options.json:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from published import PublishedYields
 from worlds import PAGES, Counts
 
-from periplus.schedule.bandit import ChoiceRule, Turns, Yields, choose
+from periplus.schedule.bandit import ChoiceRule, Turns, choose
 
 
 def play(
@@ -14,12 +15,12 @@ def play(
 ) -> NDArray[np.float64]:
     """Links found in each world.
 
-    counts: worlds x sites x pages, -1 where there is no page; again: see `Yields.book`.
+    counts: worlds x sites x pages, -1 where there is no page; again: see `PublishedYields.book`.
     """
     number, sites, _ = counts.shape
     worlds = np.arange(number)
     sizes = (counts >= 0).sum(axis=2)
-    yields, turns, rng = Yields.none(number, sites), Turns.none(number), np.random.default_rng(seed)
+    yields, turns, rng = PublishedYields.none(number, sites), Turns.none(number), np.random.default_rng(seed)
     for _page in range(budget):
         ready = yields.pages < sizes
         going = ready.any(axis=1)

@@ -27,7 +27,7 @@ def learned(site: Manual, most: int = PAGES) -> list[int]:
         fresh = set(site.external[page]) - seen
         seen |= fresh
         counts.append(len(fresh))
-        order.told(number, len(fresh))
+        order.learn(number, len(fresh))
         for target, anchor, position in site.links[page]:
             if target not in offered:
                 offered.add(target)

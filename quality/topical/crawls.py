@@ -13,9 +13,8 @@ from madeweb import Web
 from numpy.typing import NDArray
 from textgraph import Graph, Task
 
-from periplus.schedule.names import queue_named
 from periplus.schedule.topical.policy import Pointer
-from periplus.schedule.topical.queue import PageQueue, SiteWaits
+from periplus.schedule.topical.queue import PageQueue, SiteWaits, queue_named
 
 SHARE = 0.15  # of the graph that a crawl may read
 FETCHES, LATELY = 8_000, 2_000

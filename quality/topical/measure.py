@@ -21,7 +21,7 @@ from figures import Figure, digest_of, write
 from madeweb import Web
 from textgraph import NAME, REPORTED, graph_of, task_of
 
-from periplus.schedule.names import NAMES, WEIGHED
+from periplus.schedule.topical.queue import NAMES, WEIGHED
 
 WEB_SEEDS = (1, 2)  # the weights were fitted on webs 101 and 102
 AIMS = {"area": 0.75, "harvest_100": 0.40, "recall_10": 0.87}

@@ -36,8 +36,8 @@ class SqliteWorld:
         )
         return self.stores[-1]
 
-    def begin_run(self):
-        self.run_id = runs.begin_run(self.folder, "crawl", (), Settings(), 1.0)
+    def begin_run(self, kind="crawl"):
+        self.run_id = runs.begin_run(self.folder, kind, (), Settings(), 1.0)
 
     def end_run(self):
         runs.end_run(self.folder, self.run_id, "done", "", 1.0)
@@ -113,9 +113,9 @@ class PostgresWorld:
         self.stores.append(PostgresCrawlStore(self.address, self.run_id, self.budget, self.storage, world))
         return self.stores[-1]
 
-    def begin_run(self):
+    def begin_run(self, kind="crawl"):
         with self.connection.transaction():
-            self.run_id = collection_runs.begin(self.connection, "crawl", (), Settings())
+            self.run_id = collection_runs.begin(self.connection, kind, (), Settings())
 
     def end_run(self):
         with self.connection.transaction():
@@ -161,6 +161,9 @@ class PlainWorld:
 
     def open(self):
         return self.store
+
+    def begin_run(self, kind="crawl"):
+        self.store.is_check = kind == "check"
 
     def pause(self, on):
         self.store.paused = on

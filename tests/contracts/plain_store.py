@@ -2,7 +2,7 @@
 
 `model.ports.CrawlStore` said as plainly as possible: lists, dictionaries, linear searches.
 
-The slow twin of the real stores. Pages and links are not its business: of a document it keeps nothing.
+The slow twin of the real stores. Pages are not its business: of a document it keeps its links alone, for policies.
 """
 
 from __future__ import annotations
@@ -10,8 +10,20 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from periplus.model.frontier import PRIORITY_NONE, Lease, ReadyHost, RunCounts, ShownLines, Task, TrapMemory
-from periplus.model.visit import Reason, Request, Skipped
+from periplus.model.frontier import (
+    PRIORITY_CHECK,
+    PRIORITY_NONE,
+    Lease,
+    LinkSighting,
+    PageVisit,
+    ReadyHost,
+    RunCounts,
+    ShownLines,
+    Task,
+    TrapMemory,
+)
+from periplus.model.visit import Fetched, Reason, Redirected, Request, Skipped
+from periplus.urls.canonical import url_id
 from periplus.urls.hosts import origin_of
 
 POLL_S = 0.2
@@ -88,6 +100,8 @@ class PlainStore:
     wire_bytes: int = 0
     seq: int = 0
     paused: bool = False
+    is_check: bool = False
+    visited: list[PageVisit] = field(default_factory=list)
 
     # workers and leases
 
@@ -112,6 +126,15 @@ class PlainStore:
     def _pending(self, host_id):
         return [entry for entry in self.queue if entry.host_id == host_id]
 
+    def _work(self, host_id=None):
+        """Entries that this run gives out: a check leaves pages as they are."""
+        return [
+            entry
+            for entry in self.queue
+            if host_id in (None, entry.host_id)
+            and (not self.is_check or entry.priority < 0 or entry.priority == PRIORITY_CHECK)
+        ]
+
     def ready(self, most, horizon_s, now):
         self._bury_fallen(now)
         if self.paused:
@@ -119,7 +142,7 @@ class PlainStore:
         free = [
             host
             for host in self.hosts
-            if self._pending(host.id) and host.lease_by is None and host.next_at <= now + horizon_s
+            if self._work(host.id) and host.lease_by is None and host.next_at <= now + horizon_s
         ]
         free.sort(key=lambda host: host.next_at)
         return [
@@ -163,7 +186,7 @@ class PlainStore:
 
     def fair_share(self, now):
         self._bury_fallen(now, silent=False)
-        hosts = {entry.host_id for entry in self.queue}
+        hosts = {entry.host_id for entry in self._work()}
         workers = [worker for worker in self.workers.values() if worker.until >= now]
         return 0 if self.paused else max(1, -(-len(hosts) // max(1, len(workers))))
 
@@ -171,17 +194,17 @@ class PlainStore:
         return self.paused
 
     def idle(self, now):
-        return not self.queue
+        return not self._work()
 
     # tasks
 
-    def take(self, lease, most, in_hand, now):
+    def take(self, lease, most, in_hand, now, pages=()):
         if not self._holds(lease):
             return (), None
         if not self.budget.max_pages:
-            return self._take(lease, most, in_hand, now)
+            return self._take(lease, most, in_hand, now, pages)
         most = min(most, self._allowance(lease, len(in_hand), now))
-        tasks, later_s = self._take(lease, most, in_hand, now) if most > 0 else ((), POLL_S)
+        tasks, later_s = self._take(lease, most, in_hand, now, pages) if most > 0 else ((), POLL_S)
         self.workers[self.hosts[lease.host_id - 1].lease_by].in_hand += len(tasks)
         return tasks, later_s
 
@@ -206,17 +229,25 @@ class PlainStore:
             )
         return left
 
-    def _take(self, lease, most, in_hand, now):
-        own = self._pending(lease.host_id)
+    def urgent(self, host_ids):
+        return frozenset(entry.host_id for entry in self.queue if entry.priority < 0) & frozenset(host_ids)
+
+    def _take(self, lease, most, in_hand, now, pages):
+        own = self._work(lease.host_id)
         if not own:
             return (), None
         priority = min(entry.priority for entry in own)
+        for page in map(url_id, pages if priority >= 0 else ()):
+            for entry in own:
+                waits = entry.url_id == page and self.urls[page].reason is Reason.WAITING and entry.not_before <= now
+                if waits and (entry.priority, entry.seq) not in in_hand:
+                    return (self._task(entry),), None
         priorities_of_site = [
             entry.priority
             for entry in self.queue
             if self.hosts[entry.host_id - 1].site == lease.site and entry.priority >= 0
         ]
-        if priority >= 0 and min(priorities_of_site) < priority:
+        if priority >= 0 and not self.is_check and min(priorities_of_site) < priority:
             return (), POLL_S
         held = {entry.url_id for entry in own if (entry.priority, entry.seq) in in_hand and entry.url_id}
         free = [
@@ -355,6 +386,8 @@ class PlainStore:
 
     def _complete(self, completion, now):
         task = completion.task
+        if task.url_id:
+            self.visited.append(self._visit(completion))
         listed = [
             entry for entry in self._pending(task.host_id) if (entry.priority, entry.seq) == (task.priority, task.seq)
         ]
@@ -373,6 +406,28 @@ class PlainStore:
             self._enter(task.host_id, priority, task.url_id, again, now + completion.retry_in_s)
         for candidate in completion.candidates:
             self._offer(candidate)
+
+    def _visit(self, completion):
+        outcome, request = completion.visit.outcome, completion.task.request
+        read = isinstance(outcome, Fetched) and 200 <= outcome.status < 300
+        links = completion.document.links if read and completion.document else ()
+        return PageVisit(
+            len(self.visited) + 1,
+            completion.task.url_id,
+            request.url,
+            request.depth,
+            completion.visit.took_s,
+            not isinstance(outcome, Skipped),
+            read,
+            outcome.target if isinstance(outcome, Redirected) else "",
+            tuple(
+                LinkSighting(link.target, link.kind.value, link.position.value, link.anchor, link.nofollow)
+                for link in links
+            ),
+        )
+
+    def visits(self, after, *, texts=False):
+        return iter(self.visited[after:])
 
     def _settle(self, state, now):
         host = self.hosts[state.lease.host_id - 1]

@@ -83,11 +83,11 @@ def test_an_audit_finds_what_a_package_looks_for_and_goes_on_where_one_fails(fol
 
 
 def test_a_survey_may_use_a_rule_of_a_package():
-    ask = "from periplus.schedule.names import rule_named; print(rule_named({!r}, 10, 2))"
+    ask = "from periplus.schedule.bandit import rule_named; print(rule_named({!r}, 10, 2))"
     assert "name='fewest'" in run("-c", ask.format("fewest")).stdout
     burnt = run("-c", ask.format("burnt")).stderr
     assert "ExtensionError: the installed package broken 0.1 failed: ValueError: out of salt" in burnt
-    words = run("-c", "from periplus.schedule.names import rules; print(rules()['fewest'][0])")
+    words = run("-c", "from periplus.schedule.bandit import rules; print(rules()['fewest'][0])")
     assert words.stdout.strip() == "The site of which the fewest pages were read."
 
 

@@ -14,15 +14,15 @@ from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.hosts import AddressTurns, HeldHost, Pace, preferred
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.model.frontier import Lease, ReadyHost
-from periplus.model.page import Document
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.schedule.bandit import Novelty, SitePolicy
-from periplus.schedule.names import rule_named
+from periplus.model.webometrics import Campaign
+from periplus.schedule.survey import SurveyPolicy, survey_policy
 from periplus.schedule.traps import TrapDetector
 from periplus.settings import settings_from
 from periplus.urls.hosts import host_name
 from periplus.urls.scope import site_scope
+from periplus.urls.units import unit_of
 
 
 @dataclass
@@ -35,8 +35,6 @@ class Favourites:
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
         self.shown.append(ready)
         return sorted((host.host_id for host in ready), reverse=True)[:most]
-
-    def told(self, site: SiteKey, document: Document | None, took_s: float) -> None: ...
 
 
 def held(number: int, not_before: float) -> HeldHost:
@@ -61,7 +59,7 @@ def test_a_policy_sees_due_hosts_as_ready_now():
     assert policy.shown[0][0].wait_s == 0.0
 
 
-def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[list[str], SitePolicy, FakeTransport]:
+def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[list[str], SurveyPolicy, FakeTransport]:
     """Hosts asked for pages, in order: three sites of a hundred pages, of which s1 brings two new links a page;
     one request at a time.
     """
@@ -73,6 +71,7 @@ def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[
         "delay_s": delay_s,
         "sitemaps": False,
         "trap_window": 0,
+        "commit_pages": 1,
     }
     settings = settings_from(values)
     clock = FakeClock()
@@ -91,7 +90,9 @@ def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[
     scope = site_scope(starts, settings.scope)
     store = PlainStore(settings.budget, settings.storage, lambda pid: True)
     store.offer(Discovery(scope, settings).of_starts(starts), (), clock.now())
-    policy = SitePolicy(rule_named("r2:1", pages, 3), Novelty("page", scope.site_of), seed=1, patience_s=patience_s)
+    units = tuple(unit_of(start) for start in starts)
+    campaign = Campaign("made", units, "r2:1", "breadth", pages=pages, patience_s=patience_s)
+    policy = survey_policy(campaign, settings)
     deps = WorkerDeps(
         store,
         transport,
@@ -114,9 +115,10 @@ def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[
 def test_a_crawl_under_a_rule_keeps_the_budget_and_tells_the_policy_of_each_page():
     asked, policy, _ = crawled(40)
     assert len(asked) == 40 and set(asked) == {"s0.test", "s1.test", "s2.test"}
-    pages = {site: int(policy.yields.pages[0, place]) for site, place in policy.places.items()}
+    yields = policy.rule.yields
+    pages = {site: int(yields.pages[0, place]) for site, place in policy.rule.places.items()}
     assert pages == {host: asked.count(host) for host in sorted(set(asked))}
-    assert policy.yields.gained[0] == 2 * asked.count("s1.test")
+    assert yields.gained[0] == 2 * asked.count("s1.test")
 
 
 def test_nobody_is_waited_for_without_patience_and_the_favourite_is_with_it():

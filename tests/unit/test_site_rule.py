@@ -12,8 +12,7 @@ from periplus.errors import UsageError
 from periplus.model.frontier import ReadyHost
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.schedule.bandit import Novelty, SitePolicy
-from periplus.schedule.names import RULES, rule_named
+from periplus.schedule.bandit import CLICKED, RULES, Novelty, SitePolicy, rule_named
 from periplus.urls.hosts import host_name
 
 SITES = 12
@@ -62,18 +61,18 @@ def test_our_rule_gives_one_rich_site_twice_its_share():
     assert played(policy(), 500).count(RICH) > 2 * 500 / SITES
 
 
-@pytest.mark.parametrize("name", ["r2", "kl-ucb", "thompson", "gittins", "raw-ucb", "good-ucb"])
+@pytest.mark.parametrize("name", ["r2"])
 def test_one_rich_site_gets_most_pages(name: str):
     assert played(policy(name), 500).count(RICH) > 250
 
 
 def test_no_favourite_is_waited_for_while_others_are_ready():
-    rule = policy("kl-ucb")
+    rule = policy("r2")
     played(rule, 300)
     ready = [host(site, wait_s=0.4 if site == RICH else 0.0) for site in range(SITES)]
+    assert dataclasses.replace(rule, patience_s=0.5).choose(ready, 1) == [RICH]
     chosen = rule.choose(ready, SITES)
     assert chosen[-1] == RICH and sorted(chosen) == list(range(SITES))
-    assert dataclasses.replace(rule, patience_s=0.5).choose(ready, 1) == [RICH]
 
 
 def test_where_seconds_are_the_cost_a_slow_host_comes_later():
@@ -97,6 +96,11 @@ def test_with_many_sites_the_scores_lag_little_behind():
         assert lagging[site] == pytest.approx(score, rel=0.05)
 
 
+def new(novelty: Novelty, site: str, document) -> int:
+    """How many of a document's targets are new on a site."""
+    return novelty.count(SiteKey(site), novelty.targets(SiteKey(site), document.links.targets_of(CLICKED)))
+
+
 def test_new_links_count_once_a_site_and_by_unit():
     def page(*links: str):
         body = "".join(f'<a href="{link}">x</a>' for link in links).encode()
@@ -108,19 +112,8 @@ def test_new_links_count_once_a_site_and_by_unit():
     second = page("http://a.org/2", "http://b.a.org/", "http://c.org/")
     for unit, counts in (("page", [2, 2]), ("host", [1, 2]), ("domain", [1, 1])):
         novelty = Novelty(unit, site_of)
-        assert [novelty.of(SiteKey("s1.test"), document).new for document in (first, second)] == counts
-    assert novelty.of(SiteKey("s2.test"), second).new == 2
-
-
-def test_a_link_met_again_is_no_single_any_more():
-    novelty = Novelty("page", site_of)
-    document = understand(
-        Url("http://s1.test/"),
-        Fetched(200, Headers((("content-type", "text/html"),)), b'<a href="http://a.org/">x</a>'),
-    )
-    found = [novelty.of(SiteKey("s1.test"), document) for _ in range(3)]
-    assert [reward.new for reward in found] == [1, 0, 0]
-    assert [reward.met_again for reward in found] == pytest.approx([0, 0.99, 0])
+        assert [new(novelty, "s1.test", document) for document in (first, second)] == counts
+    assert new(novelty, "s2.test", second) == 2
 
 
 def test_an_unknown_rule_is_refused_with_the_names():

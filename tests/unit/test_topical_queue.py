@@ -12,19 +12,20 @@ import pytest
 from periplus.errors import UsageError
 from periplus.model.frontier import ReadyHost
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.schedule.names import NAMES, queue_named
 from periplus.schedule.topical.policy import (
     MOST_PARENTS,
     ORDERS,
     WEIGHTS,
-    BestPages,
     Pointer,
     TopicalPages,
+    TopicalPolicy,
     evidence,
     weighed,
 )
 from periplus.schedule.topical.policy import NAMES as EVIDENCE
-from periplus.schedule.topical.queue import WINDOW, PageQueue, SiteWaits
+from periplus.schedule.topical.queue import NAMES, WINDOW, PageQueue, SiteWaits, queue_named
+from periplus.settings import Scope
+from periplus.urls.scope import site_scope
 
 A, B = HostKey("a.test:443"), HostKey("b.test:443")
 
@@ -35,6 +36,17 @@ def url(host, page):
 
 def links(*targets, promise=0.1, said=""):
     return [Pointer(target, said, promise) for target in targets]
+
+
+def policy_of(queue, urgent=()):
+    """Judges nothing; `urgent`: hosts with something that others wait for."""
+    return TopicalPolicy(
+        queue,
+        site_scope([url("a", 0)], Scope(scope="any")),
+        lambda texts: np.zeros(len(texts)),
+        str,
+        urgent=lambda ids: frozenset(urgent),
+    )
 
 
 def drained(queue):
@@ -264,17 +276,16 @@ def test_the_policy_takes_the_best_host_that_need_not_wait():
     queue.start([url("b", 0)])
     queue.read(queue.take(), 0.9, links(url("b", 1)))
     queue.add([url("a", 1)])
-    policy = BestPages(queue)
+    policy = policy_of(queue)
     assert policy.choose([ready(A, 1), ready(B, 2)], 2) == [2, 1]
     assert policy.choose([ready(A, 1), ready(B, 2, 0.5)], 2) == [1, 2]
-    policy.told(SiteKey("a.test"), None, 1.0)
 
 
 def test_the_policy_sends_urgent_side_requests_first_and_what_is_no_page_of_the_queue_last():
     queue = PageQueue(ORDERS["best-first"])
     queue.start([url("a", 0)])
     robots, again = HostKey("robots.test:443"), HostKey("again.test:443")
-    policy = BestPages(queue, lambda host_id: host_id == 3)
+    policy = policy_of(queue, {3})
     assert policy.choose([ready(again, 4), ready(A, 1), ready(robots, 3)], 3) == [3, 1, 4]
 
 
@@ -282,7 +293,7 @@ def test_the_policy_wakes_sites_when_no_active_one_is_left():
     queue = SiteWaits(threshold=9)
     queue.start([url("a", 0)])
     queue.read(queue.take(), 1.0, links(url("b", 1)))
-    policy = BestPages(queue)
+    policy = policy_of(queue)
     assert policy.choose([ready(B, 2), ready(HostKey("again.test:443"), 4)], 2) == [4]
     assert policy.choose([ready(B, 2)], 2) == [2]
 

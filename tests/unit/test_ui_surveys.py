@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from interface import client, token_of
-from periplus.analyse.units import unit_of
 from periplus.api import deleting, survey
-from periplus.api.survey import campaign_of, standing_of
-from periplus.api.survey_curation import decide, marks_in
+from periplus.api.survey import campaign_of, decide, marks_in, standing_of
 from periplus.api.webometrics import SurveyOrder
 from periplus.errors import UsageError
 from periplus.jobs.presets import survey_request, survey_run, units_of_text
@@ -28,6 +26,7 @@ from periplus.ui.remembered import Surveys
 from periplus.ui.surveys import VIEWS, _back, chosen
 from periplus.ui.watching import SurveyWatchers
 from periplus.urls.canonical import canonical, url_id
+from periplus.urls.units import unit_of
 from stored import NOW, copied, page, stored
 
 A, B, C = "https://a.org/", "https://b.org/", "https://c.org/"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.units import UnitChoice, prefix_of, unit_list, unit_of, units_of
 from periplus.errors import UsageError
 from periplus.urls.canonical import canonical
+from periplus.urls.units import UnitChoice, prefix_of, unit_list, unit_of, units_of
 
 
 def names(urls, units, choice=None):

@@ -8,7 +8,6 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from periplus.analyse.units import promoted, unit_of
 from periplus.analyse.webometrics import (
     class_of,
     co_inlinks,
@@ -28,6 +27,7 @@ from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel,
 from periplus.model.webometrics import UnitLinks, WebFragment
 from periplus.store.sqlite import reading
 from periplus.urls.canonical import canonical
+from periplus.urls.units import promoted, unit_of
 from stored import page, stored
 
 A, B, C = "https://a.cz/", "https://www.b.cz/", "https://c.ac.uk/"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from voyage import QUICK, Collection
 
-from periplus.analyse.units import unit_of
-from periplus.api import survey, survey_run
+from periplus.api import survey
 from periplus.api.crawling import CrawlEnd
 from periplus.model.webometrics import Campaign
 from periplus.settings import settings_from
+from periplus.urls.units import unit_of
 from testweb import Page, Server, Site, Web
 
 RICH, POOR, DRY = "rich.test", "poor.test", "dry.test"
@@ -61,7 +61,7 @@ def campaign(server: Server, *hosts: str, **fields: object) -> Campaign:
 def quick(server: Server, **values: object):
     """Settings as `survey run` makes them, for loopback."""
     given = {**QUICK, "resolve": tuple(server.resolve), "delay_s": 0.0, **values}
-    return settings_from(given, survey_run.DEFAULTS)
+    return settings_from(given, survey.DEFAULTS)
 
 
 def ran(
@@ -70,7 +70,7 @@ def ran(
     """Creates the campaign if there is none, and runs it to its end."""
     if made is not None:
         survey.create(folder, made)
-    end = survey_run.run(folder, quick(server, **values), stop)
+    end = survey.run(folder, quick(server, **values), stop)
     return Collection(folder), end
 
 

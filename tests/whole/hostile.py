@@ -13,7 +13,6 @@ from urllib.parse import quote
 from voyage import TESTS
 
 from newsroom import edition, entry, story
-from periplus.analyse.units import unit_of
 from periplus.api import portal, survey
 from periplus.api.collection import open_collection
 from periplus.api.portal import publish
@@ -26,6 +25,7 @@ from periplus.model.topic import Example
 from periplus.model.webometrics import Campaign
 from periplus.present.portal import portal_files
 from periplus.ui.surveys import VIEWS
+from periplus.urls.units import unit_of
 from stored import page, stored
 from testweb import Site
 from testweb.site import Page

@@ -15,16 +15,17 @@ import pytest
 from campaigns import DRY, PAGES, POOR, RICH, asked, campaign, links, quick, ran, text, web
 from voyage import PATIENCE_S, command, environment, flags_for, plain, told, until
 
-from periplus.analyse.units import unit_of
-from periplus.api import survey, survey_run
-from periplus.api.survey import UnitScope, chooser_of, standing_of
+from periplus.api import survey
+from periplus.api.survey import standing_of
 from periplus.errors import UsageError
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.model.webometrics import Campaign
 from periplus.present.harvest import standing_lines
+from periplus.schedule.survey import UnitScope, survey_policy
 from periplus.settings import Scope
 from periplus.store.sqlite import reading
+from periplus.urls.units import unit_of
 from testweb import Page, Server, Site, Web, serve
 from testweb.wire import Answer
 
@@ -36,7 +37,7 @@ def server():
 
 
 @pytest.mark.parametrize(
-    ("rule", "within"), [("r1", "breadth"), ("r2:3", "breadth"), ("scout", "learned"), ("thompson", "breadth")]
+    ("rule", "within"), [("r1", "breadth"), ("r2:3", "breadth"), ("scout", "learned"), ("r3", "breadth")]
 )
 def test_the_budget_is_kept_exactly_and_no_page_is_asked_for_twice(tmp_path, server, rule, within):
     kept, end = ran(tmp_path / "c", server, campaign(server, rule=rule, within=within))
@@ -47,7 +48,7 @@ def test_the_budget_is_kept_exactly_and_no_page_is_asked_for_twice(tmp_path, ser
 
 @pytest.mark.parametrize("within", ["breadth", "learned"])
 def test_several_pages_at_once_keep_the_budget_and_the_politeness(tmp_path, server, within):
-    kept, end = ran(tmp_path / "c", server, campaign(server, rule="raw-ucb", within=within, at_once=3, pages=50))
+    kept, end = ran(tmp_path / "c", server, campaign(server, rule="scout", within=within, at_once=3, pages=50))
     assert end.counts.fetched == len(asked(server)) == 50 and kept.sane() == []
     assert max(server.log.max_at_once(host) for host in (POOR, RICH, DRY)) == 1
 
@@ -75,7 +76,7 @@ def test_r2_as_printed_stays_with_the_best_site(tmp_path, server):
 
 
 def test_the_same_seed_gives_the_same_choices(tmp_path, server):
-    made = campaign(server, rule="thompson", within="learned")
+    made = campaign(server, rule="scout", within="learned")
     for name in "ab":
         ran(tmp_path / name, server, made)
     both = asked(server)
@@ -100,9 +101,7 @@ def test_whoever_goes_on_after_every_few_pages_chooses_as_if_never_stopped(tmp_p
 
 def test_the_rule_knows_after_a_run_what_it_knew_in_it(tmp_path, server):
     watched = []
-    ran(
-        tmp_path / "c", server, campaign(server, rule="good-ucb"), stop=lambda one: bool(watched.append(one.standing()))
-    )
+    ran(tmp_path / "c", server, campaign(server, rule="scout"), stop=lambda one: bool(watched.append(one.standing())))
     # nothing is left to do: the same again
     ran(tmp_path / "c", server, stop=lambda one: bool(watched.append(one.standing())))
     stored = standing_of(tmp_path / "c")
@@ -316,9 +315,9 @@ def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path, wrong, said
 def test_every_host_is_compared_and_10_000_scores_are_kept(tmp_path):
     """The memory of a campaign grows with the pages read, not with the sites named."""
     units = tuple(unit_of(f"s{number}.test") for number in range(10_000))
-    chooser = chooser_of(Campaign(units=units, pages=50, within="breadth"), survey_run.DEFAULTS)
-    chooser.book(SiteKey("s7.test"), [Url("http://x.test/")], 0.1)
-    assert len(chooser.crawl_scope.sites) == 10_000 and len(chooser.rule.places) == 1
+    policy = survey_policy(Campaign(units=units, pages=50, within="breadth"), survey.DEFAULTS)
+    policy.book(SiteKey("s7.test"), [Url("http://x.test/")], 0.1)
+    assert len(policy.scope.sites) == 10_000 and len(policy.rule.places) == 1
 
 
 def test_the_commands_from_the_list_of_sites_to_the_report(tmp_path, server):
@@ -364,9 +363,9 @@ def test_another_process_stops_it(tmp_path, server: Server):
         return False
 
     wished: list[bool] = []
-    end = survey_run.run(folder, quick(server, delay_s=0.05), ask)
+    end = survey.run(folder, quick(server, delay_s=0.05), ask)
     assert (end.state, end.note) == ("stopped", "stopped by `periplus survey stop`") and end.counts.fetched < 3 * PAGES
-    assert survey_run.run(folder, quick(server), lambda watched: False).state == "done"
+    assert survey.run(folder, quick(server), lambda watched: False).state == "done"
 
 
 def test_what_is_shown_fits_terminals_without_block_signs(tmp_path, server):

@@ -16,7 +16,7 @@ from voyage import QUICK, Collection, command, environment, flags_for, told, unt
 from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
 from periplus.errors import UsageError
 from periplus.model.web import Url
-from periplus.schedule.names import queue_named
+from periplus.schedule.topical.queue import queue_named
 from periplus.settings import settings_from
 from testweb import Page, Site, Web, serve
 
@@ -151,7 +151,7 @@ def test_all_that_can_be_reached_is_fetched_at_last(tmp_path, server):
 
 
 def test_it_stops_when_the_harvest_falls(tmp_path, server, monkeypatch):
-    monkeypatch.setattr("periplus.api.topical_run.WINDOW", 30)
+    monkeypatch.setattr("periplus.schedule.topical.policy.WINDOW", 30)
     end = ran(server, tmp_path / "c", least_harvest=0.9)
     assert end.end.state == "stopped" and "were relevant, fewer than 90.0%" in end.end.note
     assert end.end.counts.waiting > 0

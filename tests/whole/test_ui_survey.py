@@ -15,8 +15,7 @@ from test_ui_journey import follow, press
 from voyage import QUICK
 
 from browser import Browser
-from periplus.api.survey import campaign_of
-from periplus.api.survey_curation import marks_in
+from periplus.api.survey import campaign_of, marks_in
 from periplus.model.survey import SiteStatus
 from testweb import Server, serve
 

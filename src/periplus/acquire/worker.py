@@ -56,6 +56,7 @@ _BROKEN = Failed(Cause.BUG)
 TAKE = 64  # tasks taken from a host at a time; more only widens what a kill leaves to be fetched again
 HORIZON_S = 2.0  # hosts due within this time are worth a lease; one that must wait longer is given back
 MOST_HELD = 512  # hosts in one worker: at 0.5 s between requests more than it can serve
+EVERY_HOST = 1_000_000  # by page, all that are ready are compared, not those that wait longest
 TICK_S = 0.25  # how often the loop looks up: progress, stop, new hosts
 SHARE_S = 1.0  # how often hosts are shared out anew among workers
 # up to so many, at every tick: counting them costs nothing, and a worker that came or ran dry waits 0.3 s
@@ -119,6 +120,8 @@ class Worker:
         self._committed_at = self._shared_at = self._lease_end = 0.0
         self._commit_now = False
         self._share = 1  # hosts that this worker should hold, as last reckoned
+        self._by_page = deps.policy.patience_s is not None  # the policy chooses page by page
+        self._is_lean = False
 
     def run(self, tick: Callable[[], bool]) -> None:
         """tick: called every TICK_S at most; True asks to stop."""
@@ -140,8 +143,9 @@ class Worker:
                 tick_at = now + TICK_S
                 if tick():
                     return
+                self._learn()
                 self._lease_more()
-            if self._deps.policy.patience_s is not None:
+            if self._by_page:
                 self._commit_if_due()  # a choice page by page may want to know what the last one showed
             pause = self._start_due(now)
             if self._commit_if_due():
@@ -169,12 +173,12 @@ class Worker:
         wall, now = self._clock.now(), self._clock.monotonic()
         if now - self._shared_at >= SHARE_S or len(self._held) <= FEW_HELD:
             self._shared_at = now
-            self._share = min(MOST_HELD, self._store.fair_share(wall))
+            self._share = self._fair_share(wall)
             self._give_back(len(self._held) - self._share)
         room = self._share - len(self._held)
         if room <= 0 and self._held:
             return
-        ready = self._store.ready(room * 4, HORIZON_S, wall)
+        ready = self._store.ready(EVERY_HOST if self._by_page else room * 4, HORIZON_S, wall)
         chosen = self._deps.policy.choose(ready, room) if ready else ()
         if chosen or not self._held:  # who holds nothing says that it is there: it is counted when hosts are shared out
             leases = self._store.lease(self._name, chosen, wall)
@@ -182,6 +186,22 @@ class Worker:
             now = self._clock.monotonic()
             for lease in leases:
                 self._hold(lease, now)
+
+    def _fair_share(self, wall: float) -> int:
+        """How many hosts to hold.
+
+        Where a policy chooses among more than can be held, half as many in turn: so the worker gives some back, and
+        leases those that are liked best of all.
+        """
+        hosts, most = self._store.fair_share(wall), self._deps.policy.most_held if self._by_page else MOST_HELD
+        self._is_lean = self._by_page and hosts > most and not self._is_lean
+        return most // 2 if self._is_lean else min(most, hosts)
+
+    def _learn(self) -> None:
+        """What was stored since the last time, by whichever worker, is told to a policy that chooses page by page."""
+        policy = self._deps.policy
+        if self._by_page:
+            policy.learn(self._store.visits(policy.mark, texts=policy.reads_text))
 
     def _hold(self, lease: Lease, now: float) -> None:
         mine = not self._deps.mine.isdisjoint({lease.host, lease.host.rpartition(":")[0]})
@@ -233,7 +253,7 @@ class Worker:
         """Starts what may start; returns the seconds until the next host is due."""
         while self._due and self._due[0][0] <= now and self._transport.in_flight < self._politeness.concurrency:
             turn = self._turn(now)
-            if not turn and self._deps.policy.patience_s is not None:  # a favourite is waited for
+            if not turn and self._by_page:  # a favourite is waited for
                 return min(
                     (host.pace.not_before - now for host in self._held.values() if host.pace.not_before > now),
                     default=TICK_S,
@@ -241,7 +261,7 @@ class Worker:
             for host in turn:
                 self._serve(host, now)
                 # the policy says who has a page in hand: not who waits for its robots.txt
-                if host.tasks and self._deps.policy.patience_s is not None:
+                if host.tasks and self._by_page:
                     host.put_back()
                     self._commit_now = True  # what is in hand counts against the budget
         return (
@@ -354,7 +374,11 @@ class Worker:
             host.dry = self._commit_now = True
             return False
         tasks, later_s = self._store.take(
-            host.lease, TAKE if self._deps.policy.patience_s is None else 1, frozenset(host.in_hand), self._clock.now()
+            host.lease,
+            1 if self._by_page else TAKE,
+            frozenset(host.in_hand),
+            self._clock.now(),
+            self._deps.policy.next(host.lease.host),
         )
         host.tasks.extend(tasks)
         host.in_hand.update((task.priority, task.seq) for task in tasks)
@@ -457,8 +481,6 @@ class Worker:
             self._finish(host, check_of(host.lease, task, visit, self._settings))
             return
         read = self._discovery.of(host.lease, task, visit)
-        if request.purpose is Purpose.PAGE and not isinstance(visit.outcome, Skipped):
-            self._deps.policy.told(host.lease.site, read.document, visit.took_s)
         if read.document is not None and not task.recheck:  # a page seen before teaches nothing new
             self._deps.aliases.learn(request.url, read.document)
             lesson = host.traps.learn(request.url, task.doubt, read.document, read.candidates)
@@ -515,6 +537,8 @@ class Worker:
         if lost:
             self._discovery.forget()
             self._deps.aliases.forget()
+        if done:
+            self._learn()
         for host in self._held.values():
             host.given_up.clear()
             if host.dry:

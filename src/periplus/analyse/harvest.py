@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.linkgraph import distinct_sorted
-from periplus.model.webometrics import Baseline, Curve, Estimate, Harvest, HarvestRows, Ints, Numbers, Richness
+from periplus.model.webometrics import (
+    RECENT_PAGES,
+    Baseline,
+    Curve,
+    Estimate,
+    Harvest,
+    HarvestRows,
+    Ints,
+    Numbers,
+    Richness,
+)
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +35,6 @@ RECENT_SHARE = 0.1
 TINY = 1e-9
 # where n pages had nothing new, one in n / 3 may have: 95 % (the rule of three, Hanley and Lippman-Hand 1983)
 NONE_IN = 3.0
-RECENT_PAGES = 50  # as the live display of a campaign: the last yields say what a site still gives
 CURVE_POINTS = 200  # a drawing shows no more; the first and the last page are among them
 
 

@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 
 from periplus.analyse.linkgraph import distinct_sorted, places_in_sorted, resolved
-from periplus.analyse.units import UnitsOfUrls
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus, Unit
 from periplus.model.visit import FETCHED, Reason
@@ -33,6 +32,7 @@ from periplus.model.webometrics import (
     WebFragment,
 )
 from periplus.urls.hosts import is_ip, is_within, registry_suffix
+from periplus.urls.units import UnitsOfUrls
 
 _WAITING = frozenset({Reason.WAITING, Reason.DEPTH, Reason.HOST_DOWN, Reason.NOFOLLOW, Reason.TRAP, Reason.ALIVE})
 _IS_FETCHED = np.array([reason in FETCHED for reason in REASONS])

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,20 +14,10 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.fetch import check_side_request
 from periplus.analyse.verdicts import SILENT, net_seems_down, probe_url
 from periplus.api.audit import CHECK
-from periplus.api.crawling import (
-    EVERY_HOST,
-    CrawlEnd,
-    CrawlOrder,
-    OwnFrontier,
-    Progress,
-    at_limit,
-    crawl,
-    work,
-    workable,
-)
+from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, at_limit, crawl, work, workable
 from periplus.api.evidence import FAILED, UrlEvidence
 from periplus.api.refreshing import last_settings
-from periplus.model.frontier import PRIORITY_FIRST, Batch, Candidate, Lease, ReadyHost, SideRequest, Task
+from periplus.model.frontier import SideRequest
 from periplus.model.graph import REASONS
 from periplus.model.ports import RunRecord
 from periplus.model.visit import Cause, Purpose, Reason, Request
@@ -40,50 +28,6 @@ from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_key, site_scope
-
-MOST_HELD = 512  # hosts leased at a time, as any worker's
-
-
-@dataclass(slots=True)
-class CheckFrontier(OwnFrontier):
-    """`model.ports.CrawlStore` for the one worker of such a check.
-
-    Errands come before all pages here, and a host without any is passed over.
-    """
-
-    store: SqliteCrawlStore
-    budget_spent: bool = False
-    most_held: int = MOST_HELD
-    _lean: bool = False
-
-    def offer(
-        self, candidates: Iterable[Candidate], side_requests: Iterable[SideRequest], now: float, *, reopen: bool = False
-    ) -> int:
-        return self.store.offer(candidates, map(_first, side_requests), now, reopen=reopen)
-
-    def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
-        return [host for host in self.store.ready(EVERY_HOST, horizon_s, now) if self.store.is_urgent(host.host_id)][
-            :most
-        ]
-
-    def take(
-        self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float
-    ) -> tuple[Sequence[Task], float | None]:
-        return self.store.take(lease, most, in_hand, now) if self.store.is_urgent(lease.host_id) else ((), None)
-
-    def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
-        return self.store.commit(
-            worker, dataclasses.replace(batch, side_requests=tuple(map(_first, batch.side_requests))), now
-        )
-
-    def idle(self, now: float) -> bool:
-        # what waits out a pause is not to be seen
-        return not self.store.is_paused() and not self.ready(1, math.inf, now)
-
-
-def _first(side_request: SideRequest) -> SideRequest:
-    return dataclasses.replace(side_request, priority=PRIORITY_FIRST)
-
 
 # docs/decisions/0004.
 #
@@ -185,30 +129,28 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
     clock = SystemClock()
     last = _crawls(order.crawl.folder)[-1]
     left = last.note if last.state == "stopped" else ""
-    settings = _for_a_check(workable(order.crawl.settings), alone=bool(left))
+    settings = _for_a_check(workable(order.crawl.settings))
     crawl_order = dataclasses.replace(order.crawl, settings=settings)
     run_id = runs.begin_run(order.crawl.folder, CHECK, crawl_order.starts, order.crawl.settings, clock.now())
     since = _begun(order.crawl.folder, clock.now())
     store = SqliteCrawlStore(order.crawl.folder, run_id, settings.budget, settings.storage)
-    frontier = CheckFrontier(store) if left else store
-    refit = partial(dataclasses.replace, store=frontier) if left else None
     stop_note = net_note = ""
     try:
         for number in range(ROUNDS_MOST):
-            wishes = planned(dataclasses.replace(order, crawl=crawl_order), since, clock.now())
-            if not wishes and frontier.idle(clock.now()):
+            requests = planned(dataclasses.replace(order, crawl=crawl_order), since, clock.now())
+            if not requests and store.idle(clock.now()):
                 break
-            frontier.offer((), wishes, clock.now())
-            stop_note, _ = work(store, crawl_order, run_id, watch, refit)
+            store.offer((), requests, clock.now())
+            stop_note, _ = work(store, crawl_order, run_id, watch)
             if number == 0 and not stop_note and _net_seems_down(crawl_order, since):
-                frontier.offer(
+                store.offer(
                     (),
                     [check_side_request(Request(canonical(settings.politeness.net_probe), Purpose.CHECK))],
                     clock.now(),
                 )
-                stop_note, _ = work(store, crawl_order, run_id, watch, refit)
+                stop_note, _ = work(store, crawl_order, run_id, watch)
                 net_note = "" if stop_note else _net_note(crawl_order, since)
-            if net_note or stop_note or not frontier.idle(clock.now()):
+            if net_note or stop_note or not store.idle(clock.now()):
                 stop_note = stop_note or ("" if net_note else "work is left")
                 break
         counts = store.counts()
@@ -255,14 +197,13 @@ def _net_note(order: CrawlOrder, since: float) -> str:
     )
 
 
-def _for_a_check(settings: Settings, *, alone: bool) -> Settings:
-    """Sitemaps and the number of pages are the crawl's business. alone: one worker, whose frontier is its own."""
+def _for_a_check(settings: Settings) -> Settings:
+    """Sitemaps and the number of pages are the crawl's business."""
     scope, budget = (
         dataclasses.replace(settings.scope, sitemaps=False),
         dataclasses.replace(settings.budget, max_pages=0),
     )
-    storage = dataclasses.replace(settings.storage, workers=1) if alone else settings.storage
-    return dataclasses.replace(settings, scope=scope, budget=budget, storage=storage)
+    return dataclasses.replace(settings, scope=scope, budget=budget)
 
 
 def _begun(folder: Path, now: float) -> float:

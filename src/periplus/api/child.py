@@ -5,10 +5,14 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+from periplus.api import survey, topical_run
 from periplus.api.crawling import CrawlOrder, run_worker
 from periplus.children import Parent
 from periplus.model.web import Url
 from periplus.settings import settings_from
+
+# by kind of run; in any other hosts take turns
+CHOOSERS = {survey.SURVEY: survey.choice_of, topical_run.KIND: topical_run.choice_of}
 
 
 def main() -> None:
@@ -20,12 +24,15 @@ def main() -> None:
         tuple(map(Url, content["starts"])),
         settings_from(content["settings"]),
         content["rules"],
+        content["kind"],
         store=content["store"],
+        further=tuple((name, value) for name, value in content["further"]),
     )
     signal.signal(signal.SIGTERM, lambda number, frame: parent.ended.set())
     store = order.home.store(content["run_id"], order.settings)
     try:
-        run_worker(store, order, parent.ended.is_set)
+        choose = CHOOSERS.get(order.kind)
+        run_worker(store, order, parent.ended.is_set, choose(store, order) if choose else None)
     finally:
         store.close()
 

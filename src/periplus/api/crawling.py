@@ -8,11 +8,11 @@ import logging
 import os
 import subprocess
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Aliases, Discovery
@@ -25,152 +25,17 @@ from periplus.api.rules import rules_text
 from periplus.children import finish_child, start_child, stop_child
 from periplus.document.formats.table import may_be_read
 from periplus.errors import UsageError
-from periplus.model.frontier import (
-    Batch,
-    Candidate,
-    Completion,
-    HostRow,
-    Lease,
-    ReadyHost,
-    RunCounts,
-    SideRequest,
-    StoredRobots,
-    Task,
-    TrapMemory,
-    TrapTally,
-)
-from periplus.model.ports import CrawlHome, CrawlScope, RunStore
-from periplus.model.visit import FETCHED, Purpose, Reason, Skipped
-from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
+from periplus.model.frontier import HostRow, RunCounts, TrapTally
+from periplus.model.ports import CrawlHome, CrawlScope, Policy, RunStore
+from periplus.model.visit import FETCHED, Reason
+from periplus.model.web import HostKey, SiteKey, Url
 from periplus.schedule.learning import PAGES, AliasLearner
 from periplus.schedule.order import SiteTurns
 from periplus.schedule.traps import TrapDetector
 from periplus.settings import Settings, as_values
-from periplus.store.sqlite.frontier import SqliteCrawlStore
-from periplus.store.standing import BARRIER_POLL_S
-from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import apply, rules_of
 from periplus.urls.scope import site_scope
-
-EVERY_HOST = 1_000_000  # all that are ready are compared, not those that wait longest
-
-
-class OwnFrontier:
-    """The part of `model.ports.CrawlStore` that a frontier with a choice of its own leaves to the collection's.
-
-    A base class, which the house has few of: a survey, a topical crawl and a check would each say these lines, and no
-    other value could say them.
-    """
-
-    store: SqliteCrawlStore
-    most_held: int  # hosts leased at a time: each commit tells how all of them stand, and each choice compares them
-    _lean: bool
-
-    def fair_share(self, now: float) -> int:
-        """All hosts with work.
-
-        Where they are too many to be held, half as many in turn: so the worker gives some back, and leases those
-        that are liked best of all.
-        """
-        hosts = self.store.fair_share(now)
-        if hosts <= self.most_held:
-            return hosts
-        self._lean = not self._lean
-        return self.most_held // 2 if self._lean else self.most_held
-
-    def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
-        return self.store.ready(EVERY_HOST, horizon_s, now)
-
-    def join(self, pid: int, now: float) -> str:
-        return self.store.join(pid, now)
-
-    def leave(self, worker: str, now: float) -> None:
-        self.store.leave(worker, now)
-
-    def offer(
-        self, candidates: Iterable[Candidate], side_requests: Iterable[SideRequest], now: float, *, reopen: bool = False
-    ) -> int:
-        return self.store.offer(candidates, side_requests, now, reopen=reopen)
-
-    def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
-        return self.store.lease(worker, host_ids, now)
-
-    def robots(self, origin: Origin) -> StoredRobots | None:
-        return self.store.robots(origin)
-
-    def trap_memory(self, lease: Lease) -> TrapMemory:
-        return self.store.trap_memory(lease)
-
-    def known(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
-        return self.store.known(lease, urls)
-
-    def texts(self, site: SiteKey, most: int) -> Iterable[tuple[Url, bytes]]:
-        return self.store.texts(site, most)
-
-    def idle(self, now: float) -> bool:
-        return self.store.idle(now)
-
-    def counts(self) -> RunCounts:
-        return self.store.counts()
-
-
-class ChosenFrontier(OwnFrontier, ABC):
-    """A frontier for one worker that gives out one page at a time, the one that is worth most by what is known now,
-    within a budget of pages.
-    """
-
-    pages: int  # the budget; 0: none
-    spent: int  # of it, pages asked for
-    in_hand: int  # pages given out that are not stored
-    budget_spent: bool
-    given: dict[int, Url]  # the page that each host got last: the worker may put it back
-
-    @abstractmethod
-    def next_of(self, host: HostKey) -> Url | None:
-        """The best page of a host, taken out of the order; None: the order knows none there."""
-
-    @abstractmethod
-    def learn(self, completion: Completion) -> None:
-        """What became of a page, once it is stored."""
-
-    def take(
-        self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float
-    ) -> tuple[Sequence[Task], float | None]:
-        """One page at a time, so that the budget is kept exactly; robots.txt of a host comes before its pages,
-        what no order knows after them.
-
-        A page that was put back is the next again.
-        """
-        if self.pages and self.spent + self.in_hand >= self.pages:
-            self.budget_spent = self.spent >= self.pages
-            return (), BARRIER_POLL_S
-        task = None if self.store.is_urgent(lease.host_id) else self._best(lease, in_hand, now)
-        tasks, later_s = ((task,), None) if task is not None else self.store.take(lease, most, in_hand, now)
-        self.in_hand += len(tasks)
-        return tasks, later_s
-
-    def _best(self, lease: Lease, in_hand: frozenset[tuple[int, int]], now: float) -> Task | None:
-        while (url := self.given.pop(lease.host_id, None) or self.next_of(lease.host)) is not None:
-            task = self.store.take_page(lease, url_id(url), now)
-            if task is not None and (task.priority, task.seq) not in in_hand:
-                self.given[lease.host_id] = url
-                return task
-        return None
-
-    def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
-        lost = self.store.commit(worker, batch, now)
-        self.in_hand = batch.in_hand
-        for completion in batch.completions:
-            if self.given.get(completion.task.host_id) == completion.task.request.url:
-                del self.given[completion.task.host_id]
-            if completion.task.request.purpose is Purpose.PAGE and completion.lease not in lost:
-                self.spent += not isinstance(completion.visit.outcome, Skipped)
-                self.learn(completion)
-        if self.pages and self.spent >= self.pages:
-            self.budget_spent = True
-        return lost
-
 
 log = logging.getLogger(__name__)
 
@@ -200,6 +65,7 @@ class CrawlOrder:
     kind: str = "crawl"  # or "refresh": what is known is asked for again
     due_only: bool = False  # refresh: only pages whose own time has come
     store: str = ""  # address of a collection in a database, in place of the folder
+    further: tuple[tuple[str, str], ...] = ()  # (name, value): what else the workers of a kind of run choose by
 
     @property
     def home(self) -> CrawlHome:
@@ -230,6 +96,15 @@ class CrawlEnd:
     went_on: bool  # the collection held an unfinished crawl before
     traps: tuple[TrapTally, ...] = ()  # patterns of URLs that were left out as endless series
 
+
+class Choice(NamedTuple):
+    """What the workers of a run choose by, where hosts do not just take turns."""
+
+    policy: Policy
+    scope: CrawlScope
+
+
+Chooser = Callable[[RunStore, CrawlOrder], Choice]  # makes it in each worker, of the run's store and order
 
 Labour = Callable[[RunStore, CrawlOrder, int, Callable[[Progress], bool]], tuple[str, float]]
 """Does what waits of a run, until nothing is left: see `work`, which does it here, and `joining`,
@@ -321,18 +196,18 @@ def work(
     order: CrawlOrder,
     run_id: int,
     watch: Callable[[Progress], bool],
-    refit: Callable[[WorkerDeps], WorkerDeps] | None = None,
+    choice: Choice | None = None,
 ) -> tuple[str, float]:
     """Does what waits, with further processes where they help.
 
     Returns (why it was stopped, empty if nothing was left; seconds).
 
-    refit: what the worker of this process works with instead; for it alone, so there should be no other.
+    choice: what the worker of this process chooses by instead; of others, see `serve_as_child`.
     """
     supervisor = Supervisor(store, order, run_id, watch)
     ended_by_itself = False
     try:
-        run_worker(store, order, supervisor.tick, refit)
+        run_worker(store, order, supervisor.tick, choice)
         store.merge_aliases()
         ended_by_itself = not supervisor.stop_note
     finally:
@@ -360,13 +235,8 @@ def open_run(store: RunStore, order: CrawlOrder, now: float, scope: CrawlScope |
     order.home.add_starts([candidate.url_id for candidate in starts], [candidate.site for candidate in starts], now)
 
 
-def run_worker(
-    store: RunStore,
-    order: CrawlOrder,
-    tick: Callable[[], bool],
-    refit: Callable[[WorkerDeps], WorkerDeps] | None = None,
-) -> None:
-    """One worker in this process, until it is done. refit: see `work`."""
+def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], choice: Choice | None = None) -> None:
+    """One worker in this process, until it is done. choice: see `work`."""
     settings = order.settings
     auth_hosts = frozenset(map(host_key, order.starts)) if settings.identity.auth else frozenset[HostKey]()
     clock = SystemClock()
@@ -384,9 +254,9 @@ def run_worker(
         store=store,
         transport=transport,
         clock=clock,
-        policy=SiteTurns(settings.budget.quantum),
+        policy=choice.policy if choice else SiteTurns(settings.budget.quantum),
         detector=lambda memory, past: TrapDetector(settings.scope.trap_window, memory, past),
-        scope=site_scope(order.starts, settings.scope),
+        scope=choice.scope if choice else site_scope(order.starts, settings.scope),
         mine=mine,
         aliases=Aliases(
             rules_of(order.rules), (lambda site: _lessons(store, site)) if settings.scope.learn_parameters else None
@@ -396,7 +266,7 @@ def run_worker(
     gc.freeze()  # what is loaded now stays
     gc.set_threshold(GC_THRESHOLD, 20, 50)
     try:
-        Worker(refit(deps) if refit else deps, settings).run(tick)
+        Worker(deps, settings).run(tick)
     finally:
         transport.close()
 
@@ -504,6 +374,8 @@ def start_worker(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
             "starts": order.starts,
             "settings": as_values(order.settings),
             "rules": order.rules,
+            "kind": order.kind,
+            "further": order.further,
         },
     )
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from periplus.analyse.harvest import harvest_of, harvest_rows
 from periplus.analyse.linkgraph import places_in_sorted
-from periplus.analyse.units import UnitChoice, UnitsOfUrls, unit_of, units_of
 from periplus.analyse.webometrics import (
     between,
     co_inlinks,
@@ -61,6 +60,7 @@ from periplus.settings import Settings, as_values
 from periplus.store.sqlite import reading, runs, schema, site_rows, survey
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import registered_domain
+from periplus.urls.units import UnitChoice, UnitsOfUrls, unit_of, units_of
 
 ITEMS = ("page", "host", "domain")
 FORMATS = {

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from periplus.api.crawling import Progress
-    from periplus.api.survey_run import Watched
+    from periplus.api.survey import Watched
 
 HOSTS_SHOWN = 6  # on the panel
 SITES_SHOWN = 15

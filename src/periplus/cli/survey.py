@@ -207,7 +207,7 @@ def mark(sites: tuple[str, ...], collection: Path | None, status: str, tags: tup
     periplus survey mark shop.example ads.example --status out --tag advertising
     """
     from periplus.acquire.clock import SystemClock
-    from periplus.api.survey_curation import decide
+    from periplus.api.survey import decide
     from periplus.model.survey import SiteStatus
 
     if start and (len(sites) > 1 or status != "in"):
@@ -219,10 +219,10 @@ def mark(sites: tuple[str, ...], collection: Path | None, status: str, tags: tup
 
 
 def _results(folder: Path, counting: dict[str, Any]) -> SurveyResults:
-    from periplus.analyse.units import UnitChoice
     from periplus.api.survey import campaign_of
     from periplus.api.webometrics import SurveyOrder, survey_of
     from periplus.model.survey import GLOBAL_SITES, CompanionRules, DocumentModel
+    from periplus.urls.units import UnitChoice
 
     campaign = campaign_of(folder)
     listed = counting["global_list"]
@@ -275,10 +275,7 @@ def _campaign_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--rule",
-            help=(
-                "Which site is next: scout (ours), r1, r2:N, r3:M, quantum:N, ucb1-tuned, kl-ucb, "
-                "thompson, gittins, raw-ucb, good-ucb."
-            ),
+            help="Which site is next: scout (ours), r1, r2:N, r3:M, quantum:N.",
         ),
         click.option(
             "--pages",
@@ -357,8 +354,8 @@ def create(
 @collection_option
 def add(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None, **flags: Any) -> None:
     """Add sites; a run that is at work takes them up within a second."""
-    from periplus.analyse.units import unit_of
     from periplus.api.survey import add_sites
+    from periplus.urls.units import unit_of
 
     described = any(flags[name] for name in ("name", "short", "prefixes", "bundle")) or not flags["official"]
     if described and (len(starts) != 1 or lists):
@@ -397,7 +394,7 @@ def run(collection: Path | None, quiet: bool, verbose: int, **flags: Any) -> Non
     alone, unless told otherwise.
     """
     from periplus.api.survey import change
-    from periplus.api.survey_run import run as go_on
+    from periplus.api.survey import run as go_on
     from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, notice
     from periplus.cli.progress import campaign_display, say
 
@@ -474,7 +471,7 @@ def _show(folder: Path, output: Any, *, most: int = -1, as_json: bool = False) -
 
 
 def _units(starts: tuple[str, ...], lists: tuple[Any, ...]) -> tuple[Unit, ...]:
-    from periplus.analyse.units import unit_list, unit_of
+    from periplus.urls.units import unit_list, unit_of
 
     units = (*(unit_of(start) for start in starts), *(unit for file in lists for unit in unit_list(file.read())))
     if not units:
@@ -488,7 +485,7 @@ def _given(flags: dict[str, Any]) -> dict[str, Any]:
 
 def _settings(flags: dict[str, Any], folder: Path) -> Settings:
     """A survey's defaults, then the collection's periplus.toml, then the flags."""
-    from periplus.api.survey_run import DEFAULTS
+    from periplus.api.survey import DEFAULTS
     from periplus.settings import read_settings, rows, settings_from
 
     given = {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}

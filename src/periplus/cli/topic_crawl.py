@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from periplus.api.topical_run import TopicalEnd, TopicalProgress
     from periplus.settings import Settings
 
-ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits")  # of `schedule.names`
+ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits")  # of `schedule.topical.queue`
 
 
 @click.command()

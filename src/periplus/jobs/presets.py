@@ -12,8 +12,6 @@ import re
 import shlex
 from dataclasses import dataclass
 
-from periplus.analyse.units import unit_list
-from periplus.api.survey import ITEMS, WITHIN, checked
 from periplus.errors import InvalidUrl, UsageError
 from periplus.jobs.forms import Form, choice, decimal, whole
 from periplus.model.job import JobOrder
@@ -22,9 +20,11 @@ from periplus.model.survey import Unit
 from periplus.model.web import Url
 from periplus.model.webometrics import Campaign
 from periplus.present.wording import count_of
-from periplus.schedule.names import rules
+from periplus.schedule.bandit import rules
+from periplus.schedule.survey import ITEMS, WITHIN, checked
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_key
+from periplus.urls.units import unit_list
 
 SUFFIX = ".periplus"
 MOST_STARTS = 1_000

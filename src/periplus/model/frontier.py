@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from periplus.model.audit import FragmentVerdict
-from periplus.model.page import Document
+from periplus.model.page import NO_BLOCKS, Blocks, Document, Part
 from periplus.model.visit import FETCHED, STATE_OF, Reason, Request, State, Visit
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 
@@ -236,6 +236,33 @@ class Completion:
     retry_priority: int | None = None
     look: Look | None = None  # Purpose.CHECK
     side_requests: tuple[SideRequest, ...] = ()  # what is to be asked besides, of this host or of others
+
+
+class LinkSighting(NamedTuple):
+    """A link of a stored page, as far as a policy asks."""
+
+    target: Url
+    kind: str
+    position: str
+    anchor: str
+    nofollow: bool
+
+
+class PageVisit(NamedTuple):
+    """One attempt at a page, or its being passed over, with what policies learn from it."""
+
+    id: int  # grows with time
+    url_id: UrlId
+    url: Url
+    depth: int | None
+    took_s: float
+    asked: bool  # a request was made
+    read: bool  # and a page came
+    redirect: Url  # where it led; empty: nowhere
+    links: tuple[LinkSighting, ...] = ()  # of a page that was read, redirects left out
+    title: str = ""  # the rest where texts are asked for
+    blocks: Blocks = NO_BLOCKS
+    parts: tuple[Part, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,6 +14,7 @@ from periplus.model.frontier import (
     Finding,
     HostRow,
     Lease,
+    PageVisit,
     ReadyHost,
     RunCounts,
     SideRequest,
@@ -25,7 +26,7 @@ from periplus.model.frontier import (
 )
 from periplus.model.page import Document
 from periplus.model.visit import Cause, Cut, Headers, Reason, Request
-from periplus.model.web import Origin, SiteKey, Url, UrlId
+from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Settings
 
 
@@ -40,21 +41,46 @@ class Clock(Protocol):
 
 
 class Policy(Protocol):
-    """Which hosts are worth the next requests. Every crawl is the same engine under another policy."""
+    """Which hosts are worth the next requests, and which page of a host is next.
+
+    Every crawl is the same engine under another policy. What a policy knows follows from what it was made with and from
+    the stored visits in their order, whoever stored them: so an interrupted crawl is the same crawl, and all workers
+    learn alike.
+    """
 
     @property
     def patience_s(self) -> float | None:
-        """None: it is asked which hosts to lease, and those take turns as they are due.
+        """None: it is asked which hosts to lease; those take turns as they are due, their pages come by priority, and
+        it learns nothing.
 
         Else it chooses the host of each single request among those that may be asked within so many seconds: with 0
         nobody is waited for while others are ready.
         """
 
+    @property
+    def most_held(self) -> int:
+        """Hosts that a worker leases at a time, where the policy chooses page by page."""
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether it learns from the texts of pages."""
+
+    @property
+    def mark(self) -> int:
+        """The id of the last visit that it has learned from; 0: none."""
+
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
         """The ids of at most `most` of the ready hosts, best first."""
 
-    def told(self, site: SiteKey, document: Document | None, took_s: float) -> None:
-        """What came of a page of the site: the document, None where there was none; and how long the exchange took."""
+    def next(self, host: HostKey) -> Iterator[Url]:
+        """The pages of a host that are next, the best first; after them, and with none, pages come by priority.
+
+        Whoever asks for another says that the one before does not wait. The one that was taken stays the first until
+        its visit was learned: it may have been put back.
+        """
+
+    def learn(self, visits: Iterable[PageVisit]) -> None:
+        """What became of pages, in the order in which that was stored."""
 
 
 class CrawlScope(Protocol):
@@ -193,11 +219,27 @@ class CrawlStore(Protocol):
         """Leases those of the hosts that are still free."""
 
     def take(
-        self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float
+        self,
+        lease: Lease,
+        most: int,
+        in_hand: frozenset[tuple[int, int]],
+        now: float,
+        pages: Iterable[Url] = (),
     ) -> tuple[Sequence[Task], float | None]:
         """Up to `most` tasks of a leased host in order, without those in_hand ((priority, seq)).
 
         With none, the seconds until there may be one (None: not before other tasks of the host end).
+        pages: what a policy would have next, see `Policy.next`; the first that waits is the one task, unless the host
+        has to be asked for what others wait for (PRIORITY_FIRST).
+        """
+
+    def urgent(self, host_ids: Sequence[int]) -> frozenset[int]:
+        """Those of the hosts that have to be asked for something that another host's robots.txt depends on."""
+
+    def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
+        """What became of pages, in the order in which that was stored; after: the id of the last that is known.
+
+        texts: with title and blocks of what was read.
         """
 
     def robots(self, origin: Origin) -> StoredRobots | None: ...
@@ -247,7 +289,20 @@ class RunRecord:
     wire_bytes: int
 
 
-class RunStore(CrawlStore, Protocol):
+class VisitReader(Protocol):
+    """How a run stands, for whoever shows it."""
+
+    def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
+        """See `CrawlStore.visits`."""
+
+    def waiting_by_host(self) -> dict[HostKey, int]:
+        """Entries of the to-do lists of each host that has any."""
+
+    def states(self, urls: Sequence[Url]) -> dict[Url, tuple[str, str]]:
+        """(reason, rule) of those of the URLs that are stored."""
+
+
+class RunStore(CrawlStore, VisitReader, Protocol):
     """A crawl store with what its boss asks beside: what to begin with, how it goes, how it ended."""
 
     def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
@@ -268,6 +323,13 @@ class RunStore(CrawlStore, Protocol):
         """Pages that are the same (see `urls.aliases.merged`) become one page with several addresses.
 
         Returns how many are aliases by it.
+        """
+
+    def bring_in_line(self, scope: CrawlScope) -> None:
+        """Hosts belong to the sites that the scope says; what waits outside it waits no longer; what was left out and
+        lies within is stored, at a depth that links will tell, or at its old one where its site comes back.
+
+        What was fetched stays. Nobody may be at work.
         """
 
     def is_paused(self) -> bool: ...
@@ -303,8 +365,29 @@ class CrawlHome(Protocol):
         a folder has them in its periplus.toml.
         """
 
-    def begin_run(self, kind: str, starts: Sequence[Url], settings: Settings, now: float) -> int:
-        """A new run; returns its id. What earlier runs knew of hosts' failures is forgotten: they are asked anew."""
+    def begin_run(
+        self,
+        kind: str,
+        starts: Sequence[Url],
+        settings: Settings,
+        now: float,
+        further: Mapping[str, object] | None = None,
+    ) -> int:
+        """A new run; returns its id. What earlier runs knew of hosts' failures is forgotten: they are asked anew.
+
+        further: what else decides how it goes, kept among its settings; `seed` stands in a column of its own.
+        """
+
+    def note(self, name: str) -> str:
+        """What was noted in the collection under a name; empty: nothing. Raises NoCollection."""
+
+    def change_note(self, name: str, changed: Callable[[str], str]) -> str:
+        """The note as `changed` makes it, in one transaction, so that two who change it do not undo one another's;
+        an empty one goes.
+        """
+
+    def reader(self) -> AbstractContextManager[VisitReader]:
+        """Reads the collection at one moment. Raises NoCollection."""
 
     def store(self, run_id: int, settings: Settings) -> RunStore:
         """The crawl store of a run, for one process."""

@@ -10,7 +10,7 @@ from enum import StrEnum
 class Unit:
     """What a survey counts as one site. It owns every URL below one of its prefixes that no longer prefix claims.
 
-    prefixes: as `analyse.units.prefix_of` writes them: `example.org`, `example.org/~ann`, `*.example.org`
+    prefixes: as `urls.units.prefix_of` writes them: `example.org`, `example.org/~ann`, `*.example.org`
     for a host and all below it.
     """
 

@@ -13,6 +13,7 @@ from periplus.model.survey import CompanionClass, DocumentModel, SiteStatus, Uni
 Ints = NDArray[np.int64]
 Numbers = NDArray[np.int32]
 Mask = NDArray[np.bool_]
+RECENT_PAGES = 50  # the last yields say what a site still gives
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,7 @@ class Harvest:
     baseline: Baseline
     richness: Richness
     companions: Curve  # sites outside the target set, over pages
-    recent: float  # new items a page in the last pages (analyse.harvest.RECENT_PAGES)
+    recent: float  # new items a page in the last pages (RECENT_PAGES)
 
 
 class SetRelation(NamedTuple):
@@ -323,7 +324,7 @@ class Campaign:
 
     title: str = ""
     units: tuple[Unit, ...] = ()
-    rule: str = "scout"  # of choice among sites: see `schedule.names`
+    rule: str = "scout"  # of choice among sites: see `schedule.bandit`
     within: str = ""  # order within a site: breadth or learned; empty: learned, for many sites breadth
     item: str = "page"  # what is harvested: an external page, host or (registered) domain
     pages: int = 0  # in all runs together; 0: no limit
@@ -343,7 +344,7 @@ class SiteProgress(NamedTuple):
     state: str  # reading, read, waiting, or `not available: ...`
     pages: int  # that were asked for
     links: int  # external items that its pages were the first of the site to show
-    recent: float  # of them a page, over the last pages (analyse.harvest.RECENT_PAGES)
+    recent: float  # of them a page, over the last pages (RECENT_PAGES)
     score: float | None  # what the rule thinks of it; None: too early
     waiting: int  # pages that are known and not asked for
     prefixes: tuple[str, ...] = ()  # the first of each of its units

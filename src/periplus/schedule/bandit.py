@@ -1,21 +1,23 @@
-"""Chooses which of many sites is read next, by rules that learn what each page brought: printed,
-published and our own.
-"""
+"""Chooses which of many sites is read next, by rules that learn what each page brought: printed ones and ours."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from periplus.errors import UsageError
+from periplus.extensions import guarded, loaded
 from periplus.model.frontier import ReadyHost
-from periplus.model.page import Document, LinkKind
+from periplus.model.page import LinkKind
 from periplus.model.web import SiteKey, Url
+from periplus.model.webometrics import RECENT_PAGES
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_name, registered_domain
 
@@ -26,12 +28,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-# pages: 1 to 256, the geometric grid of Seznec's efficient RAW-UCB; beyond them the whole history
-WINDOWS = 2 ** np.arange(9)
 MEMORIES = np.array([4.0, 16.0, 64.0, 256.0])  # pages: a fading sum keeps 1 - 1 / memory of itself with each page
-SINGLES_MEMORY = 100.0  # pages; the window with which Good-UCB did best on real manuals
-
-_BY_SITE = ("pages", "links", "squares", "windows", "faded", "faded_pages", "singles", "ring")
+_BY_SITE = ("pages", "links", "faded", "faded_pages")
 
 
 @dataclass(slots=True)
@@ -43,16 +41,12 @@ class Yields:
 
     pages: Integers
     links: Floats  # sum of the rewards
-    squares: Floats  # sum of their squares
-    windows: Floats  # worlds x sites x WINDOWS: sum of the rewards of the last so many pages
     faded: Floats  # worlds x sites x MEMORIES: sum in which a page of an age counts (1 - 1 / memory) ** age
     faded_pages: Floats  # the same of ones
-    singles: Floats  # links met on exactly one page of their site, each faded with its age
     largest: Floats  # per world: the greatest reward of one page
     asked: Integers  # per world: pages in all
     gained: Floats  # per world: sum of all rewards
     squared: Floats  # per world: sum of the squares of all rewards
-    ring: Floats = field(repr=False)  # the last 256 rewards of each site
 
     @classmethod
     def none(cls, worlds: int, sites: int) -> Yields:
@@ -60,38 +54,22 @@ class Yields:
         return cls(
             pages=np.zeros(shape, np.int64),
             links=np.zeros(shape),
-            squares=np.zeros(shape),
-            windows=np.zeros((*shape, len(WINDOWS))),
             faded=np.zeros((*shape, len(MEMORIES))),
             faded_pages=np.zeros((*shape, len(MEMORIES))),
-            singles=np.zeros(shape),
             largest=np.zeros(worlds),
             asked=np.zeros(worlds, np.int64),
             gained=np.zeros(worlds),
             squared=np.zeros(worlds),
-            ring=np.zeros((*shape, WINDOWS[-1])),
         )
 
-    def book(self, worlds: Integers, sites: Integers, rewards: Floats, met_again: Floats | None = None) -> None:
-        """One page of sites[i] in worlds[i], each world at most once.
-
-        met_again: of the links that were on one page only and are on this one too, each faded with the
-        age of its first meeting.
-        """
+    def book(self, worlds: Integers, sites: Integers, rewards: Floats) -> None:
+        """One page of sites[i] in worlds[i], each world at most once."""
         at = (worlds, sites)
-        number = self.pages[at]
-        # zero before it was filled
-        leaving = self.ring[worlds[:, None], sites[:, None], (number[:, None] - WINDOWS) % WINDOWS[-1]]
-        self.windows[at] += rewards[:, None] - leaving
-        self.ring[worlds, sites, number % WINDOWS[-1]] = rewards
         keep = 1 - 1 / MEMORIES
         self.faded[at] = self.faded[at] * keep + rewards[:, None]
         self.faded_pages[at] = self.faded_pages[at] * keep + 1
-        lost = 0.0 if met_again is None else met_again
-        self.singles[at] = np.maximum(self.singles[at] * (1 - 1 / SINGLES_MEMORY) - lost, 0) + rewards
         self.pages[at] += 1
         self.links[at] += rewards
-        self.squares[at] += rewards * rewards
         self.largest[worlds] = np.maximum(self.largest[worlds], rewards)
         self.asked[worlds] += 1
         self.gained[worlds] += rewards
@@ -104,11 +82,8 @@ class Yields:
         return dataclasses.replace(self, **joined)
 
     def part(self, sites: Integers) -> Yields:
-        """Some of the sites, to score them alone.
-
-        What is known of all pages stays; the ring, which no score reads, too.
-        """
-        return dataclasses.replace(self, **{name: getattr(self, name)[:, sites] for name in _BY_SITE if name != "ring"})
+        """Some of the sites, to score them alone. What is known of all pages stays."""
+        return dataclasses.replace(self, **{name: getattr(self, name)[:, sites] for name in _BY_SITE})
 
     @property
     def means(self) -> Floats:
@@ -125,13 +100,6 @@ Unit = Literal["page", "host", "domain"]
 CLICKED = frozenset({LinkKind.ANCHOR, LinkKind.AREA})
 
 
-class Reward(NamedTuple):
-    """new: targets that no page of the site linked to before. met_again: see `Yields.book`."""
-
-    new: int
-    met_again: float
-
-
 @dataclass(slots=True)
 class Novelty:
     """Which external targets each site has shown so far.
@@ -141,33 +109,18 @@ class Novelty:
 
     unit: Unit
     site_of: Callable[[Url], SiteKey]
-    # target: the page that showed it first; -1: several did
-    _met: dict[SiteKey, dict[int | str, int]] = field(default_factory=dict, repr=False)
-    _pages: dict[SiteKey, int] = field(default_factory=dict, repr=False)
-
-    def of(self, site: SiteKey, document: Document | None) -> Reward:
-        """Of the site's next page. Every call counts as a page, one without a document too."""
-        clicked = () if document is None else document.links.targets_of(CLICKED)
-        return self.count(site, self.targets(site, clicked))
+    _shown: dict[SiteKey, set[int | str]] = field(default_factory=dict, repr=False)
 
     def targets(self, site: SiteKey, ends: Iterable[Url]) -> set[int | str]:
         """What these ends of links on a page of the site count as: those on the site itself are left out."""
         return {self._target(end) for end in ends if self.site_of(end) != site}
 
-    def count(self, site: SiteKey, targets: Set[int | str]) -> Reward:
-        """Books the site's next page with what it links to."""
-        page = self._pages.get(site, 0)
-        self._pages[site] = page + 1
-        met = self._met.setdefault(site, {})
-        new, again = 0, 0.0
-        for target in targets:
-            first = met.setdefault(target, page)
-            if first == page:
-                new += 1
-            elif first >= 0:
-                again += (1 - 1 / SINGLES_MEMORY) ** (page - first)
-                met[target] = -1
-        return Reward(new, again)
+    def count(self, site: SiteKey, targets: Set[int | str]) -> int:
+        """Books the site's next page with what it links to; returns how many of them no page of the site showed."""
+        shown = self._shown.setdefault(site, set())
+        before = len(shown)
+        shown |= targets
+        return len(shown) - before
 
     def _target(self, url: Url) -> int | str:
         match self.unit:
@@ -227,70 +180,6 @@ def choose(rule: ChoiceRule, yields: Yields, ready: Flags, turns: Turns, rng: np
     return chosen
 
 
-# The Gittins index: what a site is worth for ever, the chance to leave it at any time included.
-#
-# Rewards are taken as exponential with an unknown mean, whose conjugate prior makes the index of a site with n pages
-# (the prior's included) and sum s equal s times a number that depends on n alone (Gittins, Glazebrook, Weber 2011,
-# 8.6). Those numbers are computed here, by backward induction over n for all rewards of a standard arm at once.
-
-DISCOUNT = 0.99  # a page in a hundred pages counts a third
-PRIOR_PAGES = 2  # fewer have no mean
-LONGEST = 600  # pages from which on a site is taken as known: its index then is 1 % above its mean
-QUANTILES = 64
-STEPS = 400  # of the standard arm's reward, in logarithms
-
-
-def gittins() -> ChoiceRule:
-    return ChoiceRule("gittins", _gittins, drifts=True)
-
-
-def _gittins(yields: Yields, _: np.random.Generator) -> Floats:
-    """The prior is worth two pages: a sum of one page at the mean of all."""
-    pages = np.minimum(yields.pages + PRIOR_PAGES, LONGEST)
-    # beyond LONGEST: of the same mean
-    sums = (yields.links + yields.mean) * (pages - 1) / (yields.pages + PRIOR_PAGES - 1)
-    found: Floats = sums * index_table()[pages]
-    return found
-
-
-@functools.cache
-def index_table(discount: float = DISCOUNT, longest: int = LONGEST) -> Floats:
-    """index / sum by the number of pages; entries below PRIOR_PAGES are not used.
-
-    State: n pages with sum 1, against a standard arm of reward r per page; sums scale out: V(n, s, r) = s V(n, 1, r /
-    s). The next reward x has P(x > y) = (1 + y) ** -n. V is kept on a grid of ln r relative to the mean 1 / (n - 1).
-    """
-    # dense around the mean, where the indices of long histories are
-    grid = 4 * np.sinh(np.linspace(-5, 5, STEPS)) / np.sinh(5)
-    above = 1 - np.arange(QUANTILES + 1) / QUANTILES
-    table = np.zeros(longest + 1)
-    table[longest] = 1 / (longest - 1)
-    value = np.maximum(np.exp(grid), 1.0) / (longest - 1) / (1 - discount)  # known mean: the better arm for ever
-    for pages in range(longest - 1, PRIOR_PAGES - 1, -1):
-        mean = 1 / (pages - 1)
-        rest = above ** (1 - 1 / pages)
-        # the mean within each of the equally likely parts
-        rewards = (rest[:-1] - rest[1:]) * QUANTILES / (1 - 1 / pages) - 1
-        standard = mean * np.exp(grid)
-        # ln of r / sum, over the next state's mean 1 / pages
-        relative = grid[:, None] + np.log(mean * pages) - np.log1p(rewards)
-        later = _read(grid, value, relative, discount, pages) * (1 + rewards)
-        going_on = mean + discount * later.mean(axis=1)
-        leaving = standard / (1 - discount)
-        crossing = int(np.argmax(leaving >= going_on))
-        before = leaving[crossing - 1] - going_on[crossing - 1]
-        share = -before / (leaving[crossing] - going_on[crossing] - before)
-        table[pages] = standard[crossing - 1] + share * (standard[crossing] - standard[crossing - 1])
-        value = np.maximum(going_on, leaving)
-    return table
-
-
-def _read(grid: Floats, value: Floats, at: Floats, discount: float, pages: int) -> Floats:
-    """The next state's value; above the grid the standard arm is taken for ever, below it the value does not change."""
-    inside = np.interp(at, grid, value)
-    return np.where(at > grid[-1], np.exp(at) / pages / (1 - discount), inside)
-
-
 # The rules of Pechnikov and Chernobrovkin (2012) as printed, with their budget kept.
 #
 # R1 spends its remainder, N - K [N/K], on the site with the greatest sum; as printed ("N - [N/K]") it would ask for
@@ -324,107 +213,6 @@ def ucb1(yields: Yields, _: np.random.Generator) -> Floats:
     greatest = np.where(yields.largest > 0, yields.largest, 1.0)[:, None]
     times = np.maximum(yields.pages, 1)
     return yields.means / greatest + np.sqrt(2 * np.log(np.maximum(yields.asked, 1))[:, None] / times)
-
-
-# Better rules than the printed ones, as their authors give them, for rewards that are counts without a known bound.
-#
-# Where a rule wants rewards in [0, 1] they are divided by the greatest seen, as R3 does; where it wants a noise level,
-# that of all pages is taken.
-
-# of the confidence bounds, in standard deviations: .3 and .5 were best on sites that dry up, 1 explores too much
-RAW_WIDTH = 0.3
-GOOD_WIDTH = 0.3  # the same of Good-UCB
-NEWTON_ROUNDS = 6  # the bound of KL-UCB is then exact to eight digits from its normal approximation on
-PUBLISHED_PRIOR_PAGES = 1.0  # weight of the pooled mean where a rule needs a prior
-
-
-def ucb1_tuned() -> ChoiceRule:
-    """Auer, Cesa-Bianchi, Fischer 2002, section 4."""
-    return ChoiceRule("ucb1-tuned", _ucb1_tuned, drifts=True)
-
-
-def kl_ucb() -> ChoiceRule:
-    """Garivier, Cappe 2011, with the divergence of Poisson distributions and c = 0."""
-    return ChoiceRule("kl-ucb", _kl_ucb, drifts=True)
-
-
-def thompson() -> ChoiceRule:
-    """A draw from each site's posterior, Gamma for Poisson counts; the prior is worth one page at the mean of all."""
-    return ChoiceRule("thompson", _thompson, drifts=True)
-
-
-def raw_ucb() -> ChoiceRule:
-    """Seznec and others 2020: the least optimistic of all windows.
-
-    Windows grow by doubling, as in their efficient form.
-    """
-    return ChoiceRule("raw-ucb", _raw_ucb, drifts=True)
-
-
-def good_ucb() -> ChoiceRule:
-    """Bubeck, Ernst, Garivier 2013: the chance of something new is the share of what was met once;
-    with a fading window.
-    """
-    return ChoiceRule("good-ucb", _good_ucb, drifts=True)
-
-
-def _log_asked(yields: Yields) -> Floats:
-    found: Floats = np.log(np.maximum(yields.asked, 2))[:, None]
-    return found
-
-
-def _spread(yields: Yields) -> Floats:
-    """Standard deviation of all pages, worlds x 1."""
-    asked = np.maximum(yields.asked, 1)
-    variance = yields.squared / asked - (yields.gained / asked) ** 2
-    found: Floats = np.sqrt(np.maximum(variance, 0))[:, None]
-    return found
-
-
-def _ucb1_tuned(yields: Yields, _: np.random.Generator) -> Floats:
-    greatest = np.where(yields.largest > 0, yields.largest, 1.0)[:, None]
-    times = np.maximum(yields.pages, 1)
-    means = yields.means / greatest
-    rate = _log_asked(yields) / times
-    variances = yields.squares / times / greatest**2 - means**2 + np.sqrt(2 * rate)
-    found: Floats = means + np.sqrt(rate * np.minimum(0.25, np.maximum(variances, 0)))
-    return found
-
-
-def _kl_ucb(yields: Yields, _: np.random.Generator) -> Floats:
-    """The greatest q with t * (q - m - m ln(q / m)) <= ln n, by Newton's method from above, where it only falls."""
-    means = yields.means
-    room = _log_asked(yields) / np.maximum(yields.pages, 1)
-    bound = means + np.sqrt(2 * means * room) + room
-    safe = np.maximum(means, 1e-300)
-    for _round in range(NEWTON_ROUNDS):
-        excess = bound - means - means * np.log(bound / safe) - room
-        bound = bound - excess / np.maximum(1 - means / bound, 1e-9)
-    return bound
-
-
-def _thompson(yields: Yields, rng: np.random.Generator) -> Floats:
-    shape = yields.links + PUBLISHED_PRIOR_PAGES * yields.mean
-    return rng.standard_gamma(np.maximum(shape, 1e-9)) / (yields.pages + PUBLISHED_PRIOR_PAGES)
-
-
-def _raw_ucb(yields: Yields, _: np.random.Generator) -> Floats:
-    width = RAW_WIDTH * _spread(yields) * np.sqrt(2 * _log_asked(yields))
-    times = np.maximum(yields.pages, 1)
-    bounds = yields.means + width / np.sqrt(times)
-    for place, window in enumerate(WINDOWS):
-        within = yields.windows[:, :, place] / window + width / np.sqrt(window)
-        bounds = np.where(yields.pages >= window, np.minimum(bounds, within), bounds)
-    return bounds
-
-
-def _good_ucb(yields: Yields, _: np.random.Generator) -> Floats:
-    seen = np.maximum(SINGLES_MEMORY * (1 - (1 - 1 / SINGLES_MEMORY) ** yields.pages), 1)
-    width = GOOD_WIDTH * np.sqrt(np.maximum(yields.mean, 1e-9)) * (1 + np.sqrt(2))
-    found: Floats = yields.singles / seen + width * np.sqrt(
-        np.log(4 * np.maximum(yields.asked, 1))[:, None] / np.maximum(yields.pages, 1)
-    )
-    return found
 
 
 # Our own rule: one setting for all kinds of sites, which tells from the pages read so far of what kind they are.
@@ -481,6 +269,61 @@ def _setting(unevenness: Floats) -> Floats:
     return mixed
 
 
+_Maker = Callable[[int, int], ChoiceRule]  # of the budget in pages (0: not known) and the number of sites
+
+RULES: dict[str, tuple[str, _Maker]] = {
+    "scout": (
+        "Our default: tells from the pages read so far whether links lie evenly or in a few places.",
+        lambda budget, _: scout(budget),
+    ),
+    "r1": ("The same number of pages of each site, the remainder on the best.", r1),
+    "r2": ("Blocks of 20 pages of the site with the greatest mean so far.", lambda *_: r2()),
+    "r3": ("UCB1 over the greatest yield so far.", lambda *_: r3()),
+    "quantum": ("Each site in turn gets 50 pages.", lambda *_: quantum()),
+}
+
+
+@functools.cache
+def rules() -> Mapping[str, tuple[str, _Maker]]:
+    """RULES, and those of installed packages: functions as the makers of RULES, the first line of whose docstring
+    describes the rule.
+    """
+    added = {
+        name: ((value.__doc__ or "").strip().partition("\n")[0], _named_maker(name, package, cast("_Maker", value)))
+        for name, (package, value) in loaded("policies", object).items()
+        if name not in RULES
+    }
+    return RULES | added
+
+
+def _named_maker(name: str, package: str, make: _Maker) -> _Maker:
+    """The maker of a package: its rule has the name that it was asked by, and errors name the package."""
+
+    def rule(budget: int, sites: int) -> ChoiceRule:
+        made = guarded(package, make)(budget, sites)
+        return dataclasses.replace(made, name=name, score=guarded(package, made.score))
+
+    return rule
+
+
+def rule_named(name: str, budget: int, sites: int) -> ChoiceRule:
+    """Names of `rules`, and r2:50, r3:10, quantum:5 with their number. Raises UsageError for any other."""
+    kind, _, number = name.partition(":")
+    with_number = {"r2": r2, "r3": r3, "quantum": quantum}
+    if kind in with_number and number.isdecimal() and int(number) > 0:
+        return with_number[kind](int(number))
+    if number or kind not in rules():
+        raise UsageError(
+            f"There is no rule {name}. Rules: {', '.join(rules())}; r2, r3 and quantum take a "
+            "number of pages, as in r2:50."
+        )
+    if kind == "r1" and not budget:
+        raise UsageError(
+            "Rule r1 shares out a number of pages, so it needs one: give the pages to fetch, or take the rule quantum."
+        )
+    return rules()[kind][1](budget, sites)
+
+
 ALL_AT_ONCE = 256  # sites whose scores are reckoned anew for each choice; of more, those that changed
 # growth of the pages in all after which every score is: logarithms and means have then moved by less than that
 STALE = 1 / 64
@@ -489,7 +332,7 @@ SHORTEST_S = 0.05  # a page's cost in seconds: no answer is so fast that its sit
 
 @dataclass(slots=True)
 class SitePolicy:
-    """`model.ports.Policy`: sites by a rule of choice.
+    """Chooses sites by a rule of choice.
 
     A host that must wait longer than patience_s comes after all that need not, so no favourite is waited for
     while others are ready. Cost in seconds: a score is divided by what a page of the site took on average. Same
@@ -503,6 +346,7 @@ class SitePolicy:
     patience_s: float = 0.0
     yields: Yields = field(default_factory=lambda: Yields.none(1, 16), repr=False)
     places: dict[SiteKey, int] = field(default_factory=dict, repr=False)  # of each site in `yields`
+    recent: dict[SiteKey, deque[float]] = field(default_factory=dict, repr=False)  # rewards of each site's last pages
     _seconds: Floats = field(default_factory=lambda: np.zeros(16), repr=False)
     _scores: Floats = field(default_factory=lambda: np.zeros(16), repr=False)
     _changed: set[int] = field(default_factory=set, repr=False)
@@ -529,14 +373,11 @@ class SitePolicy:
             self._begin(int(sites[order[0]]), bool(fresh[order[0]]))
         return [ready[at].host_id for at in order[:most]]
 
-    def told(self, site: SiteKey, document: Document | None, took_s: float) -> None:
-        reward = self.novelty.of(site, document)
-        self.book(site, float(reward.new), reward.met_again, took_s)
-
-    def book(self, site: SiteKey, reward: float, met_again: float = 0.0, took_s: float = 0.0) -> None:
+    def book(self, site: SiteKey, reward: float, took_s: float = 0.0) -> None:
         """A page whose reward is known: also to play a stored campaign again before it goes on."""
         place = self._place(site)
-        self.yields.book(np.zeros(1, np.int64), np.array([place]), np.array([reward]), np.array([met_again]))
+        self.yields.book(np.zeros(1, np.int64), np.array([place]), np.array([reward]))
+        self.recent.setdefault(site, deque(maxlen=RECENT_PAGES)).append(reward)
         self._seconds[place] += max(took_s, SHORTEST_S)
         self._changed.add(place)
         if place == self._block[0] and self.yields.pages[0, place] - self._block[1] >= self.rule.block:

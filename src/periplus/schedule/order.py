@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import log1p
 
@@ -11,9 +11,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from periplus.model.frontier import ReadyHost
-from periplus.model.page import Document
-from periplus.model.web import SiteKey, Url
+from periplus.model.frontier import PageVisit, ReadyHost
+from periplus.model.web import HostKey, Url
 from periplus.urls.hosts import path_and_query
 
 
@@ -26,12 +25,18 @@ class SiteTurns:
 
     quantum: int  # pages
     patience_s: None = None
+    most_held: int = 0
+    reads_text: bool = False
+    mark: int = 0
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
         turns = sorted(ready, key=lambda host: (host.site_fetched // self.quantum, host.wait_s, host.host))
         return [host.host_id for host in turns[:most]]
 
-    def told(self, site: SiteKey, document: Document | None, took_s: float) -> None:
+    def next(self, host: HostKey) -> Iterator[Url]:
+        return iter(())
+
+    def learn(self, visits: Iterable[PageVisit]) -> None:
         """What a page brought changes no turn."""
 
 
@@ -164,7 +169,7 @@ class PageOrder:
         )
         return found
 
-    def told(self, number: int, new_links: int) -> None:
+    def learn(self, number: int, new_links: int) -> None:
         """What page `number` brought."""
         slots, share = self._features[number], self._share[number]
         variances = self._variances[slots]

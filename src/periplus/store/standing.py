@@ -72,6 +72,8 @@ REOPENED = RAISED | NEVER_ASKED | {Reason.DELETED, Reason.ALIVE}
 RECHECK = "recheck"  # in place of the purpose `page`: a refresh asks, and the URL keeps its reason meanwhile
 # a site whose hosts all fail, or wait longer than this (a Crawl-delay), does not hold up the others' quanta
 RIVAL_WAIT_S = 2.0
+UNKNOWN_DEPTH = "met before its site belonged to the survey: its depth is not known yet"  # rules of URLs
+REMOVED = "its site was removed from the survey"
 BARRIER_POLL_S = 0.2  # how soon a host whose site's priority is not finished elsewhere is looked at again
 # the same bytes would be cut alike
 LASTING_CUTS = frozenset({Cut.NONE, Cut.BODY_LIMIT, Cut.INFLATED_LIMIT, Cut.RATIO_LIMIT, Cut.NOT_WANTED})

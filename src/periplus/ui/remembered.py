@@ -12,7 +12,7 @@ from periplus.api import survey
 from periplus.api.cache import Remembered
 from periplus.api.collection import open_collection
 from periplus.api.site import Site
-from periplus.api.survey import LinkChoice, campaign_from
+from periplus.api.survey import PLAN, LinkChoice
 from periplus.api.tables import TablePage, TableQuery, leafed, written
 from periplus.api.webometrics import SurveyOrder, SurveyRows, results, survey_rows_of
 from periplus.errors import UsageError
@@ -20,6 +20,7 @@ from periplus.model.survey import SiteMark
 from periplus.model.tables import SURVEY_LINKS, Table
 from periplus.model.webometrics import SurveyResults
 from periplus.present.survey_report import STANDING, standing_rows, survey_table
+from periplus.schedule.survey import campaign_from
 from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import survey as stored_survey
 from periplus.store.sqlite import tables as stored_tables
@@ -102,7 +103,7 @@ def link_table(folder: Path, choice: LinkChoice) -> LazyTable:
     if table is None:
         raise UsageError(f"there are links of the kinds {', '.join(SURVEY_LINKS)}, not {choice.kind!r}")
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-        key = (folder.resolve(), stored_tables.version(connection), stored_survey.plan(connection), choice)
+        key = (folder.resolve(), stored_tables.version(connection), stored_survey.note(connection, PLAN), choice)
     return LazyTable(table, key, lambda: survey.links(folder, replace(choice, limit=LINKS)))
 
 
@@ -123,7 +124,7 @@ class Surveys:
         Raises UsageError, NoCollection, StoreError.
         """
         with self._counted.lock, contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-            plan, marks = stored_survey.plan(connection), schema.marks(connection)
+            plan, marks = stored_survey.note(connection, PLAN), schema.marks(connection)
             campaign = campaign_from(plan, folder)
             order = replace(order, title=campaign.title, item=campaign.item)
             key = (folder.resolve(), plan, tuple(marks.values()), order)

@@ -12,11 +12,9 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from periplus.analyse.units import UnitChoice
 from periplus.api import survey as api_survey
 from periplus.api.collection import open_collection
-from periplus.api.survey import LinkChoice, campaign_here
-from periplus.api.survey_curation import decide, marks_in
+from periplus.api.survey import LinkChoice, campaign_here, decide, marks_in
 from periplus.api.tables import TableQuery
 from periplus.api.webometrics import FORMATS, SurveyOrder, write_survey
 from periplus.errors import NoCollection, PeriplusError, UsageError
@@ -38,6 +36,7 @@ from periplus.present.curves import write_yield_curves
 from periplus.present.harvest import completeness_told, round_robin_told
 from periplus.present.network import matrix_part, survey_caption
 from periplus.present.survey_report import HEAT_SITES
+from periplus.schedule.survey import within_of
 from periplus.ui import rendering
 from periplus.ui.live import pushed
 from periplus.ui.remembered import LINKS, Counted, LazyTable, link_table, result_table, standing_table
@@ -46,6 +45,7 @@ from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, folder_of, now, state_of
 from periplus.ui.tables import columns_of, page_values, query_of, sent
 from periplus.ui.watching import SurveyMoment
+from periplus.urls.units import UnitChoice
 
 READ_S = 3.0  # for one collection of the list
 SITES = 50  # that are shown while they change; all of them stand in the table
@@ -193,7 +193,7 @@ def values(request: Request) -> dict[str, object]:
 def _campaign(campaign: Campaign) -> dict[str, object]:
     return {
         "title": campaign.title, "sites": len(campaign.units), "rule": campaign.rule,
-        "within": api_survey.within_of(campaign), "item": campaign.item,
+        "within": within_of(campaign), "item": campaign.item,
         "pages": campaign.pages, "seed": campaign.seed,
     }  # fmt: skip
 

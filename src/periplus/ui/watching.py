@@ -18,8 +18,9 @@ from urllib.parse import unquote
 
 from periplus.api.cache import Remembered
 from periplus.api.collection import Status, open_collection
-from periplus.api.survey import Chooser, again, campaign_from, chooser_of, last_settings, standing
-from periplus.model.webometrics import Campaign, CampaignProgress
+from periplus.api.survey import PLAN, depth_settings, standing
+from periplus.model.webometrics import CampaignProgress
+from periplus.schedule.survey import SurveyPolicy, campaign_from, survey_policy
 from periplus.store.sqlite import listing, reading, runs, survey
 from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.listing import VisitRow
@@ -283,8 +284,7 @@ class _SurveyWatch:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     plan: str = ""
-    chooser: Chooser | None = None
-    last: int = 0  # visit that was booked
+    policy: SurveyPolicy | None = None
     seen: tuple[int, int, str] = (0, 0, "")  # runs, visits, plan of the last look
     fetched: int = 0  # by all runs: less than before, if pages were deleted
     moment: SurveyMoment | None = None
@@ -301,7 +301,7 @@ class SurveyWatchers:
         """Raises UsageError where there is no survey, NoCollection, StoreError."""
         watch = self._watches.of(folder.resolve(), _SurveyWatch)
         with watch.lock, contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-            plan = survey.plan(connection)
+            plan = survey.note(connection, PLAN)
             if watch.moment is None or plan != watch.plan or time.monotonic() > watch.good_until:
                 began = time.monotonic()
                 with reading.snapshot(connection):
@@ -313,34 +313,29 @@ class SurveyWatchers:
 
 
 def _survey_moment(folder: Path, watch: _SurveyWatch, connection: reading.Connection) -> SurveyMoment:
-    plan = survey.plan(connection)
+    plan = survey.note(connection, PLAN)
     campaign = campaign_from(plan, folder)
     seen = (*stored_tables.version(connection), plan)
     if watch.moment is not None and seen == watch.seen and not watch.moment.behind:
         return watch.moment
     fetched = sum(run.fetched for run in runs.run_records(connection))
     deleted, watch.fetched = fetched < watch.fetched, fetched
-    if watch.chooser is None or plan != watch.plan or deleted:
-        watch.plan, watch.last = plan, 0
-        watch.chooser = _chooser(campaign, connection)
-    behind = _caught_up(watch, watch.chooser, connection)
+    if watch.policy is None or plan != watch.plan or deleted:
+        watch.plan = plan
+        # pages of a site need not be told apart: orders take half a megabyte a site
+        by_depth = dataclasses.replace(campaign, within="breadth")
+        watch.policy = survey_policy(by_depth, depth_settings(runs.run_records(connection)))
+    reader = survey.SurveyReader(connection)
+    behind = _caught_up(watch.policy, reader)
     watch.seen = seen
-    return SurveyMoment(
-        watch.moment.seq + 1 if watch.moment else 1, standing(campaign, watch.chooser, connection), behind
-    )
+    return SurveyMoment(watch.moment.seq + 1 if watch.moment else 1, standing(campaign, watch.policy, reader), behind)
 
 
-def _chooser(campaign: Campaign, connection: reading.Connection) -> Chooser:
-    """As the campaign's own, but that it need not tell pages of a site apart: orders take half a megabyte a site."""
-    return chooser_of(dataclasses.replace(campaign, within="breadth"), last_settings(connection))
-
-
-def _caught_up(watch: _SurveyWatch, chooser: Chooser, connection: reading.Connection) -> bool:
+def _caught_up(policy: SurveyPolicy, reader: survey.SurveyReader) -> bool:
     """Books what is new, for CATCH_UP_S at most. Whether more is there."""
     end = time.monotonic() + CATCH_UP_S
-    for visit in survey.page_visits(connection, watch.last):
-        again(chooser, connection, visit)
-        watch.last = visit.id
+    for visit in reader.visits(policy.mark):
+        policy.learn([visit])
         if time.monotonic() > end:
             return True
     return False

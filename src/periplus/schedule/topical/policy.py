@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 from urllib.parse import unquote
 
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from periplus.model.frontier import ReadyHost
-from periplus.model.page import Document
-from periplus.model.web import HostKey, SiteKey, Url
+from periplus.model.frontier import LinkSighting, PageVisit, ReadyHost
+from periplus.model.page import FOLLOWED_KINDS
+from periplus.model.ports import CrawlScope
+from periplus.model.web import HostKey, Url
 from periplus.urls.hosts import host_key, path_and_query
 
 # A page has a number, in the order in which it was first met. Its worth is how relevant its text was judged, 0 to 1,
@@ -400,17 +402,60 @@ class TopicalQueue(Protocol):
         """No host whose turn has come has a page."""
 
 
-@dataclass(frozen=True, slots=True)
-class BestPages:
+RELEVANT = 0.5  # a page of this worth counts as relevant: it is rather on the topic than not
+WINDOW = 500  # pages of the latest harvest rate: one since the start says how good the seeds were
+MOST_HELD = 256  # hosts leased at a time: each commit tells how all of them stand
+_FOLLOWED = frozenset(kind.value for kind in FOLLOWED_KINDS)
+
+Judge = Callable[[Sequence[str]], Floats]  # how relevant texts are, 0 to 1
+
+
+@dataclass(slots=True)
+class HarvestTally:
+    """What was fetched so far, in all runs of a topical crawl."""
+
+    pages: int = 0  # asked for
+    relevant: int = 0
+    worth: float = 0.0
+    last: deque[bool] = field(default_factory=lambda: deque(maxlen=WINDOW))
+
+    def book(self, worth: float) -> None:
+        self.pages += 1
+        self.worth += worth
+        self.relevant += worth >= RELEVANT
+        self.last.append(worth >= RELEVANT)
+
+    @property
+    def harvest(self) -> float:
+        """Relevant pages of those asked for."""
+        return self.relevant / max(1, self.pages)
+
+    @property
+    def lately(self) -> float:
+        """The same of the last WINDOW pages."""
+        return sum(self.last) / max(1, len(self.last))
+
+
+@dataclass(slots=True)
+class TopicalPolicy:
     """`model.ports.Policy`: hosts by the promise of their best page; nobody is waited for while others are ready.
 
     Urgent hosts come first, for others may wait for what they are to be asked; last come those with tasks that are no
-    page of the queue (a second attempt, what looked like a trap).
+    page of the queue (a second attempt, what looked like a trap). What it knows is made of the stored visits, in their
+    order, and judged by the topic as it is now.
     """
 
     queue: TopicalQueue
-    is_urgent: Callable[[int], bool] = lambda host_id: False
+    scope: CrawlScope
+    judge: Judge
+    text_of: Callable[[PageVisit], str]  # what of a page is judged
+    urgent: Callable[[Sequence[int]], frozenset[int]]  # of hosts, those with something that others wait for
+    tally: HarvestTally = field(default_factory=HarvestTally)
     patience_s: float = 0.0
+    most_held: int = MOST_HELD
+    mark: int = 0
+    reads_text: ClassVar[bool] = True
+    _named: dict[HostKey, Url] = field(default_factory=dict)  # the page that each host was last given
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
         ranked = self._ranked(ready)
@@ -420,14 +465,44 @@ class BestPages:
         return [host_id for *_, host_id in sorted(ranked)[:most]]
 
     def _ranked(self, ready: Sequence[ReadyHost]) -> list[tuple[bool, float, HostKey, int]]:
-        found = []
+        ranked, urgent = [], self.urgent([host.host_id for host in ready])
         for host in ready:
-            promise = np.inf if self.is_urgent(host.host_id) else self.queue.promise_of(host.host)
+            promise = np.inf if host.host_id in urgent else self.queue.promise_of(host.host)
             if promise != -np.inf:
-                found.append(
+                ranked.append(
                     (host.wait_s > self.patience_s, np.inf if promise is None else -promise, host.host, host.host_id)
                 )
-        return found
+        return ranked
 
-    def told(self, site: SiteKey, document: Document | None, took_s: float) -> None:
-        """What a page brought is learned where it is stored: see `api.topical_run`."""
+    def next(self, host: HostKey) -> Iterator[Url]:
+        while (url := self._named.get(host) or self.queue.peek(host)) is not None:
+            if host not in self._named:
+                self.queue.drop(url)
+            self._named[host] = url
+            yield url
+            self._named.pop(host, None)  # it does not wait
+
+    def learn(self, visits: Iterable[PageVisit]) -> None:
+        for visit in visits:
+            self.mark = max(self.mark, visit.id)
+            host = host_key(visit.url)
+            if self._named.get(host) == visit.url:
+                del self._named[host]
+            if visit.redirect:
+                if self.scope.decide(visit.redirect) is None:
+                    self.queue.moved(visit.url, visit.redirect)
+            elif visit.asked:
+                worth = float(self.judge([self.text_of(visit)])[0]) if visit.read else 0.0
+                self.queue.read(visit.url, worth, self.pointers(visit.links))
+                self.tally.book(worth)
+
+    def pointers(self, links: Iterable[LinkSighting]) -> list[Pointer]:
+        """Of the links that are followed, in the order of their targets: the same whenever they are read."""
+        followed = sorted(
+            link
+            for link in links
+            if link.kind in _FOLLOWED and not link.nofollow and self.scope.decide(link.target) is None
+        )
+        anchors = sorted({link.anchor for link in followed})
+        promises = dict(zip(anchors, self.judge(anchors).tolist(), strict=True)) if anchors else {}
+        return [Pointer(link.target, link.anchor, promises[link.anchor]) for link in followed]

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from periplus.errors import UsageError
 from periplus.model.web import HostKey, Url
-from periplus.schedule.topical.policy import Floats, Numbers, Order, Pointer, TopicalPages
+from periplus.schedule.topical import policy
+from periplus.schedule.topical.policy import Floats, Numbers, Order, Pointer, TopicalPages, TopicalQueue, weighed
 from periplus.urls.hosts import host_key
 
 # States of a site:  referenced -> active, once THRESHOLD links from active sites lead to it. Only active sites are
@@ -389,3 +391,17 @@ class PageQueue:
             self.best = np.concatenate([self.best, np.full(len(self.best), NONE)])
         while len(self._scores) < pages:
             self._scores = np.concatenate([self._scores, np.zeros(len(self._scores))])
+
+
+WEIGHED, WAITS = "weighed", "waits"
+_ORDERS = {WEIGHED: weighed, **policy.ORDERS}
+NAMES = (*_ORDERS, WAITS)
+
+
+def queue_named(name: str) -> TopicalQueue:
+    """An empty queue. Raises UsageError for a name that is none of NAMES."""
+    if name == WAITS:
+        return SiteWaits()
+    if name not in _ORDERS:
+        raise UsageError(f"There is no order {name}. Orders: {', '.join(NAMES)}.")
+    return PageQueue(_ORDERS[name])

@@ -63,9 +63,13 @@ def shards(connection: Connection, host_ids: Sequence[int]) -> list[tuple[int, i
     ]
 
 
-def fair_share(connection: Connection, now: float | None) -> int:
+def is_check(connection: Connection, run_id: int) -> bool:
+    return connection.execute("SELECT 1 FROM run WHERE id = %s AND kind = 'check'", (run_id,)).fetchone() is not None
+
+
+def fair_share(connection: Connection, now: float | None, *, checks: bool = False) -> int:
     find = (
-        "SELECT (SELECT count(*) FROM host WHERE pending > 0), (SELECT count(*) FROM worker"
+        f"SELECT (SELECT count(*) FROM host h WHERE {hosts.has_work(checks=checks)}), (SELECT count(*) FROM worker"
         f" WHERE lease_until >= {NOW}), {IS_PAUSED}"
     )
     row = connection.execute(find, {"now": now}).fetchone()
@@ -73,10 +77,11 @@ def fair_share(connection: Connection, now: float | None) -> int:
     return 0 if row[2] else max(1, -(-int(row[0]) // max(1, int(row[1]))))
 
 
-def is_idle(connection: Connection) -> bool:
+def is_idle(connection: Connection, *, checks: bool = False) -> bool:
     """One statement: what moves from a list to the inbox is seen in one of them."""
+    work = hosts.has_work(checks=checks)
     row = connection.execute(
-        "SELECT EXISTS (SELECT 1 FROM host WHERE pending > 0) OR EXISTS (SELECT 1 FROM inbox)"
+        f"SELECT EXISTS (SELECT 1 FROM host h WHERE {work}) OR EXISTS (SELECT 1 FROM inbox)".encode()
     ).fetchone()
     return row is not None and not row[0]
 

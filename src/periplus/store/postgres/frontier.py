@@ -23,6 +23,7 @@ from periplus.model.frontier import (
     Finding,
     HostRow,
     Lease,
+    PageVisit,
     ReadyHost,
     RunCounts,
     SideRequest,
@@ -31,13 +32,14 @@ from periplus.model.frontier import (
     TrapMemory,
     TrapTally,
 )
-from periplus.model.ports import RunRecord
-from periplus.model.visit import Reason
+from periplus.model.ports import CrawlScope, RunRecord, VisitReader
+from periplus.model.visit import Purpose, Reason, Request
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
 from periplus.store.dialect import shard_of
-from periplus.store.postgres import committing, hosts, pages, runs, schema
+from periplus.store.postgres import committing, hosts, runs, schema, survey
 from periplus.store.postgres import ledger as ledgers
+from periplus.store.postgres import pages as stored_pages
 from periplus.store.postgres import runs as collection_runs
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.committing import Commit
@@ -50,13 +52,14 @@ from periplus.store.postgres.connection import (
     columns_of,
     connect,
 )
-from periplus.store.postgres.hosts import NOW, Member
+from periplus.store.postgres.hosts import CHECKS, NOW, Member
 from periplus.store.postgres.ledger import AT_ONCE, DatabaseLedger, Mail, lock_number
 from periplus.store.postgres.pages import Packer
 from periplus.store.postgres.schema import LOCK_BUDGET
 from periplus.store.processes import process_lives
 from periplus.store.segments import shelf_of
 from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body
+from periplus.urls.canonical import url_id
 from periplus.urls.parameters import rules_key
 
 # One statement reads the host, its site's priority, and the entries.
@@ -67,7 +70,8 @@ _SPARE = 16  # entries read beyond those asked for, and as many again: some may 
 _FIND = f"""
 WITH t AS (SELECT {NOW} AS now),
 host_ AS (SELECT site_id FROM host WHERE shard = %(shard)s AND id = %(host)s AND epoch = %(epoch)s AND lease_by IS NOT NULL),
-own AS (SELECT (SELECT min(priority) FROM queue WHERE shard = %(shard)s AND host_id = %(host)s) AS priority FROM host_),
+own AS (SELECT (SELECT min(priority) FROM queue WHERE shard = %(shard)s AND host_id = %(host)s
+    AND (NOT %(checks)s OR {CHECKS})) AS priority FROM host_),
 site_ AS (
     SELECT min((SELECT min(q.priority) FROM queue q WHERE q.shard = h.shard AND q.host_id = h.id AND q.priority >= 0)) AS priority
     FROM host_ JOIN host h ON h.shard = %(shard)s AND h.site_id = host_.site_id AND h.pending > 0)
@@ -82,6 +86,14 @@ FROM t, own, site_ LEFT JOIN LATERAL (
 """  # noqa: E501
 
 
+_FIND_PAGE = f"""
+SELECT q.priority, q.seq, u.text, q.hops, q.attempt, u.depth, coalesce(d.doubt, 0)
+FROM queue q JOIN url u ON u.shard = q.shard AND u.id = q.url_id LEFT JOIN doubtful d ON d.shard = q.shard AND d.url_id = q.url_id
+WHERE q.shard = %(shard)s AND q.host_id = %(host)s AND q.url_id = %(page)s AND q.purpose = 'page' AND u.reason = 'waiting'
+    AND q.not_before <= {NOW} ORDER BY q.priority, q.seq LIMIT 1
+"""  # noqa: E501
+
+
 class Taken(NamedTuple):
     """What `take` answers, and what it found done by another entry."""
 
@@ -90,31 +102,40 @@ class Taken(NamedTuple):
     stale: Stale = ()
 
 
-def take(
-    connection: Connection, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float | None
-) -> Taken:
+class HostQuery(NamedTuple):
+    """What a worker asks of a host's list, and whether the run is a check, which leaves pages as they are."""
+
+    most: int
+    in_hand: frozenset[tuple[int, int]]
+    now: float | None
+    pages: Iterable[Url]
+    is_check: bool
+
+
+def take(connection: Connection, lease: Lease, query: HostQuery) -> Taken:
     """See `model.ports.CrawlStore.take`."""
+    most, in_hand, now, pages, is_check = query
     shard = shard_of(lease.site)
-    values = {
-        "shard": shard,
-        "host": lease.host_id,
-        "epoch": lease.epoch,
-        "most": 2 * most + len(in_hand) + _SPARE,
-        "now": now,
-    }
+    values = {"shard": shard, "host": lease.host_id, "epoch": lease.epoch, "now": now, "checks": is_check}
+    values["most"] = 2 * most + len(in_hand) + _SPARE
     rows = connection.execute(_FIND, values).fetchall()
     if not rows or rows[0][1] is None:  # the lease is lost, or its list is empty
         return Taken((), None)
     moment, own, of_site = rows[0][:3]
-    if own >= 0 and of_site < own:
+    for page in map(url_id, pages if own >= 0 else ()):
+        row = connection.execute(_FIND_PAGE, values | {"page": page}).fetchone()
+        if row is not None and row[:2] not in in_hand:
+            request = Request(Url(row[2]), Purpose.PAGE, row[5], row[3], row[4])
+            return Taken((Task(lease.host_id, row[0], row[1], page, request, doubt=row[6]),), None)
+    if own >= 0 and not is_check and of_site < own:
         return Taken((), BARRIER_POLL_S)
-    pages = {row[5]: row[15:] for row in rows if row[15] is not None}
+    bodies = {row[5]: row[15:] for row in rows if row[15] is not None}
 
     def held(url_id: int, reason: str) -> Held:
-        return held_body(reason, pages.get(url_id))
+        return held_body(reason, bodies.get(url_id))
 
-    query = TaskQuery(lease.host_id, most, in_hand, _twins(connection, shard, lease.host_id, in_hand), moment)
-    choice = chosen(query, (TaskRow(*row[3:15]) for row in rows if row[3] is not None), held)
+    tasks = TaskQuery(lease.host_id, most, in_hand, _twins(connection, shard, lease.host_id, in_hand), moment)
+    choice = chosen(tasks, (TaskRow(*row[3:15]) for row in rows if row[3] is not None), held)
     return Taken(*choice.answer(bool(in_hand), moment), choice.stale)
 
 
@@ -240,6 +261,8 @@ class PostgresCrawlStore:
         self._packer = Packer(
             self._session, storage, *self._session.run(lambda connection: committing.segments_of(connection, run_id))
         )
+        self._is_check = self._session.read(lambda connection: committing.is_check(connection, run_id))
+        self._latest_visits: set[int] = set()  # ids of the last that were read, see `survey.LATE`
         self._merged_at = 0.0
         self._shards: dict[int, int] = {}  # of hosts that `ready` named
         self.budget_spent = False
@@ -276,7 +299,9 @@ class PostgresCrawlStore:
         if self._session.read(lambda connection: hosts.fallen(connection, self.is_alive, given)):
             # here: who waits for a dead worker's hosts never comes to lease
             self._session.run(lambda connection: self._bury_fallen(connection, given))
-        found = self._session.read(lambda connection: hosts.ready(connection, most, horizon_s, given))
+        found = self._session.read(
+            lambda connection: hosts.ready(connection, most, horizon_s, given, checks=self._is_check)
+        )
         self._shards = {host.host_id: shard_of(host.site) for host in found}
         return found
 
@@ -302,41 +327,44 @@ class PostgresCrawlStore:
         # they would be counted until their lease ends
         if dead := self._session.read(lambda connection: hosts.dead(connection, self.is_alive)):
             self._session.run(lambda connection: hosts.bury(connection, dead, self.is_alive, given))
-        return self._session.read(lambda connection: committing.fair_share(connection, given))
+        return self._session.read(lambda connection: committing.fair_share(connection, given, checks=self._is_check))
 
     def is_paused(self) -> bool:
         return self._session.read(runs.is_paused)
 
     def idle(self, now: float) -> bool:
-        return self._session.read(committing.is_idle)
+        return self._session.read(lambda connection: committing.is_idle(connection, checks=self._is_check))
 
     # tasks -----------------------------------------------------------------------------------------------------------
 
     def take(
-        self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float
+        self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float, pages: Iterable[Url] = ()
     ) -> tuple[Sequence[Task], float | None]:
         ask = self._session.run if self._budget.max_pages else self._session.read
-        taken = ask(lambda connection: self._take(connection, lease, most, in_hand, self._given(now)))
+        query = HostQuery(most, in_hand, self._given(now), pages, self._is_check)
+        taken = ask(lambda connection: self._take(connection, lease, query))
         if taken.stale:
             self._session.run(lambda connection: forget(connection, lease, taken.stale))
         return taken.tasks, taken.later_s
 
-    def _take(
-        self, connection: Connection, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float | None
-    ) -> Taken:
+    def _take(self, connection: Connection, lease: Lease, query: HostQuery) -> Taken:
         if not self._budget.max_pages:
-            return take(connection, lease, most, in_hand, now)
+            return take(connection, lease, query)
         if not committing.is_held(connection, lease):
             return Taken((), None)
-        allowed = allowance(connection, Limit(self._collection, self._run.id, self._budget), lease, len(in_hand), now)
+        limit = Limit(self._collection, self._run.id, self._budget)
+        allowed = allowance(connection, limit, lease, len(query.in_hand), query.now)
         if allowed.pages <= 0:
             self.budget_spent |= allowed.is_spent
             return Taken((), BARRIER_POLL_S)
-        taken = take(connection, lease, min(most, allowed.pages), in_hand, now)
+        taken = take(connection, lease, query._replace(most=min(query.most, allowed.pages)))
         holder = "(SELECT lease_by FROM host WHERE shard = %s AND id = %s)"
         values = (len(taken.tasks), shard_of(lease.site), lease.host_id)
         connection.execute(f"UPDATE worker SET in_hand = in_hand + %s WHERE name = {holder}", values)
         return taken
+
+    def urgent(self, host_ids: Sequence[int]) -> frozenset[int]:
+        return self._session.read(lambda connection: survey.urgent(connection, host_ids))
 
     def robots(self, origin: Origin) -> StoredRobots | None:
         return self._session.read(lambda connection: committing.robots(connection, origin))
@@ -352,7 +380,7 @@ class PostgresCrawlStore:
         yield from self._session.read(lambda connection: committing.texts(connection, site, most))
 
     def merge_aliases(self) -> int:
-        return self._session.run(pages.merge_aliases)
+        return self._session.run(stored_pages.merge_aliases)
 
     # writing ---------------------------------------------------------------------------------------------------------
 
@@ -421,6 +449,25 @@ class PostgresCrawlStore:
     def traps(self) -> Sequence[TrapTally]:
         return self._session.read(runs.traps)
 
+    def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
+        """Ids are given before their commits end: the last LATE are looked at again."""
+        after -= survey.LATE if self._latest_visits else 0
+        while block := self._session.read(partial(survey.visits, after=after, texts=texts)):
+            after = block[-1].id
+            yield from (visit for visit in block if visit.id not in self._latest_visits)
+            self._latest_visits |= {visit.id for visit in block}
+        self._latest_visits = {visit for visit in self._latest_visits if visit > after - survey.LATE}
+
+    def waiting_by_host(self) -> dict[HostKey, int]:
+        return self._session.read(survey.waiting_by_host)
+
+    def states(self, urls: Sequence[Url]) -> dict[Url, tuple[str, str]]:
+        return self._session.read(lambda connection: survey.states(connection, urls))
+
+    def bring_in_line(self, scope: CrawlScope) -> None:
+        self._merge_if_due(0.0)
+        self._session.run(lambda connection: survey.bring_in_line(connection, scope))
+
     def standing(self, url: Url) -> tuple[Reason, str]:
         """How a known URL stands, and by which rule."""
         return self._session.read(lambda connection: committing.standing(connection, url))
@@ -487,7 +534,7 @@ def ask_again(connection: Connection, *, due_only: bool) -> int:
     """
     connection.execute("SET LOCAL statement_timeout = 0")  # every URL is looked at
     connection.execute("SELECT 1 FROM host ORDER BY shard, id FOR NO KEY UPDATE")
-    pages.part_aliases(connection)  # each address is asked for, and they are merged again if they are still the same
+    stored_pages.part_aliases(connection)  # each address is asked for; they are merged again if they are still the same
     reasons = [reason.value for reason in ASKED_AGAIN]
     values = {
         "all": not due_only,
@@ -586,8 +633,34 @@ class DatabaseHome:
             row = connection.execute("SELECT value FROM meta WHERE name = 'rules_text'").fetchone()
             return str(row[0]) if row else ""
 
-    def begin_run(self, kind: str, starts: Sequence[Url], settings: Settings, now: float) -> int:
-        return self._do(lambda connection: collection_runs.begin(connection, kind, starts, settings))
+    def begin_run(
+        self,
+        kind: str,
+        starts: Sequence[Url],
+        settings: Settings,
+        now: float,
+        further: Mapping[str, object] | None = None,
+    ) -> int:
+        def begun(connection: Connection) -> int:
+            if further is not None:
+                connection.execute(survey.INDEXES)
+            return collection_runs.begin(connection, kind, starts, settings, further)
+
+        return self._do(begun)
+
+    def note(self, name: str) -> str:
+        return self._do(lambda connection: survey.note(connection, name))
+
+    def change_note(self, name: str, changed: Callable[[str], str]) -> str:
+        return self._do(lambda connection: survey.change_note(connection, name, changed))
+
+    @contextlib.contextmanager
+    def reader(self) -> Iterator[VisitReader]:
+        with self._connected() as connection:
+            schema.check(connection, self.address.collection)
+            with connection.transaction():
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                yield survey.SurveyReader(connection)
 
     def store(self, run_id: int, settings: Settings) -> PostgresCrawlStore:
         return PostgresCrawlStore(self.address, run_id, settings.budget, settings.storage)

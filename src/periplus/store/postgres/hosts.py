@@ -12,13 +12,14 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from periplus.model.frontier import HostState, Lease, ReadyHost
+from periplus.model.frontier import PRIORITY_CHECK, HostState, Lease, ReadyHost
 from periplus.model.web import HostKey, SiteKey
 from periplus.store.postgres.connection import Connection, columns_of
 from periplus.store.postgres.runs import IS_PAUSED
 
 # the database's clock, but for tests that hold it
 NOW = "coalesce(%(now)s::float8, extract(epoch FROM clock_timestamp())::float8)"
+CHECKS = f"(priority < 0 OR priority = {PRIORITY_CHECK})"  # entries of a check
 _LEASE = "h.id, h.key, s.key, h.epoch, h.next_at, h.delay_s, h.rate, h.strikes, h.answered"
 
 
@@ -159,14 +160,22 @@ def bury(
         connection.execute("DELETE FROM worker WHERE name = %s", (worker,))
 
 
-def ready(connection: Connection, most: int, horizon_s: float, now: float | None) -> list[ReadyHost]:
+def has_work(*, checks: bool) -> str:
+    """Of a host `h`. checks: of a check, which leaves pages as they are."""
+    entry = f"EXISTS (SELECT 1 FROM queue q WHERE q.shard = h.shard AND q.host_id = h.id AND {CHECKS})"
+    return f"h.pending > 0 AND {entry}" if checks else "h.pending > 0"
+
+
+def ready(
+    connection: Connection, most: int, horizon_s: float, now: float | None, *, checks: bool = False
+) -> list[ReadyHost]:
     """Hosts that nobody holds, that have work, and that may be asked within horizon_s; longest due first."""
     find = (
         "SELECT h.id, h.key, s.key, h.pending, (SELECT sum(o.fetched) FROM host o WHERE o.shard = h.shard"
         " AND o.site_id = h.site_id)::bigint, h.next_at - t.now"
         f" FROM (SELECT {NOW} AS now) t JOIN host h ON h.next_at <= t.now + %(horizon)s"
         " JOIN site s ON s.shard = h.shard AND s.id = h.site_id"
-        f" WHERE h.pending > 0 AND h.lease_by IS NULL AND NOT {IS_PAUSED} ORDER BY h.next_at LIMIT %(most)s"
+        f" WHERE {has_work(checks=checks)} AND h.lease_by IS NULL AND NOT {IS_PAUSED} ORDER BY h.next_at LIMIT %(most)s"
     )
     rows = connection.execute(find, {"now": now, "horizon": horizon_s, "most": most})
     return [

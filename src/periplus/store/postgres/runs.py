@@ -116,8 +116,14 @@ _COLUMNS = (
 )
 
 
-def begin(connection: Connection, kind: str, starts: Sequence[Url], settings: Settings) -> int:
-    """A new run; returns its id.
+def begin(
+    connection: Connection,
+    kind: str,
+    starts: Sequence[Url],
+    settings: Settings,
+    further: Mapping[str, object] | None = None,
+) -> int:
+    """A new run; returns its id. further: see `model.ports.CrawlHome.begin_run`.
 
     What earlier runs knew of hosts' failures is forgotten: they are asked anew. Within a transaction.
 
@@ -132,7 +138,7 @@ def begin(connection: Connection, kind: str, starts: Sequence[Url], settings: Se
     connection.execute("UPDATE host SET strikes = 0, waits_for = '' WHERE strikes <> 0 OR waits_for <> ''")
     connection.execute("DELETE FROM robots WHERE cause <> '' OR status >= 500 OR status = 429")
     # a password is no part of the record
-    values = as_values(settings) | {"auth": "***" if settings.identity.auth else ""}
+    values = as_values(settings) | {"auth": "***" if settings.identity.auth else "", **(further or {})}
     insert = (
         "INSERT INTO run (kind, starts, settings, seed, started, state)"
         f" VALUES (%s, %s, %s, %s, {_CLOCK}, 'running') RETURNING id"

@@ -15,13 +15,14 @@ from periplus.model.frontier import (
     ASKED_AGAIN,
     EARLY_SHARE,
     FIRST_INTERVAL_S,
+    PRIORITY_CHECK,
     PRIORITY_NONE,
-    READ,
     Batch,
     Candidate,
     Finding,
     HostRow,
     Lease,
+    PageVisit,
     PatternRecord,
     ReadyHost,
     RunCounts,
@@ -32,12 +33,12 @@ from periplus.model.frontier import (
     TrapMemory,
     TrapTally,
 )
-from periplus.model.ports import RunRecord
+from periplus.model.ports import CrawlScope, RunRecord, VisitReader
 from periplus.model.visit import Purpose, Reason, Request
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
 from periplus.store.processes import process_lives
-from periplus.store.sqlite import aliases, reading, runs, schema
+from periplus.store.sqlite import aliases, reading, runs, schema, survey
 from periplus.store.sqlite import runs as collection_runs
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
 from periplus.store.sqlite.listing import names
@@ -53,6 +54,9 @@ from periplus.urls.parameters import rules_key, rules_of
 
 OFFERED_AT_ONCE = 2_000  # URLs whose rows are in memory at once
 READ_AT_ONCE = 10_000  # of the URLs that an earlier run left out: there may be millions
+# A check gives out no page: what waits of a crawl that came to its limit is left as it is.
+_CHECKS_ONLY = f" AND (q.priority < 0 OR q.priority = {PRIORITY_CHECK})"
+_HAS_CHECK = f"EXISTS (SELECT 1 FROM queue q WHERE q.host_id = h.id{_CHECKS_ONLY})"
 
 
 class SqliteCrawlStore:
@@ -76,9 +80,9 @@ class SqliteCrawlStore:
         self._ledger = FolderLedger(self._connection, run_id)
         self.budget_spent = False
         self._latest = 0.0  # the latest time that this store was told of
-        self._is_refresh = self._connection.execute("SELECT kind FROM run WHERE id = ?", (run_id,)).fetchone() == (
-            "refresh",
-        )
+        kind = self._connection.execute("SELECT kind FROM run WHERE id = ?", (run_id,)).fetchone()[0]
+        self._is_refresh, self._is_check = kind == "refresh", kind == "check"
+        self._with_work = f"h.pending > 0 AND {_HAS_CHECK}" if self._is_check else "h.pending > 0"
 
     # workers ---------------------------------------------------------------------------------------------------------
 
@@ -138,7 +142,7 @@ class SqliteCrawlStore:
         find = (
             "SELECT h.id, h.key, s.key, h.pending, s.fetched, h.next_at - ? FROM host h INDEXED BY host_ready"
             " JOIN site s ON s.id = h.site_id"
-            " WHERE h.pending > 0 AND h.lease_by IS NULL AND h.next_at <= ? ORDER BY h.next_at LIMIT ?"
+            f" WHERE {self._with_work} AND h.lease_by IS NULL AND h.next_at <= ? ORDER BY h.next_at LIMIT ?"
         )
         rows = self._connection.execute(find, (now, now + horizon_s, most))
         return [
@@ -187,7 +191,7 @@ class SqliteCrawlStore:
         self._bury_fallen(-math.inf, now)
         if self.is_paused():
             return 0
-        hosts = int(self._connection.execute("SELECT count(*) FROM host WHERE pending > 0").fetchone()[0])
+        hosts = int(self._connection.execute(f"SELECT count(*) FROM host h WHERE {self._with_work}").fetchone()[0])
         workers = int(
             self._connection.execute("SELECT count(*) FROM worker WHERE lease_until >= ?", (now,)).fetchone()[0]
         )
@@ -197,37 +201,37 @@ class SqliteCrawlStore:
         return runs.is_paused(self._connection)
 
     def idle(self, now: float) -> bool:
-        return self._connection.execute("SELECT 1 FROM host WHERE pending > 0 LIMIT 1").fetchone() is None
+        return self._connection.execute(f"SELECT 1 FROM host h WHERE {self._with_work} LIMIT 1").fetchone() is None
 
     # tasks -----------------------------------------------------------------------------------------------------------
 
     def take(
-        self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float
+        self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float, pages: Iterable[Url] = ()
     ) -> tuple[Sequence[Task], float | None]:
         if not self._holds(lease):
             return (), None
         if self._budget.max_pages:
             with self._transaction():
                 most, wait_s = self._within_budget(lease, most, len(in_hand), now)
-                tasks, later_s = self._take(lease, most, in_hand, now) if most > 0 else ((), wait_s)
+                tasks, later_s = self._take(lease, most, in_hand, now, pages) if most > 0 else ((), wait_s)
                 self._connection.execute(
                     "UPDATE worker SET in_hand = in_hand + ? WHERE name = (SELECT lease_by FROM host WHERE id = ?)",
                     (len(tasks), lease.host_id),
                 )
             return tasks, later_s
-        return self._take(lease, most, in_hand, now)
+        return self._take(lease, most, in_hand, now, pages)
 
-    def is_urgent(self, host_id: int) -> bool:
-        """Whether the host has to be asked for something that another host's robots.txt depends on."""
-        return (
-            self._connection.execute(
-                "SELECT 1 FROM queue WHERE host_id = ? AND priority < 0 LIMIT 1", (host_id,)
-            ).fetchone()
-            is not None
+    def urgent(self, host_ids: Sequence[int]) -> frozenset[int]:
+        find = (
+            "SELECT h.value FROM json_each(?) h"
+            " WHERE EXISTS (SELECT 1 FROM queue q WHERE q.host_id = h.value AND q.priority < 0)"
         )
+        return frozenset(row[0] for row in self._connection.execute(find, (json.dumps(list(host_ids)),)))
 
-    def take_page(self, lease: Lease, page: UrlId, now: float) -> Task | None:
-        """The entry of one page of a leased host, whatever its priority; None where it does not wait, or not yet."""
+    def _first_of(
+        self, lease: Lease, pages: Iterable[Url], in_hand: frozenset[tuple[int, int]], now: float
+    ) -> Task | None:
+        """The first of the pages that waits, whatever its priority, and is not in hand."""
         find = (
             "SELECT q.priority, q.seq, u.text, q.hops, q.attempt, u.depth, coalesce(d.doubt, 0) FROM queue q"
             " JOIN url u ON u.id = q.url_id"
@@ -235,13 +239,13 @@ class SqliteCrawlStore:
             " WHERE q.host_id = ? AND q.url_id = ? AND q.purpose = 'page' AND q.not_before <= ?"
             " AND u.reason = 'waiting' ORDER BY q.priority, q.seq LIMIT 1"
         )
-        row = self._connection.execute(find, (lease.host_id, page, now)).fetchone() if self._holds(lease) else None
-        if row is None:
-            return None
-        priority, seq, text, hops, attempt, clicks, doubt = row
-        return Task(
-            lease.host_id, priority, seq, page, Request(Url(text), Purpose.PAGE, clicks, hops, attempt), doubt=doubt
-        )
+        for page in map(url_id, pages):
+            row = self._connection.execute(find, (lease.host_id, page, now)).fetchone()
+            if row is not None and row[:2] not in in_hand:
+                priority, seq, text, hops, attempt, depth, doubt = row
+                request = Request(Url(text), Purpose.PAGE, depth, hops, attempt)
+                return Task(lease.host_id, priority, seq, page, request, doubt=doubt)
+        return None
 
     def _holds(self, lease: Lease) -> bool:
         find = "SELECT 1 FROM host WHERE id = ? AND epoch = ? AND lease_by IS NOT NULL"
@@ -266,14 +270,15 @@ class SqliteCrawlStore:
         return min(most, left), BARRIER_POLL_S
 
     def _take(
-        self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float
+        self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float, pages: Iterable[Url]
     ) -> tuple[Sequence[Task], float | None]:
-        own = self._connection.execute(
-            "SELECT min(priority) FROM queue WHERE host_id = ?", (lease.host_id,)
-        ).fetchone()[0]
+        least = f"SELECT min(priority) FROM queue q WHERE host_id = ?{_CHECKS_ONLY if self._is_check else ''}"
+        own = self._connection.execute(least, (lease.host_id,)).fetchone()[0]
         if own is None:
             return (), None
-        if own >= 0 and self._priority_of_site(lease.host_id) < own:
+        if own >= 0 and (task := self._first_of(lease, pages, in_hand, now)) is not None:
+            return (task,), None
+        if own >= 0 and not self._is_check and self._priority_of_site(lease.host_id) < own:
             return (), BARRIER_POLL_S
         find = (
             "SELECT q.priority, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, "
@@ -430,15 +435,23 @@ class SqliteCrawlStore:
     def traps(self) -> Sequence[TrapTally]:
         return reading.traps(self._connection)
 
+    def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
+        return survey.visits(self._connection, after, texts=texts)
+
+    def waiting_by_host(self) -> dict[HostKey, int]:
+        return survey.waiting_by_host(self._connection)
+
+    def states(self, urls: Sequence[Url]) -> dict[Url, tuple[str, str]]:
+        return survey.states(self._connection, urls)
+
+    def bring_in_line(self, scope: CrawlScope) -> None:
+        with self._lock.transaction(self._connection):
+            survey.bring_in_line(self._connection, scope)
+
     def standing(self, url: Url) -> tuple[Reason, str]:
         """How a known URL stands, and by which rule."""
         reason, rule = self._connection.execute("SELECT reason, rule FROM url WHERE id = ?", (url_id(url),)).fetchone()
         return Reason(reason), rule
-
-    def was_read(self, url: UrlId) -> bool:
-        """Whether the collection holds the page."""
-        row = self._connection.execute("SELECT reason FROM url WHERE id = ?", (url,)).fetchone()
-        return row is not None and row[0] in READ
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
         """(url, depth, in sitemap) of the URLs that stand at one of these reasons,
@@ -543,8 +556,32 @@ class FolderHome:
     def rules_text(self) -> str:
         return ""
 
-    def begin_run(self, kind: str, starts: Sequence[Url], settings: Settings, now: float) -> int:
-        return collection_runs.begin_run(self._folder, kind, starts, settings, now)
+    def begin_run(
+        self,
+        kind: str,
+        starts: Sequence[Url],
+        settings: Settings,
+        now: float,
+        further: Mapping[str, object] | None = None,
+    ) -> int:
+        return collection_runs.begin_run(self._folder, kind, starts, settings, now, further)
+
+    def note(self, name: str) -> str:
+        with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection, reading.reading():
+            return survey.note(connection, name)
+
+    def change_note(self, name: str, changed: Callable[[str], str]) -> str:
+        with schema.writing(self._folder) as connection:
+            return survey.change_note(connection, name, changed)
+
+    @contextlib.contextmanager
+    def reader(self) -> Iterator[VisitReader]:
+        with (
+            contextlib.closing(reading.connect(self._folder)) as connection,
+            reading.reading(),
+            reading.snapshot(connection),
+        ):
+            yield survey.SurveyReader(connection)
 
     def store(self, run_id: int, settings: Settings) -> SqliteCrawlStore:
         return SqliteCrawlStore(self._folder, run_id, settings.budget, settings.storage)

@@ -4,102 +4,75 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from periplus.model.frontier import LinkSighting, PageVisit
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.page import LinkKind
 from periplus.model.ports import CrawlScope
 from periplus.model.visit import Reason
-from periplus.model.web import SiteKey, Url, UrlId
-from periplus.store.sqlite import schema
+from periplus.model.web import HostKey, Url, UrlId
+from periplus.store.sqlite import text_rows
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.site_rows import number_blocks
+from periplus.store.standing import REMOVED, UNKNOWN_DEPTH
+from periplus.urls.canonical import url_id
+from periplus.urls.units import root_of
 
-PLAN, STOP = "survey", "survey_stop"  # names in the table meta
-_UNKNOWN_LEVEL = "met before its site belonged to the survey: its level is not known yet"
-_REMOVED = "its site was removed from the survey"
 
-
-def plan(connection: sqlite3.Connection) -> str:
-    """The plan's text; empty: the collection is no survey's."""
-    row = connection.execute("SELECT value FROM meta WHERE name = ?", (PLAN,)).fetchone()
+def note(connection: sqlite3.Connection, name: str) -> str:
+    """What stands in the table meta under a name; empty: nothing."""
+    row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
     return str(row[0]) if row else ""
 
 
-def change_plan(folder: Path, changed: Callable[[str], str]) -> str:
-    """The plan as changed makes it, in one transaction, so that two who change it do not undo one another's."""
-    with schema.writing(folder) as connection:
-        text = changed(plan(connection))
-        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (PLAN, text))
+def change_note(connection: sqlite3.Connection, name: str, changed: Callable[[str], str]) -> str:
+    """See `model.ports.CrawlHome.change_note`. Within a transaction."""
+    text = changed(note(connection, name))
+    if text:
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, text))
+    else:
+        connection.execute("DELETE FROM meta WHERE name = ?", (name,))
     return text
 
 
-def wish_stop(folder: Path, *, stop: bool) -> None:
-    """Asks the run that is at work to stop; or forgets such a wish."""
-    with schema.writing(folder) as connection:
-        if stop:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (STOP,))
-        else:
-            connection.execute("DELETE FROM meta WHERE name = ?", (STOP,))
+def bring_in_line(connection: sqlite3.Connection, scope: CrawlScope) -> None:
+    """See `model.ports.RunStore.bring_in_line`. Within a transaction."""
+    _resettle_hosts(connection, scope)
+    moves: Counter[str] = Counter()
+    gone: list[tuple[int]] = []
+    come: list[tuple[str, bool, int]] = []
+    for row, text, reason, rule in connection.execute(
+        "SELECT id, text, reason, rule FROM url WHERE reason IN ('waiting', 'scope', 'depth')"
+    ):
+        inside = scope.decide(Url(text)) is None
+        if inside and reason == Reason.SCOPE:
+            come.append((UNKNOWN_DEPTH, rule == REMOVED, row))
+        elif not inside and reason != Reason.SCOPE:
+            gone.append((row,))
+            moves[reason] += 1
+    connection.executemany("UPDATE url SET reason = 'depth', rule = ?, depth = iif(?, depth, NULL) WHERE id = ?", come)
+    connection.executemany("UPDATE url SET reason = 'scope', rule = ? WHERE id = ?", [(REMOVED, *row) for row in gone])
+    _count(
+        connection,
+        {"scope": len(gone) - len(come), "depth": len(come) - moves["depth"], "waiting": -moves["waiting"]},
+    )
+    _drop_entries(connection, gone)
 
 
-def stop_is_wished(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM meta WHERE name = ?", (STOP,)).fetchone() is not None
-
-
-def bring_in_line(folder: Path, crawl_scope: CrawlScope) -> None:
-    """Hosts belong to the sites that the territory says; what waits outside it waits no longer; what was left out and
-    lies within is known, at a level that links will tell, or at its old one where its site comes back.
-
-    What was fetched stays. Nobody may be at work.
-    """
-    with schema.writing(folder) as connection:
-        _resettle_hosts(connection, crawl_scope)
-        moves: Counter[str] = Counter()
-        gone: list[tuple[int]] = []
-        come: list[tuple[str, bool, int]] = []
-        for url_id, text, reason, rule in connection.execute(
-            "SELECT id, text, reason, rule FROM url WHERE reason IN ('waiting', 'scope', 'depth')"
-        ):
-            inside = crawl_scope.decide(Url(text)) is None
-            if inside and reason == Reason.SCOPE:
-                come.append((_UNKNOWN_LEVEL, rule == _REMOVED, url_id))
-            elif not inside and reason != Reason.SCOPE:
-                gone.append((url_id,))
-                moves[reason] += 1
-        connection.executemany(
-            "UPDATE url SET reason = 'depth', rule = ?, depth = iif(?, depth, NULL) WHERE id = ?", come
-        )
-        connection.executemany(
-            "UPDATE url SET reason = 'scope', rule = ? WHERE id = ?", [(_REMOVED, *row) for row in gone]
-        )
-        _count(
-            connection,
-            {"scope": len(gone) - len(come), "depth": len(come) - moves["depth"], "waiting": -moves["waiting"]},
-        )
-        _drop_entries(connection, gone)
-
-
-def _resettle_hosts(connection: sqlite3.Connection, crawl_scope: CrawlScope) -> None:
+def _resettle_hosts(connection: sqlite3.Connection, scope: CrawlScope) -> None:
     rows = connection.execute("SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id").fetchall()
-    moved = [(site, host_id) for host_id, host, held in rows if (site := crawl_scope.site_of(_root(host))) != held]
+    moved = [(site, host_id) for host_id, host, held in rows if (site := scope.site_of(root_of(HostKey(host)))) != held]
     connection.executemany("INSERT OR IGNORE INTO site (key) VALUES (?)", [(site,) for site, _ in moved])
     connection.executemany("UPDATE host SET site_id = (SELECT id FROM site WHERE key = ?) WHERE id = ?", moved)
     if moved:
         connection.execute(
             "UPDATE site SET fetched = (SELECT coalesce(sum(fetched), 0) FROM host WHERE site_id = site.id)"
         )
-
-
-def _root(host: str) -> Url:
-    """Some URL of the host: which scheme it is told by does not matter to sites, its port does."""
-    name, _, port = host.rpartition(":")
-    return Url(f"https://{name}/" if port in ("443", "80") else f"https://{host}/")
 
 
 def _drop_entries(connection: sqlite3.Connection, gone: list[tuple[int]]) -> None:
@@ -274,67 +247,56 @@ def delete_bad(connection: sqlite3.Connection, numbers: Iterable[int]) -> int:
     return connection.executemany("DELETE FROM bad_link WHERE rowid = ?", [(number,) for number in numbers]).rowcount
 
 
-_FETCHED = "v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299"
+_VISITS = (
+    "SELECT v.id, v.url_id, u.text, u.depth, v.took_s, v.outcome <> 'skipped',"
+    " v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299, iif(v.outcome = 'redirected', v.detail, '')"
+    " FROM visit v JOIN url u ON u.id = v.url_id WHERE v.id > ? AND v.purpose = 'page' AND v.url_id <> 0 ORDER BY v.id"
+)
+_LINKS = (
+    "SELECT u.text, l.kind, l.position, l.anchor, l.nofollow FROM link l JOIN url u ON u.id = l.target"
+    f" WHERE l.source = ? AND l.kind <> '{LinkKind.REDIRECT.value}'"
+)
 
 
-class PageVisit(NamedTuple):
-    """One attempt at a page, or its being passed over."""
-
-    id: int  # of the visit
-    url_id: UrlId
-    url: Url
-    depth: int | None
-    took_s: float
-    asked: bool  # a request was made
-    read: bool  # and a page came
-    redirect: str  # where it led; empty: nowhere
-
-
-class LinkSighting(NamedTuple):
-    """A link of a page, as far as an order of pages asks."""
-
-    target: Url
-    kind: str
-    position: str
-    anchor: str
-    nofollow: bool
+def visits(connection: sqlite3.Connection, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
+    """See `model.ports.CrawlStore.visits`."""
+    for visit, page, url, depth, took_s, asked, read, redirect in connection.execute(_VISITS, (after,)):
+        stored = PageVisit(visit, UrlId(page), Url(url), depth, took_s, bool(asked), bool(read), Url(redirect))
+        if read:
+            links = [
+                LinkSighting(Url(target), kind, position, anchor, bool(nofollow))
+                for target, kind, position, anchor, nofollow in connection.execute(_LINKS, (page,))
+            ]
+            stored = stored._replace(links=tuple(links))
+        if read and texts:
+            for text in text_rows.pages_of(connection, [stored.url_id]):
+                stored = stored._replace(title=text.title, blocks=text.blocks, parts=text.parts)
+        yield stored
 
 
-def page_visits(connection: sqlite3.Connection, after: int = 0) -> Iterator[PageVisit]:
-    """Oldest first. after: those of a greater id."""
-    find = (
-        f"SELECT v.id, v.url_id, u.text, u.depth, v.took_s, v.outcome <> 'skipped', {_FETCHED}, "
-        "iif(v.outcome = 'redirected', v.detail, '')"
-        " FROM visit v JOIN url u ON u.id = v.url_id WHERE v.id > ? AND v.purpose = 'page'"
-        " AND v.url_id <> 0 ORDER BY v.id"
-    )
-    for visit, url_id, url, depth, took_s, asked, read, redirect in connection.execute(find, (after,)):
-        yield PageVisit(visit, UrlId(url_id), Url(url), depth, took_s, bool(asked), bool(read), redirect)
+def waiting_by_host(connection: sqlite3.Connection) -> dict[HostKey, int]:
+    rows = connection.execute("SELECT key, pending FROM host WHERE pending > 0")
+    return {HostKey(key): pending for key, pending in rows}
 
 
-def links_of(connection: sqlite3.Connection, page: UrlId) -> list[LinkSighting]:
-    """All links that the page holds, by target."""
-    find = (
-        "SELECT u.text, l.kind, l.position, l.anchor, l.nofollow FROM link l JOIN url u ON u.id = l.target"
-        " WHERE l.source = ? AND l.kind <> ?"
-    )
-    return [
-        LinkSighting(Url(row[0]), row[1], row[2], row[3], bool(row[4]))
-        for row in connection.execute(find, (page, LinkKind.REDIRECT.value))
-    ]
+def states(connection: sqlite3.Connection, urls: Sequence[Url]) -> dict[Url, tuple[str, str]]:
+    """(reason, rule) of those of the URLs that are stored."""
+    find = "SELECT reason, rule FROM url WHERE id = ?"
+    rows = {url: connection.execute(find, (url_id(url),)).fetchone() for url in urls}
+    return {url: (row[0], row[1]) for url, row in rows.items() if row}
 
 
-def waiting_by_site(connection: sqlite3.Connection) -> dict[SiteKey, int]:
-    """Entries of the to-do lists of each site that has any."""
-    find = "SELECT s.key, sum(h.pending) FROM host h JOIN site s ON s.id = h.site_id WHERE h.pending > 0 GROUP BY s.id"
-    return {SiteKey(key): pending for key, pending in connection.execute(find)}
+class SurveyReader:
+    """`model.ports.VisitReader` over one connection."""
 
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
 
-def standings(connection: sqlite3.Connection, ids: list[UrlId]) -> dict[int, tuple[str, str]]:
-    """(reason, rule) of those of the URLs that are known."""
-    found = {}
-    for url_id in ids:
-        row = connection.execute("SELECT reason, rule FROM url WHERE id = ?", (url_id,)).fetchone()
-        if row:
-            found[int(url_id)] = (row[0], row[1])
-    return found
+    def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
+        return visits(self._connection, after, texts=texts)
+
+    def waiting_by_host(self) -> dict[HostKey, int]:
+        return waiting_by_host(self._connection)
+
+    def states(self, urls: Sequence[Url]) -> dict[Url, tuple[str, str]]:
+        return states(self._connection, urls)

@@ -12,7 +12,7 @@ import numpy as np
 
 from periplus.errors import UsageError
 from periplus.model.survey import Unit
-from periplus.model.web import Url
+from periplus.model.web import HostKey, Url
 from periplus.model.webometrics import Numbers
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_name, registered_domain
@@ -67,6 +67,12 @@ def prefix_of(text: str) -> str:
     url = canonical(scheme + bare.removeprefix("*."))
     path = url[url.index("/", 8) :].partition("?")[0].rstrip("/")
     return ("*." if below else "") + site_key(url) + path
+
+
+def root_of(host: HostKey) -> Url:
+    """Some URL of the host: which scheme it is told by does not matter to sites, its port does."""
+    name, _, port = host.rpartition(":")
+    return Url(f"https://{name}/" if port in ("443", "80") else f"https://{host}/")
 
 
 def unit_of(

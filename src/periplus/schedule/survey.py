@@ -1,0 +1,368 @@
+"""A survey as the policy of a crawl: its units, which page of which site is next, and what every page brought."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, cast
+
+import numpy as np
+
+from periplus.errors import UsageError
+from periplus.model.frontier import LinkSighting, PageVisit, ReadyHost
+from periplus.model.page import FOLLOWED_KINDS
+from periplus.model.ports import CrawlScope
+from periplus.model.survey import Unit
+from periplus.model.visit import Reason
+from periplus.model.web import HostKey, SiteKey, Url
+from periplus.model.webometrics import Campaign, Ints
+from periplus.schedule.bandit import CLICKED, Novelty, SitePolicy, rule_named
+from periplus.schedule.bandit import Unit as RewardUnit
+from periplus.schedule.order import PageOrder, Sighting
+from periplus.settings import Scope, Settings
+from periplus.urls.canonical import canonical
+from periplus.urls.hosts import host_key
+from periplus.urls.scope import SiteScope, site_key, site_scope
+from periplus.urls.units import root_of, unit_finder
+
+ITEMS = ("page", "host", "domain")
+WITHIN = ("breadth", "learned")
+MOST_LEARNED = 1_000  # sites up to which the order within is learned unless told otherwise: each takes half a megabyte
+MOST_HELD = 128  # hosts leased at a time: each commit tells how all of them stand, and each choice compares them
+SHORTEST_PATIENCE_S = 2.0  # with a budget of pages: hosts further off are given back by the engine
+
+
+# The plan -------------------------------------------------------------------------------------------------------------
+
+
+def checked(campaign: Campaign) -> Campaign:
+    """The campaign, if it can be. Raises UsageError."""
+    if campaign.item not in ITEMS:
+        raise UsageError(f"a survey harvests by {', '.join(ITEMS)}, not by {campaign.item!r}")
+    if campaign.within not in ("", *WITHIN):
+        raise UsageError(f"pages within a site are read by {' or '.join(WITHIN)}, not by {campaign.within!r}")
+    if campaign.pages < 0 or campaign.at_once < 0:
+        raise UsageError("pages are counted from 0: no limit; so are those at once: as many as suits the budget")
+    rule_named(campaign.rule, campaign.pages, max(len(campaign.units), 1))
+    for name, times in Counter(unit.name for unit in campaign.units).items():
+        if times > 1:
+            raise UsageError(f"two sites have the name {name}: name one of them otherwise")
+    UnitScope(campaign.units, Scope())
+    for unit in campaign.units:
+        start_of(unit)
+    return campaign
+
+
+def within_of(campaign: Campaign) -> str:
+    """The order within a site that holds."""
+    return campaign.within or ("learned" if len(campaign.units) <= MOST_LEARNED else "breadth")
+
+
+def start_of(unit: Unit) -> Url:
+    """Where its reading begins."""
+    return canonical(unit.start or f"https://{unit.prefixes[0].removeprefix('*.')}/")
+
+
+def plan_text(campaign: Campaign) -> str:
+    """As the plan is stored: JSON."""
+    return json.dumps(dataclasses.asdict(campaign), ensure_ascii=False)
+
+
+def campaign_from(text: str, place: object) -> Campaign:
+    """The campaign that `plan_text` wrote. Raises UsageError for an empty text: there is none. place: for the error."""
+    if not text:
+        raise UsageError(f"{place} holds no survey: `periplus survey create -c {place} ADDRESS...` makes one of it")
+    values = json.loads(text)
+    units = tuple(Unit(**(unit | {"prefixes": tuple(unit["prefixes"])})) for unit in values.pop("units"))
+    return Campaign(units=units, **values)
+
+
+# The scope ------------------------------------------------------------------------------------------------------------
+
+
+class UnitScope:
+    """`model.ports.CrawlScope` of units.
+
+    Units that share a host are one site to whoever chooses, for a host is asked as a whole.
+    """
+
+    def __init__(self, units: Sequence[Unit], rules: Scope) -> None:
+        """Raises UsageError for a prefix that two units claim, and for an expression that is none."""
+        self._base: SiteScope = site_scope(
+            [Url(unit.start) for unit in units if unit.start], dataclasses.replace(rules, scope="any")
+        )
+        self._unit = unit_finder(units)
+        self.site_of_unit = _sites(units)
+        self.sites = frozenset(self.site_of_unit)
+        self._of_host = {
+            host_of(prefix): site
+            for unit, site in zip(units, self.site_of_unit, strict=True)
+            for prefix in unit.prefixes
+        }
+        self._wild = any(host.startswith("*.") for host in self._of_host)
+        self._below: dict[SiteKey, SiteKey] = {}
+
+    def decide(self, url: Url) -> Reason | None:
+        return Reason.SCOPE if self._is_outside(url) else self._base.decide(url)
+
+    def rule_for(self, url: Url) -> str:
+        return "of no site of the survey" if self._is_outside(url) else self._base.rule_for(url)
+
+    def refused(self, url: Url) -> str:
+        return self._base.refused(url)
+
+    def site_of(self, url: Url) -> SiteKey:
+        host = site_key(url)
+        site = self._of_host.get(host) or self._below.get(host)
+        if site is None:
+            site = self._below[host] = self._wild_site(host)
+        return site
+
+    def _is_outside(self, url: Url) -> bool:
+        return isinstance(self._unit(url), str) and url not in self._base.starts
+
+    def _wild_site(self, host: SiteKey) -> SiteKey:
+        """The site of the nearest `*.` prefix around a host; the host itself where there is none."""
+        name = str(host) if self._wild else ""
+        while name and f"*.{name}" not in self._of_host:
+            name = name.partition(".")[2]
+        return self._of_host[f"*.{name}"] if name else host
+
+
+def host_of(prefix: str) -> str:
+    """The host of a prefix, its `*.` included."""
+    return prefix.partition("/")[0]
+
+
+def _sites(units: Sequence[Unit]) -> tuple[SiteKey, ...]:
+    """Of each unit: the host of its first prefix, or that of the first unit that it is tied to by a shared host."""
+    leader = list(range(len(units)))
+
+    def top(place: int) -> int:
+        while leader[place] != place:
+            leader[place] = leader[leader[place]]
+            place = leader[place]
+        return place
+
+    def tie(one: int, other: int) -> None:
+        first, second = sorted((top(one), top(other)))
+        leader[second] = first
+
+    holders: dict[str, int] = {}
+    for place, unit in enumerate(units):
+        for host in map(host_of, unit.prefixes):
+            tie(holders.setdefault(host, place), place)
+    for place, unit in enumerate(units):
+        for around in _wild_around(unit, holders):
+            tie(holders[around], place)
+    return tuple(SiteKey(host_of(units[top(place)].prefixes[0]).removeprefix("*.")) for place in range(len(units)))
+
+
+def _wild_around(unit: Unit, holders: dict[str, int]) -> list[str]:
+    """The `*.` prefixes around hosts of which the unit has only a folder: the rest of such a host is theirs."""
+    around = []
+    for prefix in unit.prefixes:
+        host, slash, _ = prefix.partition("/")
+        name = host.removeprefix("*.") if slash else ""
+        while name:
+            if f"*.{name}" in holders:
+                around.append(f"*.{name}")
+            name = name.partition(".")[2]
+    return around
+
+
+# Which page of a site is next -----------------------------------------------------------------------------------------
+
+_FOLLOWED = frozenset(kind.value for kind in FOLLOWED_KINDS)
+_CLICKED = frozenset(kind.value for kind in CLICKED)
+
+
+@dataclass(slots=True)
+class _Host:
+    """The pages of one host in the order in which they were offered."""
+
+    order: PageOrder = field(default_factory=PageOrder)
+    urls: list[Url] = field(default_factory=list)
+    numbers: dict[Url, int] = field(default_factory=dict)
+
+
+class PageOrders:
+    """The learned orders of the hosts of a campaign. The same visits in the same order make the same orders."""
+
+    def __init__(self, scope: CrawlScope, max_depth: int, units: Iterable[Unit]) -> None:
+        """max_depth: clicks below the start; -1: no limit."""
+        self._scope, self._max_depth = scope, max_depth
+        self._hosts: dict[HostKey, _Host] = {}
+        for unit in units:
+            self._offer(Sighting(start_of(unit), "", "", -1, 0, 0))
+
+    def _offer(self, sighting: Sighting) -> None:
+        host = self._hosts.setdefault(host_key(sighting.url), _Host())
+        if sighting.url not in host.numbers:
+            host.numbers[sighting.url] = host.order.offer(sighting)
+            host.urls.append(sighting.url)
+
+    def next(self, host: HostKey) -> Url | None:
+        """The most promising page of a host; it is not named again. None: nothing that was offered waits."""
+        pages = self._hosts.get(host)
+        number = pages.order.next() if pages else None
+        return None if pages is None or number is None else pages.urls[number]
+
+    def learn(self, visit: PageVisit, new_links: int) -> None:
+        """What a page brought, and which pages it shows. One that `next` did not name moves the order on as if it had
+        been.
+        """
+        pages = self._hosts.get(host_key(visit.url))
+        number = pages.numbers.get(visit.url) if pages else None
+        if pages is not None and number is not None:
+            pages.order.asked(number)
+            pages.order.learn(number, new_links)
+        site, source, depth = self._scope.site_of(visit.url), -1 if number is None else number, visit.depth or 0
+        if visit.redirect:
+            self._show([LinkSighting(visit.redirect, "redirect", "", "", False)], site, source, new_links, depth)
+        if self._max_depth < 0 or visit.depth is None or visit.depth < self._max_depth:
+            self._show(sorted(visit.links), site, source, new_links, depth + 1)
+
+    def _show(self, links: Iterable[LinkSighting], site: SiteKey, source: int, new_links: int, depth: int) -> None:
+        """Offers the targets on the same site. By target, for so they can be had again from what is stored."""
+        for link in links:
+            follow = link.kind in _FOLLOWED and not link.nofollow
+            if follow and self._scope.site_of(link.target) == site and self._scope.decide(link.target) is None:
+                self._offer(Sighting(link.target, link.anchor, link.position, source, new_links, depth))
+
+
+# What every page brought ----------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class YieldRecord:
+    """What every page brought, for curves and estimates: 8 bytes a link."""
+
+    sites: dict[SiteKey, int] = field(default_factory=dict)
+    site: array[int] = field(default_factory=lambda: array("q"))  # of each page
+    page: array[int] = field(default_factory=lambda: array("q"))  # of each item
+    item: array[int] = field(default_factory=lambda: array("q"))
+    outside_page: array[int] = field(default_factory=lambda: array("q"))
+    outside: array[int] = field(default_factory=lambda: array("q"))  # sites outside the survey
+    _numbers: dict[int | str, int] = field(default_factory=dict)
+    _outside_numbers: dict[str, int] = field(default_factory=dict)
+
+    def book(self, site: SiteKey, targets: Iterable[int | str], outside: Iterable[SiteKey]) -> None:
+        """The next page."""
+        page = len(self.site)
+        self.site.append(self.sites.setdefault(site, len(self.sites)))
+        for target in targets:
+            self.page.append(page)
+            self.item.append(self._numbers.setdefault(target, len(self._numbers)))
+        for name in outside:
+            self.outside_page.append(page)
+            self.outside.append(self._outside_numbers.setdefault(name, len(self._outside_numbers)))
+
+    def pairs(self, *, outside: bool = False) -> tuple[Ints, Ints]:
+        """(pages, items on them), or the sites outside in place of the items."""
+        pages, items = (self.outside_page, self.outside) if outside else (self.page, self.item)
+        return np.array(pages, np.int64), np.array(items, np.int64)
+
+
+@dataclass(slots=True)
+class SurveyPolicy:
+    """`model.ports.Policy` of a campaign: a rule of choice among its sites, and an order of the pages of each.
+
+    Whoever stored a visit, this process, another or an earlier one: it is learned alike, and what is known follows from
+    the plan and the stored visits in their order.
+    """
+
+    rule: SitePolicy
+    scope: UnitScope
+    orders: PageOrders | None  # None: pages come by depth
+    most_held: int = MOST_HELD
+    record: YieldRecord = field(default_factory=YieldRecord)
+    mark: int = 0
+    reads_text: ClassVar[bool] = False
+    _named: dict[HostKey, Url] = field(default_factory=dict)  # the page that each host was last given
+    _has_chosen: bool = False
+    _sites: dict[HostKey, SiteKey] = field(default_factory=dict)
+
+    @property
+    def patience_s(self) -> float:
+        return self.rule.patience_s
+
+    def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
+        """Whoever was never read is not waited for: a host that does not answer would hold up all others."""
+        self._has_chosen = True
+        read, hosts = self.record.sites, []
+        for host in ready:
+            site = self.site_of(host.host)
+            wait_s = host.wait_s if site in read or not host.wait_s else math.inf
+            is_as_seen = site == host.site and wait_s == host.wait_s
+            hosts.append(host if is_as_seen else dataclasses.replace(host, site=site, wait_s=wait_s))
+        return self.rule.choose(hosts, most)
+
+    def site_of(self, host: HostKey) -> SiteKey:
+        """By the scope: a store may have met the host before its site belonged to the survey."""
+        site = self._sites.get(host)
+        if site is None:
+            site = self._sites[host] = self.scope.site_of(root_of(host))
+        return site
+
+    def next(self, host: HostKey) -> Iterator[Url]:
+        """By the learned order. Without one, and of what it does not know, pages come by depth."""
+        while self.orders is not None and (url := self._named.get(host) or self.orders.next(host)) is not None:
+            self._named[host] = url
+            yield url
+            self._named.pop(host, None)  # it does not wait
+
+    def learn(self, visits: Iterable[PageVisit]) -> None:
+        """Takes 0.1 ms a link."""
+        for visit in visits:
+            self.mark = max(self.mark, visit.id)
+            host = host_key(visit.url)
+            if self._named.get(host) == visit.url:
+                del self._named[host]
+            if (site := self.scope.site_of(visit.url)) in self.scope.sites:
+                self._book(site, visit)
+
+    def _book(self, site: SiteKey, visit: PageVisit) -> None:
+        new = 0
+        if visit.asked:
+            if not self._has_chosen:  # an earlier process did, and its block goes on
+                self.rule.resume(site)
+            new = self.book(site, [link.target for link in visit.links if link.kind in _CLICKED], visit.took_s)
+        if self.orders is not None:
+            self.orders.learn(visit, new)
+
+    def book(self, site: SiteKey, ends: Sequence[Url], took_s: float) -> int:
+        """A page with the ends of its links; returns how many are new."""
+        targets = self.rule.novelty.targets(site, ends)
+        new = self.rule.novelty.count(site, targets)
+        self.rule.book(site, float(new), took_s)
+        self.record.book(site, targets, self._outside(ends) if targets else ())
+        return new
+
+    def _outside(self, ends: Iterable[Url]) -> Set[SiteKey]:
+        return {
+            site for end in ends if (site := self.scope.site_of(end)) not in self.scope.sites and site == site_key(end)
+        }
+
+
+def survey_policy(campaign: Campaign, settings: Settings) -> SurveyPolicy:
+    """The campaign's policy before its first page. Raises UsageError."""
+    scope = UnitScope(campaign.units, settings.scope)
+    pages, patience_s = campaign.pages, campaign.patience_s
+    if patience_s < 0:
+        patience_s = max(2 * settings.politeness.delay_s, SHORTEST_PATIENCE_S) if pages else 0.0
+    cost: Literal["pages", "seconds"] = "pages" if pages else "seconds"
+    novelty = Novelty(cast(RewardUnit, campaign.item), scope.site_of)  # checked when the campaign was made
+    chosen = rule_named(campaign.rule, pages, max(len(scope.sites), 1))
+    learned = within_of(campaign) == "learned"
+    return SurveyPolicy(
+        SitePolicy(chosen, novelty, campaign.seed, cost, patience_s),
+        scope,
+        PageOrders(scope, settings.scope.max_depth, campaign.units) if learned else None,
+        max(MOST_HELD, 4 * settings.politeness.concurrency),
+    )
