@@ -58,7 +58,7 @@ def test_the_summary_says_what_is_known(folder):
         assert f"  {fact}\n" in said
     assert "    the same words but for diacritics and case: https://e.org/b\n" in said
     known = json.loads(run(folder, "e.org/a", "--json").stdout)
-    assert (known["page"]["title"], known["inlinks"], known["outlinks"]) == ("A", 1, 1)
+    assert (known["title"], known["inlinks"], known["outlinks"]) == ("A", 1, 1)
     assert known["duplicates"] == [["https://e.org/b", "folded"]]
 
 
@@ -109,7 +109,7 @@ def test_xml_that_was_kept_needs_no_bytes(tmp_path):
     folder = made(tmp_path / "k.periplus", settings_from({"keep_xml": True, "keep_bodies": False, "keep_text": False}))
     with open_collection(folder) as kept:
         page = kept.page("https://e.org/")
-        assert page.summary().page.kept == ("xml",)
+        assert page.summary().kept == ("xml",)
         data, media_type = page.xml()
         assert (etree.fromstring(data).findtext(".//{*}h1"), media_type) == ("Nadpis", "application/xhtml+xml")
         with pytest.raises(UsageError, match="was kept: the setting keep_bodies"):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 
 from periplus.document.understand import canonical_xml
 from periplus.errors import UsageError
 from periplus.model.page import Blocks, PageSummary, Part
-from periplus.model.tables import LINKS, Row, row_maker
-from periplus.model.visit import Fetched, Headers
+from periplus.model.tables import LINKS, PAGE, Row, row_maker
+from periplus.model.visit import Fetched, Headers, Reason, State
 from periplus.model.web import Url
 from periplus.store.sqlite import listing, page_rows
 from periplus.store.sqlite.listing import LinkFilter
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
     from periplus.store.sqlite.inlinks import StoredInlinkIndex  # loads numpy, which `periplus page` does without
 
 
+_SUMMARISED = [item.name for item in fields(PageSummary) if item.name in PAGE.names]
+
+
 class Page:
-    """One page of a collection, to be asked while that is open."""
+    """One page of a collection, to be asked while that is open. row: of `model.tables.PAGE`."""
 
     def __init__(self, connection: Connection, url: Url, book: StoredInlinkIndex | None = None) -> None:
         """book: of the collection's links; without it, every link is looked at for those that lead here,
@@ -33,21 +37,23 @@ class Page:
         """
         self.url, self._book = url, book
         self._connection, self._id = connection, url_id(url)
-        found = page_rows.whereabouts(connection, self._id)
-        if found is None:
+        row = page_rows.page_row(connection, self._id)
+        if row is None:
             raise UsageError(
                 f"the collection does not know {url}. `periplus pages --url TEXT` finds URLs that contain TEXT."
             )
-        self._where = found
-        self._facts = page_rows.page_facts(connection, self._id)
+        self.row = row
         self._contents = Contents(connection)
 
     def summary(self) -> PageSummary:
         """What is known, without what was kept."""
-        facts = self._facts
         inlinks, outlinks = self._linking(0)[0], page_rows.count_outlinks(self._connection, self._id)
-        duplicates = page_rows.duplicates(self._connection, self._id, self._perhaps_same()) if facts else ()
-        return PageSummary(self.url, *self._where, facts, inlinks, outlinks, duplicates)
+        read = self.row.fetched_at is not None
+        duplicates = page_rows.duplicates(self._connection, self._id, self._perhaps_same()) if read else ()
+        values = {name: getattr(self.row, name) for name in _SUMMARISED}
+        values |= {"state": State(self.row.state), "reason": Reason(self.row.reason)}
+        kept = tuple(form for form in ("bytes", "text", "xml") if getattr(self.row, f"has_{form}"))
+        return PageSummary(**values, kept=kept, inlinks=inlinks, outlinks=outlinks, duplicates=duplicates)
 
     def source(self) -> bytes:
         """Its bytes as received, content codings removed. Raises UsageError where none were kept."""
@@ -125,14 +131,13 @@ class Page:
         return Fetched(said[0], said[1], body) if body is not None and said else None
 
     def _missing(self, what: str) -> NoReturn:
-        _, reason, why, _, _ = self._where
-        if self._facts is None:
-            raise UsageError(
-                f"{self.url} was not fetched ({reason.value}{': ' + why if why else ''}): its {what} cannot be shown"
-            )
+        row = self.row
+        if row.fetched_at is None:
+            rule = f": {row.rule}" if row.rule else ""
+            raise UsageError(f"{self.url} was not fetched ({row.reason}{rule}): its {what} cannot be shown")
         if what == "text":
             raise UsageError(
-                f"there is no text of {self.url}: it is {self._facts.media_type or 'of no known type'}, or has "
+                f"there is no text of {self.url}: it is {row.media_type or 'of no known type'}, or has "
                 "no words, or keep_text is off"
             )
         raise UsageError(

@@ -506,41 +506,34 @@ class SamePage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PageFacts:
-    """What was read of a page that was fetched. Empty: it does not say."""
-
-    fetched: str  # ISO 8601, UTC
-    media_type: str
-    size: int  # bytes
-    cut: str
-    title: str
-    description: str
-    h1: str
-    language: str  # as declared
-    language_found: str  # by its words
-    charset: str
-    charset_source: str
-    other_charset: str  # what was declared, where another was taken
-    canonical: str
-    robots: str
-    text_chars: int
-    body_digest: str  # hexadecimal, like the two below
-    text_digest: str
-    folded_digest: str
-    kept: tuple[str, ...]  # of bytes, text, xml
-
-
-@dataclass(frozen=True, slots=True)
 class PageSummary:
-    """What is known of one URL. page None: nothing was fetched of it."""
+    """What is known of one URL, in the columns of `model.tables.PAGE`. None: it does not say, or was not fetched."""
 
     url: str
     state: State
     reason: Reason
-    why: str  # the rule, limit or failure behind the reason
+    rule: str | None
     status: int | None
     depth: int | None
-    page: PageFacts | None
+    fetched_at: str | None  # None: nothing was fetched of it
+    media_type: str | None
+    size: int | None
+    cut: str | None
+    title: str | None
+    description: str | None
+    h1: str | None
+    language: str | None
+    declared_language: str | None
+    charset: str | None
+    charset_source: str | None
+    other_charset: str | None
+    canonical: str | None
+    robots: str | None
+    text_chars: int | None
+    body_digest: str | None
+    text_digest: str | None
+    folded_digest: str | None
+    kept: tuple[str, ...]  # of bytes, text, xml
     inlinks: int  # pages that link to it
     outlinks: int  # URLs that it links to
     duplicates: tuple[SamePage, ...]

@@ -219,6 +219,22 @@ PAGES = Table(
 )
 SEEN = replace(PAGES, sentence="Every URL that was ever seen, with what is known of it.", where="")
 """What `periplus pages` and the interface list as pages."""
+PAGE = replace(
+    SEEN,
+    name="page",
+    sentence="What is known of one URL; of one that is gone, with what was read of it last.",
+    columns=(
+        *SEEN.columns,
+        Column(
+            "other_charset", TEXT, "encoding that was declared, where another was taken", _filled("p.other_charset")
+        ),
+        Column("has_bytes", BOOLEAN, "whether its bytes were kept", "coalesce(length(b.data) > 0, 0)"),
+        Column("has_text", BOOLEAN, "whether its text was kept", "b.text IS NOT NULL"),
+        Column("has_xml", BOOLEAN, "whether it was kept as canonical XML", "x.body_id IS NOT NULL"),
+    ),
+    source=f"{_URL} LEFT JOIN page p ON p.url_id = u.id LEFT JOIN body b ON b.id = p.body_id"
+    " LEFT JOIN xml x ON x.body_id = p.body_id",
+)
 RANKED_PAGES = replace(
     PAGES,
     sentence="Every URL that was asked for, with what came of it, its links, rank and score.",

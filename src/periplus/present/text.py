@@ -112,36 +112,36 @@ def summary_lines(summary: PageSummary) -> Iterator[str]:
             yield f"    {_SAME_WORDS[same_page.same]}: {visible(same_page.url)}"
 
 
-def _facts(summary: PageSummary) -> Iterator[tuple[str, str]]:
-    why = f" ({summary.why})" if summary.why else ""
-    yield "state", f"{REASON_WORDS[summary.reason]}{why}"
-    yield "status", str(summary.status or "")
-    yield "depth", "" if summary.depth is None else str(summary.depth)
-    page = summary.page
-    if page is not None:
-        yield "fetched", page.fetched
-        yield "type", f"{page.media_type}, {size(page.size)}{', cut: ' + page.cut if page.cut else ''}"
-        yield "title", page.title
-        yield "description", page.description
-        yield "heading", page.h1
-        yield "language", _language(page.language, page.language_found)
-        yield "charset", _charset(page.charset, page.charset_source, page.other_charset)
-        yield "canonical", page.canonical
-        yield "robots", page.robots
+def _facts(page: PageSummary) -> Iterator[tuple[str, str]]:
+    rule = f" ({page.rule})" if page.rule else ""
+    yield "state", f"{REASON_WORDS[page.reason]}{rule}"
+    yield "status", str(page.status or "")
+    yield "depth", "" if page.depth is None else str(page.depth)
+    if page.fetched_at is not None:
+        yield "fetched", page.fetched_at
+        yield "type", f"{page.media_type or ''}, {size(page.size or 0)}{', cut: ' + page.cut if page.cut else ''}"
+        yield "title", page.title or ""
+        yield "description", page.description or ""
+        yield "heading", page.h1 or ""
+        yield "language", _language(page.declared_language or "", page.language or "")
+        yield "charset", _charset(page.charset or "", page.charset_source or "", page.other_charset or "")
+        yield "canonical", page.canonical or ""
+        yield "robots", page.robots or ""
         yield "text", f"{count_of(page.text_chars, 'character')}" if page.text_chars else "none"
         yield "kept", ", ".join(page.kept) or "nothing of its contents"
         yield "digests", f"bytes {page.body_digest}"
         yield "", f"words {page.text_digest}"
         yield "", f"folded {page.folded_digest}"
-    yield "links", f"from {count_of(summary.inlinks, 'page')}, to {count_of(summary.outlinks, 'URL')}"
+    yield "links", f"from {count_of(page.inlinks, 'page')}, to {count_of(page.outlinks, 'URL')}"
 
 
-def _language(declared: str, by_words: str) -> str:
+def _language(declared: str, language: str) -> str:
+    """language: by its words, where they tell it."""
     if not declared:
-        return f"{by_words} (by its words; it does not say)" if by_words else ""
-    if not by_words or declared.partition("-")[0] == by_words.partition("-")[0]:
+        return f"{language} (by its words; it does not say)" if language else ""
+    if declared.partition("-")[0] == language.partition("-")[0]:
         return declared
-    return f"{declared} declared, {by_words} by its words"
+    return f"{declared} declared, {language} by its words"
 
 
 def _charset(name: str, source: str, other: str) -> str:

@@ -54,7 +54,7 @@ def page(request: Request) -> Response:
             return _raw(one, view)
         summary = one.summary()
         values: dict[str, object] = {
-            "title": (summary.page.title if summary.page else "") or "Page",
+            "title": summary.title or "Page",
             "name": name,
             "page": summary,
             "view": view,
@@ -119,8 +119,7 @@ def marked(blocks: Sequence[Block], parts: Sequence[Part] | None) -> list[dict[s
 
 def _source(page: Page) -> dict[str, object]:
     content = page.source()
-    facts = page.summary().page
-    text = decoded(content, facts.charset if facts else "")
+    text = decoded(content, page.row.charset or "")
     return {
         "source": text[:SOURCE_CHARS],
         "cut": len(text) > SOURCE_CHARS,

@@ -231,10 +231,9 @@ def _blocks(folder: Path, url: Url) -> Iterator[str]:
     try:
         with open_collection(folder, time_limit_s=READ_S) as collection:
             page = collection.page(url)
-            blocks, parts, facts = page.blocks(), page.parts(), page.summary().page
+            blocks, parts, title = page.blocks(), page.parts(), page.row.title or ""
     except PeriplusError:
         return
-    title = facts.title if facts else ""
     texts = [
         block.text for place, block in enumerate(blocks)
         if (not parts or place >= len(parts) or parts[place] is Part.CONTENT) and block.text not in title

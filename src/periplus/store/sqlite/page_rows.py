@@ -7,44 +7,21 @@ import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from periplus.model.page import NO_BLOCKS, Blocks, PageFacts, Part, SamePage
-from periplus.model.visit import Headers, Reason, State
+from periplus.model.page import NO_BLOCKS, Blocks, Part, SamePage
+from periplus.model.tables import PAGE, Row, row_maker
+from periplus.model.visit import Headers, Reason
 from periplus.model.web import UrlId
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_head, unpack_parts
 from periplus.store.damage import told
-from periplus.store.sqlite.views import utc_time
+from periplus.store.sqlite.views import select
 
 DUPLICATES_MOST = 50  # that are named
 
 
-def whereabouts(
-    connection: sqlite3.Connection, url_id: UrlId
-) -> tuple[State, Reason, str, int | None, int | None] | None:
-    """(state, reason, why, status, depth) of a URL; None: it is not known."""
-    find = (
-        "SELECT r.state, u.reason, u.rule, u.status, u.depth FROM url u"
-        " JOIN reason r ON r.name = u.reason WHERE u.id = ?"
-    )
-    row = connection.execute(find, (url_id,)).fetchone()
-    return (State(row[0]), Reason(row[1]), row[2], row[3], row[4]) if row else None
-
-
-def page_facts(connection: sqlite3.Connection, url_id: UrlId) -> PageFacts | None:
-    """None: the URL has no page."""
-    find = (
-        f"SELECT {utc_time('p.fetched')}, p.media_type, p.size, p.cut, p.title, p.description, p.h1, "
-        "p.language, p.language_found,"
-        " p.charset, p.charset_source, p.other_charset, p.canonical, p.robots, p.text_chars,"
-        " lower(hex(p.body_md5)), lower(hex(p.text_md5)), lower(hex(p.folded_md5)), length(b.data) > 0, b.text "
-        "IS NOT NULL, x.body_id IS NOT NULL"
-        " FROM page p LEFT JOIN body b ON b.id = p.body_id LEFT"
-        " JOIN xml x ON x.body_id = p.body_id WHERE p.url_id = ?"
-    )
-    row = connection.execute(find, (url_id,)).fetchone()
-    if row is None:
-        return None
-    kept = tuple(name for name, is_kept in zip(("bytes", "text", "xml"), row[-3:], strict=True) if is_kept)
-    return PageFacts(*(*row[:-3], kept))
+def page_row(connection: sqlite3.Connection, url_id: UrlId) -> Row | None:
+    """A row of PAGE; None: the URL is not known."""
+    row = connection.execute(select(PAGE, where=("u.id = ?",)), (url_id,)).fetchone()
+    return row_maker(PAGE.names)(row) if row else None
 
 
 class Brief(NamedTuple):
