@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import periplus
-from periplus.api.comparison import RunChoice, compare_runs
+from periplus.api.comparison import compare_runs
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.results import OTHERS
 from periplus.model.visit import Reason, State
@@ -241,7 +241,7 @@ def test_a_site_without_its_home_page_has_no_map_and_it_is_said_why(tmp_path, we
 
 def test_a_single_run_cannot_be_compared_and_the_message_says_what_to_do(folder):
     with pytest.raises(UsageError, match=r"run 1 is the only one.*periplus refresh"):
-        compare_runs(RunChoice(folder, "last-1"), RunChoice(folder, "last"))
+        compare_runs(folder)
 
 
 def test_while_a_crawl_goes_on_the_map_ends_with_the_last_complete_depth(tmp_path, monkeypatch):

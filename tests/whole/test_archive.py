@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from voyage import Collection, crawled
 
-from periplus.api.archives import ImportOrder, export_warc, import_archives
+from periplus.api.archives import export_warc, import_archives
 from periplus.api.collection import open_collection
 from periplus.model.visit import Reason
 from testweb import GraphRecipe, Page, PageLink, Server, Site, Web, graph_site, serve
@@ -25,7 +25,7 @@ def archived(folder: Path, server: Server, collection: Collection, **options: ob
     asked = len(server.log)
     path = folder / "all.warc.gz"
     written = export_warc(collection.folder, path, **options)
-    done = import_archives(ImportOrder(folder / "imported", written.files))
+    done = import_archives(folder / "imported", written.files)
     assert len(server.log) == asked
     assert (done.state, done.left_out, done.damages) == ("done", 0, ())
     return Collection(folder / "imported")

@@ -9,7 +9,7 @@ import pytest
 from voyage import crawled, environment, told
 
 from periplus.api.collection import open_collection
-from periplus.api.comparison import RunChoice, compare_runs
+from periplus.api.comparison import compare_runs
 from periplus.api.refreshing import refresh, refresh_order
 from periplus.errors import UsageError
 from testweb import GraphRecipe, Site, graph_site, serve
@@ -20,7 +20,7 @@ HOME = "/"
 
 
 def diff(folder, before="last-1", after="last", other=None):
-    return compare_runs(RunChoice(folder, before), RunChoice(other or folder, after))
+    return compare_runs(folder, before, after, other=other)
 
 
 def refreshed(folder):

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from periplus.api.collection import open_collection
-from periplus.api.duplicates import DuplicateOrder, duplicates
+from periplus.api.duplicates import duplicates
 from periplus.cli.main import main
 from periplus.document.digest import without_marks
 from periplus.errors import UsageError
@@ -183,15 +183,15 @@ def test_without_marks_content_is_told_for_this_answer_alone(tmp_path):
     }
     folder = stored(tmp_path / "c", pages, ["https://e.org/"])
     connection = reading.connect(folder)
-    found = duplicates(connection, DuplicateOrder("e.org"))
+    found = duplicates(connection, "e.org")
     assert (found.site, found.pages) == ("e.org", 3)
     assert [(group.url, [(page.url, page.like) for page in group.pages]) for group in found.groups] == [
         ("https://e.org/one", [("https://e.org/two", Likeness.NEAR)])
     ]
     assert "3 pages" in found.notes[0]
-    assert duplicates(connection, DuplicateOrder(near=1.0)).groups == ()
+    assert duplicates(connection, near=1.0).groups == ()
     with pytest.raises(UsageError, match=r"from 0\.3 to 1"):
-        duplicates(connection, DuplicateOrder(near=0.1))
+        duplicates(connection, near=0.1)
     connection.close()
     with open_collection(folder) as collection:
         again = collection.duplicates("e.org")

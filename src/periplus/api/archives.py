@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -110,19 +110,6 @@ _ONCE = Politeness(retries=0)  # an archive is not asked twice
 
 
 @dataclass(frozen=True, slots=True)
-class ImportOrder:
-    """What to make a collection of.
-
-    starts: empty: as the archive says, else its first page; settings None: likewise, else the defaults.
-    """
-
-    folder: Path
-    archives: tuple[Path, ...]
-    starts: tuple[Url, ...] = ()
-    settings: Settings | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Imported:
     """What an import brought. state: done, stopped or failed; damages: of each file that did not end well, where."""
 
@@ -137,21 +124,32 @@ class Imported:
     damages: tuple[str, ...]
 
 
-def import_archives(order: ImportOrder, watch: Callable[[int], bool] = lambda records: False) -> Imported:
-    """Makes a new collection of archives. watch: called with the number of records read; True stops.
+def import_archives(
+    folder: Path,
+    archives: Sequence[Path],
+    starts: Sequence[Url] = (),
+    settings: Settings | None = None,
+    watch: Callable[[int], bool] = lambda records: False,
+) -> Imported:
+    """Makes a new collection of archives.
 
-    Raises UsageError for what is no archive or holds no page, StoreError where a collection is already.
+    starts: empty: as the archive says, else its first page; settings: None: likewise, else the defaults. watch: called
+    with the number of records read; True stops. Raises UsageError for what is no archive or holds no page, StoreError
+    where a collection is already.
     """
-    order = whole(order)
-    schema.create(order.folder)
-    with runs.only_crawl(order.folder):
-        return _Import(order).run(watch)
+    if not starts or settings is None:
+        starts, settings = origin_of_archives(archives, starts, settings)
+    schema.create(folder)
+    with runs.only_crawl(folder):
+        return _Import(folder, archives, tuple(starts), settings).run(watch)
 
 
-def whole(order: ImportOrder) -> ImportOrder:
-    """The order with starts and settings, from the archive where none are given."""
-    starts, settings = order.starts, order.settings
-    for path in order.archives:
+def origin_of_archives(
+    archives: Sequence[Path], starts: Sequence[Url] = (), settings: Settings | None = None
+) -> tuple[tuple[Url, ...], Settings]:
+    """(starts, settings) of an import, from the archive where none are given. Raises UsageError."""
+    starts = tuple(starts)
+    for path in archives:
         if starts and settings:
             break
         with WarcReader(path, BLOCK_MARGIN_BYTES) as reader:
@@ -164,10 +162,9 @@ def whole(order: ImportOrder) -> ImportOrder:
                     break
     if not starts:
         raise UsageError(
-            f"{', '.join(map(str, order.archives))}: no page that answered 200 is in it, so "
-            "there is nothing to begin with"
+            f"{', '.join(map(str, archives))}: no page that answered 200 is in it, so there is nothing to begin with"
         )
-    return replace(order, starts=starts, settings=settings or Settings())
+    return starts, settings or Settings()
 
 
 def _settings(text: str) -> Settings | None:
@@ -199,30 +196,28 @@ def _is_page(record: ArchiveRecord) -> bool:
 class _Import:
     """One import under way."""
 
-    def __init__(self, order: ImportOrder) -> None:
-        assert order.settings is not None
-        self._order, self._settings = order, order.settings
+    def __init__(self, folder: Path, archives: Sequence[Path], starts: tuple[Url, ...], settings: Settings) -> None:
+        self._folder, self._archives, self._starts, self._settings = folder, archives, starts, settings
         self._clock = SystemClock()
-        self._scope: SiteScope = site_scope(order.starts, self._settings.scope)
+        self._scope: SiteScope = site_scope(starts, self._settings.scope)
         self._discovery = Discovery(self._scope, self._settings)
         self._records = self._answers = self._failures = self._left_out = self._pages = 0
         self._damages: list[str] = []
 
     def run(self, watch: Callable[[int], bool]) -> Imported:
-        order = self._order
-        run_id = runs.begin_run(order.folder, "import", order.starts, self._settings, self._clock.now())
-        runs.add_starts(order.folder, [url_id(start) for start in order.starts], self._clock.now())
+        run_id = runs.begin_run(self._folder, "import", self._starts, self._settings, self._clock.now())
+        runs.add_starts(self._folder, [url_id(start) for start in self._starts], self._clock.now())
         state, note = "stopped", "it did not come to its end"
         try:
-            with Filler(order.folder, run_id, self._settings.storage) as filler:
+            with Filler(self._folder, run_id, self._settings.storage) as filler:
                 stopped = self._fill(filler, watch)
-                filler.count_clicks([url_id(start) for start in order.starts])
-            aliases.merge_aliases_in(order.folder)
+                filler.count_clicks([url_id(start) for start in self._starts])
+            aliases.merge_aliases_in(self._folder)
             state, note = self._judged(stopped)
         finally:
-            runs.end_run(order.folder, run_id, state, note, self._clock.now())
+            runs.end_run(self._folder, run_id, state, note, self._clock.now())
         counts = (self._records, self._answers, self._failures, self._left_out)
-        return Imported(run_id, state, note, order.starts, *counts, tuple(self._damages))
+        return Imported(run_id, state, note, self._starts, *counts, tuple(self._damages))
 
     def _fill(self, filler: Filler, watch: Callable[[int], bool]) -> bool:
         """True: it was told to stop."""
@@ -232,19 +227,19 @@ class _Import:
             if self._records % LOOK_RECORDS == 0 and watch(self._records):
                 return True
         now = self._clock.now()
-        for start in self._order.starts:
+        for start in self._starts:
             filler.offer(self._offered(start, 0), now)
         return False
 
     def _read(self) -> Iterator[ArchiveRecord]:
-        for path in self._order.archives:
+        for path in self._archives:
             with WarcReader(path, self._settings.limits.body_bytes + BLOCK_MARGIN_BYTES) as reader:
                 yield from reader
                 if reader.damage:
                     self._damages.append(reader.damage)
 
     def _judged(self, stopped: bool) -> tuple[str, str]:
-        note = f"{self._answers} answers from {', '.join(path.name for path in self._order.archives)}"
+        note = f"{self._answers} answers from {', '.join(path.name for path in self._archives)}"
         note = "; ".join([note, *self._damages])
         if not self._pages:
             return "failed", f"no page was read; {note}"
@@ -259,7 +254,7 @@ class _Import:
             self._left_out += record.kind != "metadata"
             return
         known = filler.known(url_id(url))
-        request = Request(url, depth=known[1] if known else 0 if url in self._order.starts else None)
+        request = Request(url, depth=known[1] if known else 0 if url in self._starts else None)
         visit = (
             _failed(record, request, started)
             if record.kind == "metadata"

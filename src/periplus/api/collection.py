@@ -268,10 +268,10 @@ class Collection:
 
         Pages are marked one by one from the store, so the collection must stay open.
         """
-        from periplus.api.templates import TemplateOrder, site_templates
+        from periplus.api.templates import site_templates
 
         with reading.limited(self._connection, self._limit_s):
-            return site_templates(self._connection, TemplateOrder(site, method, rules), watch)
+            return site_templates(self._connection, site, method=method, rules=rules, watch=watch)
 
     def duplicates(
         self, site: str = "", *, near: float = 0.8, watch: Watch = lambda what, done, total: None
@@ -287,7 +287,7 @@ class Collection:
         with reading.limited(self._connection, self._limit_s):
             if near < 1.0:
                 duplicates.mark(self.folder, self._connection, self._clock.now(), watch)
-            return duplicates.duplicates(self._connection, duplicates.DuplicateOrder(site, near), watch)
+            return duplicates.duplicates(self._connection, site, near, watch)
 
     def sitemaps(self, folder: Path | str, site: str = "") -> list[Path]:
         """Writes sitemap.xml of the pages worth finding into folder,
@@ -335,14 +335,14 @@ class Collection:
         targets: a site, or pages, several as one subject; query: the pages that it finds, against all others; neither:
         the only site, or everything. watch: is told how many pages were read.
         """
-        from periplus.api.keywords import KeywordOrder, keywords_of_targets, keywords_of_urls
+        from periplus.api.keywords import ANSWERS, KeywordFinder
 
-        order = KeywordOrder(most, method, watch)
-        hits = self.search(query, limit=order.answers).hits if query is not None else ()
+        hits = self.search(query, limit=ANSWERS).hits if query is not None else ()
         with reading.limited(self._connection, self._limit_s):
+            finder = KeywordFinder(self._connection, most, method, watch)
             if query is not None:
-                return keywords_of_urls(self._connection, query, [hit.url for hit in hits], order)
-            return keywords_of_targets(self._connection, targets, order)
+                return finder.of_some(query, [hit.url for hit in hits])
+            return finder.of_targets(targets)
 
     def index(self, *, anew: bool = False, watch: Callable[[int, int], bool] = lambda done, waiting: False) -> str:
         """Brings the search index up to date, or makes it anew; says in a sentence how it stands."""
@@ -373,11 +373,9 @@ class Collection:
 
         other: take `after` from this collection.
         """
-        from periplus.api.comparison import RunChoice, compare_runs
+        from periplus.api.comparison import compare_runs
 
-        return compare_runs(
-            RunChoice(self.folder, before), RunChoice(Path(other) if other else self.folder, after), site
-        )
+        return compare_runs(self.folder, before, after, other=Path(other) if other else None, site=site)
 
     def _rows(
         self, table: Table, columns: Sequence[str], read: Callable[[Sequence[str]], Iterator[Sequence[object]]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -38,26 +37,22 @@ _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _ABSENT = {"title-missing": "title", "description-missing": "description", "h1-missing": "h1"}
 
 
-@dataclass(frozen=True, slots=True)
-class RunChoice:
-    """A run of a collection. run: its number, `last`, or `last-N`."""
+def compare_runs(
+    folder: Path, before: str = "last-1", after: str = "last", *, other: Path | None = None, site: str = ""
+) -> Comparison:
+    """What is different after.
 
-    folder: Path
-    run: str
-
-
-def compare_runs(before: RunChoice, after: RunChoice, site: str = "") -> Comparison:
-    """What is different after. site: its key, where there are several. Raises NoCollection, StoreError, UsageError."""
-    with _opened(before.folder) as first, _opened(after.folder) as second, reading.reading():
-        one, other = run_view(first, before, site), run_view(second, after, site)
-        came, went = changed_links(one.links, other.links)
-        wanted = distinct_sorted(np.concatenate([came.sources, came.targets, went.sources, went.targets])).tolist()
+    before, after: a run's number, `last`, or `last-N`. other: the collection that `after` is a run of; None: the same.
+    site: its key, where there are several. Raises NoCollection, StoreError, UsageError.
+    """
+    with _opened(folder) as first, _opened(other or folder) as second, reading.reading():
+        views = run_view(first, before, site), run_view(second, after, site)
+        came, went = changed_links(views[0].links, views[1].links)
+        ids = distinct_sorted(np.concatenate([came.sources, came.targets, went.sources, went.targets])).tolist()
         texts: dict[int, Url] = {
-            identity: url
-            for connection in (first, second)
-            for identity, url in analysis_rows.texts_of(connection, wanted)
+            identity: url for connection in (first, second) for identity, url in analysis_rows.texts_of(connection, ids)
         }
-        return compare(one, other, texts)
+        return compare(*views, texts)
 
 
 @contextlib.contextmanager
@@ -85,10 +80,10 @@ def chosen_run(records: Sequence[runs.RunRecord], text: str) -> runs.RunRecord:
     raise UsageError(f"there is no run {text!r}: {known}")
 
 
-def run_view(connection: reading.Connection, choice: RunChoice, site: str) -> RunView:
-    """The site as the run left it."""
+def run_view(connection: reading.Connection, run: str, site: str) -> RunView:
+    """The site as the run left it. run: its number, `last`, or `last-N`."""
     records = runs.run_records(connection)
-    record = chosen_run(records, choice.run)
+    record = chosen_run(records, run)
     moment = RunEnd.after(connection, record.id)
     past = analysis_rows.url_past(connection, moment)
     moved = analysis_rows.redirects(connection, moment, past)

@@ -10,7 +10,6 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from periplus.analyse.duplicates import (
     Hashes,
@@ -47,33 +46,29 @@ def _silent(what: str, done: int, total: int) -> None:
     """Nobody watches."""
 
 
-class DuplicateOrder(NamedTuple):
-    """What is wanted.
+def duplicates(
+    connection: reading.Connection, site: str = "", near: float = NEAR, watch: Watch = _silent
+) -> Duplicates:
+    """The groups of a collection or a site.
 
     site: its key; empty: all sites. near: similarity from which texts are nearly the same; 1.0: only the same ones.
+    Raises UsageError for a site that is not there.
     """
-
-    site: str = ""
-    near: float = NEAR
-
-
-def duplicates(connection: reading.Connection, order: DuplicateOrder, watch: Watch = _silent) -> Duplicates:
-    """The groups of a collection or a site. Raises UsageError for a site that is not there."""
-    if not LEAST_NEAR <= order.near <= 1.0:
-        raise UsageError(f"near is {order.near:g}: give a share from {LEAST_NEAR:g} to 1")
+    if not LEAST_NEAR <= near <= 1.0:
+        raise UsageError(f"near is {near:g}: give a share from {LEAST_NEAR:g} to 1")
     with reading.snapshot(connection):
-        name, site_id = _site(connection, order.site)
+        name, site_id = _site(connection, site)
         pages, unmarked = text_rows.tally(connection, site_id)
-        groups = duplicate_groups(connection, site_id, order.near, watch)
+        groups = duplicate_groups(connection, site_id, near, watch)
     notes = []
-    if unmarked and order.near < 1.0:
+    if unmarked and near < 1.0:
         notes.append(
             f"What is content was told for this answer alone on {unmarked:,} pages: "
             "`periplus index` marks them for good."
         )
     if any(not group.is_confirmed for group in groups):
         notes.append("Texts that were not kept were compared by their digests alone.")
-    return Duplicates(name, order.near, pages, tuple(groups), tuple(notes))
+    return Duplicates(name, near, pages, tuple(groups), tuple(notes))
 
 
 def mark(folder: Path, connection: reading.Connection, now: float, watch: Watch = _silent) -> None:
@@ -87,20 +82,20 @@ def mark(folder: Path, connection: reading.Connection, now: float, watch: Watch 
     if not unmarked or reading.is_being_crawled(connection, now):
         return
 
-    def told(done: int, waiting: int) -> bool:
+    def show(done: int, waiting: int) -> bool:
         watch("Telling content from navigation", done, done + waiting)
         return False
 
     # another process does it, or nothing can be written here: it is told for this answer alone
     with contextlib.suppress(IndexBusy, StoreError):
-        search_index.catch_up(folder, told)
+        search_index.catch_up(folder, show)
 
 
-def _site(connection: reading.Connection, wanted: str) -> tuple[str, int | None]:
+def _site(connection: reading.Connection, name: str) -> tuple[str, int | None]:
     """(key, number) of the site named; all sites: no number."""
-    if not wanted:
+    if not name:
         return "", None
-    site = chosen_start(site_starts(connection), wanted).site
+    site = chosen_start(site_starts(connection), name).site
     return site, site_number(connection, site)
 
 

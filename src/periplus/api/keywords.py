@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from periplus.analyse.keywords.choosing import METHODS, Contrast, keywords_of, keywords_of_all
 from periplus.analyse.keywords.reading import NOTHING, Counts, Reading, counted, read, together
@@ -24,50 +23,44 @@ PAGES_COUNTED = 1_000
 PAGES_OF_SUBJECT = 1_000  # of a site
 LEAST_OF_SITE = 5  # pages, however many sites there are
 _NO_PROSE = frozenset({BlockKind.CODE, BlockKind.ALT, BlockKind.LINK, BlockKind.TITLE})
-Watch = Callable[[int], None]  # pages read so far
+ANSWERS = 200  # pages that stand for a query
 
 
-class KeywordOrder(NamedTuple):
-    """How many keywords, how they are found, and who is told how many pages were read."""
+class KeywordFinder:
+    """Finds keywords in a collection: method is one of METHODS, watch is called with the number of pages read."""
 
-    most: int = 10
-    method: str = "learnt"
-    watch: Watch = lambda pages: None
-    answers: int = 200  # pages that stand for a query
-
-
-def keywords_of_targets(connection: reading.Connection, targets: Sequence[str], order: KeywordOrder) -> KeywordList:
-    """Of a site, of a page, of several pages as one subject, or, without a target,
-    of the only site or the whole collection.
-
-    Raises InvalidUrl, and UsageError for what the collection does not know.
-    """
-    finder = _Finder(connection, order)
-    if not targets:
-        return finder.of_all()
-    sites = {str(name): number for number, name in site_rows.site_names(connection).items()}
-    if len(targets) == 1 and targets[0] in sites:
-        return finder.of_site(targets[0], sites[targets[0]])
-    return finder.of_pages([listing.meant(connection, text) for text in targets])
-
-
-def keywords_of_urls(
-    connection: reading.Connection, subject: str, urls: Sequence[Url], order: KeywordOrder
-) -> KeywordList:
-    """What tells these pages of the collection from the others. Raises UsageError where there are none."""
-    return _Finder(connection, order).of_some(subject, urls)
-
-
-class _Finder:
-    """The way to one answer."""
-
-    def __init__(self, connection: reading.Connection, order: KeywordOrder) -> None:
-        if order.method not in METHODS:
-            raise UsageError(f"there is no method {order.method}: choose among {', '.join(METHODS)}")
-        self._connection, self._order = connection, order
+    def __init__(
+        self,
+        connection: reading.Connection,
+        most: int = 10,
+        method: str = "learnt",
+        watch: Callable[[int], None] = lambda pages: None,
+    ) -> None:
+        if method not in METHODS:
+            raise UsageError(f"there is no method {method}: choose among {', '.join(METHODS)}")
+        self._connection, self._most, self._method, self._watch = connection, most, method, watch
         self._read = 0
 
-    def of_pages(self, urls: Sequence[Url]) -> KeywordList:
+    def of_targets(self, targets: Sequence[str]) -> KeywordList:
+        """Of a site, of a page, of several pages as one subject, or, without a target,
+        of the only site or the whole collection.
+
+        Raises InvalidUrl, and UsageError for what the collection does not know.
+        """
+        if not targets:
+            texts = list(self._texts(self._spread()))
+            return self._answered("the whole collection", texts, counted(texts), framed=True)
+        sites = {str(name): number for number, name in site_rows.site_names(self._connection).items()}
+        if len(targets) == 1 and targets[0] in sites:
+            pages = text_rows.pages_of_site(self._connection, sites[targets[0]], PAGES_OF_SUBJECT)
+            return self._group(targets[0], pages, framed=True)
+        return self._of_pages([listing.meant(self._connection, text) for text in targets])
+
+    def of_some(self, subject: str, urls: Sequence[Url]) -> KeywordList:
+        """What tells these pages of the collection from the others. Raises UsageError where there are none."""
+        return self._group(subject, text_rows.pages_of(self._connection, map(url_id, urls)), framed=False)
+
+    def _of_pages(self, urls: Sequence[Url]) -> KeywordList:
         pages = [(url, next(text_rows.pages_of(self._connection, [url_id(url)]), None)) for url in urls]
         for url, page in pages:
             if page is None or not page.blocks:
@@ -78,21 +71,11 @@ class _Finder:
         texts = list(self._texts(page for _, page in pages if page is not None))
         return self._answered(subject, texts, counted(self._texts(self._spread())))
 
-    def of_site(self, site: str, number: int) -> KeywordList:
-        return self._group(site, text_rows.pages_of_site(self._connection, number, PAGES_OF_SUBJECT), framed=True)
-
-    def of_some(self, subject: str, urls: Sequence[Url]) -> KeywordList:
-        return self._group(subject, text_rows.pages_of(self._connection, map(url_id, urls)), framed=False)
-
-    def of_all(self) -> KeywordList:
-        texts = list(self._texts(self._spread()))
-        return self._answered("the whole collection", texts, counted(texts), framed=True)
-
     def _group(self, subject: str, pages: Iterable[PageBlocks], *, framed: bool) -> KeywordList:
         """Keywords that tell these pages from the other ones, where there are any."""
-        kept = list(pages)
-        own = {page.url_id for page in kept}
-        texts = list(self._texts(kept))
+        pages = list(pages)
+        own = {page.url_id for page in pages}
+        texts = list(self._texts(pages))
         rest = counted(self._texts(page for page in self._spread() if page.url_id not in own))
         return self._answered(subject, texts, together(rest, counted(texts)), rest, framed=framed)
 
@@ -101,13 +84,12 @@ class _Finder:
     ) -> KeywordList:
         if not texts:
             raise UsageError(f"there is no text of {subject}: nothing was found or fetched, or keep_text is off")
-        order = self._order
         if len(texts) == 1 and not rest.texts:
-            found = keywords_of(texts[0], counts, order.most, order.method)
+            keywords = keywords_of(texts[0], counts, self._most, self._method)
         else:
-            found = keywords_of_all(texts, counts, order.most, order.method, Contrast(rest, framed))
+            keywords = keywords_of_all(texts, counts, self._most, self._method, Contrast(rest, framed))
         language, _ = Counter(text.language for text in texts).most_common(1)[0]
-        return KeywordList(subject, order.method, language, len(texts), counts.texts, tuple(found))
+        return KeywordList(subject, self._method, language, len(texts), counts.texts, tuple(keywords))
 
     def _spread(self) -> Iterator[PageBlocks]:
         """Pages of all sites, as many of each that has them; about PAGES_COUNTED in all."""
@@ -130,7 +112,7 @@ class _Finder:
             if page.text_md5 not in seen:
                 seen.add(page.text_md5)
                 self._read += 1
-                self._order.watch(self._read)
+                self._watch(self._read)
                 text = read(content_text(page), page.language_found or page.language.partition("-")[0])
                 if text.words:
                     yield text

@@ -164,19 +164,6 @@ METHODS: dict[str, Callable[[reading.Connection, Sequence[SourceRow], TemplateRu
 
 
 @dataclass(frozen=True, slots=True)
-class TemplateOrder:
-    """What is wanted.
-
-    site: its key, where the collection has several. method: of METHODS; empty: `site` where pages
-    are marked, else `shorkin`.
-    """
-
-    site: str = ""
-    method: str = ""
-    rules: TemplateRules = PUBLISHED
-
-
-@dataclass(frozen=True, slots=True)
 class Templates:
     """A site's templates, and its pages marked by them as long as the collection is open."""
 
@@ -212,21 +199,27 @@ class Templates:
 
 
 def site_templates(
-    connection: reading.Connection, order: TemplateOrder, watch: Watch = lambda what, done, total: None
+    connection: reading.Connection,
+    name: str = "",
+    *,
+    method: str = "",
+    rules: TemplateRules = PUBLISHED,
+    watch: Watch = lambda what, done, total: None,
 ) -> Templates:
     """The templates of a site's HTML pages as they are stored.
 
-    Raises UsageError for a site or a method that is not there.
+    name: the site's key, where the collection has several. method: of METHODS; empty: `site` where pages are marked,
+    else `shorkin`. Raises UsageError for a site or a method that is not there.
     """
-    if order.method and order.method not in METHODS:
-        raise UsageError(f"there is no method {order.method!r}: choose among {', '.join(METHODS)}")
-    site = chosen_start(site_starts(connection), order.site).site
+    if method and method not in METHODS:
+        raise UsageError(f"there is no method {method!r}: choose among {', '.join(METHODS)}")
+    site = chosen_start(site_starts(connection), name).site
     rows = source_rows(connection, site)
-    marked = order.method != "shorkin" and are_marked(connection, rows)
-    if order.method == "site" and rows and not marked:
+    marked = method != "shorkin" and are_marked(connection, rows)
+    if method == "site" and rows and not marked:
         raise UsageError(f"no page of {site} is marked yet: take --method shorkin")
-    method = order.method or ("site" if marked else "shorkin")
-    judged = METHODS[method](connection, rows, order.rules, watch)
+    method = method or ("site" if marked else "shorkin")
+    judged = METHODS[method](connection, rows, rules, watch)
     pages = [
         TemplatePage(row.url, row.title, judged.sizes[at], judged.navigation_bytes[at]) for at, row in enumerate(rows)
     ]
@@ -235,7 +228,7 @@ def site_templates(
         _template([pages[page] for page in cluster.pages], cluster.chain_bytes) for cluster in judged.clusters
     )
     others = tuple(page for at, page in enumerate(pages) if at not in taken)
-    return Templates(SiteTemplates(site, method, order.rules, templates, others), pages, judged)
+    return Templates(SiteTemplates(site, method, rules, templates, others), pages, judged)
 
 
 def _template(pages: Sequence[TemplatePage], chain_bytes: int) -> Template:

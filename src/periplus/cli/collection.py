@@ -135,24 +135,21 @@ def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], 
     Every answer is read as if it had just been fetched, so that maps, reports and exports work. What pages link to and
     the archive does not hold is registered as not-in-archive. A file that is cut off gives what comes before.
     """
-    from periplus.api.archives import ImportOrder, import_archives, whole
+    from periplus.api.archives import import_archives, origin_of_archives
     from periplus.settings import settings_from
     from periplus.urls.canonical import canonical
     from periplus.urls.scope import site_key
 
     given = tuple(canonical(text if "://" in text else f"https://{text}") for text in starts)
     settings: Settings | None = settings_from({"scope": scope}) if scope else None
-    order = whole(ImportOrder(output or Path(), files, given, settings))
-    if output is None:
-        order = ImportOrder(
-            Path(site_key(order.starts[0]).replace(":", "-").strip("[]") + SUFFIX), files, order.starts, order.settings
-        )
-    done = import_archives(order)
+    begin, settings = origin_of_archives(files, given, settings)
+    folder = output or Path(site_key(begin[0]).replace(":", "-").strip("[]") + SUFFIX)
+    done = import_archives(folder, files, begin, settings)
     for damage in done.damages:
         click.echo(f"periplus: {damage}", err=True)
     click.echo(
         (
-            f"{order.folder}: {count_of(done.answers, 'answer')} from {count_of(done.records, 'record')}, "
+            f"{folder}: {count_of(done.answers, 'answer')} from {count_of(done.records, 'record')}, "
             f"{done.failures} without an answer"
         ),
         err=True,

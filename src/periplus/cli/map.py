@@ -223,20 +223,20 @@ def diff(
     --other the last of each collection. `periplus status` lists the runs. Issues are those that the pages'
     own fields and links tell.
     """
-    from periplus.api.comparison import RunChoice, compare_runs
+    from periplus.api.comparison import compare_runs
     from periplus.present.diff import diff_lines, diff_page, write_diff_json
 
     if len(runs) not in (0, 2):
         raise UsageError("name two runs, or none for the last two: periplus diff last-1 last")
     folder = found_collection(collection)
     before, after = runs or (("last", "last") if other else ("last-1", "last"))
-    found = compare_runs(RunChoice(folder, before), RunChoice(other or folder, after), flags["site"])
+    comparison = compare_runs(folder, before, after, other=other, site=flags["site"])
     with opened(output, exact=format != "text") as out:
         if format == "json":
-            write_diff_json(found, out)
+            write_diff_json(comparison, out)
         elif format == "html":
-            out.write(diff_page(found))
+            out.write(diff_page(comparison))
         else:
-            out.writelines(line + "\n" for line in diff_lines(found, most=flags["most"], links=flags["links"]))
-    if flags["exit_code"] and not found.is_empty:
+            out.writelines(line + "\n" for line in diff_lines(comparison, most=flags["most"], links=flags["links"]))
+    if flags["exit_code"] and not comparison.is_empty:
         sys.exit(DIFFERENT)
