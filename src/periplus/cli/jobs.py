@@ -18,7 +18,15 @@ import click
 
 from periplus.children import Command
 from periplus.cli.crawl import EXIT, INTERRUPTED, Period, StopOnSignal, configure_logs, summary
-from periplus.cli.options import WholeNumber, format_option, opened, option, output_option
+from periplus.cli.options import (
+    FOLDER,
+    WholeNumber,
+    format_option,
+    opened,
+    option,
+    output_option,
+    verbose_option,
+)
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import StoreError, UsageError
 from periplus.present.wording import utc
@@ -59,15 +67,13 @@ def help_with_crawl(store: str, auth: str, *, quiet: bool, verbose: int) -> None
 
 
 def _queue_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    text = (
+    sentence = (
         "The queue of a collection on PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME. The "
         "folder keeps what its jobs print."
     )
-    command = option("--store", text, str, "", metavar="ADDRESS")(command)
-    text = "The folder of collections whose queue is meant. By default the current one."
-    return click.option("-d", "--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(), help=text)(
-        command
-    )
+    command = option("--store", sentence, str, "", metavar="ADDRESS")(command)
+    sentence = "The folder of collections whose queue is meant. By default the current one."
+    return click.option("-d", "--folder", type=FOLDER, default=Path(), help=sentence)(command)
 
 
 @click.group()
@@ -88,14 +94,7 @@ def jobs() -> None:
 
 @jobs.command(context_settings={"ignore_unknown_options": True})
 @_queue_options
-@click.option(
-    "-p",
-    "--priority",
-    type=click.IntRange(-1_000_000, 1_000_000),
-    default=0,
-    show_default=True,
-    help="Greater comes first.",
-)
+@option("-p --priority", "Greater comes first; by default 0.", click.IntRange(-1_000_000, 1_000_000), 0)
 @option("--every", "Again each period: 24h, 90m, 7d.", Period())
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
 def add(folder: Path, store: str, priority: int, every: float | None, command: tuple[str, ...]) -> None:
@@ -178,10 +177,14 @@ def run(folder: Path, store: str) -> None:
 @click.command()
 @_queue_options
 @option(
-    "--auth", "What the crawl to be joined signs in with: passwords are not stored.", str, "", metavar="USER:PASSWORD"
+    "--auth",
+    "What the crawl to be joined signs in with: passwords are not stored.",
+    str,
+    "",
+    metavar="USER:PASSWORD",
 )
 @option("-q --quiet", "No progress of a crawl; only the end is told.", bool)
-@click.option("-v", "--verbose", count=True, help="Log what a crawl does; -vv: every request.")
+@verbose_option
 def worker(folder: Path, store: str, auth: str, quiet: bool, verbose: int) -> None:
     """Join a crawl in a database; or do jobs as they come.
 
@@ -262,6 +265,7 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
 @option(
     "--name names",
     "A further host name under which browsers may reach it, as behind a proxy.",
+    str,
     metavar="HOST",
     many=True,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,14 +24,13 @@ from periplus.cli.options import (
     options,
     output_option,
 )
-from periplus.cli.progress import say
+from periplus.cli.progress import Watch, say
 from periplus.errors import UsageError
 from periplus.present.wording import count_of, fit, number, utc, visible
 
 if TYPE_CHECKING:
     from periplus.model.story import Edition, Entry, Portal
 
-SAY_EVERY_S = 2.0  # while pages are read
 WIDEST = 120  # columns
 INDENT = " " * 10  # under an entry's key
 
@@ -74,13 +73,13 @@ def portal() -> None:
 @portal.command()
 @click.argument("name")
 @_portal_options
-def create(name: str, collection: Path | None, **wish: Any) -> None:
+def create(name: str, collection: Path | None, **fields: Any) -> None:
     """Begin a portal in a collection. It is kept there with all that its editor decides."""
     from periplus.api import portal as portals
     from periplus.model.story import Portal
 
     folder = found_collection(collection)
-    given = {"title": name} | {field: value for field, value in wish.items() if value is not None}
+    given = {"title": name} | {field: value for field, value in fields.items() if value is not None}
     made = Portal(name=name, created=float(int(time.time())), **given)
     portals.create(folder, made)
     _say_renewal(made, folder)
@@ -90,16 +89,16 @@ def create(name: str, collection: Path | None, **wish: Any) -> None:
 @portal.command()
 @click.argument("name", default="")
 @_portal_options
-def change(name: str, collection: Path | None, **wish: Any) -> None:
+def change(name: str, collection: Path | None, **fields: Any) -> None:
     """Change what a portal is to be. What was decided stays; `build` shows the change."""
     from periplus.api import portal as portals
 
     folder = found_collection(collection)
     made = replace(
-        portals.portal_named(folder, name), **{field: value for field, value in wish.items() if value is not None}
+        portals.portal_named(folder, name), **{field: value for field, value in fields.items() if value is not None}
     )
     portals.change(folder, made)
-    if wish["period_s"]:
+    if fields["period_s"]:
         _say_renewal(made, folder)
 
 
@@ -123,7 +122,7 @@ def build(name: str, collection: Path | None, output: Path | None) -> None:
     """
     from periplus.api import portal as portals
 
-    edition, done = portals.build(found_collection(collection), name, output, time.time(), _reporter())
+    edition, done = portals.build(found_collection(collection), name, output, time.time(), Watch())
     say(
         f"{count_of(len(edition.entries), 'story', 'stories')} published"
         + _waiting(edition)
@@ -143,24 +142,23 @@ def list_portals(collection: Path | None, format: str, output: Path | None) -> N
     """List the collection's portals."""
     from periplus.api import portal as portals
 
-    known = portals.portals(found_collection(collection))
+    rows = portals.portals(found_collection(collection))
     with opened(output, exact=format == "json") as out:
         if format == "json":
             out.write(
-                json.dumps([asdict(one) | {"built": built} for one, built in known], ensure_ascii=False, indent=1)
-                + "\n"
+                json.dumps([asdict(one) | {"built": built} for one, built in rows], ensure_ascii=False, indent=1) + "\n"
             )
             return
-        if not known:
+        if not rows:
             out.write("No portal: `periplus portal create NAME` begins one.\n")
-        for one, built in known:
-            said = [
+        for one, built in rows:
+            facts = [
                 f"topic {one.topic}" if one.topic else "",
                 f"every {one.period_s / 3600:g} h" if one.period_s else "",
                 "approved entries only" * one.approve,
             ]
-            said.append(f"built {utc(built)}" if built else "never built")
-            out.write(f"{one.name:<16} {visible(one.title)}  ({', '.join(part for part in said if part)})\n")
+            facts.append(f"built {utc(built)}" if built else "never built")
+            out.write(f"{one.name:<16} {visible(one.title)}  ({', '.join(fact for fact in facts if fact)})\n")
 
 
 @portal.command()
@@ -176,7 +174,7 @@ def show(name: str, collection: Path | None, waiting: bool, limit: int, format: 
     from periplus.present.stories import edition_values
 
     folder = found_collection(collection)
-    edition = portals.edition_of(folder, portals.portal_named(folder, name), time.time(), _reporter())
+    edition = portals.edition_of(folder, portals.portal_named(folder, name), time.time(), Watch())
     with opened(output, exact=format == "json") as out:
         if format == "json":
             out.write(json.dumps(edition_values(edition, limit, waiting), ensure_ascii=False, indent=1) + "\n")
@@ -227,19 +225,6 @@ def remove(name: str, collection: Path | None, yes: bool) -> None:
     portals.remove(folder, name)
 
 
-def _reporter() -> Callable[[str, int, int], None]:
-    """Says on stderr how far the work is, now and then."""
-    said = time.monotonic()
-
-    def report(what: str, done: int, total: int) -> None:
-        nonlocal said
-        if time.monotonic() - said >= SAY_EVERY_S:
-            said = time.monotonic()
-            click.echo(f"{what}: {number(done)} of {number(total)}", err=True)
-
-    return report
-
-
 def _waiting(edition: Edition) -> str:
     return f", {number(len(edition.waiting))} waiting for approval" if edition.portal.approve else ""
 
@@ -285,8 +270,8 @@ def _entry_lines(entry: Entry, width: int) -> Iterator[str]:
         + verdict
     )
     relevance = f", of the topic {entry.relevance:.2f}" if entry.relevance is not None else ""
-    told = (
+    facts = (
         f"{utc(entry.published, '%d %B %Y')}, {count_of(len(entry.story.sites), 'site')}, weight "
         f"{entry.weight:.2f}{relevance}: "
     )
-    yield INDENT + click.style(fit(told + ", ".join(entry.story.sites), width - len(INDENT)).rstrip(), dim=True)
+    yield INDENT + click.style(fit(facts + ", ".join(entry.story.sites), width - len(INDENT)).rstrip(), dim=True)

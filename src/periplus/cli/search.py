@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +20,7 @@ from periplus.cli.options import (
     option,
     output_option,
 )
+from periplus.cli.progress import Watch
 from periplus.present.wording import count_of, iso, number, utc, visible
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 WIDEST = 100  # columns: longer lines are hard to read
 INDENT = "    "
-SAY_EVERY_S = 2.0  # while the index catches up
 Marks = tuple[tuple[int, int], ...]
 
 EXAMPLES = """
@@ -96,13 +95,10 @@ def index(collection: Path | None, anew: bool) -> None:
 
 def _reporter() -> Callable[[int, int], bool]:
     """Says on stderr how far indexing came, now and then."""
-    said = time.monotonic()
+    watch = Watch()
 
     def report(done: int, waiting: int) -> bool:
-        nonlocal said
-        if time.monotonic() - said >= SAY_EVERY_S:
-            said = time.monotonic()
-            click.echo(f"indexing: {number(done)} done, {number(waiting)} to go", err=True)
+        watch("indexing", done, done + waiting)
         return False
 
     return report

@@ -5,7 +5,6 @@ what the pages of a collection say, and where else.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from functools import partial
@@ -273,7 +272,6 @@ KEYWORD_METHODS = (
     "topicrank",
     "multipartiterank",
 )
-SAY_EVERY_S = 2.0
 
 
 @click.command()
@@ -301,8 +299,9 @@ def keywords(target: tuple[str, ...], as_json: bool, collection: Path | None, ou
 
     if target and wish["query"] is not None:
         raise UsageError("give either pages or a site, or --query")
+    watch = Watch()
     with open_collection(found_collection(collection)) as kept:
-        found = kept.keywords(*target, watch=_reporter(), **wish)
+        found = kept.keywords(*target, watch=lambda pages: watch("pages read", pages, 0), **wish)
     with opened(output, exact=as_json) as out:
         if as_json:
             values = asdict(found) | {"keywords": [keyword._asdict() for keyword in found.keywords]}
@@ -328,19 +327,6 @@ def lines(found: KeywordList) -> list[str]:
         for keyword in found.keywords
     ]
     return [heading, *(rows or ["No keyword: there is too little text."])]
-
-
-def _reporter() -> Callable[[int], None]:
-    """Says on stderr how far reading came, now and then."""
-    said = time.monotonic()
-
-    def report(pages: int) -> None:
-        nonlocal said
-        if time.monotonic() - said >= SAY_EVERY_S:
-            said = time.monotonic()
-            click.echo(f"keywords: {number(pages)} pages read", err=True)
-
-    return report
 
 
 # `periplus stories`: what was told on several sites, by whom first, and how it spread.
