@@ -13,8 +13,8 @@ from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, 
 from periplus.cli.options import (
     FOLDER,
     SUFFIX,
+    collection_folder,
     format_option,
-    found_collection,
     opened,
     option,
     output_option,
@@ -150,7 +150,7 @@ def _places(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | 
     if lists:
         raise UsageError("the list names no URL")
     try:
-        return [], found_collection(collection)
+        return [], collection_folder(collection)
     except NoCollection as error:
         raise UsageError(f"no URL to check, and {error}") from None
 

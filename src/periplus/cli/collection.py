@@ -15,8 +15,8 @@ from periplus.cli.options import (
     FOLDER,
     SUFFIX,
     collection_option,
+    collection_place,
     format_option,
-    found_place,
     opened,
     option,
     output_option,
@@ -54,12 +54,12 @@ def move(source: str, target: str) -> None:
 
     watch = Watch()
     done = moved(source, target, lambda what, rows: watch(what, rows, 0))
-    told = ", ".join(
+    tables = ", ".join(
         f"{name} {number(rows)}"
         for name, rows in done.rows.items()
         if name in ("url", "page", "link", "visit", "queue", "body")
     )
-    click.echo(f"Moved to {done.place}: {told}. Every table was compared.", err=True)
+    click.echo(f"Moved to {done.place}: {tables}. Every table was compared.", err=True)
 
 
 @click.command()
@@ -80,27 +80,27 @@ def segments(address: str, delete: bool, format: str, output: Path | None) -> No
     from periplus.api.store_status import check_segments
 
     watch = Watch()
-    found = check_segments(address, delete=delete, watch=lambda name: watch(f"Read {name}", 0, 0))
-    lost = sum(state.lost for state in found)
+    states = check_segments(address, delete=delete, watch=lambda name: watch(f"Read {name}", 0, 0))
+    lost = sum(state.lost for state in states)
     with opened(output, exact=format == "json") as out:
         if format == "json":
             out.write(
-                json.dumps([asdict(state) | {"deleted": delete and state.is_unused} for state in found], indent=1)
+                json.dumps([asdict(state) | {"deleted": delete and state.is_unused} for state in states], indent=1)
                 + "\n"
             )
         else:
-            for state in found:
-                out.write(f"{state.name}  {_told(state)}{'  deleted' if delete and state.is_unused else ''}\n")
-    total = f"{count_of(len(found), 'segment')}, {number(sum(state.size_bytes for state in found))} bytes"
+            for state in states:
+                out.write(f"{state.name}  {_segment_facts(state)}{'  deleted' if delete and state.is_unused else ''}\n")
+    total = f"{count_of(len(states), 'segment')}, {number(sum(state.size_bytes for state in states))} bytes"
     orphans = (
-        f"{count_of(sum(state.orphans for state in found), 'orphan')} of "
-        f"{number(sum(state.orphan_bytes for state in found))} bytes"
+        f"{count_of(sum(state.orphans for state in states), 'orphan')} of "
+        f"{number(sum(state.orphan_bytes for state in states))} bytes"
     )
     click.echo(f"{total}; {orphans}; {count_of(lost, 'page')} without bytes", err=True)
     sys.exit(1 if lost else 0)
 
 
-def _told(state: SegmentState) -> str:
+def _segment_facts(state: SegmentState) -> str:
     parts = [f"{number(state.size_bytes)} bytes", count_of(state.records, "record")]
     if state.orphans:
         parts.append(f"{count_of(state.orphans, 'orphan')} of {number(state.orphan_bytes)} bytes")
@@ -183,6 +183,6 @@ def results(collection: Path | None, store: str, dataset: Path, results: Path | 
     watch = Watch()
     place = results or dataset.with_name(dataset.name + ".results")
     rows = load_results(
-        found_place(collection, store), place, dataset, time.time(), lambda table: watch(f"Loading {table}", 0, 0)
+        collection_place(collection, store), place, dataset, time.time(), lambda table: watch(f"Loading {table}", 0, 0)
     )
     click.echo("Loaded: " + ", ".join(f"{name} {count:,}" for name, count in rows.items()), err=True)

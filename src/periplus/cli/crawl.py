@@ -20,8 +20,8 @@ from periplus.children import runner_has_died
 from periplus.cli.options import (
     FOLDER,
     SUFFIX,
+    collection_folder,
     collection_option,
-    found_collection,
     option,
     setting_options,
     settings_of,
@@ -144,16 +144,16 @@ def checked_store(store: str, *, fresh: bool = False) -> str:
 
 def start_urls(texts: list[str]) -> list[Url]:
     """Starts as users write them: `example.org` means https://example.org/. Raises InvalidUrl."""
-    found: dict[Url, None] = {}
+    starts: dict[Url, None] = {}
     for text in texts:
         full = text if "://" in text else f"https://{text}"
         try:
             if full is not text and "@" in text.partition("/")[0]:  # mailto:, or a password where nobody expects one
                 raise InvalidUrl
-            found[canonical(full)] = None
+            starts[canonical(full)] = None
         except InvalidUrl:
             raise InvalidUrl(f"{text!r} is no URL that can be crawled; write it like https://example.org/") from None
-    return list(found)
+    return list(starts)
 
 
 def lines_of(file: Iterable[str]) -> list[str]:
@@ -297,7 +297,7 @@ def refresh(collection: Path | None, store: str, everything: bool, every: float 
     from periplus.api.refreshing import refresh as run
     from periplus.api.refreshing import refresh_order
 
-    place = checked_store(store) or found_collection(collection)
+    place = checked_store(store) or collection_folder(collection)
     given = {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}
     order = refresh_order(place, given, due_only=not everything)
     check_order(order)

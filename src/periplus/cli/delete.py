@@ -15,9 +15,9 @@ from periplus.children import RunnerLink
 from periplus.cli.crawl import INTERRUPTED, StopOnSignal
 from periplus.cli.options import (
     WholeNumber,
+    collection_folder,
     collection_option,
     format_option,
-    found_collection,
     opened,
     option,
     output_option,
@@ -74,17 +74,17 @@ def delete(urls: tuple[str, ...], collection: Path | None, format: str, output: 
     """
     from periplus.api import deleting
 
-    folder = found_collection(collection)
+    folder = collection_folder(collection)
     if flags["everything"]:
         _remove(folder, flags["everything"], yes=flags["yes"], dry_run=flags["dry_run"])
         return
-    wish = _wish(folder, urls, flags)
-    plan = deleting.plan(folder, wish)
+    deletion = _deletion(folder, urls, flags)
+    plan = deleting.plan(folder, deletion)
     with opened(output, exact=format == "json") as out:
         if format == "json":
-            out.write(json.dumps({"wish": _words(wish), "plan": asdict(plan)}, ensure_ascii=False, indent=1) + "\n")
+            out.write(json.dumps({"wish": _words(deletion), "plan": asdict(plan)}, ensure_ascii=False, indent=1) + "\n")
         else:
-            out.writelines(line + "\n" for line in lines(plan, wish))
+            out.writelines(line + "\n" for line in lines(plan, deletion))
     if flags["dry_run"] or plan.is_empty:
         return
     if not flags["yes"] and not _agreed():
@@ -98,26 +98,26 @@ def delete(urls: tuple[str, ...], collection: Path | None, format: str, output: 
             say(f"{done:,} of {total:,} addresses deleted")
         return stopping.asked
 
-    deleting.delete(folder, wish, watch, shrink=flags["shrink"])
+    deleting.delete(folder, deletion, watch, shrink=flags["shrink"])
     if stopping.asked:
         say("Stopped. What is deleted is deleted; the same command deletes the rest.")
         sys.exit(INTERRUPTED)
     say("Deleted.")
 
 
-def _wish(folder: Path, urls: tuple[str, ...], flags: dict[str, Any]) -> Deletion:
+def _deletion(folder: Path, urls: tuple[str, ...], flags: dict[str, Any]) -> Deletion:
     from periplus.api import deleting
     from periplus.model.collection import Deletion
     from periplus.model.web import SiteKey
 
     named = [*urls, *(flags["listed"] or ())]
     pages = [line.strip().strip('"') for line in named if line.strip()]
-    wish = deleting.pages_wish(pages, folder) if pages else Deletion()
+    deletion = deleting.pages_wish(pages, folder) if pages else Deletion()
     site = SiteKey(flags["site"]) if flags["site"] else None
     if flags["keep_pages"] and not flags["run_id"]:
         raise UsageError("--keep-pages goes with --run")
     return replace(
-        wish,
+        deletion,
         site=site,
         run=flags["run_id"],
         links_to=flags["links_to"],
@@ -126,11 +126,11 @@ def _wish(folder: Path, urls: tuple[str, ...], flags: dict[str, Any]) -> Deletio
     )
 
 
-def _words(wish: Deletion) -> dict[str, object]:
-    return asdict(wish) | {"pages": len(wish.pages)}
+def _words(deletion: Deletion) -> dict[str, object]:
+    return asdict(deletion) | {"pages": len(deletion.pages)}
 
 
-def lines(plan: DeletionPlan, wish: Deletion) -> Iterator[str]:
+def lines(plan: DeletionPlan, deletion: Deletion) -> Iterator[str]:
     """What goes, a line each; what there is none of is left out."""
     from periplus.present.text import plan_lines
 
@@ -138,7 +138,7 @@ def lines(plan: DeletionPlan, wish: Deletion) -> Iterator[str]:
         yield "There is nothing to delete."
         return
     yield "This goes:"
-    shown = plan_lines(plan, wish)
+    shown = plan_lines(plan, deletion)
     yield from (f"  {line}" for line in shown.goes)
     if shown.stays:
         yield "This stays:"

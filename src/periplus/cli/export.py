@@ -13,10 +13,10 @@ import click
 from periplus.cli.options import (
     FILE,
     WholeNumber,
+    collection_folder,
     collection_option,
+    collection_place,
     format_option,
-    found_collection,
-    found_place,
     opened,
     option,
     options,
@@ -45,7 +45,7 @@ def export() -> None:
 def _table_command(name: str) -> click.Command:
     def write(collection: Path | None, format: str | None, output: Path | None, store: str, **flags: Any) -> None:
         export_table(
-            found_place(collection, store),
+            collection_place(collection, store),
             name,
             format or _format_of(output),
             output,
@@ -103,16 +103,16 @@ def warc(collection: Path | None, output: Path | None, cdxj: bool, file_bytes: i
     """
     from periplus.api.archives import export_warc
 
-    folder = found_collection(collection)
+    folder = collection_folder(collection)
     path = output or Path(folder.resolve().name.removesuffix(".periplus") + ".warc.gz")
     index = path.with_name(path.name.removesuffix(".gz").removesuffix(".warc") + ".cdxj") if cdxj else None
     done = export_warc(folder, path, file_bytes=file_bytes, index=index, with_xml=with_xml)
-    told = (
+    counts = (
         f"{count_of(done.responses, 'response')}, {done.revisits} repeated, {done.failures} without an answer, "
         f"{number(done.size_bytes)} bytes"
     )
-    told += f", {count_of(done.conversions, 'page')} as XML" if with_xml else ""
-    click.echo(f"Written to {', '.join(map(str, done.files))}: {told}", err=True)
+    counts += f", {count_of(done.conversions, 'page')} as XML" if with_xml else ""
+    click.echo(f"Written to {', '.join(map(str, done.files))}: {counts}", err=True)
 
 
 @export.command()
@@ -135,12 +135,12 @@ def parquet(collection: Path | None, store: str, folder: Path, texts: bool) -> N
     from periplus.cli.progress import Watch
 
     watch = Watch()
-    place = found_place(collection, store)
+    place = collection_place(collection, store)
     done = export_dataset(
         place, folder, time.time(), with_texts=texts, watch=lambda table, rows: watch(f"Writing {table}", rows, 0)
     )
-    told = ", ".join(f"{note.name} {number(note.rows)}" for note in done.tables)
-    click.echo(f"Written to {folder}: {told}", err=True)
+    counts = ", ".join(f"{note.name} {number(note.rows)}" for note in done.tables)
+    click.echo(f"Written to {folder}: {counts}", err=True)
 
 
 for _name in EXPORTS:
@@ -177,7 +177,7 @@ def sql(
     from periplus.api.exporting import asked
 
     with (
-        asked(found_collection(collection), question, time_limit, -1 if limit is None else limit) as answer,
+        asked(collection_folder(collection), question, time_limit, -1 if limit is None else limit) as answer,
         opened(output, exact=format != "table") as out,
     ):
         write_table(answer.columns, answer.rows, format, out)

@@ -12,9 +12,9 @@ import click
 
 from periplus.cli.options import (
     WholeNumber,
+    collection_folder,
     collection_option,
     format_option,
-    found_collection,
     opened,
     opened_bytes,
     option,
@@ -72,8 +72,8 @@ def pages(
 
     given = {name: value for name, value in filters.items() if value is not None}
     names = _columns(columns, PAGE_COLUMNS, SEEN.names)
-    with open_collection(found_collection(collection)) as kept, opened(output, exact=format != "table") as out:
-        rows = kept.pages(**given, limit=-1 if limit is None else limit, columns=names)
+    with open_collection(collection_folder(collection)) as reader, opened(output, exact=format != "table") as out:
+        rows = reader.pages(**given, limit=-1 if limit is None else limit, columns=names)
         write_table(names, rows, format, out)
 
 
@@ -112,12 +112,12 @@ def links(
     if bad and (given or columns):
         raise UsageError("--bad goes with --from, --limit, --format and -o only")
     names = BAD_LINKS.names if bad else _columns(columns, LINK_COLUMNS, LINKS.names)
-    with open_collection(found_collection(collection)) as kept, opened(output, exact=format != "table") as out:
+    with open_collection(collection_folder(collection)) as reader, opened(output, exact=format != "table") as out:
         chosen = {name: value for name, value in filters.items() if value}
         if bad:
-            rows = kept.bad_links(source=filters["source"], limit=most)
+            rows = reader.bad_links(source=filters["source"], limit=most)
         else:
-            rows = kept.links(**chosen, limit=most, columns=names)
+            rows = reader.links(**chosen, limit=most, columns=names)
         write_table(names, rows, format, out)
 
 
@@ -158,22 +158,22 @@ def page(url: str, collection: Path | None, form: str | None, format: str, as_js
     as_json = as_json or format == "json"
     if as_json and form in ("xml", "text", "source"):
         raise UsageError(f"--as {form} is written as it is: leave --json out")
-    with open_collection(found_collection(collection)) as kept:
+    with open_collection(collection_folder(collection)) as reader:
         try:
-            found = kept.page(url)
+            stored_page = reader.page(url)
         except InvalidUrl:
             raise InvalidUrl(f"{url!r} is no URL; write it in full, like https://example.org/page") from None
         if form in _BYTES:
-            data = found.source() if form == "source" else found.xml()[0]
+            data = stored_page.source() if form == "source" else stored_page.xml()[0]
             with opened_bytes(output) as out:
                 out.write(data)
             return
-        text = _written(found, form or "", as_json, on_terminal=output is None and sys.stdout.isatty())
+        text = _written(stored_page, form or "", as_json, on_terminal=output is None and sys.stdout.isatty())
         with opened(output, exact=as_json or form == "text") as out:
             out.write(text)
 
 
-def _written(found: Page, form: str, as_json: bool, *, on_terminal: bool = False) -> str:
+def _written(page: Page, form: str, as_json: bool, *, on_terminal: bool = False) -> str:
     """What is no bytes, whole: errors come before the first character is written."""
     import io
 
@@ -182,23 +182,23 @@ def _written(found: Page, form: str, as_json: bool, *, on_terminal: bool = False
 
     out = io.StringIO()
     if form == "text":
-        text = found.text()
+        text = page.text()
         # a pipe may end on a terminal too
         out.write(("\n".join(map(visible, text.split("\n"))) if on_terminal else without_controls(text)) + "\n")
     elif form == "blocks":
-        blocks, parts = found.blocks(), found.parts()
-        links = [[getattr(link, name) for name in present_text.INLINK_COLUMNS] for link in found.inlinks()]
+        blocks, parts = page.blocks(), page.parts()
+        links = [[getattr(link, name) for name in present_text.INLINK_COLUMNS] for link in page.inlinks()]
         if as_json:
-            out.write(present_text.blocks_json(found.url, blocks, parts, links))
+            out.write(present_text.blocks_json(page.url, blocks, parts, links))
         else:
             present_text.write_blocks(blocks, parts, links, out)
     elif form == "headers":
-        status, headers = found.headers()
+        status, headers = page.headers()
         fields = [[name, value] for name, value in headers.fields]
         if as_json:
             out.write(
                 json.dumps(
-                    {"url": found.url, "status": status, "status_line": headers.status_line, "fields": fields},
+                    {"url": page.url, "status": status, "status_line": headers.status_line, "fields": fields},
                     ensure_ascii=False,
                     indent=1,
                 )
@@ -207,7 +207,7 @@ def _written(found: Page, form: str, as_json: bool, *, on_terminal: bool = False
         else:
             out.writelines(line + "\n" for line in present_text.header_lines(status, headers))
     elif as_json:
-        out.write(json.dumps(asdict(found.summary()), ensure_ascii=False, indent=1) + "\n")
+        out.write(json.dumps(asdict(page.summary()), ensure_ascii=False, indent=1) + "\n")
     else:
-        out.writelines(line + "\n" for line in present_text.summary_lines(found.summary()))
+        out.writelines(line + "\n" for line in present_text.summary_lines(page.summary()))
     return out.getvalue()

@@ -165,11 +165,11 @@ class _Commands(click.Group):
             click.echo(f"periplus: {error}", err=True)
             sys.exit(1)
         except _BREAKS as error:
-            if not (said := _damage(ctx)):
+            if not (damage := _damage(ctx)):
                 raise
             click.echo(
                 (
-                    f"periplus: the collection is damaged: {said}. Restore it from a copy, or crawl again into "
+                    f"periplus: the collection is damaged: {damage}. Restore it from a copy, or crawl again into "
                     f"another folder. ({error!r})"
                 ),
                 err=True,

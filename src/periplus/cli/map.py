@@ -13,11 +13,11 @@ from periplus.cli.options import (
     FILE,
     FOLDER,
     PATH,
+    collection_folder,
     collection_option,
+    collection_place,
     columns_of,
     draws_boxes,
-    found_collection,
-    found_place,
     opened,
     opened_bytes,
     option,
@@ -91,7 +91,7 @@ def site_map(
     values = tuple(part.strip() for part in flags["values"].split(",") if part.strip())
     chosen(values)
     _refuse_terminal(format, output)
-    place = found_place(collection, store)
+    place = collection_place(collection, store)
     if format == "sitemap":
         _write_sitemaps(place, output, flags["site"])
         return
@@ -189,7 +189,7 @@ def report(collection: Path | None, site: str, output: Path | None, near: bool |
     """
     from periplus.api.collection import open_collection
 
-    with open_collection(found_collection(collection)) as opened:
+    with open_collection(collection_folder(collection)) as opened:
         try:
             path = opened.report(output, site, near=near)
         except OSError as error:
@@ -228,7 +228,7 @@ def diff(
 
     if len(runs) not in (0, 2):
         raise UsageError("name two runs, or none for the last two: periplus diff last-1 last")
-    folder = found_collection(collection)
+    folder = collection_folder(collection)
     before, after = runs or (("last", "last") if other else ("last-1", "last"))
     comparison = compare_runs(folder, before, after, other=other, site=flags["site"])
     with opened(output, exact=format != "text") as out:

@@ -69,8 +69,8 @@ def remove(folder: Path, subscription: int) -> None:
     """Tell a subscriber nothing more; the numbers are in the list."""
     from periplus.api.notices import book
 
-    with book(folder) as kept:
-        kept.unsubscribe(subscription)
+    with book(folder) as notice_book:
+        notice_book.unsubscribe(subscription)
 
 
 @notices.command("list")
@@ -83,19 +83,20 @@ def list_notices(folder: Path, most: int, format: str, output: Path | None) -> N
     from periplus.api.notices import book
     from periplus.present.text import as_values
 
-    with book(folder) as kept:
-        subscriptions, standing, found = kept.subscriptions(), kept.standing(), kept.notices(most=most)
+    with book(folder) as notice_book:
+        subscriptions, standing = notice_book.subscriptions(), notice_book.standing()
+        latest = notice_book.notices(most=most)
     with opened(output, exact=format == "json") as out:
         if format == "json":
             rows = [asdict(one) | _fared(standing.get(one.id)) for one in subscriptions]
             out.write(
                 json.dumps(
-                    {"subscriptions": rows, "notices": [as_values(one) for one in found]}, ensure_ascii=False, indent=1
+                    {"subscriptions": rows, "notices": [as_values(one) for one in latest]}, ensure_ascii=False, indent=1
                 )
                 + "\n"
             )
         else:
-            out.writelines(line + "\n" for line in _lines(subscriptions, standing, found))
+            out.writelines(line + "\n" for line in _lines(subscriptions, standing, latest))
 
 
 def _fared(counts: tuple[int, int, int, str] | None) -> dict[str, object]:
@@ -103,7 +104,7 @@ def _fared(counts: tuple[int, int, int, str] | None) -> dict[str, object]:
 
 
 def _lines(
-    subscriptions: list[Subscription], standing: dict[int, tuple[int, int, int, str]], found: list[Notice]
+    subscriptions: list[Subscription], standing: dict[int, tuple[int, int, int, str]], latest: list[Notice]
 ) -> Iterator[str]:
     from periplus.present.text import lines, title
 
@@ -118,7 +119,7 @@ def _lines(
         yield f"      {sent} sent, {waiting} waiting, {given_up} given up" + (
             f"; last fault: {visible(fault)}" if fault else ""
         )
-    for notice in found:
+    for notice in latest:
         yield f"{utc(notice.made)}  {title(notice)}"
         if notice.count > 1:
             yield from (f"      {line}" for line in lines(notice))

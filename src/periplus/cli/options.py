@@ -119,7 +119,7 @@ collection_option = option(
 site_option = option("--site", "Which site, where the collection has several starts.", str, "", metavar="KEY")
 
 
-def found_collection(named: Path | None) -> Path:
+def collection_folder(named: Path | None) -> Path:
     """The folder named, or the only collection here. Raises NoCollection, saying what there is."""
     here = [named] if named is not None else sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_dir())
     if len(here) == 1:
@@ -143,11 +143,11 @@ store_option = option(
 )
 
 
-def found_place(named: Path | None, store: str) -> Path | str:
-    """The address, or the folder as `found_collection` finds it. Raises UsageError, NoCollection."""
+def collection_place(named: Path | None, store: str) -> Path | str:
+    """The address, or the folder as `collection_folder` finds it. Raises UsageError, NoCollection."""
     if store and named is not None:
         raise UsageError("a collection lies in a folder (-c) or in a database (--store): name one of them")
-    return store or found_collection(named)
+    return store or collection_folder(named)
 
 
 output_option = option("-o --output", "Write to this file instead of stdout.", FILE)

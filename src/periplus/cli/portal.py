@@ -15,10 +15,10 @@ import click
 from periplus.cli.crawl import Period
 from periplus.cli.options import (
     FOLDER,
+    collection_folder,
     collection_option,
     columns_of,
     format_option,
-    found_collection,
     opened,
     option,
     options,
@@ -78,7 +78,7 @@ def create(name: str, collection: Path | None, **fields: Any) -> None:
     from periplus.api import portal as portals
     from periplus.model.story import Portal
 
-    folder = found_collection(collection)
+    folder = collection_folder(collection)
     given = {"title": name} | {field: value for field, value in fields.items() if value is not None}
     made = Portal(name=name, created=float(int(time.time())), **given)
     portals.create(folder, made)
@@ -93,7 +93,7 @@ def change(name: str, collection: Path | None, **fields: Any) -> None:
     """Change what a portal is to be. What was decided stays; `build` shows the change."""
     from periplus.api import portal as portals
 
-    folder = found_collection(collection)
+    folder = collection_folder(collection)
     made = replace(
         portals.portal_named(folder, name), **{field: value for field, value in fields.items() if value is not None}
     )
@@ -122,7 +122,7 @@ def build(name: str, collection: Path | None, output: Path | None) -> None:
     """
     from periplus.api import portal as portals
 
-    edition, done = portals.build(found_collection(collection), name, output, time.time(), Watch())
+    edition, done = portals.build(collection_folder(collection), name, output, time.time(), Watch())
     say(
         f"{count_of(len(edition.entries), 'story', 'stories')} published"
         + _waiting(edition)
@@ -142,7 +142,7 @@ def list_portals(collection: Path | None, format: str, output: Path | None) -> N
     """List the collection's portals."""
     from periplus.api import portal as portals
 
-    rows = portals.portals(found_collection(collection))
+    rows = portals.portals(collection_folder(collection))
     with opened(output, exact=format == "json") as out:
         if format == "json":
             out.write(
@@ -173,7 +173,7 @@ def show(name: str, collection: Path | None, waiting: bool, limit: int, format: 
     from periplus.api import portal as portals
     from periplus.present.stories import edition_values
 
-    folder = found_collection(collection)
+    folder = collection_folder(collection)
     edition = portals.edition_of(folder, portals.portal_named(folder, name), time.time(), Watch())
     with opened(output, exact=format == "json") as out:
         if format == "json":
@@ -193,7 +193,7 @@ def _verb(verb: str, sentence: str) -> None:
     def decided(subjects: tuple[str, ...], collection: Path | None, name: str) -> None:
         from periplus.api import portal as portals
 
-        folder = found_collection(collection)
+        folder = collection_folder(collection)
         chosen = portals.portal_named(folder, name)
         names = portals.decide(folder, chosen, verb, subjects, time.time())
         say(f"{verb}: {', '.join(names)}. `periplus portal build` shows it.")
@@ -218,7 +218,7 @@ def remove(name: str, collection: Path | None, yes: bool) -> None:
     """Forget a portal and what its editor decided. Published files stay."""
     from periplus.api import portal as portals
 
-    folder = found_collection(collection)
+    folder = collection_folder(collection)
     portals.portal_named(folder, name)
     if not yes and not click.confirm(f"Forget the portal {name} with its decisions?", err=True):
         raise UsageError("nothing was removed")

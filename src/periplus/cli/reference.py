@@ -311,8 +311,8 @@ def main(check: bool, into: Path) -> None:
 
     if not check:
         write(into, periplus)
-    elif found := stale(into, periplus):
-        raise click.ClickException(f"{', '.join(map(str, found))}: not what the code says; run `make docs`")
+    elif outdated := stale(into, periplus):
+        raise click.ClickException(f"{', '.join(map(str, outdated))}: not what the code says; run `make docs`")
 
 
 if __name__ == "__main__":

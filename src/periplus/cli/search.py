@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.options import (
+    collection_folder,
     collection_option,
     columns_of,
     draws_boxes,
     format_option,
-    found_collection,
     opened,
     option,
     output_option,
@@ -53,7 +53,7 @@ after:2024 before:2024-03-31    last modified, or fetched, in that time
 @option("--facets", "Count the pages that answer by site, type, language and year.", bool)
 @format_option(("text", "json"))
 @output_option
-def search(query: tuple[str, ...], collection: Path | None, format: str, output: Path | None, **wish: Any) -> None:
+def search(query: tuple[str, ...], collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
     """Find pages by their words.
 
     Diacritics may be left out: `prilis` finds `příliš`; pages that have a word as it was typed come first. Works while
@@ -66,14 +66,14 @@ def search(query: tuple[str, ...], collection: Path | None, format: str, output:
     """
     from periplus.api.collection import open_collection
 
-    with open_collection(found_collection(collection)) as kept:
-        found = kept.search(" ".join(query), watch=_reporter(), **wish)
+    with open_collection(collection_folder(collection)) as reader:
+        result = reader.search(" ".join(query), watch=_reporter(), **flags)
     with opened(output, exact=format != "text") as out:
         if format == "json":
-            out.write(json.dumps(as_json(found), ensure_ascii=False, indent=1) + "\n")
+            out.write(json.dumps(as_json(result), ensure_ascii=False, indent=1) + "\n")
             return
         width = min(columns_of(out), WIDEST)
-        for line in lines(found, (wish["page"] - 1) * wish["limit"] + 1, width):
+        for line in lines(result, (flags["page"] - 1) * flags["limit"] + 1, width):
             plain = line if draws_boxes(out) else line.replace("…", "...").replace(" · ", ", ")
             click.echo(plain, file=out)
 
@@ -89,8 +89,8 @@ def index(collection: Path | None, anew: bool) -> None:
     """
     from periplus.api.collection import open_collection
 
-    with open_collection(found_collection(collection)) as kept:
-        click.echo(kept.index(anew=anew, watch=_reporter()))
+    with open_collection(collection_folder(collection)) as reader:
+        click.echo(reader.index(anew=anew, watch=_reporter()))
 
 
 def _reporter() -> Callable[[int, int], bool]:
@@ -104,41 +104,41 @@ def _reporter() -> Callable[[int, int], bool]:
     return report
 
 
-def as_json(found: SearchResult) -> dict[str, object]:
+def as_json(result: SearchResult) -> dict[str, object]:
     """The result for programs: marks are [start, end) in the text beside them, times ISO 8601."""
     hits = []
-    for hit in found.hits:
+    for hit in result.hits:
         values = asdict(hit) | {"when": iso(hit.when)}
         hits.append(values)
-    facets = {facet.name: dict(facet.values) for facet in found.facets}
+    facets = {facet.name: dict(facet.values) for facet in result.facets}
     return {
-        "query": found.query, "total": found.total, "took_ms": round(found.took_s * 1000, 2),
-        "suggestion": found.suggestion,
-        "notes": list(found.notes), "hits": hits, "facets": facets,
+        "query": result.query, "total": result.total, "took_ms": round(result.took_s * 1000, 2),
+        "suggestion": result.suggestion,
+        "notes": list(result.notes), "hits": hits, "facets": facets,
     }  # fmt: skip
 
 
-def lines(found: SearchResult, first: int, width: int) -> Iterator[str]:
+def lines(result: SearchResult, first: int, width: int) -> Iterator[str]:
     """The result for reading, its hits counted from first; colours fall away where the output is no terminal."""
-    yield click.style(_summary(found, first), dim=True)
-    for note in found.notes:
+    yield click.style(_summary(result, first), dim=True)
+    for note in result.notes:
         yield click.style(f"Note: {visible(note)}", fg="yellow")
-    if found.suggestion:
-        yield f"Did you mean: {click.style(visible(found.suggestion), bold=True)}"
-    for place, hit in enumerate(found.hits, first):
+    if result.suggestion:
+        yield f"Did you mean: {click.style(visible(result.suggestion), bold=True)}"
+    for place, hit in enumerate(result.hits, first):
         yield ""
         yield from _hit_lines(hit, place, width)
-    if found.facets:
+    if result.facets:
         yield ""
-        yield from _facet_lines(found)
+        yield from _facet_lines(result)
 
 
-def _summary(found: SearchResult, first: int) -> str:
-    if not found.total:
+def _summary(result: SearchResult, first: int) -> str:
+    if not result.total:
         return "No page answers."
-    took = f"{found.took_s * 1000:.0f} ms"
-    shown = f"{number(first)} to {number(first + len(found.hits) - 1)}" if found.hits else "none on this page"
-    return f"{count_of(found.total, 'page')} · {shown} · {took}"
+    took = f"{result.took_s * 1000:.0f} ms"
+    shown = f"{number(first)} to {number(first + len(result.hits) - 1)}" if result.hits else "none on this page"
+    return f"{count_of(result.total, 'page')} · {shown} · {took}"
 
 
 def _hit_lines(hit: Hit, place: int, width: int) -> Iterator[str]:
@@ -150,12 +150,12 @@ def _hit_lines(hit: Hit, place: int, width: int) -> Iterator[str]:
     if hit.snippet is not None:
         for line in _wrapped(hit.snippet.text, hit.snippet.marks, width - len(INDENT), None):
             yield INDENT + line
-    said = [hit.media_type.removeprefix("text/"), hit.language, utc(hit.when, "%d %B %Y").lstrip("0")]
+    facts = [hit.media_type.removeprefix("text/"), hit.language, utc(hit.when, "%d %B %Y").lstrip("0")]
     if hit.twins:
-        said.append(f"the same text at {count_of(len(hit.twins), 'other address', 'other addresses')}")
+        facts.append(f"the same text at {count_of(len(hit.twins), 'other address', 'other addresses')}")
     if hit.near:
-        said.append(f"nearly the same at {count_of(len(hit.near), 'other address', 'other addresses')}")
-    yield INDENT + click.style(" · ".join(part for part in said if part), dim=True)
+        facts.append(f"nearly the same at {count_of(len(hit.near), 'other address', 'other addresses')}")
+    yield INDENT + click.style(" · ".join(part for part in facts if part), dim=True)
 
 
 def _wrapped(text: str, marks: Marks, width: int, colour: str | None) -> Iterator[str]:
@@ -186,7 +186,7 @@ def _painted(text: str, colour: str | None, *, bold: bool = False) -> str:
     return click.style(clean, fg=colour, bold=bold or None) if clean and (colour or bold) else clean
 
 
-def _facet_lines(found: SearchResult) -> Iterator[str]:
-    for facet in found.facets:
+def _facet_lines(result: SearchResult) -> Iterator[str]:
+    for facet in result.facets:
         values = ", ".join(f"{visible(value) or 'unknown'} {number(pages)}" for value, pages in facet.values)
         yield f"{click.style(facet.name, bold=True):<8} {values}"

@@ -10,11 +10,11 @@ from pathlib import Path
 import click
 
 from periplus.cli.options import (
+    collection_folder,
     collection_option,
     columns_of,
     flag_of,
     format_option,
-    found_collection,
     opened,
     option,
     output_option,
@@ -107,7 +107,7 @@ def check(collection: Path | None, url: str) -> None:
     """Say what the rules make of a URL, step by step."""
     from periplus.api.rules import checked
 
-    applied = checked(found_collection(collection), url)
+    applied = checked(collection_folder(collection), url)
     for step in applied.steps:
         click.echo(f"  {visible(step)}")
     click.echo(applied.url if applied.url else f"ignored: {visible(applied.rule)}")
@@ -125,13 +125,15 @@ def propose(collection: Path | None, format: str, output: Path | None) -> None:
     from periplus.analyse.equivalences import DifferenceVerdict, rules_text
     from periplus.api.rules import proposals
 
-    found = proposals(found_collection(collection))
-    proposed = rules_text(found)
+    suggestions = proposals(collection_folder(collection))
+    proposed = rules_text(suggestions)
     with opened(output, exact=True) as out:
         if format == "toml":
             out.write(proposed)
             return
-        shown = [proposal for proposal in found if proposal.verdict is not DifferenceVerdict.UNKNOWN or proposal.same]
+        shown = [
+            proposal for proposal in suggestions if proposal.verdict is not DifferenceVerdict.UNKNOWN or proposal.same
+        ]
         out.writelines(f"{proposal.verdict}: {visible(proposal.sentence)}\n" for proposal in shown)
         if not shown:
             out.write("No two pages that were fetched differ in their address only as twins do.\n")
@@ -151,7 +153,7 @@ def apply_command(collection: Path | None) -> None:
     """
     from periplus.api.rules import apply_now
 
-    done = apply_now(found_collection(collection))
+    done = apply_now(collection_folder(collection))
     if done is None:
         click.echo("The collection is in accord with its rules.")
         return

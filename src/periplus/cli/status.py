@@ -15,10 +15,10 @@ import click
 
 from periplus.cli.crawl import checked_store, traps_left
 from periplus.cli.options import (
+    collection_folder,
     collection_option,
+    collection_place,
     format_option,
-    found_collection,
-    found_place,
     opened,
     option,
     output_option,
@@ -51,12 +51,12 @@ RUNS_SHOWN = 5
 @output_option
 def status(collection: Path | None, store: str, format: str, output: Path | None) -> None:
     """Say what a collection holds and how its runs ended."""
-    found = _in_database(store) if store else _in_folder(found_collection(collection))
+    report = _in_database(store) if store else _in_folder(collection_folder(collection))
     with opened(output, exact=format != "text") as out:
         if format == "json":
-            out.write(json.dumps(as_json(found), ensure_ascii=False, indent=1) + "\n")
+            out.write(json.dumps(as_json(report), ensure_ascii=False, indent=1) + "\n")
         else:
-            out.writelines(line + "\n" for line in lines(found))
+            out.writelines(line + "\n" for line in lines(report))
 
 
 def _in_folder(folder: Path) -> Status:
@@ -73,22 +73,22 @@ def _in_database(store: str) -> Status:
     return store_status(store)
 
 
-def lines(found: Status) -> Iterator[str]:
+def lines(report: Status) -> Iterator[str]:
     """The status for reading."""
-    known = sum(tally.urls for tally in found.counts)
+    urls = sum(tally.urls for tally in report.counts)
     yield (
-        f"{found.store or found.folder}: {count_of(known, 'URL')} on {count_of(found.hosts, 'host')}, "
-        f"{size(found.size_bytes)} on disk"
+        f"{report.store or report.folder}: {count_of(urls, 'URL')} on {count_of(report.hosts, 'host')}, "
+        f"{size(report.size_bytes)} on disk"
     )
-    yield from _counts(found)
-    yield from (f"\n{line}" for line in traps_left(found.traps))
-    yield from _runs(found)
-    yield from _waiting(found)
+    yield from _counts(report)
+    yield from (f"\n{line}" for line in traps_left(report.traps))
+    yield from _runs(report)
+    yield from _waiting(report)
 
 
-def _counts(found: Status) -> Iterator[str]:
+def _counts(report: Status) -> Iterator[str]:
     rows: list[tuple[str, int]] = []
-    for state, tallies in groupby(found.counts, key=lambda tally: tally.state):
+    for state, tallies in groupby(report.counts, key=lambda tally: tally.state):
         group = list(tallies)
         rows.append((STATE_WORDS[state], sum(tally.urls for tally in group)))
         rows += [(f"  {REASON_WORDS[tally.reason]}", tally.urls) for tally in group]
@@ -99,27 +99,27 @@ def _counts(found: Status) -> Iterator[str]:
         yield f"{number(count):>{wide}}  {name}"
 
 
-def _runs(found: Status) -> Iterator[str]:
-    if not found.runs:
+def _runs(report: Status) -> Iterator[str]:
+    if not report.runs:
         yield "\nNo run yet: `periplus crawl URL` begins one."
         return
-    yield f"\n{count_of(len(found.runs), 'run')}" + (
-        f", the last {RUNS_SHOWN}:" if len(found.runs) > RUNS_SHOWN else ":"
+    yield f"\n{count_of(len(report.runs), 'run')}" + (
+        f", the last {RUNS_SHOWN}:" if len(report.runs) > RUNS_SHOWN else ":"
     )
-    for run in found.runs[-RUNS_SHOWN:]:
-        ended = _goes_on(found) if found.running and run is found.runs[-1] else _ended(run)
+    for run in report.runs[-RUNS_SHOWN:]:
+        ended = _goes_on(report) if report.running and run is report.runs[-1] else _ended(run)
         yield (
             f"  {run.id}  {utc(run.started, '%d %b %Y %H:%M UTC')}  {count_of(run.fetched, 'page')} fetched, "
             f"{size(run.wire_bytes)}  {ended}"
         )
-    yield f"  from {', '.join(visible(start) for start in found.runs[-1].starts[:3])}" + (
-        " and others" if len(found.runs[-1].starts) > 3 else ""
+    yield f"  from {', '.join(visible(start) for start in report.runs[-1].starts[:3])}" + (
+        " and others" if len(report.runs[-1].starts) > 3 else ""
     )
 
 
-def _goes_on(found: Status) -> str:
-    said = "paused: `periplus resume` has it go on" if found.paused else "goes on"
-    return said + (f" with {count_of(found.workers, 'worker')}" if found.workers else "")
+def _goes_on(report: Status) -> str:
+    text = "paused: `periplus resume` has it go on" if report.paused else "goes on"
+    return text + (f" with {count_of(report.workers, 'worker')}" if report.workers else "")
 
 
 def _ended(run: RunRecord) -> str:
@@ -129,46 +129,46 @@ def _ended(run: RunRecord) -> str:
     return run.state + took + (f": {visible(run.note)}" if run.note else "")
 
 
-def _waiting(found: Status) -> Iterator[str]:
-    if not found.hosts_waiting:
+def _waiting(report: Status) -> Iterator[str]:
+    if not report.hosts_waiting:
         return
-    yield f"\n{count_of(found.hosts_waiting, 'host')} with work waiting, {number(found.entries_waiting)} to fetch:"
-    for host in found.busiest:
+    yield f"\n{count_of(report.hosts_waiting, 'host')} with work waiting, {number(report.entries_waiting)} to fetch:"
+    for host in report.busiest:
         yield (
             f"  {visible(host.host)}  {number(host.pending)} waiting, {number(host.fetched)} fetched; "
-            f"{why_waits(host, found.state)}"
+            f"{why_waits(host, report.state)}"
         )
-    if found.hosts_waiting > len(found.busiest):
-        yield f"  and {count_of(found.hosts_waiting - len(found.busiest), 'more host')}"
+    if report.hosts_waiting > len(report.busiest):
+        yield f"  and {count_of(report.hosts_waiting - len(report.busiest), 'more host')}"
 
 
-def as_json(found: Status) -> dict[str, object]:
+def as_json(report: Status) -> dict[str, object]:
     """The status for programs; times are seconds since the epoch."""
     return {
-        **({"store": found.store, "workers": found.workers} if found.store else {"folder": str(found.folder)}),
-        "size_bytes": found.size_bytes,
+        **({"store": report.store, "workers": report.workers} if report.store else {"folder": str(report.folder)}),
+        "size_bytes": report.size_bytes,
         "asked_at": time.time(),
-        "running": found.running,
-        "paused": found.state == "paused",
-        "known": sum(tally.urls for tally in found.counts),
-        "traps": [{"pattern": tally.pattern, "urls": tally.urls} for tally in found.traps],
+        "running": report.running,
+        "paused": report.state == "paused",
+        "known": sum(tally.urls for tally in report.counts),
+        "traps": [{"pattern": tally.pattern, "urls": tally.urls} for tally in report.traps],
         "counts": [{"state": tally.state.value, "reason": tally.reason.value,
-                "urls": tally.urls} for tally in found.counts],
+                "urls": tally.urls} for tally in report.counts],
         "runs": [
             {
                 "id": run.id, "kind": run.kind, "starts": run.starts, "started": run.started, "ended": run.ended,
                 "state": run.state,
                 "note": run.note, "fetched": run.fetched, "wire_bytes": run.wire_bytes,
             }
-            for run in found.runs
+            for run in report.runs
         ],
-        "hosts": found.hosts,
-        "hosts_waiting": found.hosts_waiting,
-        "entries_waiting": found.entries_waiting,
+        "hosts": report.hosts,
+        "hosts_waiting": report.hosts_waiting,
+        "entries_waiting": report.entries_waiting,
         "busiest": [
             {"host": host.host, "waiting": host.pending, "fetched": host.fetched, "wait_s": host.wait_s,
                 "waits_for": host.waits_for, "leased": host.leased}
-            for host in found.busiest
+            for host in report.busiest
         ],
     }  # fmt: skip
 
@@ -197,7 +197,7 @@ def pause(collection: Path | None, store: str) -> None:
     """
     from periplus.api.homes import home_of
 
-    home = home_of(found_place(collection, store))
+    home = home_of(collection_place(collection, store))
     if not home.pause(time.time()):
         raise UsageError(f"no crawl goes on in {home}: there is nothing to pause")
     say(f"Paused: {home} asks for nothing more. `periplus resume` has it go on.")
@@ -217,7 +217,7 @@ def resume(collection: Path | None, store: str) -> None:
     """
     from periplus.api.homes import home_of
 
-    home = home_of(found_place(collection, store))
+    home = home_of(collection_place(collection, store))
     if not home.resume(time.time()):
         raise UsageError(
             f"no crawl is paused in {home}. One that was stopped or killed goes on with the "

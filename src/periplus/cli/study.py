@@ -16,11 +16,11 @@ import click
 from periplus.cli.options import (
     FOLDER,
     PATH,
+    collection_folder,
     collection_option,
     columns_of,
     draws_boxes,
     format_option,
-    found_collection,
     opened,
     option,
     output_option,
@@ -67,15 +67,15 @@ def duplicates(site: str, collection: Path | None, near: float, format: str, mos
     from periplus.present.tables import write_table
     from periplus.present.text import COLUMNS, duplicate_lines, duplicate_rows, write_duplicate_json
 
-    with open_collection(found_collection(collection)) as kept:
-        found = kept.duplicates(site, near=near, watch=Watch())
+    with open_collection(collection_folder(collection)) as reader:
+        duplicate_groups = reader.duplicates(site, near=near, watch=Watch())
     with opened(output, exact=format != "text") as out:
         if format == "json":
-            write_duplicate_json(found, out)
+            write_duplicate_json(duplicate_groups, out)
         elif format == "csv":
-            write_table(COLUMNS, duplicate_rows(found), "csv", out)
+            write_table(COLUMNS, duplicate_rows(duplicate_groups), "csv", out)
         else:
-            out.writelines(line + "\n" for line in duplicate_lines(found, width=columns_of(out), most=most))
+            out.writelines(line + "\n" for line in duplicate_lines(duplicate_groups, width=columns_of(out), most=most))
 
 
 # `periplus template`: which pages of a site one template made, and what of them is navigation.
@@ -133,8 +133,8 @@ def template(site: str, collection: Path | None, method: str | None, output: Pat
         _refuse_filled(folder)
     if len(set(folders)) < len(folders):
         raise UsageError("--html, --text and --remove need a folder each")
-    with open_collection(found_collection(collection)) as kept:
-        templates = kept.templates(site, method=method, rules=rules, watch=Watch())
+    with open_collection(collection_folder(collection)) as reader:
+        templates = reader.templates(site, method=method, rules=rules, watch=Watch())
         with opened(output, exact=flags["as_json"] or flags["format"] == "json") as out:
             if flags["as_json"] or flags["format"] == "json":
                 write_template_json(templates.found, out)
@@ -282,7 +282,9 @@ KEYWORD_METHODS = (
 @option("--json as_json", "For programs: scores, how often, on how many pages.", bool)
 @collection_option
 @output_option
-def keywords(target: tuple[str, ...], as_json: bool, collection: Path | None, output: Path | None, **wish: Any) -> None:
+def keywords(
+    target: tuple[str, ...], as_json: bool, collection: Path | None, output: Path | None, **flags: Any
+) -> None:
     """Say what a page, several pages, a site or the answers to a query are about.
 
     Words and phrases in the text's own spelling, each stem once. Without a target: the collection's
@@ -297,34 +299,34 @@ def keywords(target: tuple[str, ...], as_json: bool, collection: Path | None, ou
     """
     from periplus.api.collection import open_collection
 
-    if target and wish["query"] is not None:
+    if target and flags["query"] is not None:
         raise UsageError("give either pages or a site, or --query")
     watch = Watch()
-    with open_collection(found_collection(collection)) as kept:
-        found = kept.keywords(*target, watch=lambda pages: watch("pages read", pages, 0), **wish)
+    with open_collection(collection_folder(collection)) as reader:
+        result = reader.keywords(*target, watch=lambda pages: watch("pages read", pages, 0), **flags)
     with opened(output, exact=as_json) as out:
         if as_json:
-            values = asdict(found) | {"keywords": [keyword._asdict() for keyword in found.keywords]}
+            values = asdict(result) | {"keywords": [keyword._asdict() for keyword in result.keywords]}
             out.write(json.dumps(values, ensure_ascii=False, indent=1) + "\n")
         else:
-            for line in lines(found):
+            for line in lines(result):
                 click.echo(line, file=out)
 
 
-def lines(found: KeywordList) -> list[str]:
+def lines(keywords: KeywordList) -> list[str]:
     """One keyword a line, best first."""
-    said = [
-        visible(found.subject),
-        count_of(found.pages, "page"),
-        f"beside {count_of(found.compared_with, 'page')} of the collection",
+    facts = [
+        visible(keywords.subject),
+        count_of(keywords.pages, "page"),
+        f"beside {count_of(keywords.compared_with, 'page')} of the collection",
     ]
-    heading = click.style(", ".join(said), dim=True)
-    several = found.pages > 1
-    width = max((len(keyword.text) for keyword in found.keywords), default=0)
+    heading = click.style(", ".join(facts), dim=True)
+    several = keywords.pages > 1
+    width = max((len(keyword.text) for keyword in keywords.keywords), default=0)
     rows = [
         f"{click.style(visible(keyword.text).ljust(width), bold=True)}  {number(keyword.times)}x"
         + (f" on {count_of(keyword.pages, 'page')}" if several else "")
-        for keyword in found.keywords
+        for keyword in keywords.keywords
     ]
     return [heading, *(rows or ["No keyword: there is too little text."])]
 
@@ -363,21 +365,21 @@ def stories(collection: Path | None, format: str, output: Path | None, **flags: 
         raise UsageError("svg draws one story: say which, as in --story 1")
     if format == "json" and story is not None:
         raise UsageError("JSON holds all stories: leave --story out")
-    folder = found_collection(collection)
-    found = stories_of(folder, least_sites=flags["least_sites"], watch=partial(Watch(), "reading pages"))
+    folder = collection_folder(collection)
+    latest = stories_of(folder, least_sites=flags["least_sites"], watch=partial(Watch(), "reading pages"))
     if flags["keep"]:
-        store_stories(folder, found)
-    if story is not None and story > len(found.stories):
-        raise UsageError(f"there is no story {story}: {len(found.stories)} were found")
+        store_stories(folder, latest)
+    if story is not None and story > len(latest.stories):
+        raise UsageError(f"there is no story {story}: {len(latest.stories)} were found")
     with opened(output, exact=format != "text") as out:
         if format == "json":
-            write_stories_json(found, out)
+            write_stories_json(latest, out)
         elif story is not None and format == "svg":
-            write_cascade_svg(found.stories[story - 1], out)
+            write_cascade_svg(latest.stories[story - 1], out)
         elif story is not None:
-            out.writelines(line + "\n" for line in cascade_lines(found.stories[story - 1], columns_of(out)))
+            out.writelines(line + "\n" for line in cascade_lines(latest.stories[story - 1], columns_of(out)))
         else:
-            out.writelines(line + "\n" for line in stories_lines(found, columns_of(out), flags["most"]))
+            out.writelines(line + "\n" for line in stories_lines(latest, columns_of(out), flags["most"]))
 
 
 # `periplus influence`: the few sites that one would read to see most of the news.
@@ -438,26 +440,26 @@ def influence(collection: Path | None, format: str, output: Path | None, **flags
         raise UsageError("cascades come from a file or from a collection: give --cascades or -c, not both")
     format = "json" if flags["as_json"] else format
     objective, by_posts = Objective(flags["objective"]), flags["cost"] == "posts"
-    wish = work.ReadingRequest(
+    request = work.ReadingRequest(
         objective, (flags["budget"] or POSTS_SHARE) if by_posts else flags["sites"], by_posts, flags["future"]
     )
     given = _cascades(collection, flags)
     if len(given.members) >= SAID_ENTRIES:
         click.echo(f"choosing among {len(given.sites):,} sites; exchanges and bounds take some seconds", err=True)
-    found = work.influence(given, wish)
-    ahead = work.holdout(given, wish) if flags["holdout"] else None
+    choice = work.influence(given, request)
+    ahead = work.holdout(given, request) if flags["holdout"] else None
     with opened(output, exact=format != "text") as out:
         if format == "json":
-            write_influence_json(given, found, objective, ahead, out)
+            write_influence_json(given, choice, objective, ahead, out)
         elif format == "csv":
-            write_influence_csv(given, found, out)
+            write_influence_csv(given, choice, out)
         elif format == "svg":
-            write_coverage_svg(given, found, objective, ahead, out)
+            write_coverage_svg(given, choice, objective, ahead, out)
         elif format == "html":
-            out.write(influence_page(given, found, objective, ahead))
+            out.write(influence_page(given, choice, objective, ahead))
         else:
             plain = not draws_boxes(out)
-            for line in influence_lines(given, found, objective, ahead, columns_of(out)):
+            for line in influence_lines(given, choice, objective, ahead, columns_of(out)):
                 out.write((line.translate(_PLAIN) if plain else line) + "\n")
 
 
@@ -473,7 +475,7 @@ def _cascades(collection: Path | None, flags: dict[str, Any]) -> Cascades:
         where = f"{flags['cascades']} holds no cascade: a story a line, as in example.org,338200.5 other.example,338214"
     else:
         given = cascades_in(
-            found_collection(collection), least_sites=flags["least_sites"], watch=partial(Watch(), "reading pages")
+            collection_folder(collection), least_sites=flags["least_sites"], watch=partial(Watch(), "reading pages")
         )
         where = (
             "the collection holds no story that two sites tell, so there is nothing to choose by: "

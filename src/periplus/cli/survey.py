@@ -13,9 +13,9 @@ import click
 from periplus.cli.options import (
     SETTINGS_FILE,
     WholeNumber,
+    collection_folder,
     collection_option,
     draws_boxes,
-    found_collection,
     opened,
     output_option,
     setting_options,
@@ -66,7 +66,7 @@ def links(collection: Path | None, format: str, output: Path | None, limit: int 
     from periplus.api import survey as surveys
     from periplus.present.tables import write_table
 
-    folder = found_collection(collection)
+    folder = collection_folder(collection)
     sure, delete = flags.pop("yes"), flags.pop("delete")
     wanted = surveys.LinkChoice(**flags, limit=-1 if limit is None else limit)
     if not delete:
@@ -139,7 +139,7 @@ def report(collection: Path | None, output: Path | None, **counting: Any) -> Non
     """Write one page: companion set with classes, indicators, matrix, drawings, completeness, and the method sheet."""
     from periplus.api.webometrics import write_survey
 
-    found = _results(found_collection(collection), counting)
+    found = _results(collection_folder(collection), counting)
     with opened(output, exact=True) as out:
         write_survey(found, "report", "html", out)
 
@@ -170,7 +170,7 @@ def export(what: str, collection: Path | None, format: str, output: Path | None,
     from periplus.present.tables import write_table
 
     ending = output.suffix.removeprefix(".") if output else ""
-    found = _results(found_collection(collection), counting)
+    found = _results(collection_folder(collection), counting)
     if what not in TABLES:
         with opened(output, exact=True) as out:
             write_survey(found, what, format or ending or DRAWINGS[what].partition(",")[0], out)
@@ -213,7 +213,7 @@ def mark(sites: tuple[str, ...], collection: Path | None, status: str, tags: tup
     if start and (len(sites) > 1 or status != "in"):
         raise UsageError("--start goes with --status in and one site")
     prefixes = decide(
-        found_collection(collection), sites, SiteStatus(status), tags, start=start, now=SystemClock().now()
+        collection_folder(collection), sites, SiteStatus(status), tags, start=start, now=SystemClock().now()
     )
     click.echo(f"Marked {', '.join(prefixes)}: {status}" + (f" ({', '.join(tags)})" if tags else ""), err=True)
 
@@ -365,7 +365,7 @@ def add(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None
         )
     official, bundle = flags.pop("official"), flags.pop("bundle")
     units = (unit_of(starts[0], **flags, bundle=bundle, official=official),) if described else _units(starts, lists)
-    campaign = add_sites(found_collection(collection), units)
+    campaign = add_sites(collection_folder(collection), units)
     click.echo(f"Added {count_of(len(units), 'site')}; there are {len(campaign.units):,}", err=True)
 
 
@@ -376,7 +376,7 @@ def remove(names: tuple[str, ...], collection: Path | None) -> None:
     """Take sites out, by name, short name or prefix. What was fetched of them is kept; nothing more is."""
     from periplus.api.survey import remove_sites
 
-    campaign, gone = remove_sites(found_collection(collection), names)
+    campaign, gone = remove_sites(collection_folder(collection), names)
     click.echo(f"Took out {', '.join(unit.name for unit in gone)}; there are {len(campaign.units):,}", err=True)
 
 
@@ -400,7 +400,7 @@ def run(collection: Path | None, quiet: bool, verbose: int, **flags: Any) -> Non
 
     if flags["max_pages"] is not None:
         raise UsageError("a survey's pages are counted over all its runs: say --pages, not --max-pages")
-    folder = found_collection(collection)
+    folder = collection_folder(collection)
     settings = _settings(flags, folder)
     if changes := _given(flags):
         change(folder, lambda before: dataclasses.replace(before, **changes))
@@ -430,7 +430,7 @@ def stop(collection: Path | None) -> None:
     from periplus.api.survey import campaign_of
     from periplus.api.survey import stop as ask
 
-    folder = found_collection(collection)
+    folder = collection_folder(collection)
     campaign_of(folder)
     ask(folder)
     click.echo("Asked to stop; what is under way is stored first", err=True)
@@ -451,7 +451,7 @@ def stop(collection: Path | None) -> None:
 @collection_option
 def status(collection: Path | None, format: str, as_json: bool, most: int, output: Path | None) -> None:
     """Show how a survey stands, while it runs too."""
-    _show(found_collection(collection), output, most=most, as_json=as_json or format == "json")
+    _show(collection_folder(collection), output, most=most, as_json=as_json or format == "json")
 
 
 def _show(folder: Path, output: Any, *, most: int = -1, as_json: bool = False) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import SUFFIX, collection_option, columns_of, found_collection, opened, output_option
+from periplus.cli.options import SUFFIX, collection_folder, collection_option, columns_of, opened, output_option
 from periplus.cli.progress import Watch
 from periplus.errors import UsageError
 from periplus.present.wording import count_of, visible
@@ -98,9 +98,9 @@ def train(
     from periplus.api.topics import TopicOrder, train_topic
     from periplus.model.topic import Method
 
-    with open_collection(_place(name, positives, negatives, collection)) as kept:
+    with open_collection(_place(name, positives, negatives, collection)) as reader:
         learned = train_topic(
-            kept, TopicOrder(name, positives, negatives, Method(flags["method"]), flags["background"]), Watch()
+            reader, TopicOrder(name, positives, negatives, Method(flags["method"]), flags["background"]), Watch()
         )
     _write(learned, flags["as_json"] or flags["format"] == "json", output)
 
@@ -112,7 +112,7 @@ def _place(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], co
     alone = bool(negatives) and all(map(names_files, (*positives, *negatives)))
     if alone and collection is None and not any(Path().glob(f"*{SUFFIX}")):
         collection = Path(f"{name}{SUFFIX}")
-    folder = found_collection(collection)
+    folder = collection_folder(collection)
     if alone:
         begin(folder, name)
     return folder
@@ -126,19 +126,19 @@ def list_command(collection: Path | None, as_json: bool) -> None:
     from periplus.api.topics import topic_names, topic_of
     from periplus.present.text import topic_values
 
-    folder = found_collection(collection)
-    known = [topic_of(folder, name) for name in topic_names(folder)]
+    folder = collection_folder(collection)
+    learned = [topic_of(folder, name) for name in topic_names(folder)]
     if as_json:
-        click.echo(json.dumps([topic_values(one) for one in known], ensure_ascii=False, indent=1))
+        click.echo(json.dumps([topic_values(one) for one in learned], ensure_ascii=False, indent=1))
         return
-    for one in known:
+    for one in learned:
         positives = sum(mark.positive for mark in one.examples)
         scores = f", F {one.report.scores.f:.3f}" if one.report else ""
         click.echo(
             f"{one.name:24} {one.method.value:10} {positives:,} examples for, "
             f"{len(one.examples) - positives:,} against{scores}"
         )
-    if not known:
+    if not learned:
         click.echo("No topic yet: `periplus topic train` learns one.", err=True)
 
 
@@ -152,7 +152,7 @@ def show(name: str, collection: Path | None, format: str, as_json: bool, output:
     """Say how well a topic was learned, and by which words."""
     from periplus.api.topics import topic_of
 
-    _write(topic_of(found_collection(collection), name), as_json or format == "json", output)
+    _write(topic_of(collection_folder(collection), name), as_json or format == "json", output)
 
 
 @topic.command()
@@ -184,23 +184,23 @@ def judge(name: str, targets: tuple[str, ...], collection: Path | None, output: 
     limit, as_json = flags["limit"], flags["as_json"]
     if targets and flags["keep"]:
         raise UsageError("--keep is for all pages of the collection: name none")
-    with open_collection(found_collection(collection)) as kept:
-        found = (
-            [judged_target(kept, name, target) for target in targets]
+    with open_collection(collection_folder(collection)) as reader:
+        judged = (
+            [judged_target(reader, name, target) for target in targets]
             if targets
-            else judged_pages(kept, name, -1, Watch())
+            else judged_pages(reader, name, -1, Watch())
         )
         if flags["keep"]:
-            store_judged(kept.folder, name, found)
-    found = found if targets or limit < 0 else found[:limit]
+            store_judged(reader.folder, name, judged)
+    judged = judged if targets or limit < 0 else judged[:limit]
     with opened(output, exact=as_json) as out:
-        for one in found:
-            said = (
+        for one in judged:
+            text = (
                 json.dumps(one._asdict(), ensure_ascii=False)
                 if as_json
                 else f"{one.probability:5.3f}  {visible(one.url)}  {visible(one.title)}"
             )
-            out.write((said if as_json else said[: max(columns_of(out), len(one.url) + 7)].rstrip()) + "\n")
+            out.write((text if as_json else text[: max(columns_of(out), len(one.url) + 7)].rstrip()) + "\n")
 
 
 @topic.command()
@@ -210,7 +210,7 @@ def remove(name: str, collection: Path | None) -> None:
     """Delete a topic with its examples and labels."""
     from periplus.api.topics import remove_topic
 
-    for file in remove_topic(found_collection(collection), name):
+    for file in remove_topic(collection_folder(collection), name):
         click.echo(f"Deleted {file}")
 
 
@@ -222,9 +222,9 @@ def learn(name: str, collection: Path | None) -> None:
     from periplus.api.collection import open_collection
     from periplus.api.topics import relearned
 
-    with open_collection(found_collection(collection)) as kept:
+    with open_collection(collection_folder(collection)) as reader:
         Watch()("learning", 0, 0)
-        _write(relearned(kept, name), False, None)
+        _write(relearned(reader, name), False, None)
 
 
 @topic.command()
@@ -240,8 +240,8 @@ def label(name: str, collection: Path | None, limit: int | None) -> None:
     from periplus.api.collection import open_collection
     from periplus.api.labelling import Labelling
 
-    with open_collection(found_collection(collection)) as kept:
-        session = Labelling(kept, name, Watch())
+    with open_collection(collection_folder(collection)) as reader:
+        session = Labelling(reader, name, Watch())
         try:
             _ask(session, limit)
         except (KeyboardInterrupt, EOFError):
@@ -250,7 +250,7 @@ def label(name: str, collection: Path | None, limit: int | None) -> None:
             click.echo("Nothing was labelled.", err=True)
             return
         click.echo(f"Learning from {count_of(session.answers, 'answer')} ...", err=True)
-        learned = session.finish(kept)
+        learned = session.finish(reader)
     if learned.report is not None:
         click.echo(
             f"{count_of(session.answers, 'page')} labelled. {learned.name}: F "

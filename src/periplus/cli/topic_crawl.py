@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from periplus.cli.options import SETTINGS_FILE, collection_option, found_collection, setting_options
+from periplus.cli.options import SETTINGS_FILE, collection_folder, collection_option, setting_options
 from periplus.cli.progress import Display, say, troubles
 from periplus.errors import UsageError
 from periplus.model.job import JobProgress
@@ -88,7 +88,7 @@ def crawl(
     starts = start_urls([*seeds, *(line for file in lists for line in lines_of(file))])
     if not starts:
         raise UsageError("no seed: name a few pages on the topic, or a file of them with -i")
-    folder = found_collection(collection)
+    folder = collection_folder(collection)
     judge = judge_of(flags["topic_from"] or folder, name)
     settings = _settings(flags, folder)
     configure_logs(flags["verbose"])
