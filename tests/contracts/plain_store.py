@@ -292,7 +292,7 @@ class PlainStore:
             patterns, ShownLines(lines[0].first, b"".join(one.keys for one in lines)) if lines else ShownLines(), doubts
         )
 
-    def known(self, lease, urls):
+    def seen(self, lease, urls):
         return frozenset(url for url in urls if url in self.urls)
 
     # changes

@@ -63,7 +63,7 @@ def test_pages_of_the_same_bytes_become_addresses_of_one(world):
         read(store, lot)
     assert store.merge_aliases() == 2
     assert store.counts().by_reason == {"ok": 2, "alias": 2}
-    assert [store.standing(url) for url in (A, X, W, A + "b")] == [
+    assert [store.url_state(url) for url in (A, X, W, A + "b")] == [
         (Reason.OK, ""),
         (Reason.ALIAS, f"same bytes as {A}"),
         (Reason.ALIAS, f"same bytes as {A}"),

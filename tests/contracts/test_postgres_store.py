@@ -12,8 +12,8 @@ from contracts.crawl_values import batch, candidate, completion, get, side_reque
 from contracts.crawl_worlds import KEEPING, NO_LIMIT, PostgresWorld
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
+from periplus.store import crawl_reads
 from periplus.store.dialect import shard_of
-from periplus.store.postgres import frontier
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.frontier import PostgresCrawlStore, Surroundings
 from periplus.store.postgres.schema import IDENTITIES, REFERENCE, create
@@ -259,7 +259,7 @@ def test_a_server_that_became_a_standby_is_left_for_its_successor(world):
 
 
 def test_what_earlier_runs_left_out_is_read_in_parts(world, monkeypatch):
-    monkeypatch.setattr(frontier, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(crawl_reads, "READ_AT_ONCE", 2)
     store = world.open()
     store.offer([candidate(A + str(n), 1, Reason.SCOPE) for n in range(5)] + [candidate(B, 1, Reason.DEPTH)], (), 0.0)
     assert sorted(url for url, _, _ in store.never_asked([Reason.SCOPE])) == [A + str(n) for n in range(5)]

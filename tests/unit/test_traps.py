@@ -159,7 +159,7 @@ class Past:
     def texts(self) -> list[tuple[Url, bytes]]:
         return list(self.host.read)
 
-    def known(self, urls: Collection[int]) -> frozenset[int]:
+    def seen(self, urls: Collection[int]) -> frozenset[int]:
         return frozenset(url for url in urls if url in self.host.known)
 
 

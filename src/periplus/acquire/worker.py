@@ -95,8 +95,8 @@ class _Past:
             if host_key(url) == self._lease.host
         )
 
-    def known(self, urls: Sequence[UrlId]) -> frozenset[UrlId]:
-        return self._store.known(self._lease, urls)
+    def seen(self, urls: Sequence[UrlId]) -> frozenset[UrlId]:
+        return self._store.seen(self._lease, urls)
 
 
 class Worker:

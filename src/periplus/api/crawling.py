@@ -186,7 +186,7 @@ def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool], labour: L
 def verdict(store: RunStore, order: CrawlOrder, stop_note: str) -> tuple[str, str]:
     """(state, note) of a run whose work is over. stop_note: why it was stopped; empty: it was not."""
     waiting = not store.idle(SystemClock().now())
-    reason, rule = store.standing(order.starts[0])
+    reason, rule = store.url_state(order.starts[0])
     first = f"{order.starts[0]}: {reason}" + (f" ({rule})" if rule else "")
     return judged(store.counts(), waiting, stop_note or _budget_note(order, waiting), first)
 

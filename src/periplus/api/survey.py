@@ -230,7 +230,7 @@ class _Run:
             else:
                 self._tick(Progress(store.counts(), (), 0.0, 0, False))
             self._counts, self._waiting = store.counts(), not store.idle(time.time())
-            reason, rule = store.standing(order.starts[0])
+            reason, rule = store.url_state(order.starts[0])
         finally:
             store.close()
         self._first = f"{order.starts[0]}: {reason}" + (f" ({rule})" if rule else "")

@@ -198,7 +198,7 @@ class _Run:
             note, _ = work(store, engine, run_id, self._tick, Choice(self._policy, scope))
             self._policy.learn(store.visits(self._policy.mark, texts=True))
             counts, waiting = store.counts(), not store.idle(clock.now())
-            reason, rule = store.standing(self._order.seeds[0])
+            reason, rule = store.url_state(self._order.seeds[0])
             recall = self._recall(store)
         finally:
             store.close()

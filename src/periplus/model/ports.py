@@ -108,7 +108,7 @@ class HostPast(Protocol):
     def texts(self) -> Iterable[tuple[Url, bytes]]:
         """(URL, digest of its text) of the pages that were read, oldest first."""
 
-    def known(self, urls: Sequence[UrlId]) -> frozenset[UrlId]:
+    def seen(self, urls: Sequence[UrlId]) -> frozenset[UrlId]:
         """Those of the URLs that are stored."""
 
 
@@ -246,7 +246,7 @@ class CrawlStore(Protocol):
 
     def trap_memory(self, lease: Lease) -> TrapMemory: ...
 
-    def known(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
+    def seen(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
         """Those of these URLs of the leased host that are stored."""
 
     def texts(self, site: SiteKey, most: int) -> Iterable[tuple[Url, bytes]]:
@@ -308,7 +308,7 @@ class RunStore(CrawlStore, VisitReader, Protocol):
     def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
         """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""
 
-    def standing(self, url: Url) -> tuple[Reason, str]:
+    def url_state(self, url: Url) -> tuple[Reason, str]:
         """How a known URL stands, and by which rule."""
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:

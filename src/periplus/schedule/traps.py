@@ -278,7 +278,7 @@ class TrapDetector:
         own = (
             [] if vouches else [one for one in candidates if one.reason is Reason.WAITING and one.url.startswith(home)]
         )
-        known = self._past.known([one.url_id for one in own]) if own else frozenset()
+        known = self._past.seen([one.url_id for one in own]) if own else frozenset()
         companions = set(document.links.targets_of(_COMPANIONS)) if own else set()
         if doubt:
             bred = [] if fresh else [one.url for one in own if one.url_id not in known and one.url not in companions]

@@ -51,6 +51,10 @@ class Dialect:
         """Before the further conditions on one row's table; its value is that of `placed`."""
         return "shard = ? AND " if self.has_shards else ""
 
+    def here_of(self, table: str) -> str:
+        """The same, where several tables have shards."""
+        return f"{table}.{self.here}" if self.has_shards else ""
+
     def beside(self, table: str, other: str) -> str:
         """Before the further conditions of a join."""
         return f"{table}.shard = {other}.shard AND " if self.has_shards else ""

@@ -10,7 +10,6 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 import psycopg
-from psycopg.rows import TupleRow
 
 from periplus.errors import StoreError, UsageError
 from periplus.model.frontier import (
@@ -21,22 +20,19 @@ from periplus.model.frontier import (
     Batch,
     Candidate,
     Finding,
-    HostRow,
     Lease,
     PageVisit,
     ReadyHost,
-    RunCounts,
     SideRequest,
-    StoredRobots,
     Task,
-    TrapMemory,
     TrapTally,
 )
 from periplus.model.ports import CrawlScope, RunRecord, VisitReader
-from periplus.model.visit import Purpose, Reason, Request
-from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
+from periplus.model.visit import Purpose, Request
+from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
-from periplus.store.dialect import shard_of
+from periplus.store.crawl_reads import CrawlReads
+from periplus.store.dialect import Statements, shard_of
 from periplus.store.postgres import committing, hosts, runs, schema, survey
 from periplus.store.postgres import ledger as ledgers
 from periplus.store.postgres import pages as stored_pages
@@ -56,6 +52,7 @@ from periplus.store.postgres.hosts import CHECKS, NOW, Member
 from periplus.store.postgres.ledger import AT_ONCE, DatabaseLedger, Mail, lock_number
 from periplus.store.postgres.pages import Packer
 from periplus.store.postgres.schema import LOCK_BUDGET
+from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.processes import process_lives
 from periplus.store.segments import shelf_of
 from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body
@@ -64,6 +61,7 @@ from periplus.urls.parameters import rules_key
 
 # One statement reads the host, its site's priority, and the entries.
 
+T = TypeVar("T")
 Stale = Sequence[tuple[int, int]]
 _SPARE = 16  # entries read beyond those asked for, and as many again: some may be stale, or not yet due
 
@@ -224,7 +222,6 @@ def allowance(connection: Connection, limit: Limit, lease: Lease, in_hand: int, 
 
 # how often a worker looks into the inbox: a commit's interval, for what is merged sooner is not asked for sooner
 MERGE_S = 0.5
-READ_AT_ONCE = 10_000  # of the URLs that an earlier run left out: there may be millions
 # how often a worker without hosts says that it is there: a transaction, and there may be a hundred such workers
 RENEW_S = 1.0
 _UNREADABLE = (psycopg.DataError, UnicodeEncodeError)  # a text that PostgreSQL does not take
@@ -243,7 +240,7 @@ class Surroundings:
     merge_s: float = MERGE_S
 
 
-class PostgresCrawlStore:
+class PostgresCrawlStore(CrawlReads):
     """One process's access to a collection's frontier and pages, within one run."""
 
     def __init__(
@@ -252,6 +249,7 @@ class PostgresCrawlStore:
         self._session = Session(address)
         self._collection, self._budget, self._storage = address.collection, budget, storage
         self.is_alive, self._own_clock, self._merge_s = world.is_alive, world.own_clock, world.merge_s
+        self.run_id = run_id
         self._run = self._session.run(lambda connection: committing.run_of(connection, run_id))
         self._members: dict[str, Member] = {}
         # stored for each worker: tells a commit whose answer was lost from one that was not done
@@ -266,6 +264,12 @@ class PostgresCrawlStore:
         self._merged_at = 0.0
         self._shards: dict[int, int] = {}  # of hosts that `ready` named
         self.budget_spent = False
+
+    def read(self, action: Callable[[Statements], T]) -> T:
+        return self._session.read(lambda connection: action(PostgresStatements(connection)))
+
+    def moment(self, now: float) -> float:
+        return self._session.read(lambda connection: hosts.time_now(connection, self._given(now)))
 
     def _given(self, now: float) -> float | None:
         return None if self._own_clock else now
@@ -366,19 +370,6 @@ class PostgresCrawlStore:
     def urgent(self, host_ids: Sequence[int]) -> frozenset[int]:
         return self._session.read(lambda connection: survey.urgent(connection, host_ids))
 
-    def robots(self, origin: Origin) -> StoredRobots | None:
-        return self._session.read(lambda connection: committing.robots(connection, origin))
-
-    def trap_memory(self, lease: Lease) -> TrapMemory:
-        return self._session.read(lambda connection: committing.trap_memory(connection, lease))
-
-    def known(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
-        return self._session.read(lambda connection: committing.known(connection, lease, urls))
-
-    def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
-        """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""
-        yield from self._session.read(lambda connection: committing.texts(connection, site, most))
-
     def merge_aliases(self) -> int:
         return self._session.run(stored_pages.merge_aliases)
 
@@ -438,9 +429,6 @@ class PostgresCrawlStore:
 
     # reading ---------------------------------------------------------------------------------------------------------
 
-    def counts(self) -> RunCounts:
-        return self._session.read(lambda connection: committing.counts(connection, self._run))
-
     def is_running(self) -> bool:
         """Whether nobody has ended the run."""
         find = "SELECT 1 FROM run WHERE id = %s AND state = 'running'"
@@ -468,44 +456,9 @@ class PostgresCrawlStore:
         self._merge_if_due(0.0)
         self._session.run(lambda connection: survey.bring_in_line(connection, scope))
 
-    def standing(self, url: Url) -> tuple[Reason, str]:
-        """How a known URL stands, and by which rule."""
-        return self._session.read(lambda connection: committing.standing(connection, url))
-
-    def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
-        """(url, depth, in sitemap) of the URLs that stand at one of these reasons,
-        none of which means that they were fetched.
-        """
-        find = (
-            "SELECT shard, id, text, depth, in_sitemap FROM url WHERE (shard, id) > (%s, %s) AND reason = ANY(%s)"
-            " ORDER BY shard, id LIMIT %s"
-        )
-        names, last = [reason.value for reason in reasons], (-1, 0)
-        while rows := self._session.read(partial(_fetched, find, (*last, names, READ_AT_ONCE))):
-            for _, _, text, depth, in_sitemap in rows:
-                yield Url(text), depth, bool(in_sitemap)
-            last = rows[-1][:2]
-
-    def busiest(self, most: int, now: float) -> Sequence[HostRow]:
-        """Hosts with work, those with most waiting first."""
-        find = (
-            f"SELECT key, pending, fetched, next_at - {hosts.NOW}, waits_for, lease_by IS NOT NULL FROM host"
-            " WHERE pending > 0 ORDER BY pending DESC LIMIT %(most)s"
-        )
-        values = {"most": most, "now": self._given(now)}
-        rows = self._session.read(lambda connection: connection.execute(find, values).fetchall())
-        return [
-            HostRow(HostKey(key), pending, fetched, max(0.0, wait), why, leased)
-            for key, pending, fetched, wait, why, leased in rows
-        ]
-
     def close(self) -> None:
         self._packer.close()
         self._session.close()
-
-
-def _fetched(query: str, values: tuple[object, ...], connection: Connection) -> list[TupleRow]:
-    return connection.execute(query, values).fetchall()
 
 
 _NOW = "extract(epoch FROM clock_timestamp())"
@@ -553,7 +506,6 @@ def ask_again(connection: Connection, *, due_only: bool) -> int:
     return added
 
 
-T = TypeVar("T")
 _MEANT = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
 

@@ -82,7 +82,6 @@ class LedgerRun(NamedTuple):
 
     id: int
     started: float
-    is_refresh: bool
 
 
 class DatabaseLedger:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 from periplus.model.frontier import (
     ASKED_AGAIN,
@@ -20,23 +21,19 @@ from periplus.model.frontier import (
     Batch,
     Candidate,
     Finding,
-    HostRow,
     Lease,
     PageVisit,
-    PatternRecord,
     ReadyHost,
-    RunCounts,
-    ShownLines,
     SideRequest,
-    StoredRobots,
     Task,
-    TrapMemory,
     TrapTally,
 )
 from periplus.model.ports import CrawlScope, RunRecord, VisitReader
-from periplus.model.visit import Purpose, Reason, Request
-from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
+from periplus.model.visit import Purpose, Request
+from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
+from periplus.store.crawl_reads import CrawlReads
+from periplus.store.dialect import Statements
 from periplus.store.processes import process_lives
 from periplus.store.sqlite import aliases, reading, runs, schema, survey
 from periplus.store.sqlite import runs as collection_runs
@@ -52,14 +49,14 @@ from periplus.urls.parameters import rules_key, rules_of
 # worker that died is told by its process id and loses its hosts at once; one that is merely silent loses
 # them when its lease runs out.
 
+T = TypeVar("T")
 OFFERED_AT_ONCE = 2_000  # URLs whose rows are in memory at once
-READ_AT_ONCE = 10_000  # of the URLs that an earlier run left out: there may be millions
 # A check gives out no page: what waits of a crawl that came to its limit is left as it is.
 _CHECKS_ONLY = f" AND (q.priority < 0 OR q.priority = {PRIORITY_CHECK})"
 _HAS_CHECK = f"EXISTS (SELECT 1 FROM queue q WHERE q.host_id = h.id{_CHECKS_ONLY})"
 
 
-class SqliteCrawlStore:
+class SqliteCrawlStore(CrawlReads):
     """One process's access to a collection's frontier and pages, within one run."""
 
     def __init__(
@@ -73,7 +70,7 @@ class SqliteCrawlStore:
         """is_alive: whether the process of this id exists on this machine."""
         self._connection = schema.connect(folder)
         self._lock = schema.WriteLock(folder)
-        self._run_id = run_id
+        self.run_id = run_id
         self._budget, self._storage, self._is_alive = budget, storage, is_alive
         self._pids: dict[str, int] = {}  # of the workers that joined by way of this store
         self._bodies = BodyWriter(self._connection, storage)
@@ -81,8 +78,15 @@ class SqliteCrawlStore:
         self.budget_spent = False
         self._latest = 0.0  # the latest time that this store was told of
         kind = self._connection.execute("SELECT kind FROM run WHERE id = ?", (run_id,)).fetchone()[0]
-        self._is_refresh, self._is_check = kind == "refresh", kind == "check"
+        self._is_check = kind == "check"
         self._with_work = f"h.pending > 0 AND {_HAS_CHECK}" if self._is_check else "h.pending > 0"
+        self._statements = schema.SqliteStatements(self._connection)
+
+    def read(self, action: Callable[[Statements], T]) -> T:
+        return action(self._statements)
+
+    def moment(self, now: float) -> float:
+        return now
 
     # workers ---------------------------------------------------------------------------------------------------------
 
@@ -255,7 +259,7 @@ class SqliteCrawlStore:
         """How many pages this host may get now: what the budget leaves,
         and no more than a quantum ahead of the other sites.
         """
-        fetched = self._connection.execute("SELECT fetched FROM run WHERE id = ?", (self._run_id,)).fetchone()[0]
+        fetched = self._connection.execute("SELECT fetched FROM run WHERE id = ?", (self.run_id,)).fetchone()[0]
         held = self._connection.execute("SELECT coalesce(sum(in_hand), 0) FROM worker").fetchone()[0]
         left = self._budget.max_pages - fetched - held
         if left <= 0:
@@ -325,43 +329,6 @@ class SqliteCrawlStore:
             self._connection.executemany(drop, stale)
             self._connection.execute(less, (len(stale), stale[0][0]))
 
-    def robots(self, origin: Origin) -> StoredRobots | None:
-        row = self._connection.execute(
-            "SELECT origin, status, cause, body, fetched, expires FROM robots WHERE origin = ?", (origin,)
-        ).fetchone()
-        return StoredRobots(*row) if row else None
-
-    def trap_memory(self, lease: Lease) -> TrapMemory:
-        run, host = self._connection.execute, (lease.host_id,)
-        patterns = tuple(
-            PatternRecord(*json.loads(record))
-            for (record,) in run("SELECT record FROM family WHERE host_id = ? ORDER BY key", host)
-        )
-        shown = run("SELECT first, keys FROM shown WHERE host_id = ? ORDER BY first", host).fetchall()
-        lines = ShownLines(shown[0][0], b"".join(keys for _, keys in shown)) if shown else ShownLines()
-        doubts = tuple(
-            (UrlId(url), doubt)
-            for url, doubt in run("SELECT url_id, doubt FROM doubtful WHERE host_id = ? ORDER BY url_id", host)
-        )
-        return TrapMemory(patterns, lines, doubts)
-
-    def known(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
-        find = "SELECT 1 FROM url WHERE id = ?"
-        return frozenset(url for url in urls if self._connection.execute(find, (url,)).fetchone() is not None)
-
-    def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
-        """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""
-        of_site = (
-            "u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
-            " AND u.reason IN ('ok', 'noindex')"
-        )
-        find = (
-            f"SELECT u.text, p.text_md5 FROM url u JOIN page p ON p.url_id = u.id WHERE {of_site}"
-            " ORDER BY p.fetched DESC, u.id LIMIT ?"
-        )
-        for text, digest in reversed(self._connection.execute(find, (site, most)).fetchall()):
-            yield Url(text), digest
-
     # writing ---------------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
@@ -407,23 +374,6 @@ class SqliteCrawlStore:
 
     # reading ---------------------------------------------------------------------------------------------------------
 
-    def counts(self) -> RunCounts:
-        counts = dict(self._connection.execute("SELECT name, value FROM tally"))
-        by_reason = {
-            name.removeprefix("reason:"): value
-            for name, value in counts.items()
-            if name.startswith("reason:") and value
-        }
-        fetched, wire = self._connection.execute(
-            "SELECT fetched, wire_bytes FROM run WHERE id = ?", (self._run_id,)
-        ).fetchone()
-        waiting = by_reason.get("waiting", 0)
-        if self._is_refresh:  # what is asked again is not waiting, but it is work
-            waiting = self._connection.execute(
-                "SELECT coalesce(sum(pending), 0) FROM host WHERE pending > 0"
-            ).fetchone()[0]
-        return RunCounts(counts.get("known", 0), waiting, fetched, wire, by_reason)
-
     def merge_aliases(self) -> int:
         mergers = aliases.alias_mergers(self._connection)
         if mergers:
@@ -447,37 +397,6 @@ class SqliteCrawlStore:
     def bring_in_line(self, scope: CrawlScope) -> None:
         with self._lock.transaction(self._connection):
             survey.bring_in_line(self._connection, scope)
-
-    def standing(self, url: Url) -> tuple[Reason, str]:
-        """How a known URL stands, and by which rule."""
-        reason, rule = self._connection.execute("SELECT reason, rule FROM url WHERE id = ?", (url_id(url),)).fetchone()
-        return Reason(reason), rule
-
-    def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
-        """(url, depth, in sitemap) of the URLs that stand at one of these reasons,
-        none of which means that they were fetched.
-        """
-        marks = ",".join("?" * len(reasons))
-        find = (
-            f"SELECT id, text, depth, in_sitemap FROM url WHERE id > ? AND reason IN ({marks})"
-            f" ORDER BY id LIMIT {READ_AT_ONCE}"
-        )
-        last = -(1 << 63)  # no id is below it
-        while rows := self._connection.execute(find, (last, *(reason.value for reason in reasons))).fetchall():
-            last = rows[-1][0]
-            yield from ((Url(text), depth, bool(in_sitemap)) for _, text, depth, in_sitemap in rows)
-
-    def busiest(self, most: int, now: float) -> Sequence[HostRow]:
-        """Hosts with work, those with most waiting first."""
-        find = (
-            "SELECT key, pending, fetched, next_at - ?, waits_for, lease_by IS NOT NULL FROM host WHERE pending > 0"
-            " ORDER BY pending DESC LIMIT ?"
-        )
-        rows = self._connection.execute(find, (now, most))
-        return [
-            HostRow(HostKey(key), pending, fetched, max(0.0, wait), why, bool(leased))
-            for key, pending, fetched, wait, why, leased in rows
-        ]
 
     def close(self) -> None:
         self._connection.close()
