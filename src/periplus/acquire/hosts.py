@@ -299,7 +299,7 @@ class HeldHost:
     side_in_flight: bool = False
     flying: dict[Request, Task] = field(default_factory=dict)
     rules: dict[Origin, OriginRules] = field(default_factory=dict)
-    standings: dict[Origin, OriginHealth] = field(default_factory=dict)
+    health: dict[Origin, OriginHealth] = field(default_factory=dict)
     given_up: list[GivenUp] = field(default_factory=list)  # origins, since the last commit
     uncommitted: int = 0
     doubt_round: int = 0  # the priority of the last task that was put off before
@@ -324,11 +324,11 @@ class HeldHost:
 
         One not met since the lease began is taken for what the host was then.
         """
-        standing = self.standings.get(origin) or OriginHealth(self.lease.strikes, self.lease.answered)
-        return replace(self.pace, strikes=standing.strikes, answered=standing.answered)
+        health = self.health.get(origin) or OriginHealth(self.lease.strikes, self.lease.answered)
+        return replace(self.pace, strikes=health.strikes, answered=health.answered)
 
     def keep_pace(self, origin: Origin, pace: Pace) -> None:
-        self.pace, self.standings[origin] = pace, OriginHealth(pace.strikes, pace.answered)
+        self.pace, self.health[origin] = pace, OriginHealth(pace.strikes, pace.answered)
 
     def may_doubt_again(self, priority: int) -> bool:
         """Whether a URL of this priority that looks like a trap may be put off once more:
@@ -353,10 +353,10 @@ class HeldHost:
 
     def state(self, now: float, *, release: bool = False) -> HostState:
         """For the store. now: monotonic."""
-        pace, standings = self.pace, self.standings.values()
+        pace, origins = self.pace, self.health.values()
         wait = max(0.0, pace.not_before - now)
-        strikes = min((standing.strikes for standing in standings), default=self.lease.strikes)
-        answered = self.lease.answered or any(standing.answered for standing in standings)
+        strikes = min((origin.strikes for origin in origins), default=self.lease.strikes)
+        answered = self.lease.answered or any(origin.answered for origin in origins)
         return HostState(
             self.lease,
             wait,

@@ -141,9 +141,9 @@ class RobotsGate:
             host.polls = True
             return None
         self._sent.pop(origin, None)
-        if stored is None and host.standings:
+        if stored is None and host.health:
             # that the host answered by another scheme says nothing of this one
-            host.standings.setdefault(origin, OriginHealth(0, False))
+            host.health.setdefault(origin, OriginHealth(0, False))
         host.side.append(Request(canonical(origin + "/robots.txt"), Purpose.ROBOTS, about=origin))
         return None
 
