@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from itertools import islice, repeat
+from itertools import compress, islice, repeat
 from typing import NamedTuple, TypeAlias, TypeVar, overload
 
 from periplus.model.visit import Reason, State
@@ -150,11 +150,11 @@ def narrow(values: Sequence[int]) -> memoryview[int]:
     return memoryview(array("H" if most < 1 << 16 else "I", values)).toreadonly()
 
 
-def numbered(values: Iterable[str]) -> tuple[memoryview[int], tuple[str, ...]]:
+def numbered(values: Sequence[str]) -> tuple[memoryview[int], tuple[str, ...]]:
     """(each value as its place among the different values, these in the order in which they are met)."""
-    places: dict[str, int] = {}
-    column = narrow([places.setdefault(value, len(places)) for value in values])
-    return column, tuple(places)
+    names = tuple(dict.fromkeys(values))
+    places = {name: place for place, name in enumerate(names)}
+    return narrow(list(map(places.__getitem__, values))), names
 
 
 _NO_NUMBERS = narrow(())
@@ -327,6 +327,8 @@ BLOCK_KINDS = tuple(BlockKind)
 BLOCK_KIND_CODES = {kind: code for code, kind in enumerate(BLOCK_KINDS)}
 APART = frozenset((BLOCK_KIND_CODES[BlockKind.TITLE], BLOCK_KIND_CODES[BlockKind.ALT]))
 """Codes of the blocks whose words are no part of a page's text."""
+_IS_APART = bytes(code in APART for code in range(256))  # tables for `bytes.translate`
+_IS_TEXT = bytes(code not in APART for code in range(256))
 
 BlockPlace: TypeAlias = tuple[str, int, int, str]
 """What a block has in common with those beside it: path, level, position (a place in POSITIONS), language."""
@@ -367,20 +369,23 @@ class Blocks(Columns[Block]):
         cls, kinds: bytes, texts: Sequence[str], shares: Sequence[int], places: Sequence[BlockPlace]
     ) -> Blocks:
         """The columns of one block or more, of which the texts are apart yet."""
-        own = [text for kind, text in zip(kinds, texts, strict=True) if kind not in APART]
-        apart = [text.replace("\n", " ") for kind, text in zip(kinds, texts, strict=True) if kind in APART]
+        own = list(compress(texts, kinds.translate(_IS_TEXT)))
+        text = "\n".join(own)
+        apart = [words.replace("\n", " ") for words in compress(texts, kinds.translate(_IS_APART))]
+        lines: Sequence[int] = ()
+        if text.count("\n") >= len(own):  # to look takes half of what a call takes
+            lines = [
+                words.count("\n") if "\n" in words and kind not in APART else 0
+                for kind, words in zip(kinds, texts, strict=True)
+            ]
         paths, levels, positions, languages = zip(*places, strict=True)
-        lines = [  # to look takes half of what a call takes
-            text.count("\n") if "\n" in text and kind not in APART else 0
-            for kind, text in zip(kinds, texts, strict=True)
-        ]
         return cls(
-            "\n".join(own),
+            text,
             "\n".join(apart),
             kinds,
             bytes(levels) if any(levels) else b"",
             bytes(positions),
-            narrow(lines if any(lines) else ()),
+            narrow(lines),
             narrow(shares if shares.count(1) < len(shares) else ()),
             *numbered(paths),
             *(numbered(languages) if any(languages) else ()),
