@@ -35,7 +35,7 @@ def start_child(*words: str, order: object = None, **options: Any) -> subprocess
     """
     stdin = subprocess.DEVNULL if order is None else subprocess.PIPE
     options = {"stdin": stdin, "start_new_session": True} | options
-    child: subprocess.Popen[Any] = subprocess.Popen([sys.executable, *words], **options)
+    child: subprocess.Popen[Any] = subprocess.Popen([sys.executable, "-P", *words], **options)
     if order is not None:
         send(child, order)
     return child
