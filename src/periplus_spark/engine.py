@@ -27,7 +27,7 @@ from periplus_spark import frames
 ROWS_A_TASK = 2_000_000  # of links: some 60 MB of an exchange
 TASKS_A_CORE = 2
 
-_STAGES: dict[str, Callable[[SparkSession, StageTask], None]] = {
+_STAGES: dict[str, Callable[[frames.SparkTask], None]] = {
     "ends": frames.ends,
     "graph": frames.graph,
     "ranks": frames.ranks,
@@ -65,7 +65,7 @@ def engine_on(master: str, memory_bytes: int) -> Iterator[Engine]:
                     manifest_in(task.dataset).rows("links") // ROWS_A_TASK,
                 )
                 session.conf.set("spark.sql.shuffle.partitions", tasks)
-                _STAGES[name](session, task)
+                _STAGES[name](frames.SparkTask(session, task))
 
         yield {name: partial(run, name) for name in _STAGES}
 

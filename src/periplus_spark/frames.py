@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from pyspark import StorageLevel
@@ -64,70 +64,72 @@ SQL_TYPES = {
 }
 
 
-def session_of(frame: DataFrame) -> SparkSession:
-    return frame.sparkSession
+@dataclass(frozen=True, slots=True)
+class SparkTask:
+    """A stage to be computed, and the session that computes it. Folders have the same path on every machine."""
+
+    session: SparkSession
+    task: StageTask
+
+    def table(self, name: str, stage: str = "") -> DataFrame:
+        """A table of a stage that this one needs; without one, of the dataset."""
+        folder = self.task.folders[stage] if stage else self.task.dataset
+        paths = [path.resolve().as_uri() for path in part_paths(folder, name)]
+        if not paths:
+            raise StoreError(f"{folder} has no table {name}: export it again")
+        return self.session.read.parquet(*paths)
+
+    def write(self, rows: DataFrame, table: str) -> None:
+        """Writes the stage's table, in files that are named as every engine names them, in the order of the frame's
+        partitions.
+        """
+        folder = self.task.out / table
+        casts = [
+            f"CAST(`{one.name}` AS {SQL_TYPES[one.kind]}) AS `{one.name}`" for one in self.task.stage.tables[table]
+        ]
+        rows.selectExpr(*casts).write.mode("overwrite").parquet(folder.resolve().as_uri())
+        for number, path in enumerate(sorted(folder.glob("part-*.parquet"))):
+            path.rename(folder / f"part-{number:05}.parquet")
+        for path in folder.iterdir():
+            # marks and checksums of Hadoop's, which the manifest stands for
+            if not path.name.endswith(".parquet") or path.name.startswith("."):
+                path.unlink()
+
+    def settled(self, rows: DataFrame, name: str) -> DataFrame:
+        """The same, computed once and for all: read from a file of the stage's scratch,
+        so that neither a lost executor nor a long plan matters.
+        """
+        place = (self.task.scratch / name).resolve()
+        rows.write.mode("overwrite").parquet(place.as_uri())
+        return self.session.read.schema(rows.schema).parquet(place.as_uri())
+
+    def forget(self, name: str) -> None:
+        """Deletes what `settled` wrote."""
+        shutil.rmtree(self.task.scratch / name, ignore_errors=True)
 
 
-def frame(session: SparkSession, folder: Path, table: str) -> DataFrame:
-    """A table of a dataset or of a stage. The folder must have the same path on every machine."""
-    paths = [path.resolve().as_uri() for path in part_paths(folder, table)]
-    if not paths:
-        raise StoreError(f"{folder} has no table {table}: export it again")
-    return session.read.parquet(*paths)
-
-
-def write(rows: DataFrame, task: StageTask, table: str) -> None:
-    """A stage's table, in files that are named as every engine names them, in the order of the frame's partitions."""
-    folder = task.out / table
-    columns = [
-        f"CAST(`{column.name}` AS {SQL_TYPES[column.kind]}) AS `{column.name}`" for column in task.stage.tables[table]
-    ]
-    rows.selectExpr(*columns).write.mode("overwrite").parquet(folder.resolve().as_uri())
-    for number, path in enumerate(sorted(folder.glob("part-*.parquet"))):
-        path.rename(folder / f"part-{number:05}.parquet")
-    for path in folder.iterdir():
-        # marks and checksums of Hadoop's, which the manifest stands for
-        if not path.name.endswith(".parquet") or path.name.startswith("."):
-            path.unlink()
-
-
-def settled(rows: DataFrame, task: StageTask, name: str) -> DataFrame:
-    """The same, computed once and for all: read from a file of the stage's scratch,
-    so that neither a lost executor nor a long plan matters.
-    """
-    place = (task.scratch / name).resolve()
-    rows.write.mode("overwrite").parquet(place.as_uri())
-    return session_of(rows).read.schema(rows.schema).parquet(place.as_uri())
-
-
-def forget(task: StageTask, name: str) -> None:
-    """Deletes what `settled` wrote."""
-    shutil.rmtree(task.scratch / name, ignore_errors=True)
-
-
-def ends(session: SparkSession, task: StageTask) -> None:
+def ends(spark: SparkTask) -> None:
     """Each round follows redirects twice as far as the one before;
     what goes on after more rounds than any chain needs is a circle.
     """
-    hops = frame(session, task.dataset, "redirects").select("source", col("target").alias("end"))
+    hops = spark.table("redirects").select("source", col("target").alias("end"))
     rounds = hops.count().bit_length()
-    reached = settled(hops, task, "hops-0")
+    reached = spark.settled(hops, "hops-0")
     for number in range(1, rounds + 1):
         following = reached.select(col("source").alias("end"), col("end").alias("further"))
-        reached = settled(
+        reached = spark.settled(
             reached.join(following, "end", "left").select("source", coalesce("further", "end").alias("end")),
-            task,
             f"hops-{number}",
         )
-        forget(task, f"hops-{number - 1}")
+        spark.forget(f"hops-{number - 1}")
     goes_on = reached.select(col("source").alias("end"), lit(True).alias("circle"))
     ends_of = reached.join(goes_on, "end", "left").selectExpr("source", "IF(circle, -1, end) AS end")
-    write(ends_of.orderBy("source"), task, "ends")
+    spark.write(ends_of.orderBy("source"), "ends")
 
 
-def _urls(session: SparkSession, task: StageTask) -> DataFrame:
+def _urls(spark: SparkTask) -> DataFrame:
     reason = col("reason")
-    return frame(session, task.dataset, "urls").select(
+    return spark.table("urls").select(
         "url",
         "site",
         "is_start",
@@ -137,14 +139,10 @@ def _urls(session: SparkSession, task: StageTask) -> DataFrame:
     )
 
 
-def _led(session: SparkSession, task: StageTask, kinds: list[str]) -> DataFrame:
+def _led(spark: SparkTask, kinds: list[str]) -> DataFrame:
     """Links of these kinds with `led`: where redirects lead from their target."""
-    links = (
-        frame(session, task.dataset, "links")
-        .where(col("kind").isin(kinds))
-        .select("source", "target", "kind", "position")
-    )
-    moved = frame(session, task.folders["ends"], "ends").select(col("source").alias("target"), "end")
+    links = spark.table("links").where(col("kind").isin(kinds)).select("source", "target", "kind", "position")
+    moved = spark.table("ends", "ends").select(col("source").alias("target"), "end")
     return (
         links.join(moved, "target", "left").withColumn("led", coalesce("end", "target")).where("led >= 0").drop("end")
     )
@@ -162,9 +160,9 @@ def _known(links: DataFrame, urls: DataFrame) -> DataFrame:
     return links.join(sources, "source").join(targets, "led")
 
 
-def graph(session: SparkSession, task: StageTask) -> None:
-    urls = _urls(session, task)
-    moved = frame(session, task.folders["ends"], "ends").select(col("source").alias("url"), "end")
+def graph(spark: SparkTask) -> None:
+    urls = _urls(spark)
+    moved = spark.table("ends", "ends").select(col("source").alias("url"), "end")
     starts = urls.where("is_start").select("url").join(moved, "url", "left").select(coalesce("end", "url").alias("url"))
     homes = (
         starts.join(urls.where("fetched").select("url", "site"), "url").groupBy("site").agg(least("url").alias("url"))
@@ -175,39 +173,34 @@ def graph(session: SparkSession, task: StageTask) -> None:
         .join(is_home, "url", "left")
         .select("url", "site", col("fetched").alias("indexed"), coalesce("home", lit(False)).alias("home"))
     )
-    write(nodes.orderBy("url"), task, "nodes")
-    links = _known(_led(session, task, FOLLOWED), urls).where("led_page AND source != led")
+    spark.write(nodes.orderBy("url"), "nodes")
+    links = _known(_led(spark, FOLLOWED), urls).where("led_page AND source != led")
     edges = links.selectExpr("source", "led AS target", "site = led_site AS inside").distinct()
-    write(edges.orderBy("source", "target"), task, "edges")
+    spark.write(edges.orderBy("source", "target"), "edges")
 
 
-def broken(session: SparkSession, task: StageTask) -> None:
-    rows = _known(_led(session, task, ASKED), _urls(session, task)).where("led_invalid")
-    write(rows.withColumnRenamed("led", "end").orderBy("source", "target"), task, "broken")
+def broken(spark: SparkTask) -> None:
+    rows = _known(_led(spark, ASKED), _urls(spark)).where("led_invalid")
+    spark.write(rows.withColumnRenamed("led", "end").orderBy("source", "target"), "broken")
 
 
-def external(session: SparkSession, task: StageTask) -> None:
-    rows = _known(_led(session, task, FOLLOWED), _urls(session, task)).where("NOT led_invalid AND site != led_site")
+def external(spark: SparkTask) -> None:
+    rows = _known(_led(spark, FOLLOWED), _urls(spark)).where("NOT led_invalid AND site != led_site")
     tallies = [
         count("*").alias("links"),
         count_distinct("source").alias("pages"),
         count_distinct("led").alias("targets"),
     ]
-    write(rows.groupBy(col("led_site").alias("site")).agg(*tallies).orderBy("site"), task, "sites")
+    spark.write(rows.groupBy(col("led_site").alias("site")).agg(*tallies).orderBy("site"), "sites")
 
 
-def interlinking(session: SparkSession, task: StageTask) -> None:
+def interlinking(spark: SparkTask) -> None:
     folder = regexp_replace("text", FOLDER, "$1")
-    texts = frame(session, task.dataset, "urls").select("url", folder.alias("folder"))
-    nodes = frame(session, task.folders["graph"], "nodes").select("url", "site").join(texts, "url")
+    texts = spark.table("urls").select("url", folder.alias("folder"))
+    nodes = spark.table("nodes", "graph").select("url", "site").join(texts, "url")
     sources = nodes.selectExpr("url AS source", "site AS source_site", "folder AS source_folder")
     targets = nodes.selectExpr("url AS target", "site AS target_site", "folder AS target_folder")
-    edges = (
-        frame(session, task.folders["graph"], "edges")
-        .select("source", "target")
-        .join(sources, "source")
-        .join(targets, "target")
-    )
+    edges = spark.table("edges", "graph").select("source", "target").join(sources, "source").join(targets, "target")
     sites = [col("source_site").alias("source"), col("target_site").alias("target")]
     pages = edges.groupBy(*sites).agg(count("*").alias("count"))
     folders = (
@@ -218,19 +211,19 @@ def interlinking(session: SparkSession, task: StageTask) -> None:
     of_folders = folders.groupBy(*sites).agg(count("*").alias("count"))
     rows = pages.withColumn("model", lit("page")).unionByName(of_folders.withColumn("model", lit("directory")))
     rows = rows.unionByName(pages.withColumn("count", lit(1)).withColumn("model", lit("site")))
-    write(rows.orderBy("model", "source", "target"), task, "links")
+    spark.write(rows.orderBy("model", "source", "target"), "links")
 
 
-def site_map(session: SparkSession, task: StageTask) -> None:
+def site_map(spark: SparkTask) -> None:
     """Depth by depth: the pages that the last depth links to and that stand nowhere yet,
     each below the first by precedence that links to it.
     """
-    nodes = frame(session, task.folders["graph"], "nodes")
-    turns = settled(_turns(nodes, frame(session, task.folders["ranks"], "ranks")), task, "turns")
-    edges = frame(session, task.folders["graph"], "edges").where("inside").select("source", "target")
-    depths = _depths(nodes.where("home").select("url"), edges, turns, task)
-    placed = _placed(_with_below(depths, task), turns, task)
-    write(placed.orderBy("url"), task, "map")
+    nodes = spark.table("nodes", "graph")
+    turns = spark.settled(_turns(nodes, spark.table("ranks", "ranks")), "turns")
+    edges = spark.table("edges", "graph").where("inside").select("source", "target")
+    depths = _depths(nodes.where("home").select("url"), edges, turns, spark)
+    placed = _placed(_with_below(depths, spark), spark)
+    spark.write(placed.orderBy("url"), "map")
 
 
 def _turns(nodes: DataFrame, ranks: DataFrame) -> DataFrame:
@@ -253,10 +246,10 @@ def _turns(nodes: DataFrame, ranks: DataFrame) -> DataFrame:
     )
 
 
-def _depths(homes: DataFrame, edges: DataFrame, turns: DataFrame, task: StageTask) -> list[DataFrame]:
+def _depths(homes: DataFrame, edges: DataFrame, turns: DataFrame, spark: SparkTask) -> list[DataFrame]:
     """(url, turn, parent) of each depth."""
-    last = settled(
-        homes.join(turns, "url").select("url", "turn", lit(-1).cast("bigint").alias("parent")), task, "depth-0"
+    last = spark.settled(
+        homes.join(turns, "url").select("url", "turn", lit(-1).cast("bigint").alias("parent")), "depth-0"
     )
     depths, reached = [last], last.select("url")
     while True:
@@ -264,9 +257,8 @@ def _depths(homes: DataFrame, edges: DataFrame, turns: DataFrame, task: StageTas
             reached.withColumnRenamed("url", "target"), "target", "left_anti"
         )
         best = met.groupBy(col("target").alias("url")).agg(least(struct("turn", "source")).alias("best"))
-        last = settled(
+        last = spark.settled(
             best.join(turns, "url").select("url", turns["turn"], col("best.source").alias("parent")),
-            task,
             f"depth-{len(depths)}",
         )
         if last.isEmpty():
@@ -275,7 +267,7 @@ def _depths(homes: DataFrame, edges: DataFrame, turns: DataFrame, task: StageTas
         reached = reached.unionByName(last.select("url"))
 
 
-def _with_below(depths: list[DataFrame], task: StageTask) -> list[DataFrame]:
+def _with_below(depths: list[DataFrame], spark: SparkTask) -> list[DataFrame]:
     """The depths with `below`: from the last to the first, each page's children are summed when its turn comes."""
     done: list[DataFrame] = []
     under: DataFrame | None = None
@@ -285,68 +277,66 @@ def _with_below(depths: list[DataFrame], task: StageTask) -> list[DataFrame]:
             counted = depth.withColumn("below", lit(0).cast("bigint"))
         else:
             counted = depth.join(under, "url", "left").withColumn("below", coalesce("below", lit(0)).cast("bigint"))
-        counted = settled(counted, task, f"below-{number}")
+        counted = spark.settled(counted, f"below-{number}")
         under = counted.groupBy(col("parent").alias("url")).agg(total(col("below") + 1).alias("below"))
         done.append(counted)
     return done[::-1]
 
 
-def _placed(depths: list[DataFrame], turns: DataFrame, task: StageTask) -> DataFrame:
+def _placed(depths: list[DataFrame], spark: SparkTask) -> DataFrame:
     """All pages with `place`: behind the parent and the branches of the siblings before."""
     before = Window.partitionBy("parent").orderBy("turn").rowsBetween(Window.unboundedPreceding, -1)
     last = depths[0].select("url", lit(0).alias("depth"), "parent", "below", lit(0).cast("bigint").alias("place"))
-    placed_pages = last = settled(last, task, "place-0")
+    placed_pages = last = spark.settled(last, "place-0")
     for number, depth in enumerate(depths[1:], 1):
         above = last.select(col("url").alias("parent"), col("place").alias("above"))
         ahead = coalesce(total(col("below") + 1).over(before), lit(0))
         placed = (
             depth.withColumn("ahead", ahead).join(above, "parent").withColumn("place", col("above") + 1 + col("ahead"))
         )
-        last = settled(
-            placed.select("url", lit(number).alias("depth"), "parent", "below", "place"), task, f"place-{number}"
+        last = spark.settled(
+            placed.select("url", lit(number).alias("depth"), "parent", "below", "place"), f"place-{number}"
         )
         placed_pages = placed_pages.unionByName(last)
     return placed_pages
 
 
-def ranks(session: SparkSession, task: StageTask) -> None:
-    _ranks(session, task, by_site=True)
+def ranks(spark: SparkTask) -> None:
+    _ranks(spark, by_site=True)
 
 
-def web_ranks(session: SparkSession, task: StageTask) -> None:
-    _ranks(session, task, by_site=False)
+def web_ranks(spark: SparkTask) -> None:
+    _ranks(spark, by_site=False)
 
 
-def _ranks(session: SparkSession, task: StageTask, *, by_site: bool) -> None:
+def _ranks(spark: SparkTask, *, by_site: bool) -> None:
     """As analyse.pagerank. A round costs one exchange: of what flows along the links, summed on each side first."""
-    edges = frame(session, task.folders["graph"], "edges")
+    edges = spark.table("edges", "graph")
     edges = edges.where("inside") if by_site else edges
-    nodes = frame(session, task.folders["graph"], "nodes").select(
-        "url", (col("site") if by_site else lit(0)).alias("grp")
-    )
+    nodes = spark.table("nodes", "graph").select("url", (col("site") if by_site else lit(0)).alias("grp"))
     out = edges.groupBy(col("source").alias("url")).agg(count("*").alias("out"))
     state = nodes.join(out, "url", "left").select(
         "url", "grp", coalesce("out", lit(0)).alias("out"), lit(1.0).alias("x"), lit(1.0).alias("before")
     )
     sizes = nodes.groupBy("grp").agg(count("*").alias("size")).persist(StorageLevel.MEMORY_AND_DISK)
     edges = edges.select("source", "target").repartition("source").persist(StorageLevel.MEMORY_AND_DISK)
-    state = _iterated(state, edges, sizes, task)
+    state = _iterated(state, edges, sizes, spark)
     sums = state.groupBy("grp").agg(total("x").alias("sum"))
-    write(state.join(sums, "grp").select("url", (col("x") / col("sum")).alias("rank")).orderBy("url"), task, "ranks")
-    session.catalog.clearCache()
+    spark.write(state.join(sums, "grp").select("url", (col("x") / col("sum")).alias("rank")).orderBy("url"), "ranks")
+    spark.session.catalog.clearCache()
 
 
-def _iterated(state: DataFrame, edges: DataFrame, sizes: DataFrame, task: StageTask) -> DataFrame:
+def _iterated(state: DataFrame, edges: DataFrame, sizes: DataFrame, spark: SparkTask) -> DataFrame:
     """Each round is written down: a lost executor costs one round, and the plan of the next one is short.
 
     Nested cached frames instead, ten rounds long, filled a heap of 2 GB with the text of their plans.
     """
-    order = task.order
-    state = settled(state, task, "round-0")
+    order = spark.task.order
+    state = spark.settled(state, "round-0")
     residual = 0.0
     for done in range(1, order.max_rounds + 1):
-        state = settled(_round(state, edges, sizes, order.damping), task, f"round-{done}")
-        forget(task, f"round-{done - 1}")
+        state = spark.settled(_round(state, edges, sizes, order.damping), f"round-{done}")
+        spark.forget(f"round-{done - 1}")
         residual = _residual(state, sizes)
         if residual <= order.tolerance:
             return state
@@ -374,18 +364,18 @@ def _residual(state: DataFrame, sizes: DataFrame) -> float:
 WORD = 8  # bytes of a MinHash value
 
 
-def _merits(session: SparkSession, task: StageTask) -> DataFrame:
+def _merits(spark: SparkTask) -> DataFrame:
     """(url, merit) of every URL, as selection.merits."""
     depth = f"IF(depth IS NULL OR depth < 0, {DEPTH_MOST + 1}L, least(depth, {DEPTH_MOST}L))"
     length = f"least(CAST(octet_length(text) AS bigint), {LENGTH_MOST}L)"
     merit = f"shiftleft({depth}, {LENGTH_BITS + NUMBER_BITS}) | shiftleft({length}, {NUMBER_BITS}) | url"
-    return frame(session, task.dataset, "urls").selectExpr("url", f"{merit} AS merit")
+    return spark.table("urls").selectExpr("url", f"{merit} AS merit")
 
 
-def duplicates(session: SparkSession, task: StageTask) -> None:
-    read = frame(session, task.dataset, "urls").where(col("reason").isin(FETCHED_REASONS)).select("url")
-    pages = frame(session, task.dataset, "pages").select("url", "folded_digest", "text_digest", "body_digest")
-    pages = pages.join(read, "url").join(_merits(session, task), "url")
+def duplicates(spark: SparkTask) -> None:
+    read = spark.table("urls").where(col("reason").isin(FETCHED_REASONS)).select("url")
+    pages = spark.table("pages").select("url", "folded_digest", "text_digest", "body_digest")
+    pages = pages.join(read, "url").join(_merits(spark), "url")
     head = least(
         struct("merit", col("url").alias("group"), col("text_digest").alias("text"), col("body_digest").alias("body"))
     ).alias("head")
@@ -401,14 +391,16 @@ def duplicates(session: SparkSession, task: StageTask) -> None:
         .otherwise("folded")
     )
     rows = pages.drop("merit").join(groups, "folded_digest").select("url", "group", like.alias("like"))
-    write(rows.orderBy("url"), task, "duplicates")
+    spark.write(rows.orderBy("url"), "duplicates")
 
 
-def _sketched(of: str, session: SparkSession, task: StageTask) -> None:
+def _sketched(of: str, spark: SparkTask) -> None:
     """By the same code as on one machine, which the executors' Python must have."""
-    texts = frame(session, task.dataset, "texts").select("url", "text", "content")
+    texts = spark.table("texts").select("url", "text", "content")
     rows = texts.rdd.mapPartitions(partial(_sketch_rows, of))
-    write(session.createDataFrame(rows, "url bigint, shingles bigint, bins binary").orderBy("url"), task, "sketches")
+    spark.write(
+        spark.session.createDataFrame(rows, "url bigint, shingles bigint, bins binary").orderBy("url"), "sketches"
+    )
 
 
 sketches = partial(_sketched, "sketches")
@@ -427,54 +419,44 @@ def _sketch_rows(of: str, rows: Iterable[Any]) -> Iterator[tuple[int, int, bytea
         yield from zip(pages.tolist(), counts.tolist(), map(bytearray, bins), strict=True)
 
 
-def near(session: SparkSession, task: StageTask) -> None:
-    others = frame(session, task.folders["duplicates"], "duplicates").where("url != group").select("url")
-    sketches = frame(session, task.folders["sketches"], "sketches").join(others, "url", "left_anti")
-    _alike(_alike_known(session, task, sketches), task, "near", task.order.near)
+def near(spark: SparkTask) -> None:
+    others = spark.table("duplicates", "duplicates").where("url != group").select("url")
+    _alike(spark.table("sketches", "sketches").join(others, "url", "left_anti"), spark, "near", spark.task.order.near)
 
 
-def templates(session: SparkSession, task: StageTask) -> None:
-    sketches = frame(session, task.folders["outlines"], "sketches")
-    _alike(_alike_known(session, task, sketches), task, "templates", task.order.template)
+def templates(spark: SparkTask) -> None:
+    _alike(spark.table("sketches", "outlines"), spark, "templates", spark.task.order.template)
 
 
-def _alike_known(session: SparkSession, task: StageTask, sketches: DataFrame) -> DataFrame:
-    rows = (
-        sketches.where(col("shingles") >= SHINGLES_LEAST)
-        .join(_merits(session, task), "url")
-        .select("url", "merit", "bins")
-    )
-    return settled(rows, task, "known")
-
-
-def _alike(pages: DataFrame, task: StageTask, table: str, threshold: float) -> None:
+def _alike(sketches: DataFrame, spark: SparkTask, table: str, threshold: float) -> None:
     """Rounds of `alike.leaders`: a page that comes first, among those not decided,
     in each of its buckets stands for a group; what is near to one that stands for a group does not.
 
     The order of decisions does not matter, since nothing that comes later could change them.
     """
-    buckets = settled(_buckets(pages, band_bins(threshold)), task, "buckets")
+    enough = sketches.where(col("shingles") >= SHINGLES_LEAST)
+    pages = spark.settled(enough.join(_merits(spark), "url").select("url", "merit", "bins"), "pages")
+    buckets = spark.settled(_buckets(pages, band_bins(threshold)), "buckets")
     needed = math.ceil(threshold * BINS - 1e-9)
-    open_pages = settled(buckets.select("url", "merit").distinct(), task, "open-0")
+    open_pages = spark.settled(buckets.select("url", "merit").distinct(), "open-0")
     held: DataFrame | None = None
     matches: DataFrame | None = None
     number = 0
     while not open_pages.isEmpty():
         number += 1
         room = buckets if held is None else buckets.join(_full(held), "bucket", "left_anti")
-        chosen = settled(_chosen(open_pages, room), task, f"chosen-{number}")
-        new_held = settled(
+        chosen = spark.settled(_chosen(open_pages, room), f"chosen-{number}")
+        new_held = spark.settled(
             room.join(chosen, "url").select("bucket", col("url").alias("leader"), col("merit").alias("leader_merit")),
-            task,
             f"held-{number}",
         )
         held = new_held if held is None else held.unionByName(new_held)
-        near_pages = settled(_matches(new_held, buckets, pages, needed), task, f"near-{number}")
+        near_pages = spark.settled(_matches(new_held, buckets, pages, needed), f"near-{number}")
         matches = near_pages if matches is None else matches.unionByName(near_pages)
         left = open_pages.join(chosen, "url", "left_anti").join(near_pages.select("url"), "url", "left_anti")
-        open_pages = settled(left, task, f"open-{number}")
-        forget(task, f"open-{number - 1}")
-    write(_groups(matches, open_pages.sparkSession), task, table)
+        open_pages = spark.settled(left, f"open-{number}")
+        spark.forget(f"open-{number - 1}")
+    spark.write(_groups(matches, spark), table)
 
 
 def _buckets(pages: DataFrame, width: int) -> DataFrame:
@@ -521,12 +503,12 @@ def _matches(held: DataFrame, buckets: DataFrame, pages: DataFrame, needed: int)
     )
 
 
-def _groups(matches: DataFrame | None, session: SparkSession) -> DataFrame:
+def _groups(matches: DataFrame | None, spark: SparkTask) -> DataFrame:
     """Each page with the leader that is most like it, of equal ones the first by merit;
     and each such leader with itself.
     """
     if matches is None:
-        return session.createDataFrame([], "url bigint, group bigint, similarity double")
+        return spark.session.createDataFrame([], "url bigint, group bigint, similarity double")
     best = matches.groupBy("url").agg(
         max_by("leader", struct("equal", -col("leader_merit"))).alias("group"), max_by("equal", "equal").alias("equal")
     )
@@ -535,13 +517,11 @@ def _groups(matches: DataFrame | None, session: SparkSession) -> DataFrame:
     return members.unionByName(leaders).orderBy("url")
 
 
-def cascades(session: SparkSession, task: StageTask) -> None:
-    same = frame(session, task.folders["duplicates"], "duplicates").select("url", col("group").alias("head"))
-    alike = frame(session, task.folders["near"], "near").select(col("url").alias("head"), col("group").alias("story"))
-    urls = frame(session, task.dataset, "urls").select("url", "site", "first_seen")
-    pages = (
-        frame(session, task.dataset, "pages").select("url", "last_modified").join(urls, "url").join(same, "url", "left")
-    )
+def cascades(spark: SparkTask) -> None:
+    same = spark.table("duplicates", "duplicates").select("url", col("group").alias("head"))
+    alike = spark.table("near", "near").select(col("url").alias("head"), col("group").alias("story"))
+    urls = spark.table("urls").select("url", "site", "first_seen")
+    pages = spark.table("pages").select("url", "last_modified").join(urls, "url").join(same, "url", "left")
     in_story = (
         pages.withColumn("is_twin", col("head").isNotNull())
         .withColumn("head", coalesce("head", "url"))
@@ -554,4 +534,4 @@ def cascades(session: SparkSession, task: StageTask) -> None:
     place = row_number().over(Window.partitionBy("story").orderBy("when", "site")) - 1
     delay = (col("when") - col("begun")) / HOUR_MS
     rows = firsts.join(several, "story").select("story", "site", place.alias("place"), "when", delay.alias("delay_h"))
-    write(rows.orderBy("story", "place"), task, "cascades")
+    spark.write(rows.orderBy("story", "place"), "cascades")
