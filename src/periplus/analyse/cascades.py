@@ -1,4 +1,4 @@
-"""How does a file, or a set of stories, become cascades: which site had which story when?"""
+"""Makes cascades of a file, or of stories: which site had which story when."""
 
 from __future__ import annotations
 

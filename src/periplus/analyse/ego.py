@@ -1,4 +1,4 @@
-"""Who is near a page, a directory or a site, by links in either direction, and who of them counts most?"""
+"""Finds who is near a page, a directory or a site, by links in either direction, and who of them counts most."""
 
 from __future__ import annotations
 

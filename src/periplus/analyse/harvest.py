@@ -1,4 +1,4 @@
-"""How fast does a harvest of external links go, and how much of what there is has it found?"""
+"""Reckons how fast a harvest of external links goes, and how much of what there is it has found."""
 
 from __future__ import annotations
 

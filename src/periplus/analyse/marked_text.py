@@ -1,4 +1,4 @@
-"""What does a reader see of a page in fragmenters, block by block, with navigation and content told apart?"""
+"""Puts the fragmenters of a page into what a reader sees of it, block by block, navigation and content told apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much does each page count, judged by the links between pages?"""
+"""Ranks pages by the links between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be measured of each block, on its page and in its site, that tells content from navigation?"""
+"""Measures of each block, on its page and in its site, that tell content from navigation."""
 
 from __future__ import annotations
 

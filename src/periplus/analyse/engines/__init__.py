@@ -1,1 +1,1 @@
-"""How are the same analyses computed in memory, from disk or on a cluster, over a collection's Parquet tables?"""
+"""Analyses of webs that no memory holds, over a collection's Parquet tables: from disk, or on a cluster."""

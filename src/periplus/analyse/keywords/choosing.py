@@ -1,7 +1,4 @@
-"""Which candidates are a text's keywords, and how are they written?
-
-By any of METHODS, for one text, for several, and for some against others.
-"""
+"""Chooses the keywords of one text, of several, or of some against others, by any of METHODS, and how to write them."""
 
 from __future__ import annotations
 
@@ -19,6 +16,7 @@ from periplus.analyse.keywords.measures import (
     multipartiterank,
     positionrank,
     singlerank,
+    sums,
     textrank,
     topicrank,
 )
@@ -47,21 +45,14 @@ def tfidf(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
 
 def kpminer(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     """The same with longer phrases preferred, and only what is said early. Source: El-Beltagy and Rafea 2009."""
-    within = ~_crossed(text, phrases) & (phrases.places[phrases.first] < KP_LAST_WORD)
+    begins = phrases.places[phrases.first]
+    within = (sums(text.stops, begins, phrases.sizes) == 0) & (begins < KP_LAST_WORD)  # no function word within
     least = min(KP_TIMES, 1 + len(text.words) // KP_LAST_WORD)
     within &= (phrases.times >= least) & (phrases.sizes <= TFIDF_WORDS)
     many = int((phrases.sizes[within] > 1).sum())
     boost = min(KP_MOST_BOOST, float(within.sum()) / (many * KP_BOOST)) if many else 1.0
     rarity = np.where(phrases.sizes > 1, np.log(max(2, counts.texts)), idf(counts, phrases.keys))
     return np.where(within, phrases.times * rarity * np.where(phrases.sizes > 1, boost, 1.0), -np.inf)
-
-
-def _crossed(text: Reading, phrases: Candidates) -> npt.NDArray[np.bool_]:
-    """Which have a function word within."""
-    stops: npt.NDArray[np.intp] = np.concatenate(([0], np.cumsum(text.stops)))
-    begins = phrases.places[phrases.first]
-    crossed: npt.NDArray[np.bool_] = stops[begins + phrases.sizes] > stops[begins]
-    return crossed
 
 
 METHODS: dict[str, Method] = {

@@ -26,6 +26,7 @@ from periplus.analyse.keywords.reading import (
     tag_measures,
     tagged,
 )
+from periplus.analyse.linkgraph import distinct_sorted
 
 # By NAMES: words; times it stands there (logarithm), as a share of the text; places as shares of the text; sentences
 # with it; rarity in the collection, of it and of its words; capitals within sentences; signs within; whether a pause or
@@ -68,7 +69,9 @@ def _where(text: Reading, phrases: Candidates) -> list[Floats]:
     last = np.zeros(n, np.intp)
     np.maximum.at(last, phrases.owner, phrases.places)
     width = int(text.sentences.max(initial=0)) + 1
-    sentences = np.bincount(_distinct(phrases.owner * width + text.sentences[phrases.places]) // width, minlength=n)
+    sentences = np.bincount(
+        distinct_sorted(phrases.owner * width + text.sentences[phrases.places]) // width, minlength=n
+    )
     return [
         phrases.sizes.astype(np.float64), np.log(phrases.times), phrases.times / words, first / words, np.log1p(first),
         last / words, (last - first) / words,
@@ -111,17 +114,11 @@ def _at(values: npt.NDArray[np.generic], phrases: Candidates, step: int) -> Floa
     return result
 
 
-def _sums(values: npt.NDArray[np.generic], begins: Ints, sizes: Ints) -> Floats:
+def sums(values: npt.NDArray[np.generic], begins: Ints, sizes: Ints) -> Floats:
     """Over the words from each beginning."""
     total: Floats = np.concatenate(([0.0], np.cumsum(values)))
     sums: Floats = total[begins + sizes] - total[begins]
     return sums
-
-
-def _distinct(values: Ints) -> Ints:
-    """Ascending; by sorting, which for the thousands of a text takes half the time of NumPy's table."""
-    ordered = np.sort(values)
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 def _looks(text: Reading, phrases: Candidates) -> list[Floats]:
@@ -129,15 +126,15 @@ def _looks(text: Reading, phrases: Candidates) -> list[Floats]:
     starts = np.ones(len(text.words), bool)
     starts[1:] = text.sentences[1:] != text.sentences[:-1]
     capital = text.capitals[phrases.places] & ~starts[phrases.places]
-    inner = _sums(text.stops, begins, phrases.sizes)
+    inner = sums(text.stops, begins, phrases.sizes)
     joints = (text.kinds != PARTED) & (text.kinds != LINE)
     return [
         _mean(starts[phrases.places], phrases),
         _mean(capital, phrases),
-        _sums(text.loud, begins, phrases.sizes) / phrases.sizes,
-        _sums(text.lengths, begins, phrases.sizes) / phrases.sizes,
-        _sums(text.digits, begins, phrases.sizes) / phrases.sizes,
-        _sums(joints, begins, phrases.sizes - 1),
+        sums(text.loud, begins, phrases.sizes) / phrases.sizes,
+        sums(text.lengths, begins, phrases.sizes) / phrases.sizes,
+        sums(text.digits, begins, phrases.sizes) / phrases.sizes,
+        sums(joints, begins, phrases.sizes - 1),
         inner,
         np.full(len(begins), text.stops.mean() if len(text.stops) else 0.0),
     ]
@@ -145,11 +142,7 @@ def _looks(text: Reading, phrases: Candidates) -> list[Floats]:
 
 def _surroundings(text: Reading, phrases: Candidates) -> list[Floats]:
     """Whether it could be longer: what stands before and after it."""
-    stops = np.concatenate(([True], text.stops, [True]))
-    chunks = np.concatenate(([-1], text.chunks, [-1]))
-    after = phrases.places + phrases.counts + 1
-    left = stops[phrases.places] | (chunks[phrases.places] != chunks[phrases.places + 1])
-    right = stops[after] | (chunks[after] != chunks[after - 1])
+    left, right = _open(text, phrases)
     longer = np.zeros(len(phrases.keys))
     for shift in (0, 1):  # the most frequent phrase of one word more, before or after
         parents = _owners(phrases, phrases.places - shift, phrases.counts + 1)
@@ -162,6 +155,14 @@ def _surroundings(text: Reading, phrases: Candidates) -> list[Floats]:
         longer / phrases.times,
         np.log(np.maximum(phrases.times - longer, 0.5)),
     ]
+
+
+def _open(text: Reading, phrases: Candidates) -> tuple[Bits, Bits]:
+    """Of each place of a candidate, whether a pause or a function word stands before it, and after it."""
+    stops = np.concatenate(([True], text.stops, [True]))
+    chunks = np.concatenate(([-1], text.chunks, [-1]))
+    before, after = phrases.places, phrases.places + phrases.counts + 1
+    return stops[before] | (chunks[before] != chunks[before + 1]), stops[after] | (chunks[after] != chunks[after - 1])
 
 
 def _owners(phrases: Candidates, places: Ints, counts: Ints) -> Ints:
@@ -180,14 +181,14 @@ def _of_words(text: Reading, phrases: Candidates) -> list[Floats]:
     degree, left, right = _ties(text, owner, len(times))
     begins = phrases.places[phrases.first]
     logs = np.log(times)[owner]
-    of_words = _sums(logs, begins, phrases.sizes) / phrases.sizes
+    of_words = sums(logs, begins, phrases.sizes) / phrases.sizes
     ends = begins + phrases.sizes - 1
     return [
         np.log(phrases.times) - of_words,
         of_words,
-        _sums((first / max(1, len(text.words)))[owner], begins, phrases.sizes) / phrases.sizes,
-        _sums(np.log1p(degree)[owner], begins, phrases.sizes),
-        _sums((degree / np.maximum(times, 1))[owner], begins, phrases.sizes) / phrases.sizes,
+        sums((first / max(1, len(text.words)))[owner], begins, phrases.sizes) / phrases.sizes,
+        sums(np.log1p(degree)[owner], begins, phrases.sizes),
+        sums((degree / np.maximum(times, 1))[owner], begins, phrases.sizes) / phrases.sizes,
         (left / np.maximum(times, 1))[owner[begins]],
         (right / np.maximum(times, 1))[owner[ends]],
     ]
@@ -200,8 +201,10 @@ def _ties(text: Reading, owner: Ints, n: int) -> tuple[Floats, Ints, Ints]:
     free = np.flatnonzero(~text.stops)
     owners = owner[free]
     pairs = [owners[:-step] * n + owners[step:] for step in range(1, WINDOW) if len(owners) > step]
-    near = _distinct(np.concatenate([*pairs, *(pair % n * n + pair // n for pair in pairs), np.zeros(0, np.intp)]))
-    following = _distinct(owner[:-1] * n + owner[1:])
+    near = distinct_sorted(
+        np.concatenate([*pairs, *(pair % n * n + pair // n for pair in pairs), np.zeros(0, np.intp)])
+    )
+    following = distinct_sorted(owner[:-1] * n + owner[1:])
     return (
         np.bincount(near // n, minlength=n).astype(np.float64),
         np.bincount(following % n, minlength=n),
@@ -296,21 +299,14 @@ def ranked(weights: sparse.csr_array, start: Floats) -> Floats:
 
 def runs(text: Reading, phrases: Candidates) -> Bits:
     """Which candidates stand somewhere as a whole run of content words."""
-    limit = np.concatenate(([True], text.stops, [True]))
-    chunks = np.concatenate(([-1], text.chunks, [-1]))
-    begins, ends = phrases.places + 1, phrases.places + phrases.counts
-    left = limit[begins - 1] | (chunks[begins - 1] != chunks[begins])
-    right = limit[ends + 1] | (chunks[ends + 1] != chunks[ends])
-    stops = np.concatenate(([0], np.cumsum(text.stops)))
-    whole = left & right & (stops[ends] == stops[begins - 1])
+    left, right = _open(text, phrases)
+    whole = left & right & (sums(text.stops, phrases.places, phrases.counts) == 0)
     return np.bincount(phrases.owner, whole, len(phrases.keys)) > 0
 
 
 def _phrases(text: Reading, phrases: Candidates, words: Floats) -> Floats:
     """Sums of the words' scores."""
-    total = np.concatenate(([0.0], np.cumsum(words)))
-    begins = phrases.places[phrases.first]
-    return np.where(runs(text, phrases), total[begins + phrases.sizes] - total[begins], -np.inf)
+    return np.where(runs(text, phrases), sums(words, phrases.places[phrases.first], phrases.sizes), -np.inf)
 
 
 def _spread(graph: WordGraph, scores: Floats) -> Floats:
@@ -394,33 +390,25 @@ def _nearness(phrases: Candidates, chosen: Ints) -> Floats:
 
 def topicrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     """One phrase for each topic: the one that stands first."""
-    scores = np.full(len(phrases.keys), -np.inf)
     chosen = _kept(text, phrases)
-    if not len(chosen):
-        return scores
     topics = _topics(text, phrases, chosen)
-    member = np.zeros((int(topics.max()) + 1, len(chosen)))
+    member = np.zeros((int(topics.max(initial=-1)) + 1, len(chosen)))
     member[topics, np.arange(len(chosen))] = 1.0
     between = member @ _nearness(phrases, chosen) @ member.T
     np.fill_diagonal(between, 0)
-    of_topics = ranked(sparse.csr_array(between), np.full(len(between), 1 / len(between)))
-    _, first = np.unique(topics, return_index=True)
-    scores[chosen[first]] = of_topics
+    scores = np.full(len(phrases.keys), -np.inf)
+    scores[chosen[np.unique(topics, return_index=True)[1]]] = ranked(sparse.csr_array(between), _even(len(between)))
     return scores
 
 
 def multipartiterank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     """All phrases in one graph without links within a topic; what leads to a topic's first phrase weighs more."""
-    scores = np.full(len(phrases.keys), -np.inf)
     chosen = _kept(text, phrases)
-    if not len(chosen):
-        return scores
     topics = _topics(text, phrases, chosen)
     weights = np.where(topics[:, None] == topics[None, :], 0.0, _nearness(phrases, chosen))
-    scores[chosen] = ranked(
-        sparse.csr_array(_adjusted(weights, topics, phrases.places[phrases.first[chosen]])),
-        np.full(len(chosen), 1 / len(chosen)),
-    )
+    weights = _adjusted(weights, topics, phrases.places[phrases.first[chosen]])
+    scores = np.full(len(phrases.keys), -np.inf)
+    scores[chosen] = ranked(sparse.csr_array(weights), _even(len(chosen)))
     return scores
 
 
