@@ -125,8 +125,8 @@ def _ends(connection: reading.Connection) -> dict[int, str | None]:
     from periplus.store.sqlite.listing import redirect_hops, text_of
 
     hops = RedirectColumns(*redirect_hops(connection))
-    found = chain_ends(hops)
-    rows = zip(hops.sources.tolist(), found.ends.tolist(), found.loops.tolist(), strict=True)
+    chains = chain_ends(hops)
+    rows = zip(hops.sources.tolist(), chains.ends.tolist(), chains.loops.tolist(), strict=True)
     return {source: None if loop else text_of(connection, end) for source, end, loop in rows}
 
 

@@ -52,8 +52,8 @@ class Page:
         duplicates = page_rows.duplicates(self._connection, self._id, self._perhaps_same()) if read else ()
         values = {name: getattr(self.row, name) for name in _SUMMARISED}
         values |= {"state": State(self.row.state), "reason": Reason(self.row.reason)}
-        kept = tuple(form for form in ("bytes", "text", "xml") if getattr(self.row, f"has_{form}"))
-        return PageSummary(**values, kept=kept, inlinks=inlinks, outlinks=outlinks, duplicates=duplicates)
+        forms = tuple(form for form in ("bytes", "text", "xml") if getattr(self.row, f"has_{form}"))
+        return PageSummary(**values, kept=forms, inlinks=inlinks, outlinks=outlinks, duplicates=duplicates)
 
     def source(self) -> bytes:
         """Its bytes as received, content codings removed. Raises UsageError where none were kept."""
@@ -85,8 +85,8 @@ class Page:
 
         Raises UsageError where there are none.
         """
-        if (kept := self._contents.xml(self._id)) is not None:
-            return kept
+        if (stored := self._contents.xml(self._id)) is not None:
+            return stored
         fetched = self._fetched()
         if fetched is None:
             self._missing("bytes")
@@ -100,8 +100,8 @@ class Page:
             return map(
                 row_maker(LINKS.names), listing.links(self._connection, LinkFilter(target=self.url, limit=limit))
             )
-        found = listing.links_between(self._connection, self._linking(limit)[1], self._id)
-        return map(row_maker(LINKS.names), islice(found, limit))
+        rows = listing.links_between(self._connection, self._linking(limit)[1], self._id)
+        return map(row_maker(LINKS.names), islice(rows, limit))
 
     def visits(self) -> list[int] | None:
         """The numbers of the visits that asked for it; None: there is no book that tells."""
@@ -127,8 +127,8 @@ class Page:
         return inlinks.perhaps_same(self._connection, self._book, page_rows.folded_digest(self._connection, self._id))
 
     def _fetched(self) -> Fetched | None:
-        body, said = self._contents.body(self._id), page_rows.answer(self._connection, self._id, self.visits())
-        return Fetched(said[0], said[1], body) if body is not None and said else None
+        body, answer = self._contents.body(self._id), page_rows.answer(self._connection, self._id, self.visits())
+        return Fetched(answer[0], answer[1], body) if body is not None and answer else None
 
     def _missing(self, what: str) -> NoReturn:
         row = self.row

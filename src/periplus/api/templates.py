@@ -70,11 +70,11 @@ def by_shorkin(source: Callable[[int], str], count: int, rules: TemplateRules, w
         pieces = fragments(source(page))
         held.append(chains(pieces, length))
         parts.append(np.fromiter(map(len, pieces.parts), np.int32, len(pieces.parts)))
-    found = _clusters(held, rules, watch)
-    navigation = navigation_of(count, found)
+    clusters = _clusters(held, rules, watch)
+    navigation = navigation_of(count, clusters)
     gone = [
-        int(size[covered(one, wanted, length)].sum()) if len(one) else 0
-        for size, one, wanted in zip(parts, held, navigation, strict=True)
+        int(size[covered(one, picked, length)].sum()) if len(one) else 0
+        for size, one, picked in zip(parts, held, navigation, strict=True)
     ]
 
     def marked(page: int) -> tuple[Fragments, Mask]:
@@ -83,13 +83,13 @@ def by_shorkin(source: Callable[[int], str], count: int, rules: TemplateRules, w
 
     sizes = [int(size.sum()) for size in parts]
     return TemplateMarks(
-        found, gone, sizes, lambda page: marked_blocks(*marked(page)), lambda page: source_left(*marked(page))
+        clusters, gone, sizes, lambda page: marked_blocks(*marked(page)), lambda page: source_left(*marked(page))
     )
 
 
 def _clusters(held: Sequence[Chains], rules: TemplateRules, watch: Watch) -> list[ChainCluster]:
-    found = clusters_of(held, rules, lambda taken, _: watch("Comparing pages", taken, len(held)))
-    return sorted(found, key=lambda cluster: -len(cluster.pages))
+    clusters = clusters_of(held, rules, lambda taken, _: watch("Comparing pages", taken, len(held)))
+    return sorted(clusters, key=lambda cluster: -len(cluster.pages))
 
 
 def of_sources(
@@ -117,8 +117,8 @@ def of_marks(
     """
 
     def marked(page: int) -> Iterator[tuple[Block, Part]]:
-        for found in pages_of(connection, [rows[page].url_id]):
-            yield from zip(found.blocks, found.parts or (), strict=False)
+        for page_blocks in pages_of(connection, [rows[page].url_id]):
+            yield from zip(page_blocks.blocks, page_blocks.parts or (), strict=False)
 
     held: list[Chains] = []
     sizes: list[int] = []
@@ -317,7 +317,7 @@ class Marks:
             pages = [
                 page for page in text_rows.pages_of(self._connection, some) if page.parts is not None and page.blocks
             ]
-            found = parts_of_each(page_context(page.blocks, evidence) for page in pages)
-            yield from [(page, parts) for page, parts in zip(pages, found, strict=True) if parts != page.parts]
+            marks = parts_of_each(page_context(page.blocks, evidence) for page in pages)
+            yield from [(page, parts) for page, parts in zip(pages, marks, strict=True) if parts != page.parts]
         early.clear()
         self._changed.add(site_id)

@@ -68,7 +68,7 @@ class ResultStore(Protocol):
         Raises StoreError for a name that is none.
         """
 
-    def note(self, said: ResultNote) -> None:
+    def note(self, note: ResultNote) -> None:
         """Says what the tables of an analysis are."""
 
 

@@ -60,9 +60,9 @@ def media_class(media_type: str) -> MediaClass:
     exact = _EXACT.get(media_type)
     if exact is not None:
         return exact
-    for start, found in _BY_START:
+    for start, kind in _BY_START:
         if media_type.startswith(start):
-            return found
+            return kind
     return MediaClass.DOCUMENTS if media_type.endswith(("+xml", "+json")) else MediaClass.OTHER
 
 

@@ -32,16 +32,16 @@ def fault_row(fault: Fault, kinds: Mapping[str, IssueKind]) -> tuple[str | int |
 def fault_list(faults: Sequence[Fault], kinds: Mapping[str, IssueKind]) -> Iterator[str]:
     """Lines: the sums by kind, then each cause with its pages. faults: gravest first, those of one kind together."""
     groups = [
-        (kinds[code], grade, list(found))
-        for (code, grade), found in groupby(faults, key=lambda fault: (fault.code, fault.grade))
+        (kinds[code], grade, list(causes))
+        for (code, grade), causes in groupby(faults, key=lambda fault: (fault.code, fault.grade))
     ]
-    for kind, grade, found in groups:
-        yield f"{len(found):>7,}  {grade.value:<7}  {kind.code}: {kind.title}{_on_pages(kind, found)}"
-    for kind, grade, found in groups:
+    for kind, grade, causes in groups:
+        yield f"{len(causes):>7,}  {grade.value:<7}  {kind.code}: {kind.title}{_on_pages(kind, causes)}"
+    for kind, grade, causes in groups:
         yield ""
-        yield f"{grade.value.upper()} {kind.code}: {kind.title} ({len(found):,}{_on_pages(kind, found)})"
+        yield f"{grade.value.upper()} {kind.code}: {kind.title} ({len(causes):,}{_on_pages(kind, causes)})"
         yield f"  {kind.why} {kind.remedy}"
-        for fault in found:
+        for fault in causes:
             yield from [_line(fault)] if kind.caused_by is CausedBy.PAGE else _with_pages(fault)
 
 
@@ -86,9 +86,9 @@ def junit(faults: Sequence[Fault], kinds: Mapping[str, IssueKind], *, name: str 
     """
     yield f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites{attributes([("name", name)])}>\n'
     for code, kind in kinds.items():
-        found = [fault for fault in faults if fault.code == code]
-        if found:
-            yield from _suite(kind, found)
+        causes = [fault for fault in faults if fault.code == code]
+        if causes:
+            yield from _suite(kind, causes)
         else:
             yield (
                 "<testsuite"

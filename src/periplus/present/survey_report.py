@@ -19,11 +19,11 @@ from periplus.present.network import matrix_of, network_of, survey_caption, writ
 from periplus.present.wording import count_of, number, utc
 
 
-def method_sheet(found: SurveyResults) -> Html:
+def method_sheet(results: SurveyResults) -> Html:
     """Runs, parameters, counts, and what became of each unit's URLs, exclusions by robots.txt among it."""
-    method = found.method
+    method = results.method
     counts = [
-        ("sites in the target set", number(found.chosen)),
+        ("sites in the target set", number(results.chosen)),
         ("documents", number(method.documents)),
         ("distinct links", number(method.links)),
         ("pages merged for equal content", number(method.merged)),
@@ -49,15 +49,15 @@ def method_sheet(found: SurveyResults) -> Html:
     ]
     rows = (
         (
-            found.units[record.unit].name,
-            " ".join(found.units[record.unit].prefixes),
+            results.units[record.unit].name,
+            " ".join(results.units[record.unit].prefixes),
             record.fetched,
             record.waiting,
             record.robots,
             record.refused,
             record.dead,
             record.redirects,
-            found.units[record.unit].bundle + ("" if found.units[record.unit].official else " (not official)"),
+            results.units[record.unit].bundle + ("" if results.units[record.unit].official else " (not official)"),
             record.state or "read",
         )
         for record in method.units
@@ -213,26 +213,26 @@ STANDING = Table(
 )
 
 
-def standing_rows(found: CampaignProgress, marks: Mapping[str, SiteMark]) -> Iterator[Row]:
+def standing_rows(results: CampaignProgress, marks: Mapping[str, SiteMark]) -> Iterator[Row]:
     """Rows of STANDING: most new links first."""
-    for row in sorted(found.sites, key=lambda row: (-row.links, -row.pages, row.short)):
+    for row in sorted(results.sites, key=lambda row: (-row.links, -row.pages, row.short)):
         tags = " ".join(tag for prefix in row.prefixes if prefix in marks for tag in marks[prefix].tags)
         counts = (row.pages, row.links, row.recent, row.score, row.share, row.waiting)
         yield (row.name, " ".join(row.prefixes), *counts, row.state, tags)
 
 
-def survey_table(found: SurveyResults, name: str) -> tuple[Table, Iterator[Row]]:
+def survey_table(results: SurveyResults, name: str) -> tuple[Table, Iterator[Row]]:
     """One of TABLES, and its rows. Raises UsageError for another name."""
     if name not in _TABLES:
         raise UsageError(f"a survey has no table {name!r}: choose among {', '.join(_TABLES)}")
     made, rows = _TABLES[name]
-    return made, rows(found)
+    return made, rows(results)
 
 
-def _units(found: SurveyResults) -> Iterator[Row]:
-    states = {record.unit: record.state for record in found.method.units}
-    for row in found.figures:
-        unit = found.units[row.unit]
+def _units(results: SurveyResults) -> Iterator[Row]:
+    states = {record.unit: record.state for record in results.method.units}
+    for row in results.figures:
+        unit = results.units[row.unit]
         counts = (
             row.fetched,
             row.waiting,
@@ -253,52 +253,52 @@ def _units(found: SurveyResults) -> Iterator[Row]:
             row.external_wif.value,
         )
         named = (unit.name, " ".join(unit.prefixes), unit.bundle, unit.official)
-        yield (*named, *counts, *further, states.get(row.unit, ""), found.method.run, found.method.model.value)
+        yield (*named, *counts, *further, states.get(row.unit, ""), results.method.run, results.method.model.value)
 
 
-def _companions(found: SurveyResults) -> Iterator[Row]:
-    for site in found.companions:
+def _companions(results: SurveyResults) -> Iterator[Row]:
+    for site in results.companions:
         gain = (
             (site.gain.largest_strong - site.gain.strong_before, site.gain.pairs - site.gain.pairs_before)
             if site.gain
             else (None, None)
         )
         counts = (site.units, site.pages, site.links, site.back, site.documents, site.fetched)
-        yield (site.name, site.kind.value, *counts, *gain, site.status.value, " ".join(site.tags), found.method.run)
+        yield (site.name, site.kind.value, *counts, *gain, site.status.value, " ".join(site.tags), results.method.run)
 
 
-def _co_links(found: SurveyResults) -> Iterator[Row]:
-    for kind, pairs in (("co-inlink", found.co_inlinks), ("coupling", found.couplings)):
+def _co_links(results: SurveyResults) -> Iterator[Row]:
+    for kind, pairs in (("co-inlink", results.co_inlinks), ("coupling", results.couplings)):
         for pair in pairs:
-            yield kind, found.units[pair.first].name, found.units[pair.second].name, pair.sites
+            yield kind, results.units[pair.first].name, results.units[pair.second].name, pair.sites
 
 
-def _suffixes(found: SurveyResults) -> Iterator[Row]:
-    for direction, tallies in (("out", found.suffixes_out), ("in", found.suffixes_in)):
+def _suffixes(results: SurveyResults) -> Iterator[Row]:
+    for direction, tallies in (("out", results.suffixes_out), ("in", results.suffixes_in)):
         for tally in tallies:
-            yield (direction, *tally, found.method.run, found.method.model.value)
+            yield (direction, *tally, results.method.run, results.method.model.value)
 
 
-def _connectivity(found: SurveyResults) -> Iterator[Row]:
-    for row in found.connectivity:
+def _connectivity(results: SurveyResults) -> Iterator[Row]:
+    for row in results.connectivity:
         sizes = (row.strong[0] if row.strong else 0, len(row.strong), row.weak[0] if row.weak else 0, len(row.weak))
         yield (row.vertices, row.sites, row.arcs, row.density, row.reciprocity, *sizes)
 
 
-def _interlinking(found: SurveyResults) -> Iterator[Row]:
+def _interlinking(results: SurveyResults) -> Iterator[Row]:
     """Most links first; self-links among them."""
-    matrix = found.matrix
-    inside = (matrix.sources < found.chosen) & (matrix.ends < found.chosen)
+    matrix = results.matrix
+    inside = (matrix.sources < results.chosen) & (matrix.ends < results.chosen)
     rows = zip(
         matrix.counts[inside].tolist(), matrix.sources[inside].tolist(), matrix.ends[inside].tolist(), strict=True
     )
     for links, source, end in sorted(rows, key=lambda row: (-row[0], row[1], row[2])):
-        yield found.units[source].name, found.units[end].name, links, found.method.run, found.method.model.value
+        yield results.units[source].name, results.units[end].name, links, results.method.run, results.method.model.value
 
 
-def _records(found: SurveyResults) -> Iterator[Row]:
-    for record in found.method.units:
-        unit = found.units[record.unit]
+def _records(results: SurveyResults) -> Iterator[Row]:
+    for record in results.method.units:
+        unit = results.units[record.unit]
         yield (unit.name, " ".join(unit.prefixes), *record[1:])
 
 
@@ -324,47 +324,47 @@ figure { margin: 0; } figcaption { color: var(--soft); font-size: .9rem; }
 """  # noqa: E501
 
 
-def survey_report(found: SurveyResults) -> str:
+def survey_report(results: SurveyResults) -> str:
     """The report as one page of XHTML that every browser takes as HTML too: nothing loaded from anywhere,
     light and dark, fit for paper.
 
     Every figure stands under the run, the document model and the share of pages that was read; texts
     from the web are escaped.
     """
-    title = text(found.method.title)
-    nav, body = sectioned(_sections(found))
-    foot = f"<footer><p>{text(survey_caption(found))}. Made {text(utc(found.method.created))}.</p></footer>\n"
-    return document(title, f"<h1>{title}</h1>\n{_head(found)}\n{nav}", body, foot=foot, rules=_STYLE)
+    title = text(results.method.title)
+    nav, body = sectioned(_sections(results))
+    foot = f"<footer><p>{text(survey_caption(results))}. Made {text(utc(results.method.created))}.</p></footer>\n"
+    return document(title, f"<h1>{title}</h1>\n{_head(results)}\n{nav}", body, foot=foot, rules=_STYLE)
 
 
-def _sections(found: SurveyResults) -> list[tuple[str, str, Html]]:
+def _sections(results: SurveyResults) -> list[tuple[str, str, Html]]:
     return [
-        ("network", "How the sites hang together", _network(found)),
-        ("indicators", "Sites of the target set", _indicators(found)),
-        ("matrix", "Who links to whom", _matrix(found)),
-        ("connectivity", "Connectivity", _report_connectivity(found)),
-        ("fragment", "Model of the web fragment", _fragment(found)),
-        ("companions", "Companion set", _report_companions(found)),
-        ("communicators", "Communicators", _communicators(found)),
-        ("colinks", "Linked together, linking alike", _report_co_links(found)),
-        ("domains", "Countries and domains", _report_suffixes(found)),
-        ("harvest", "The harvest, and how complete it is", _harvest(found)),
-        ("method", "Method sheet", method_sheet(found)),
+        ("network", "How the sites hang together", _network(results)),
+        ("indicators", "Sites of the target set", _indicators(results)),
+        ("matrix", "Who links to whom", _matrix(results)),
+        ("connectivity", "Connectivity", _report_connectivity(results)),
+        ("fragment", "Model of the web fragment", _fragment(results)),
+        ("companions", "Companion set", _report_companions(results)),
+        ("communicators", "Communicators", _communicators(results)),
+        ("colinks", "Linked together, linking alike", _report_co_links(results)),
+        ("domains", "Countries and domains", _report_suffixes(results)),
+        ("harvest", "The harvest, and how complete it is", _harvest(results)),
+        ("method", "Method sheet", method_sheet(results)),
     ]
 
 
-def _head(found: SurveyResults) -> Html:
-    harvest = found.harvest
+def _head(results: SurveyResults) -> Html:
+    harvest = results.harvest
     figures = [
-        ("sites in the target set", number(found.chosen)),
-        ("pages fetched", number(sum(row.fetched for row in found.figures))),
-        ("links between them", number(sum(row.in_links for row in found.figures))),
-        ("companion sites", number(len(found.companions))),
+        ("sites in the target set", number(results.chosen)),
+        ("pages fetched", number(sum(row.fetched for row in results.figures))),
+        ("links between them", number(sum(row.in_links for row in results.figures))),
+        ("companion sites", number(len(results.companions))),
         (f"external {harvest.item}s found", number(harvest.richness.observed)),
     ]
     cells = "".join(f"<div><dt>{text(name)}</dt><dd>{value}</dd></div>" for name, value in figures)
-    empty = [found.units[record.unit].name for record in found.method.units if record.state]
-    lines = f'<p class="soft">{text(survey_caption(found))}.</p>'
+    empty = [results.units[record.unit].name for record in results.method.units if record.state]
+    lines = f'<p class="soft">{text(survey_caption(results))}.</p>'
     if empty:
         lines += (
             f'<p class="notice">{count_of(len(empty), "site")} without a page: {text(", ".join(empty[:10]))}. '
@@ -384,13 +384,13 @@ def _drawing(write: Callable[[TextIO], None], caption: str) -> Html:
     )
 
 
-def _network(found: SurveyResults) -> Html:
-    network = network_of(found)
-    said = "Companion sites are drawn if at least two sites of the target set link to them, global ones not."
-    return _drawing(lambda out: write_network_svg(network, found.method.title, survey_caption(found), out), said)
+def _network(results: SurveyResults) -> Html:
+    network = network_of(results)
+    caption = "Companion sites are drawn if at least two sites of the target set link to them, global ones not."
+    return _drawing(lambda out: write_network_svg(network, results.method.title, survey_caption(results), out), caption)
 
 
-def _indicators(found: SurveyResults) -> Html:
+def _indicators(results: SurveyResults) -> Html:
     columns = [
         HtmlColumn("site"),
         HtmlColumn("pages", "n"),
@@ -407,7 +407,7 @@ def _indicators(found: SurveyResults) -> Html:
     columns += [HtmlColumn("external WIF", "n"), HtmlColumn("WIF", "n", wide=True)]
     rows = (
         (
-            found.units[row.unit].name,
+            results.units[row.unit].name,
             row.fetched,
             round(100 * row.share),
             row.in_links,
@@ -419,11 +419,10 @@ def _indicators(found: SurveyResults) -> Html:
             _factor(row.external_wif),
             _factor(row.wif),
         )
-        for row in found.figures
+        for row in results.figures
     )
-    note = (
-        f"Links are distinct pairs of documents (model: {found.method.model.value}), in and out within the target set. "
-    )
+    model = results.method.model.value
+    note = f"Links are distinct pairs of documents (model: {model}), in and out within the target set. "
     note += (
         "WIF: linking pages / pages of the site. It compares sites of one kind and "
         "country that were read to the same "
@@ -433,8 +432,8 @@ def _indicators(found: SurveyResults) -> Html:
         "and pages outside this survey that link there are not in it. Of a site of which one page was fetched it "
         "would be a count: that is what is shown."
     )
-    totals = ", ".join(f"{number(count)} by {model.value}" for model, count in found.totals)
-    shown = paged(PagedTable("unit-rows", columns, rows, len(found.figures)))
+    totals = ", ".join(f"{number(count)} by {model.value}" for model, count in results.totals)
+    shown = paged(PagedTable("unit-rows", columns, rows, len(results.figures)))
     return f'<p class="note">{text(note)}</p>{shown}<p class="note">All links between sites: {totals}.</p>'
 
 
@@ -444,21 +443,21 @@ def _factor(factor: ImpactFactor) -> str:
     return f"{factor.value:.2f} = {number(factor.linking)}/{number(factor.documents)}"
 
 
-def _matrix(found: SurveyResults) -> Html:
-    if found.chosen > HEAT_SITES:
+def _matrix(results: SurveyResults) -> Html:
+    if results.chosen > HEAT_SITES:
         return (
-            f'<p class="note">{number(found.chosen)} sites are too many for a picture: the matrix is '
+            f'<p class="note">{number(results.chosen)} sites are too many for a picture: the matrix is '
             "written as CSV.</p>"
         )
-    names = [unit.short for unit in found.units[: found.chosen]]
+    names = [unit.short for unit in results.units[: results.chosen]]
     return _drawing(
-        lambda out: write_heat_map(names, matrix_of(found), found.method.title, survey_caption(found), out),
+        lambda out: write_heat_map(names, matrix_of(results), results.method.title, survey_caption(results), out),
         "Each row links to the columns; shades go by the logarithm.",
     )
 
 
-def _report_connectivity(found: SurveyResults) -> Html:
-    rows = [_connected(row) for row in found.connectivity]
+def _report_connectivity(results: SurveyResults) -> Html:
+    rows = [_connected(row) for row in results.connectivity]
     heads = [
         "vertices",
         "sites",
@@ -494,14 +493,14 @@ def _connected(row: Connectivity) -> list[Html]:
     ]
 
 
-def _fragment(found: SurveyResults) -> Html:
+def _fragment(results: SurveyResults) -> Html:
     return _drawing(
-        lambda out: write_fragment_svg(found.model, found.method.title, survey_caption(found), out),
+        lambda out: write_fragment_svg(results.model, results.method.title, survey_caption(results), out),
         "The target set, the classes of its companion set, and the links between them.",
     )
 
 
-def _report_companions(found: SurveyResults) -> Html:
+def _report_companions(results: SurveyResults) -> Html:
     columns = [
         HtmlColumn("site"),
         HtmlColumn("class"),
@@ -521,20 +520,20 @@ def _report_companions(found: SurveyResults) -> Html:
             site.status.value,
             ", ".join(site.tags),
         )
-        for site in found.companions
+        for site in results.companions
     )
     kinds = ", ".join(
-        f"{number(sum(site.kind is kind for site in found.companions))} {kind.value}" for kind in CompanionClass
+        f"{number(sum(site.kind is kind for site in results.companions))} {kind.value}" for kind in CompanionClass
     )
     note = f"Sites outside the target set, ranked by how many different sites of it link to them: {kinds}. "
     note += "Sites that were not read to the end hide some of their links, so the counts are least values."
     return f'<p class="note">{text(note)}</p>' + paged(
-        PagedTable("companion-rows", columns, rows, len(found.companions))
+        PagedTable("companion-rows", columns, rows, len(results.companions))
     )
 
 
-def _communicators(found: SurveyResults) -> Html:
-    measured = [site for site in found.companions if site.gain is not None]
+def _communicators(results: SurveyResults) -> Html:
+    measured = [site for site in results.companions if site.gain is not None]
     rows = [
         [
             text(site.name),
@@ -554,22 +553,22 @@ def _communicators(found: SurveyResults) -> Html:
     return f'<p class="note">{note}</p>' + table(heads, rows, ["", "n", "n", "n", "n", "n"])
 
 
-def _report_co_links(found: SurveyResults) -> Html:
+def _report_co_links(results: SurveyResults) -> Html:
     parts = []
     for name, head, pairs in (
-        ("co-rows", "Linked from the same sites", found.co_inlinks),
-        ("coupling-rows", "Linking to the same sites", found.couplings),
+        ("co-rows", "Linked from the same sites", results.co_inlinks),
+        ("coupling-rows", "Linking to the same sites", results.couplings),
     ):
         columns = [HtmlColumn("site"), HtmlColumn("and"), HtmlColumn("sites", "n")]
-        rows = ((found.units[pair.first].name, found.units[pair.second].name, pair.sites) for pair in pairs)
+        rows = ((results.units[pair.first].name, results.units[pair.second].name, pair.sites) for pair in pairs)
         shown = paged(PagedTable(name, columns, rows, len(pairs)))
         parts.append(f"<h3>{head}</h3>{shown}" if shown else "")
     return "".join(parts)
 
 
-def _report_suffixes(found: SurveyResults) -> Html:
+def _report_suffixes(results: SurveyResults) -> Html:
     parts = []
-    for head, tallies in (("Linked to", found.suffixes_out), ("Linking here", found.suffixes_in)):
+    for head, tallies in (("Linked to", results.suffixes_out), ("Linking here", results.suffixes_in)):
         rows = [
             [
                 text(f".{tally.suffix}" if tally.suffix else "no name"),
@@ -586,17 +585,17 @@ def _report_suffixes(found: SurveyResults) -> Html:
     return f'<div class="columns">{"".join(parts)}</div>' if parts else ""
 
 
-def _harvest(found: SurveyResults) -> Html:
-    harvest, rich = found.harvest, found.harvest.richness
-    said = f"{number(rich.observed)} different external {harvest.item}s on {count_of(rich.pages, 'page')}: "
-    said += f"{number(rich.once)} on one page only, {number(rich.twice)} on two. "
-    said += f"Complete: {completeness_told(harvest)}; reckoned by site, and pages that nobody met are not in it. "
-    said += (
+def _harvest(results: SurveyResults) -> Html:
+    harvest, rich = results.harvest, results.harvest.richness
+    note = f"{number(rich.observed)} different external {harvest.item}s on {count_of(rich.pages, 'page')}: "
+    note += f"{number(rich.once)} on one page only, {number(rich.twice)} on two. "
+    note += f"Complete: {completeness_told(harvest)}; reckoned by site, and pages that nobody met are not in it. "
+    note += (
         f"The last pages brought {harvest.recent:.2g} new ones each. A round robin: "
         f"{round_robin_told(harvest.baseline)}."
     )
     drawing = _drawing(
-        lambda out: write_yield_curves(harvest, found.method.title, survey_caption(found), out),
+        lambda out: write_yield_curves(harvest, results.method.title, survey_caption(results), out),
         "What was found over the pages fetched.",
     )
-    return f'<p class="note">{text(said)}</p>{drawing}'
+    return f'<p class="note">{text(note)}</p>{drawing}'

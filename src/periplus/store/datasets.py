@@ -111,10 +111,10 @@ class Numbers:
 
 def tables(rows: WholeRows, folder: Path, *, with_texts: bool) -> Iterator[tuple[str, Iterable[Block]]]:
     """A dataset's tables by name, each to be read to its end before the next. folder: for temporary files."""
-    found = rows.hosts()
-    yield "hosts", [_hosts(found)]
+    hosts = rows.hosts()
+    yield "hosts", [_hosts(hosts)]
     ids = [np.zeros(0, np.int64)]
-    yield "urls", _urls(rows, _host_numbers(found), ids)
+    yield "urls", _urls(rows, _host_numbers(hosts), ids)
     numbers = Numbers(np.concatenate(ids))
     ids.clear()
     yield "redirects", [_redirects(rows, numbers)]
@@ -161,11 +161,11 @@ def _columns(blocks: Iterator[Sequence[tuple[object, ...]]]) -> Iterator[tuple[t
 
 
 def _redirects(rows: WholeRows, numbers: Numbers) -> Block:
-    found = rows.redirects()
-    sources, targets = numbers.of(found.sources), numbers.of(found.targets)
-    known = (sources >= 0) & (targets >= 0)
-    order = np.argsort(sources[known])
-    return sources[known][order], targets[known][order]
+    hops = rows.redirects()
+    sources, targets = numbers.of(hops.sources), numbers.of(hops.targets)
+    numbered = (sources >= 0) & (targets >= 0)
+    order = np.argsort(sources[numbered])
+    return sources[numbered][order], targets[numbered][order]
 
 
 def _links(rows: WholeRows, numbers: Numbers, folder: Path) -> Iterator[Block]:
@@ -185,11 +185,11 @@ def _numbered(blocks: Iterator[NDArray[np.int64]], numbers: Numbers) -> Iterator
 def _texts(rows: WholeRows, numbers: Numbers) -> Iterator[Block]:
     codec = BodyCodec()
     for these, *packed in _columns(rows.texts()):
-        said = [_said(codec, *one) for one in zip(*packed, strict=True)]
-        yield numbers.of(np.array(these, np.int64)), [text for text, _ in said], [content for _, content in said]
+        texts = [_text_and_content(codec, *one) for one in zip(*packed, strict=True)]
+        yield numbers.of(np.array(these, np.int64)), [text for text, _ in texts], [content for _, content in texts]
 
 
-def _said(
+def _text_and_content(
     codec: BodyCodec, packed_text: bytes, packed_blocks: bytes | None, packed_parts: bytes | None
 ) -> tuple[str, str | None]:
     """(text, its content; None: not told apart yet)."""

@@ -23,7 +23,7 @@ from periplus.model.webometrics import CampaignProgress
 from periplus.schedule.survey import SurveyPolicy, campaign_from, survey_policy
 from periplus.store.sqlite import listing, reading, runs, survey
 from periplus.store.sqlite import tables as stored_tables
-from periplus.store.sqlite.listing import VisitRow
+from periplus.store.sqlite.listing import RecentVisit
 
 STEPS = 3  # of a branch: host, and two of its path
 BRANCHES = 20_000  # that are counted apart, some 5 MB; pages of further ones count for the branch that they grow on
@@ -149,8 +149,8 @@ class Moment:
     asked: int  # requests of the run that were counted so far
     behind: bool  # there are more
     by_type: tuple[TypeTally, ...]
-    newest: tuple[VisitRow, ...]  # the latest first
-    errors: tuple[VisitRow, ...]
+    newest: tuple[RecentVisit, ...]  # the latest first
+    errors: tuple[RecentVisit, ...]
     tree: Tree
 
 
@@ -163,14 +163,14 @@ class _Watch:
     last: int = 0  # visit
     asked: int = 0
     types: dict[str, tuple[int, int]] = field(default_factory=dict)
-    newest: deque[VisitRow] = field(default_factory=lambda: deque(maxlen=NEWEST))
-    errors: deque[VisitRow] = field(default_factory=lambda: deque(maxlen=NEWEST))
+    newest: deque[RecentVisit] = field(default_factory=lambda: deque(maxlen=NEWEST))
+    errors: deque[RecentVisit] = field(default_factory=lambda: deque(maxlen=NEWEST))
     growth: Growth = field(default_factory=Growth)
     ends: deque[float] = field(default_factory=lambda: deque(maxlen=5_000))  # of the latest requests for pages
     moment: Moment | None = None
     made: float = 0.0  # by the monotonic clock
 
-    def take(self, rows: list[VisitRow]) -> None:
+    def take(self, rows: list[RecentVisit]) -> None:
         for row in rows:
             self.last = row.id
             if row.run_id != self.run_id or row.outcome == "skipped":
@@ -240,7 +240,7 @@ def _moment(folder: Path, watch: _Watch, now: float) -> Moment:
     return _numbered(made, watch.moment)
 
 
-def _take_new(watch: _Watch, read: Callable[[int], list[VisitRow]]) -> bool:
+def _take_new(watch: _Watch, read: Callable[[int], list[RecentVisit]]) -> bool:
     """Whether there are more visits than one look takes up. read: at most ROWS_A_STEP that follow the one given."""
     ends = time.monotonic() + TAKE_S
     for _ in range(ROWS_A_LOOK // ROWS_A_STEP):

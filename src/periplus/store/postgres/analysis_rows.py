@@ -69,9 +69,9 @@ class DatabaseRows:
                 f"SELECT source FROM link WHERE shard BETWEEN 0 AND {SHARDS - 1}{last}"
                 f" ORDER BY source LIMIT {int(most)}"
             )
-            found = np.concatenate([np.zeros((0, 1), np.int64), *number_blocks(self._connection, find, 1)])[:, 0]
-            if len(found) == most or share >= 1:
-                return found
+            sources = np.concatenate([np.zeros((0, 1), np.int64), *number_blocks(self._connection, find, 1)])[:, 0]
+            if len(sources) == most or share >= 1:
+                return sources
             share = min(1.0, share * 4)
 
     def links(self) -> Iterator[NDArray[np.int64]]:
@@ -123,12 +123,12 @@ class DatabaseResults:
         return runs.records(self._connection)
 
     def dataset(self) -> str:
-        found = self._connection.execute("SELECT dataset FROM result LIMIT 1").fetchone()
-        return str(found[0]) if found else ""
+        row = self._connection.execute("SELECT dataset FROM result LIMIT 1").fetchone()
+        return str(row[0]) if row else ""
 
     def clear(self) -> None:
-        found = self._connection.execute(f"SELECT relname {_OURS} LIKE 'result\\_%'").fetchall()
-        self._doomed |= dict.fromkeys(str(name) for (name,) in found)
+        tables = self._connection.execute(f"SELECT relname {_OURS} LIKE 'result\\_%'").fetchall()
+        self._doomed |= dict.fromkeys(str(name) for (name,) in tables)
         self._connection.execute("DELETE FROM result")
 
     def replace(self, table: ComputedTable) -> int:
@@ -147,9 +147,9 @@ class DatabaseResults:
         self._fresh.append(name)
         return rows
 
-    def note(self, said: ResultNote) -> None:
-        self._connection.execute("DELETE FROM result WHERE name = %s", (said.name,))
-        self._connection.execute("INSERT INTO result VALUES (%s, %s, %s, %s, %s, %s, %s)", (*said, self._now))
+    def note(self, note: ResultNote) -> None:
+        self._connection.execute("DELETE FROM result WHERE name = %s", (note.name,))
+        self._connection.execute("INSERT INTO result VALUES (%s, %s, %s, %s, %s, %s, %s)", (*note, self._now))
 
     def settle(self) -> None:
         """Lets the new tables take their places, when nobody reads the earlier ones."""
@@ -170,6 +170,6 @@ def results(address: Address, now: float) -> Iterator[DatabaseResults]:
         ).fetchone()
         if not held or not held[0]:
             raise StoreError(f"results are being loaded into {address} already: wait for the end of that")
-        found = DatabaseResults(connection, now)
-        yield found
-        found.settle()
+        loading = DatabaseResults(connection, now)
+        yield loading
+        loading.settle()

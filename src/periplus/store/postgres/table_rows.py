@@ -49,9 +49,9 @@ def moment(address: Address, *, writes: bool = False) -> Iterator[Connection]:
                     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
                 yield connection
         except psycopg.Error as error:
-            said = str(error).strip().partition("\n")[0] or type(error).__name__
+            message = str(error).strip().partition("\n")[0] or type(error).__name__
             raise StoreError(
-                f"{address} could not be {'written: nothing was changed' if writes else 'read'}: {said}"
+                f"{address} could not be {'written: nothing was changed' if writes else 'read'}: {message}"
             ) from error
 
 
@@ -121,8 +121,8 @@ def redirects(connection: Connection) -> LinkRows:
 
 def _pairs(connection: Connection, find: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Two columns of whole numbers."""
-    found = np.concatenate([np.zeros((0, 2), np.int64), *number_blocks(connection, find, 2)])
-    return found[:, 0], found[:, 1]
+    pairs = np.concatenate([np.zeros((0, 2), np.int64), *number_blocks(connection, find, 2)])
+    return pairs[:, 0], pairs[:, 1]
 
 
 class DatabaseSite:
@@ -147,14 +147,14 @@ class DatabaseSite:
             " JOIN site s ON s.shard = h.shard AND s.id = h.site_id"
             f" WHERE {_ANYWHERE}"
         )
-        found = self._connection.execute(find, (url_id,)).fetchone()
-        return SiteKey(found[0]) if found else None
+        row = self._connection.execute(find, (url_id,)).fetchone()
+        return SiteKey(row[0]) if row else None
 
     def url_facts(self, url_id: int) -> UrlFacts | None:
-        found = self._connection.execute(
+        row = self._connection.execute(
             f"SELECT u.text, u.reason, u.status, u.rule FROM url u WHERE {_ANYWHERE}", (url_id,)
         ).fetchone()
-        return UrlFacts(Url(found[0]), Reason(found[1]), found[2] or 0, found[3]) if found else None
+        return UrlFacts(Url(row[0]), Reason(row[1]), row[2] or 0, row[3]) if row else None
 
     def urls(self, site: SiteKey) -> UrlRows:
         ids: list[int] = []
@@ -205,10 +205,10 @@ class DatabaseSite:
     def _of(self, site: SiteKey) -> str:
         """The URLs u of a site, in SQL; by numbers, since COPY takes no parameters."""
         shard = shard_of(site)
-        found = self._connection.execute("SELECT id FROM site WHERE shard = %s AND key = %s", (shard, site)).fetchone()
+        row = self._connection.execute("SELECT id FROM site WHERE shard = %s AND key = %s", (shard, site)).fetchone()
         return (
             f"u.shard = {shard} AND u.host_id IN (SELECT h.id FROM host h WHERE h.shard = {shard}"
-            f" AND h.site_id = {int(found[0]) if found else -1})"
+            f" AND h.site_id = {int(row[0]) if row else -1})"
         )
 
 
@@ -268,8 +268,8 @@ BLOCK_ROWS = 10_000
 
 def place_of_segments(connection: Connection) -> str:
     """Where the collection's segments are kept; empty: their bytes are in the database."""
-    found = connection.execute("SELECT value FROM meta WHERE name = 'segments'").fetchone()
-    return str(found[0]) if found else ""
+    row = connection.execute("SELECT value FROM meta WHERE name = 'segments'").fetchone()
+    return str(row[0]) if row else ""
 
 
 def claimed(connection: Connection) -> Iterator[RecordPlace]:
@@ -286,5 +286,5 @@ def claimed(connection: Connection) -> Iterator[RecordPlace]:
 def workers_at_work(connection: Connection) -> int:
     """Workers whose lease has not run out, and whose process lives as far as one can see from here."""
     fallen = hosts.fallen(connection, process_lives, None)
-    found = connection.execute("SELECT count(*) FROM worker WHERE name <> ALL(%s)", (list(fallen),)).fetchone()
-    return int(found[0]) if found else 0
+    row = connection.execute("SELECT count(*) FROM worker WHERE name <> ALL(%s)", (list(fallen),)).fetchone()
+    return int(row[0]) if row else 0

@@ -56,8 +56,8 @@ class FolderRows:
         return self._blocks(f"{numeric(PAGES)} ORDER BY u.text", TEXT_ROWS)
 
     def first_sources(self, most: int) -> NDArray[np.int64]:
-        found = number_blocks(self._connection.execute("SELECT source FROM link ORDER BY source LIMIT ?", (most,)), 1)
-        return np.concatenate([np.zeros(0, np.int64), *(block[:, 0] for block in found)])
+        blocks = number_blocks(self._connection.execute("SELECT source FROM link ORDER BY source LIMIT ?", (most,)), 1)
+        return np.concatenate([np.zeros(0, np.int64), *(block[:, 0] for block in blocks)])
 
     def links(self) -> Iterator[NDArray[np.int64]]:
         return number_blocks(self._connection.execute(numeric(LINKS)), len(LINKS.columns))
@@ -104,8 +104,8 @@ class FolderResults:
     def dataset(self) -> str:
         if not self._run("SELECT 1 FROM sqlite_master WHERE name = 'result'").fetchone():
             return ""
-        found = self._run("SELECT dataset FROM result LIMIT 1").fetchone()
-        return str(found[0]) if found else ""
+        row = self._run("SELECT dataset FROM result LIMIT 1").fetchone()
+        return str(row[0]) if row else ""
 
     def clear(self) -> None:
         self._run(_TABLES)
@@ -130,9 +130,9 @@ class FolderResults:
         self._run(f'CREATE INDEX {name}_first ON {name} ("{table.columns[0][0]}")')
         return cursor.rowcount if cursor.rowcount > 0 else 0
 
-    def note(self, said: ResultNote) -> None:
+    def note(self, note: ResultNote) -> None:
         self._run(_TABLES)
-        self._run("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?)", (*said, self._now))
+        self._run("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?)", (*note, self._now))
 
 
 @contextlib.contextmanager
@@ -273,5 +273,5 @@ def ids_at(connection: sqlite3.Connection, reasons: Iterable[Reason], past: UrlP
 def texts_of(connection: sqlite3.Connection, ids: Iterable[int]) -> Iterator[tuple[UrlId, Url]]:
     """(id, URL) of those that are known."""
     for identity in ids:
-        if (found := connection.execute("SELECT text FROM url WHERE id = ?", (identity,)).fetchone()) is not None:
-            yield UrlId(identity), Url(found[0])
+        if (texts := connection.execute("SELECT text FROM url WHERE id = ?", (identity,)).fetchone()) is not None:
+            yield UrlId(identity), Url(texts[0])

@@ -186,8 +186,8 @@ def redirect_hops(connection: sqlite3.Connection) -> tuple[NDArray[np.int64], ND
         " JOIN link l ON l.source = u.id"
         " WHERE u.reason = 'redirect' AND l.kind = 'redirect' GROUP BY l.source"
     )
-    found = connection.execute(find).fetchall()
-    sources, targets, statuses, _ = zip(*found, strict=True) if found else ((), (), (), ())
+    hops = connection.execute(find).fetchall()
+    sources, targets, statuses, _ = zip(*hops, strict=True) if hops else ((), (), (), ())
     return (
         np.array(sources, np.int64),
         np.array(targets, np.int64),
@@ -196,15 +196,15 @@ def redirect_hops(connection: sqlite3.Connection) -> tuple[NDArray[np.int64], ND
 
 
 def text_of(connection: sqlite3.Connection, url_id: int) -> str | None:
-    found = connection.execute("SELECT text FROM url WHERE id = ?", (url_id,)).fetchone()
-    return str(found[0]) if found else None
+    row = connection.execute("SELECT text FROM url WHERE id = ?", (url_id,)).fetchone()
+    return str(row[0]) if row else None
 
 
 def statuses_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, int]:
     """The last status of those of the URLs that answered."""
     find = "SELECT status FROM url WHERE id = ? AND status > 0"
-    found = {url_id: connection.execute(find, (url_id,)).fetchone() for url_id in ids}
-    return {url_id: int(row[0]) for url_id, row in found.items() if row}
+    rows_by_id = {url_id: connection.execute(find, (url_id,)).fetchone() for url_id in ids}
+    return {url_id: int(row[0]) for url_id, row in rows_by_id.items() if row}
 
 
 _FETCHED = names(reasons_of(State.INDEXED))
@@ -216,7 +216,7 @@ _ROWS = (
 )
 
 
-class VisitRow(NamedTuple):
+class RecentVisit(NamedTuple):
     """One request's end. media_type: of the page that is kept now, empty where none is."""
 
     id: int
@@ -246,26 +246,26 @@ def before_run(connection: sqlite3.Connection, run_id: int) -> int:
     return low
 
 
-def visits_after(connection: sqlite3.Connection, after: int, most: int) -> list[VisitRow]:
+def visits_after(connection: sqlite3.Connection, after: int, most: int) -> list[RecentVisit]:
     """The next visits, of whatever run."""
     return [
-        VisitRow._make(row)
+        RecentVisit._make(row)
         for row in connection.execute(f"{_ROWS} WHERE v.id > ? ORDER BY v.id LIMIT ?", (after, most))
     ]
 
 
-def newest(connection: sqlite3.Connection, run_id: int, most: int) -> list[VisitRow]:
+def newest(connection: sqlite3.Connection, run_id: int, most: int) -> list[RecentVisit]:
     """A run's latest requests for pages, the last first."""
     find = f"{_ROWS} WHERE v.run_id = ? AND v.purpose = 'page' AND v.outcome <> 'skipped' ORDER BY v.id DESC LIMIT ?"
-    return [VisitRow._make(row) for row in connection.execute(find, (run_id, most))]
+    return [RecentVisit._make(row) for row in connection.execute(find, (run_id, most))]
 
 
 def pages_before(connection: sqlite3.Connection, started: float, most: int) -> list[tuple[str, int | None]] | None:
     """(URL, depth) of the pages that were fetched before a run began and not in it; None:
     there are more URLs than `most`.
     """
-    known = connection.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%'").fetchone()[0]
-    if known > most:
+    urls_seen = connection.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%'").fetchone()[0]
+    if urls_seen > most:
         return None
     return connection.execute(
         f"SELECT text, depth FROM url WHERE reason IN ({_FETCHED}) AND visited < ?", (started,)

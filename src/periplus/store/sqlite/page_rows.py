@@ -45,8 +45,8 @@ def briefs(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Brief]:
         " coalesce(u.depth, -1) FROM url u LEFT JOIN page p ON p.url_id = u.id"
         " WHERE u.id IN (SELECT value FROM json_each(?))"
     )
-    found = {row[0]: Brief(*row) for row in connection.execute(find, (json.dumps(list(ids)),))}
-    return [found.get(identity, Brief(identity, "", "", Reason.WAITING.value, 0, "", 0, -1)) for identity in ids]
+    by_id = {row[0]: Brief(*row) for row in connection.execute(find, (json.dumps(list(ids)),))}
+    return [by_id.get(identity, Brief(identity, "", "", Reason.WAITING.value, 0, "", 0, -1)) for identity in ids]
 
 
 def answer(
