@@ -38,7 +38,7 @@ from periplus.urls.scope import site_key
 MOST = (30, 60, 120, 200)  # of more no name could be read
 USUAL = 60
 GROUPINGS = {Grouping.PAGE: "pages", Grouping.DIRECTORY: "directories", Grouping.SITE: "sites"}
-FILES = {"svg": "image/svg+xml", "gexf": "application/xml"}
+FILES = ("svg", "gexf")
 READ_S = 10.0
 
 
@@ -50,7 +50,7 @@ def graph(request: Request) -> Response:
     around = look(folder, graph_request, state_of(request).browser.books)
     values: dict[str, object] = {"title": "Link graph", "name": name, "wish": graph_request, "found": around}
     if not rendering.wants_json(request):
-        values |= {"groupings": GROUPINGS, "sizes": MOST, "files": list(FILES)}
+        values |= {"groupings": GROUPINGS, "sizes": MOST, "files": FILES}
         if around is not None:
             # what it shows of the web was escaped as it was written
             values["drawing"] = Markup(_svg(around, dict(asked)))
@@ -93,7 +93,7 @@ def file(request: Request) -> Response:
         out = io.StringIO()
         write_neighbours(around, now(), out)
         text = out.getvalue()
-    return rendering.drawing(text, FILES[ending], f"{name}-links.{ending}")
+    return rendering.drawing(text, f"{name}-links.{ending}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def site_map(request: Request) -> Response:
         "show": shown, "by": by, "form": form,
         "places": list(lines(site.tree(max_nodes=nodes), facts)),
         "found": list(_matches(facts, asked.get("find", "").strip())), "most": FOUND,
-        "choices": SHOWN, "measures": MEASURES, "forms": FORMS, "files": list(FILES), "most_nodes": MOST_NODES,
+        "choices": SHOWN, "measures": MEASURES, "forms": FORMS, "files": FILES, "most_nodes": MOST_NODES,
     }  # fmt: skip
     return rendering.answer(request, "map.html", values)
 
@@ -172,13 +172,10 @@ def file(request: Request) -> Response:
     if ending not in FILES:
         raise UsageError(f"there is no such file of a map: choose {', '.join(FILES)}")
     content = _written(request, ending)
-    return rendering.drawing(content, FILES[ending], f"{request.path_params['name']}-map.{ending}")
+    return rendering.drawing(content, f"{request.path_params['name']}-map.{ending}")
 
 
-FILES = {
-    "svg": rendering.SVG, "xml": "application/xml", "xhtml": "application/xhtml+xml", "pdf": "application/pdf",
-    "json": "application/json", "gexf": "application/xml", "graphml": "application/xml",
-}  # fmt: skip
+FILES = ("svg", "xml", "xhtml", "pdf", "json", "gexf", "graphml")
 
 
 def _written(request: Request, ending: str) -> str | bytes:

@@ -22,17 +22,13 @@ from periplus.model.job import JobOrder
 from periplus.model.story import Portal
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about
-from periplus.ui.rendering import SANDBOX, line_or_fault
+from periplus.ui.rendering import MEDIA, SANDBOX, line_or_fault
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, folder_of, now, state_of
 
 PER = 20  # entries of one page of the desk
 SITES = 60  # that are named on the desk; all of them stand in the table
 PICKED = "pick-"  # fields of a form that name chosen entries
-MEDIA = {
-    ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
-    ".atom": "application/atom+xml", ".json": "application/json", ".opml": "text/x-opml",
-}  # fmt: skip
 # A portal holds words of the web: no script, no form, nothing from elsewhere. It keeps our origin, else its own style
 # sheet would be a stranger's.
 PREVIEW = (
@@ -229,7 +225,7 @@ def preview(request: Request) -> Response:
             if path == "index.html"
             else f"the portal has no page {path[:200]}"
         )
-    media_type = MEDIA.get(Path(path).suffix, "application/octet-stream")
+    media_type = MEDIA.get(path.rpartition(".")[2], "application/octet-stream")
     policy = SANDBOX if path.endswith(".svg") else {"content-security-policy": PREVIEW}
     return FileResponse(out / path, media_type=media_type, headers={**policy, "cache-control": "no-store"})
 

@@ -27,7 +27,12 @@ from periplus.urls.canonical import url_id
 
 # for what we draw of a site's own words
 SANDBOX = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
-SVG = "image/svg+xml"
+MEDIA = {  # by the ending of a file
+    "svg": "image/svg+xml", "html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8",
+    "xhtml": "application/xhtml+xml", "xml": "application/xml", "gexf": "application/xml", "graphml": "application/xml",
+    "json": "application/json", "csv": "text/csv; charset=utf-8", "pdf": "application/pdf",
+    "atom": "application/atom+xml", "opml": "text/x-opml",
+}  # fmt: skip
 
 # As `present.wording.visible`, but white space stays: HTML folds it where it does not matter,
 # and stored sources need it
@@ -105,11 +110,11 @@ def to_screen(name: str, path: str) -> RedirectResponse:
     return RedirectResponse(address(name, path), 303)
 
 
-def drawing(content: str | bytes, media_type: str = SVG, file: str = "") -> Response:
-    """What we made of a site's own words, in a sandbox. file: its name where it is to be kept, not opened."""
+def drawing(content: str | bytes, file: str = "") -> Response:
+    """What we made of a site's own words, in a sandbox: a picture, or a file of this name, to be kept, not opened."""
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     attached = {"content-disposition": f"attachment; filename*=UTF-8''{quote(file, safe='')}"} if file else {}
-    return Response(data, media_type=media_type, headers=SANDBOX | attached)
+    return Response(data, media_type=MEDIA[file.rpartition(".")[2] or "svg"], headers=SANDBOX | attached)
 
 
 def plain(value: object) -> object:

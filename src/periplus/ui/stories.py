@@ -132,10 +132,10 @@ def influence_file(request: Request) -> Response:
             return rendering.drawing(out.getvalue())
         case "csv":
             write_influence_csv(cascades, chosen, out)
-            return rendering.drawing(out.getvalue(), "text/csv", file)
+            return rendering.drawing(out.getvalue(), file)
         case "json":
             write_influence_json(cascades, chosen, objective, None, out)
-            return rendering.drawing(out.getvalue(), "application/json", file)
+            return rendering.drawing(out.getvalue(), file)
     raise UsageError(f"there is no such file of a choice: choose svg, csv, json, not {ending[:20]!r}")
 
 

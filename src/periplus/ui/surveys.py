@@ -278,18 +278,12 @@ MATRIX_SITES = 25  # of a table of all with all; the picture shows up to HEAT_SI
 MARKED = 200  # decisions that are listed
 NETWORK_SITES = 200
 TICKED = {"standing": "prefixes", "companions": "site"}  # what names the sites that are decided on
-MEDIA = {
-    "html": "text/html; charset=utf-8", "svg": "image/svg+xml", "gexf": "application/xml", "xml": "application/xml",
-    "json": "application/json", "csv": "text/csv; charset=utf-8",
-}  # fmt: skip
-HEADS = {
+HEADS = {  # of columns whose name says too little
     "units": "cited by sites", "recent": "a page lately", "score": "rule’s score", "share": "read",
-    "back": "links back to", "in_links": "links in",
-    "in_units": "from sites", "out_links": "links out", "out_units": "to sites", "out_companion": "to companions",
-    "external_wif": "external WIF",
-    "wif": "WIF", "robots": "robots.txt", "linking_pages": "pages linking",
-    "external_linking_pages": "external pages linking",
-}  # fmt: skip  # of columns whose name says too little
+    "back": "links back to", "in_links": "links in", "in_units": "from sites", "out_links": "links out",
+    "out_units": "to sites", "out_companion": "to companions", "external_wif": "external WIF", "wif": "WIF",
+    "robots": "robots.txt", "linking_pages": "pages linking", "external_linking_pages": "external pages linking",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,17 +307,15 @@ VIEWS = {
     ),
     "companions": SurveyView(
         "Companion set",
-        (
-"Sites outside the survey, by how many of its sites link to them: least values while "
-"sites are not read to the end."
-), "companions",
+        "Sites outside the survey, by how many of its sites link to them: least values while sites are not read to "
+        "the end.",
+        "companions",
         ("site", "class", "units", "pages", "links", "back", "status", "tags"),
     ),
     "indicators": SurveyView(
         "Indicators", "Links between the survey’s sites, each pair of documents once.", "sites",
         ("site", "fetched", "share", "in_links", "in_units", "out_links", "out_units", "out_companion", "self_links",
-            "external_linking_pages",
-         "external_wif", "linking_pages", "wif", "state"),
+            "external_linking_pages", "external_wif", "linking_pages", "wif", "state"),
     ),
     "matrix": SurveyView(
         "Who links to whom", "Rows link to columns; on the diagonal self-links.", "interlinking",
@@ -338,10 +330,7 @@ VIEWS = {
             ("network",
                 "Network: circles are sites, their area the pages; arrows are links; dashed circles were not fetched"),
             ("fragment",
-                (
-"Model of the web fragment: the survey’s sites, classes of companion "
-"sites, and the links between them"
-)),
+                "Model of the web fragment: the survey’s sites, classes of companion sites, and links between them"),
         ),
     ),
     "colinks": SurveyView(
@@ -520,7 +509,7 @@ def file(request: Request) -> Response:
     """The report, a drawing or a document as a file."""
     what, ending = request.path_params["what"], request.path_params["ending"]
     name = f"{request.path_params['name']}-{what}.{ending}"
-    return rendering.drawing(_document(request, what, ending), MEDIA[ending], name)
+    return rendering.drawing(_document(request, what, ending), name)
 
 
 def _document(request: Request, what: str, ending: str) -> str:
