@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 EXCEPTION_TREE_LINE = re.compile(r"^ {4}( *)([A-Z]\w*) {2,}\S")
 GLOSSARY_TERM = re.compile(r"^\*\*.+?\*\* \((`[^)]+`)\)", re.MULTILINE)
@@ -41,19 +41,6 @@ def written_errors(tree: ast.Module) -> dict[str, str]:
         for node in tree.body
         if isinstance(node, ast.ClassDef) and isinstance(node.bases[0], ast.Name)
     }
-
-
-def nouns(tree: ast.Module) -> Iterator[str]:
-    """The public types of one module of `model`: its classes and NewTypes."""
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-            yield node.name
-        elif (
-            isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.Call)
-            and getattr(node.value.func, "id", "") == "NewType"
-        ):
-            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
 
 
 def explained(glossary: str) -> set[str]:
