@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from periplus.api import topics as topic
     from periplus.api.collection import Collection, Status
     from periplus.api.crawling import CrawlEnd, Progress
-    from periplus.api.database import Database
+    from periplus.api.database import DatabaseCollection
     from periplus.api.functions import (
         CheckResult,
         check,
@@ -48,7 +48,7 @@ _PLACES = {  # what is offered: the module that has it, and its name there; empt
     "CheckResult": ("api.functions", "CheckResult"),
     "Collection": ("api.collection", "Collection"),
     "CrawlEnd": ("api.crawling", "CrawlEnd"),
-    "Database": ("api.database", "Database"),
+    "DatabaseCollection": ("api.database", "DatabaseCollection"),
     "Page": ("api.page", "Page"),
     "Progress": ("api.crawling", "Progress"),
     "Rows": ("api.rows", "Rows"),
@@ -74,7 +74,7 @@ __all__ = [
     "CheckResult",
     "Collection",
     "CrawlEnd",
-    "Database",
+    "DatabaseCollection",
     "Page",
     "Progress",
     "Rows",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from periplus.document import whitespace
 from periplus.document.digest import digests, without_marks
 from periplus.document.formats.table import READ_MEDIA_TYPES
-from periplus.document.links import Rows
+from periplus.document.links import GatheredLinks
 from periplus.document.understand import understand
 from periplus.errors import InvalidUrl
 from periplus.model.page import LinkKind, Position
@@ -118,8 +118,8 @@ def test_one_document_in_three_encodings_has_one_text_and_one_set_of_links(text,
 @settings(max_examples=300, deadline=None)
 @given(href=hrefs)
 def test_a_link_leads_where_its_url_resolves_to(href):
-    """The caches and short cuts of Rows change nothing."""
-    rows = Rows(PAGE, nofollow=False)
+    """The caches and short cuts of GatheredLinks change nothing."""
+    rows = GatheredLinks(PAGE, nofollow=False)
     rows.add(href, (LinkKind.ANCHOR, Position.BODY, False))
     try:
         target, fragment = resolve(href, PAGE)

@@ -10,45 +10,47 @@ from periplus.model.frontier import (
     LONGEST_INTERVAL_S,
     READ,
     SHORTEST_INTERVAL_S,
-    Finding,
+    RefreshFinding,
     finding_of,
     next_interval_s,
 )
 from periplus.model.visit import STATE_OF, Reason, State
 
 
-@given(st.floats(SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S), st.sampled_from(Finding))
+@given(st.floats(SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S), st.sampled_from(RefreshFinding))
 def test_an_interval_stays_within_its_bounds(interval_s, finding):
     assert SHORTEST_INTERVAL_S <= next_interval_s(interval_s, finding) <= LONGEST_INTERVAL_S
 
 
 @given(st.floats(SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S))
 def test_unchanged_is_never_sooner_and_anything_else_never_later(interval_s):
-    assert next_interval_s(interval_s, Finding.UNCHANGED) >= interval_s
+    assert next_interval_s(interval_s, RefreshFinding.UNCHANGED) >= interval_s
     assert all(
-        next_interval_s(interval_s, finding) <= interval_s for finding in Finding if finding is not Finding.UNCHANGED
+        next_interval_s(interval_s, finding) <= interval_s
+        for finding in RefreshFinding
+        if finding is not RefreshFinding.UNCHANGED
     )
 
 
 def test_ours_a_page_that_never_changes_is_asked_for_once_in_thirty_days():
     interval_s = FIRST_INTERVAL_S
     for _ in range(9):
-        interval_s = next_interval_s(interval_s, Finding.UNCHANGED)
+        interval_s = next_interval_s(interval_s, RefreshFinding.UNCHANGED)
     assert interval_s == LONGEST_INTERVAL_S
 
 
 @pytest.mark.parametrize(
     ("before", "after", "changed", "finding"),
     [
-        (Reason.OK, Reason.OK, False, Finding.UNCHANGED),
-        (Reason.OK, Reason.OK, True, Finding.CHANGED),
-        (Reason.OK, Reason.NOINDEX, False, Finding.CHANGED),
-        (Reason.OK, Reason.NOT_FOUND, False, Finding.GONE),
-        (Reason.OK, Reason.REDIRECT, True, Finding.GONE),
-        (Reason.NOT_FOUND, Reason.OK, True, Finding.BACK),
-        (Reason.NOT_FOUND, Reason.NOT_FOUND, False, Finding.UNCHANGED),
-        (Reason.REDIRECT, Reason.REDIRECT, True, Finding.CHANGED),
-        (Reason.NOT_FOUND, Reason.SERVER_ERROR, False, Finding.CHANGED),
+        (Reason.OK, Reason.OK, False, RefreshFinding.UNCHANGED),
+        (Reason.OK, Reason.OK, True, RefreshFinding.CHANGED),
+        (Reason.OK, Reason.NOINDEX, False, RefreshFinding.CHANGED),
+        (Reason.OK, Reason.NOT_FOUND, False, RefreshFinding.GONE),
+        (Reason.OK, Reason.REDIRECT, True, RefreshFinding.GONE),
+        (Reason.NOT_FOUND, Reason.OK, True, RefreshFinding.BACK),
+        (Reason.NOT_FOUND, Reason.NOT_FOUND, False, RefreshFinding.UNCHANGED),
+        (Reason.REDIRECT, Reason.REDIRECT, True, RefreshFinding.CHANGED),
+        (Reason.NOT_FOUND, Reason.SERVER_ERROR, False, RefreshFinding.CHANGED),
     ],
 )
 def test_what_a_refresh_found(before, after, changed, finding):

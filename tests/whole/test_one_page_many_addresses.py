@@ -11,7 +11,7 @@ from voyage import crawled, settings_for
 from periplus.api.audit import issues_of
 from periplus.api.refreshing import refresh, refresh_order
 from periplus.cli.main import main
-from periplus.model.frontier import Finding
+from periplus.model.frontier import RefreshFinding
 from periplus.model.visit import Reason
 from testweb import Page, Site, Web, serve
 from testweb.wire import Answer
@@ -110,7 +110,7 @@ def test_a_refresh_finds_that_an_address_has_a_page_of_its_own_now(tmp_path):
         collection, _ = crawled(tmp_path / "c", server, "a.test")
         assert sorted(collection.reasons.values()) == [Reason.ALIAS, Reason.OK]
         same = refresh(refresh_order(collection.folder, {}), lambda progress: False)
-        assert (same.found[Finding.UNCHANGED], same.found[Finding.CHANGED]) == (2, 0)
+        assert (same.findings[RefreshFinding.UNCHANGED], same.findings[RefreshFinding.CHANGED]) == (2, 0)
         assert sorted(collection.reasons.values()) == [Reason.ALIAS, Reason.OK]
         site.answer("/index.html", html("Another page", "/"), linked_from=None)
         refresh(refresh_order(collection.folder, {}), lambda progress: False)

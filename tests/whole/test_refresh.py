@@ -12,7 +12,7 @@ from voyage import Collection, command, crawled, environment, flags_for, served_
 from periplus.acquire import discovery
 from periplus.api.collection import open_collection
 from periplus.api.refreshing import RefreshEnd, refresh, refresh_order
-from periplus.model.frontier import FIRST_INTERVAL_S, GROWTH, SHRINKING, Finding
+from periplus.model.frontier import FIRST_INTERVAL_S, GROWTH, SHRINKING, RefreshFinding
 from testweb import GraphRecipe, faults, graph_site, serve
 from testweb.site import NOT_FOUND, Page
 from testweb.wire import Answer
@@ -26,7 +26,7 @@ def refreshed(folder, **given) -> RefreshEnd:
 
 
 def found(end: RefreshEnd) -> dict[str, int]:
-    return {finding.value: count for finding, count in end.found.items() if count}
+    return {finding.value: count for finding, count in end.findings.items() if count}
 
 
 @pytest.fixture
@@ -282,4 +282,4 @@ def test_two_crawls_of_an_unchanged_site_give_byte_equal_maps(tmp_path):
 def test_every_finding_is_told_even_when_nothing_was_found(tmp_path):
     with serve(graph_site(RECIPE)) as server:
         left, _ = crawled(tmp_path / "c", server, "a.test", delay_s=0.0)
-        assert set(refreshed(left.folder).found) == set(Finding)
+        assert set(refreshed(left.folder).findings) == set(RefreshFinding)

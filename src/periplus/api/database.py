@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from periplus.model.ports import RunRecord
 
 
-class Database:
+class DatabaseCollection:
     """One collection at an address (`postgresql://...`), read. A crawl may go on meanwhile.
 
     Each call opens a connection of its own. Search, reports and studies are asked of collections in folders:
@@ -28,7 +28,7 @@ class Database:
         self._address = address
         home_of(address).runs()
 
-    def __enter__(self) -> Database:
+    def __enter__(self) -> DatabaseCollection:
         return self
 
     def __exit__(
@@ -37,7 +37,7 @@ class Database:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Database {name_of(self._address)}>"
+        return f"<DatabaseCollection {name_of(self._address)}>"
 
     def close(self) -> None:
         """Does nothing: no connection is held."""

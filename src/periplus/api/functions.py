@@ -25,7 +25,7 @@ from periplus.urls.scope import site_key
 if TYPE_CHECKING:  # loaded by whichever function needs them
     from periplus.api.checking import CheckEnd
     from periplus.api.crawling import CrawlEnd, Progress
-    from periplus.api.database import Database
+    from periplus.api.database import DatabaseCollection
     from periplus.api.refreshing import RefreshEnd
     from periplus.model.audit import Fault, Issue
     from periplus.model.collection import DeletionPlan
@@ -49,15 +49,15 @@ __all__ = [
 Watch = Callable[["Progress"], bool]
 
 
-def open_collection(place: Path | str, *, time_limit_s: float = 0.0) -> Collection | Database:
+def open_collection(place: Path | str, *, time_limit_s: float = 0.0) -> Collection | DatabaseCollection:
     """The collection in a folder, or at an address (`postgresql://...`), to be read. Use it as a context, or close it.
 
     time_limit_s: longest time of one question to a folder; 0: no limit. Raises NoCollection, StoreError.
     """
     if is_address(str(place)):
-        from periplus.api.database import Database
+        from periplus.api.database import DatabaseCollection
 
-        return Database(str(place))
+        return DatabaseCollection(str(place))
     return Collection(Path(place), time_limit_s)
 
 

@@ -12,7 +12,7 @@ from periplus.api.audit import CHECK
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl
 from periplus.api.homes import home_of
 from periplus.errors import UsageError
-from periplus.model.frontier import Finding
+from periplus.model.frontier import RefreshFinding
 from periplus.model.ports import Clock
 from periplus.model.web import Url
 from periplus.settings import Settings, rows, settings_from
@@ -22,14 +22,18 @@ REFRESH = "refresh"
 
 @dataclass(frozen=True, slots=True)
 class RefreshEnd:
-    """How a refresh ended. found: how many URLs were what; all kinds are named."""
+    """How a refresh ended. findings: how many URLs were what; all kinds are named."""
 
     end: CrawlEnd
-    found: Mapping[Finding, int]
+    findings: Mapping[RefreshFinding, int]
 
     @property
     def checked(self) -> int:
-        return sum(count for finding, count in self.found.items() if finding not in (Finding.NEW, Finding.UNREACHED))
+        return sum(
+            count
+            for finding, count in self.findings.items()
+            if finding not in (RefreshFinding.NEW, RefreshFinding.UNREACHED)
+        )
 
 
 def refresh_order(place: Path | str, given: Mapping[str, Any], *, due_only: bool = False) -> CrawlOrder:
@@ -64,9 +68,12 @@ def refresh(order: CrawlOrder, watch: Callable[[Progress], bool], clock: Clock |
     A refresh in which no server answered is no success, whatever the collection holds from before.
     """
     end = crawl(order, watch)
-    found = order.home.findings(end.run_id)
-    answered = sum(found[finding] for finding in (Finding.NEW, Finding.UNCHANGED, Finding.CHANGED, Finding.BACK))
-    unreached = found[Finding.UNREACHED]
+    findings = order.home.findings(end.run_id)
+    answered = sum(
+        findings[finding]
+        for finding in (RefreshFinding.NEW, RefreshFinding.UNCHANGED, RefreshFinding.CHANGED, RefreshFinding.BACK)
+    )
+    unreached = findings[RefreshFinding.UNREACHED]
     if end.state == "done" and (unreached or not answered):
         state = "suspicious" if answered else "failed"
         note = (
@@ -76,4 +83,4 @@ def refresh(order: CrawlOrder, watch: Callable[[Progress], bool], clock: Clock |
         )
         end = replace(end, state=state, note=f"{note}; what was known of them is kept")
         order.home.end_run(end.run_id, end.state, end.note, (clock or SystemClock()).now())
-    return RefreshEnd(end, found)
+    return RefreshEnd(end, findings)

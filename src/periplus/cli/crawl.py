@@ -376,7 +376,7 @@ def _summary(done: Any, place: str, *, in_database: bool) -> None:
     say(
         ", ".join(
             f"{count:,} {finding.value}"
-            for finding, count in done.found.items()
+            for finding, count in done.findings.items()
             if count or finding.value in ("unchanged", "changed")
         )
         + "."

@@ -201,7 +201,7 @@ class LinkDraft:
     fragments: dict[str, None]  # as written
 
 
-class Rows:
+class GatheredLinks:
     """The rows of one page while they are gathered."""
 
     def __init__(self, base: Url, nofollow: bool, charset: str = "utf-8") -> None:
@@ -404,9 +404,9 @@ _WITH_REL = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})
 _UNFOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})
 
 
-def rows_of(tree: html.Tree, source: Source, metadata: Metadata) -> Rows:
+def rows_of(tree: html.Tree, source: Source, metadata: Metadata) -> GatheredLinks:
     """The links of an HTML page, merged, and what is no link: in the order of the table, then of the page."""
-    rows = Rows(source.url, metadata.nofollow, source.charset)
+    rows = GatheredLinks(source.url, metadata.nofollow, source.charset)
     add_document(rows, tree, source.url, metadata.refreshes)
     for frame in rows.first(html.elements(tree, "iframe")):
         # documents within that one are left out: each would be read once more for each that it is in
@@ -416,7 +416,7 @@ def rows_of(tree: html.Tree, source: Source, metadata: Metadata) -> Rows:
     return rows
 
 
-def add_document(rows: Rows, tree: html.Tree, url: Url, refreshes: Iterable[str] = ()) -> None:
+def add_document(rows: GatheredLinks, tree: html.Tree, url: Url, refreshes: Iterable[str] = ()) -> None:
     """The links of a tree of HTML that is found at url. refreshes: targets of meta refresh, as written."""
     rows.resolve_against(_base(tree, url))
     special = rows.first(html.select(tree, _ATTRIBUTES_OF_ANY))
@@ -457,7 +457,7 @@ def _base(tree: html.Tree, url: Url) -> Url:
     return url
 
 
-def _add_anchors(rows: Rows, tree: html.Tree, marks: Landmarks) -> None:
+def _add_anchors(rows: GatheredLinks, tree: html.Tree, marks: Landmarks) -> None:
     """The links of `a`: hundreds on a page, few of them different, so what is asked of each is kept to a minimum."""
     elements = rows.first(html.elements(tree, "a"))
     rels: Iterable[str | None] = html.attributes(elements, "rel") if html.any_match(tree, "a[rel]") else repeat(None)
@@ -486,7 +486,7 @@ def _nofollow(rel: str | None) -> bool:
 
 
 def _add_parts(
-    rows: Rows, elements: Sequence[html.Element], parts: tuple[tuple[str, LinkKind], ...], marks: Landmarks
+    rows: GatheredLinks, elements: Sequence[html.Element], parts: tuple[tuple[str, LinkKind], ...], marks: Landmarks
 ) -> None:
     """What elements of one tag name. elements: all of them, or the first. parts: their attributes that hold URLs."""
     named = [
@@ -520,7 +520,7 @@ def _of_srcset(value: str) -> Iterator[str]:
         place = match.end() if text != match[1] else value.find(",", match.end())
 
 
-def _add_link_elements(rows: Rows, tree: html.Tree) -> None:
+def _add_link_elements(rows: GatheredLinks, tree: html.Tree) -> None:
     for element in rows.first(html.elements(tree, "link")):
         for text in _of_srcset(element.attr("imagesrcset") or ""):
             rows.add(text, (_IMAGE, _HEAD, False))
@@ -533,7 +533,7 @@ def _add_link_elements(rows: Rows, tree: html.Tree) -> None:
                 rows.add(href, (kind, _HEAD, _nofollow(rel)), title)
 
 
-def _add_styles(rows: Rows, tree: html.Tree, special: Sequence[html.Element], marks: Landmarks) -> None:
+def _add_styles(rows: GatheredLinks, tree: html.Tree, special: Sequence[html.Element], marks: Landmarks) -> None:
     """Style elements, style attributes and the background attribute of old."""
     for sheet in rows.first(html.elements(tree, "style")):
         for text, imported in urls(sheet.text):
@@ -549,7 +549,7 @@ def _add_styles(rows: Rows, tree: html.Tree, special: Sequence[html.Element], ma
                 rows.add(text, (LinkKind.IMAGE, position, False))
 
 
-def add_headers(rows: Rows, source: Source) -> None:
+def add_headers(rows: GatheredLinks, source: Source) -> None:
     """The Link and Refresh headers, resolved against the page itself: a base element is the document's,
     not the server's.
     """

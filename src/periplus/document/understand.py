@@ -15,7 +15,7 @@ from periplus.document.formats.converted import END, HTML_CHARS, Converted
 from periplus.document.formats.table import MARKUP, TEXTS, file_readers
 from periplus.document.headers import binary_type, media_type_of
 from periplus.document.language import page_language
-from periplus.document.links import Rows, add_headers
+from periplus.document.links import GatheredLinks, add_headers
 from periplus.document.metadata import metadata_of_headers
 from periplus.model.page import LINK_KIND_CODES, NO_BLOCKS, Document, LinkKind, Links
 from periplus.model.visit import Fetched
@@ -128,6 +128,6 @@ def without_session_values(text: str, url: Url, links: Links) -> str:
 
 def _unread(source: Source) -> Content:
     metadata = metadata_of_headers(source.headers)
-    rows = Rows(source.url, metadata.nofollow)
+    rows = GatheredLinks(source.url, metadata.nofollow)
     add_headers(rows, source)
     return Content(metadata, NO_BLOCKS, rows.links(), rows.bad_links(), bounds=rows.bounds())

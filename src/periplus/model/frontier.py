@@ -23,7 +23,7 @@ SHRINKING = 0.5  # a changed page's interval falls faster than it grew: being la
 EARLY_SHARE = 0.1  # of the interval: a run every 24 hours must not pass over what is due a minute later
 
 
-class Finding(StrEnum):
+class RefreshFinding(StrEnum):
     """What a run found out about a page, compared with what was known before."""
 
     NEW = "new"  # fetched for the first time
@@ -43,20 +43,20 @@ ASKED_AGAIN = (
 """What a refresh asks for: what was fetched, and what could not be. Aliases and what is out of scope are left aside."""
 
 
-def next_interval_s(interval_s: float, finding: Finding) -> float:
+def next_interval_s(interval_s: float, finding: RefreshFinding) -> float:
     """Seconds until a page should be asked for again. interval_s: as it was until now."""
-    if finding is Finding.UNCHANGED:
+    if finding is RefreshFinding.UNCHANGED:
         return min(interval_s * GROWTH, LONGEST_INTERVAL_S)
     return max(interval_s * SHRINKING, SHORTEST_INTERVAL_S)
 
 
-def finding_of(before: Reason, after: Reason, changed: bool) -> Finding:
+def finding_of(before: Reason, after: Reason, changed: bool) -> RefreshFinding:
     """changed: the content did, or the rule behind the reason."""
     if before in READ and after not in READ:
-        return Finding.GONE
+        return RefreshFinding.GONE
     if after in READ and before not in READ:
-        return Finding.BACK
-    return Finding.CHANGED if changed or before is not after else Finding.UNCHANGED
+        return RefreshFinding.BACK
+    return RefreshFinding.CHANGED if changed or before is not after else RefreshFinding.UNCHANGED
 
 
 # What passes between a worker and the store: leases, tasks, and what became of them.

@@ -11,11 +11,11 @@ from typing import Protocol
 from periplus.model.frontier import (
     Batch,
     Candidate,
-    Finding,
     HostRow,
     Lease,
     PageVisit,
     ReadyHost,
+    RefreshFinding,
     RunCounts,
     SideRequest,
     StoredRobots,
@@ -412,5 +412,5 @@ class CrawlHome(Protocol):
     def runs(self) -> Sequence[RunRecord]:
         """All runs, oldest first. Raises NoCollection."""
 
-    def findings(self, run_id: int) -> Mapping[Finding, int]:
+    def findings(self, run_id: int) -> Mapping[RefreshFinding, int]:
         """What a run found, by kind; every kind is named."""

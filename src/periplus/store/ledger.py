@@ -17,8 +17,8 @@ from periplus.model.frontier import (
     Batch,
     Candidate,
     Completion,
-    Finding,
     Look,
+    RefreshFinding,
     SideRequest,
     StoredRobots,
     finding_of,
@@ -138,7 +138,7 @@ class Sums:
     pending: Counter[HostRef] = field(default_factory=Counter)  # entries of lists
     fetched: Counter[HostRef] = field(default_factory=Counter)  # pages asked for
     tallies: Counter[str] = field(default_factory=Counter)  # of the collection: `known`, `reason:...`
-    counts: Counter[str] = field(default_factory=Counter)  # of the run: `fetched`, `wire_bytes`, and by Finding
+    counts: Counter[str] = field(default_factory=Counter)  # of the run: `fetched`, `wire_bytes`, and by RefreshFinding
 
 
 def brings_content(completion: Completion) -> bool:
@@ -224,7 +224,7 @@ class Ledger:
         task, outcome = completion.task, completion.visit.outcome
         if isinstance(outcome, Unchanged):
             self._renew_validators(shard, task.url_id, outcome)
-            self._note(shard, task.url_id, Finding.UNCHANGED)
+            self._note(shard, task.url_id, RefreshFinding.UNCHANGED)
             return False
         url = self.urls[task.url_id]
         before, rule = Reason(url.reason), url.rule
@@ -232,11 +232,11 @@ class Ledger:
         is_changed = brings_content(completion) and self._store_content(completion, shard, body_id)
         if not task.recheck:
             if reason in READ:
-                self._note(shard, task.url_id, Finding.NEW)
+                self._note(shard, task.url_id, RefreshFinding.NEW)
             return True
         finding = finding_of(before, reason, is_changed or rule != completion.rule)
         self._note(shard, task.url_id, finding)
-        return finding is not Finding.UNCHANGED
+        return finding is not RefreshFinding.UNCHANGED
 
     def _conclude(self, url: UrlRow, completion: Completion, reason: Reason) -> None:
         """The URL gets its reason. It was waiting, unless a refresh asked, or its host was given up meanwhile."""
@@ -295,15 +295,15 @@ class Ledger:
             self.ended_links.append(EndedLinks(shard, source, ending))
         return has_ended or not keys <= stored.keys()
 
-    def _note(self, shard: int, url_id: int, finding: Finding) -> None:
+    def _note(self, shard: int, url_id: int, finding: RefreshFinding) -> None:
         """Counts what was found, and books when the URL should be asked for again."""
         self.sums.counts[finding.value] += 1
-        if finding is Finding.NEW:
+        if finding is RefreshFinding.NEW:
             return
         interval_s, gone_since = self.freshness.get(url_id, (FIRST_INTERVAL_S, None))
-        if finding is Finding.GONE:
+        if finding is RefreshFinding.GONE:
             gone_since = self.now
-        elif finding is Finding.BACK:
+        elif finding is RefreshFinding.BACK:
             gone_since = None
         self.fresh.append(FreshnessRow(shard, url_id, self.now, next_interval_s(interval_s, finding), gone_since))
 

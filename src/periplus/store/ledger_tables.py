@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from operator import attrgetter
 
-from periplus.model.frontier import Completion, Finding, GivenUp, TrapChanges
+from periplus.model.frontier import Completion, GivenUp, RefreshFinding, TrapChanges
 from periplus.model.visit import CHECKS, Purpose, Reason, Request, Skipped, Unchanged, Visit
 from periplus.model.web import Origin, SiteKey, Url
 from periplus.store import rows
@@ -228,7 +228,7 @@ class LedgerTables:
         sums.tallies["reason:waiting"] -= dropped
         sums.tallies["reason:" + given_up.reason.value] += dropped
         entries = statements.rows(f"DELETE {listed} RETURNING purpose, text", values)
-        sums.counts[Finding.UNREACHED.value] += sum(purpose == RECHECK for purpose, _ in entries)
+        sums.counts[RefreshFinding.UNREACHED.value] += sum(purpose == RECHECK for purpose, _ in entries)
         # links' targets have no reason of their own: a visit says that they were not asked for
         outcome = Skipped(given_up.reason, given_up.rule)
         visits = [

@@ -10,7 +10,7 @@ from periplus.document.blocks import blocks_of, plain_blocks
 from periplus.document.canonical_xml import without_doctype
 from periplus.document.formats import html as html_format
 from periplus.document.formats.content import Content, Source
-from periplus.document.links import Rows, add_document, add_headers
+from periplus.document.links import GatheredLinks, add_document, add_headers
 from periplus.document.metadata import Metadata, metadata, metadata_of_headers
 from periplus.model.page import LinkKind, Links, Position
 from periplus.model.visit import Headers
@@ -35,7 +35,7 @@ def read(source: Source) -> Content:
     if roots and html.tag_of(roots[0]) == "html":
         return html_format.read_xhtml(source)
     facts = metadata_of_headers(source.headers)
-    rows = Rows(source.url, facts.nofollow)
+    rows = GatheredLinks(source.url, facts.nofollow)
     for first, second in _SHEET.findall(source.text[:4096]):
         rows.add(first or second, (LinkKind.STYLE, Position.HEAD, False))
     if roots and html.tag_of(roots[0]).rpartition(":")[2] in FEED_ROOTS:
@@ -56,7 +56,7 @@ def read(source: Source) -> Content:
     )
 
 
-def _feed(source: Source, text: str, rows: Rows, facts: Metadata) -> Content:
+def _feed(source: Source, text: str, rows: GatheredLinks, facts: Metadata) -> Content:
     """A feed's blocks and language come from its HTML; of the links there those that are not the feed's own already."""
     from periplus.document.formats.feed import feed_of
 
@@ -73,7 +73,7 @@ def _feed(source: Source, text: str, rows: Rows, facts: Metadata) -> Content:
         for kind in kinds:
             rows.add(link.text, (kind, Position.BODY, False), link.title)
     add_headers(rows, source)
-    inner = Rows(source.url, facts.nofollow)
+    inner = GatheredLinks(source.url, facts.nofollow)
     for base, part in feed.texts:
         add_document(inner, html.parse(part), base)
     tree = html.parse(feed.page)
@@ -92,7 +92,7 @@ def _feed(source: Source, text: str, rows: Rows, facts: Metadata) -> Content:
     )
 
 
-def _add_links(rows: Rows, tree: html.Tree) -> None:
+def _add_links(rows: GatheredLinks, tree: html.Tree) -> None:
     for element in rows.first(html.select(tree, r"[xlink\:href]")):
         kind = LinkKind.ANCHOR if html.tag_of(element).rpartition(":")[2] == "a" else LinkKind.RELATED
         if html.tag_of(element) in ("image", "use", "script"):

@@ -19,10 +19,10 @@ from periplus.model.frontier import (
     PRIORITY_NONE,
     Batch,
     Candidate,
-    Finding,
     Lease,
     PageVisit,
     ReadyHost,
+    RefreshFinding,
     SideRequest,
     Task,
     TrapTally,
@@ -643,5 +643,5 @@ class DatabaseHome:
     def runs(self) -> Sequence[RunRecord]:
         return self._do(collection_runs.records)
 
-    def findings(self, run_id: int) -> Mapping[Finding, int]:
+    def findings(self, run_id: int) -> Mapping[RefreshFinding, int]:
         return self._do(lambda connection: collection_runs.findings(connection, run_id))

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from periplus.errors import StoreError
-from periplus.model.frontier import Finding, HostRow, TrapTally
+from periplus.model.frontier import HostRow, RefreshFinding, TrapTally
 from periplus.model.ports import RunRecord
 from periplus.model.results import StateTally
 from periplus.model.visit import STATE_OF, Reason, State
@@ -168,13 +168,13 @@ def records(connection: Connection) -> list[RunRecord]:
     return [RunRecord(row[0], row[1], tuple(json.loads(row[2])), json.loads(row[3]), *row[4:]) for row in rows]
 
 
-def findings(connection: Connection, run_id: int) -> Mapping[Finding, int]:
+def findings(connection: Connection, run_id: int) -> Mapping[RefreshFinding, int]:
     """What a run found, by kind; every kind is named."""
     rows = connection.execute(
         "SELECT name, sum(value)::bigint FROM run_count WHERE run_id = %s GROUP BY name", (run_id,)
     ).fetchall()
     found = {str(row[0]): int(row[1]) for row in rows}
-    return {finding: found.get(finding.value, 0) for finding in Finding}
+    return {finding: found.get(finding.value, 0) for finding in RefreshFinding}
 
 
 def sums(connection: Connection) -> tuple[int, int, int]:

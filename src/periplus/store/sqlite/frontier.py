@@ -20,10 +20,10 @@ from periplus.model.frontier import (
     PRIORITY_NONE,
     Batch,
     Candidate,
-    Finding,
     Lease,
     PageVisit,
     ReadyHost,
+    RefreshFinding,
     SideRequest,
     Task,
     TrapTally,
@@ -444,11 +444,11 @@ def ask_again(folder: Path, now: float, *, due_only: bool) -> int:
     return added
 
 
-def findings(folder: Path, run_id: int) -> dict[Finding, int]:
+def findings(folder: Path, run_id: int) -> dict[RefreshFinding, int]:
     """What a run found, by kind; every kind is named."""
     with contextlib.closing(schema.connect(folder, read_only=True)) as connection:
         found = dict(connection.execute("SELECT name, value FROM run_count WHERE run_id = ?", (run_id,)))
-    return {finding: found.get(finding.value, 0) for finding in Finding}
+    return {finding: found.get(finding.value, 0) for finding in RefreshFinding}
 
 
 class FolderHome:
@@ -530,5 +530,5 @@ class FolderHome:
         with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection:
             return collection_runs.run_records(connection)
 
-    def findings(self, run_id: int) -> Mapping[Finding, int]:
+    def findings(self, run_id: int) -> Mapping[RefreshFinding, int]:
         return findings(self._folder, run_id)
