@@ -71,6 +71,6 @@ def test_numbers_are_written_out():
 
 
 def test_stale_until_written(tmp_path):
-    assert len(reference.stale(tmp_path, tool)) == 5
+    assert len(reference.stale(tmp_path, tool)) == 6
     reference.write(tmp_path, tool)
     assert reference.stale(tmp_path, tool) == []
