@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -104,3 +105,18 @@ def test_what_cannot_be_made_is_asked_for_again() -> None:
     with pytest.raises(ZeroDivisionError):
         remembered.of("a", lambda: 1 // 0)
     assert remembered.of("a", lambda: 1) == 1
+
+
+def test_nobody_waits_for_what_another_has_made() -> None:
+    remembered: Remembered[str, int] = Remembered(2)
+    remembered.put("a", 1)
+    answers: list[int | None] = []
+
+    def slow() -> int:
+        asking = threading.Thread(target=lambda: answers.extend((remembered.get("a"), remembered.get("b"))))
+        asking.start()
+        asking.join(PATIENCE_S)
+        return 2
+
+    assert remembered.of("b", slow) == 2
+    assert answers == [1, None]

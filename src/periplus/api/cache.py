@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -29,10 +30,11 @@ class Remembered(Generic[Key, Value]):
         return len(self._values)
 
     def get(self, key: Key) -> Value | None:
-        with self.lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-            return self._values.get(key)
+        """The key's value, without waiting for one that is being made; None: there is none."""
+        value = self._values.get(key)
+        with contextlib.suppress(KeyError):  # there is none, or it went at this moment
+            self._values.move_to_end(key)
+        return value
 
     def put(self, key: Key, value: Value) -> Value:
         """Remembers the value, in place of the key's earlier one."""

@@ -29,7 +29,7 @@ ALIVE_S = 15  # looks without change after which a word is sent all the same, so
 
 
 def pushed(request: Request, key: str, make: Callable[[Request], str]) -> StreamingResponse:
-    """The moving part of the screen that `key` names, whole each time that it changed: whoever missed some misses nothing."""  # noqa: E501
+    """The moving part of the screen that `key` names, whole each time that it changed."""
     return StreamingResponse(_stream(request, key, make), media_type="text/event-stream")
 
 
@@ -103,7 +103,7 @@ def figures(moment: Moment) -> list[tuple[str, int, str]]:
 
 
 def events(request: Request) -> Response:
-    """The moving part of the screen, whole and numbered, each time that it changed: whoever missed some misses nothing."""  # noqa: E501
+    """The moving part of the screen, whole and numbered, each time that it changed."""
     _values(request)  # refuses what is not there before the stream begins
     return pushed(request, f"live {request.path_params['name']}", _moving)
 

@@ -38,7 +38,7 @@ PREVIEW = (
 
 
 def portals(request: Request) -> Response:
-    """The portals of a collection, and the form that begins one; with a form in the address, the command that it means."""  # noqa: E501
+    """The portals of a collection, and the form that begins one; with a form in the address, its command."""
     _, folder = folder_of(request)
     asked, word = request.query_params, state_of(request).folder_word(folder)
     if not asked.get("name"):

@@ -224,7 +224,10 @@ def form_of(request: Request) -> dict[str, str]:
 
 
 async def log_in(request: Request, locks: Locks) -> Response | None:
-    """The answer to a login form: onward with the cookie; None: the token is wrong. Waits where wrong ones came before."""  # noqa: E501
+    """The answer to a login form: onward with the cookie; None: the token is wrong.
+
+    Waits where wrong ones came before.
+    """
     right = locks.opens(form_of(request).get("token", ""))
     await locks.sleep(locks.wait_s(request.client.host if request.client else "", right))
     if not right:

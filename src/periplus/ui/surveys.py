@@ -118,7 +118,10 @@ def _row(name: str, folder: Path) -> SurveyRow | None:
 
 
 def create(request: Request) -> Response:
-    """Makes the survey that the form describes, and asks for its first run; within a collection that is there, if the address names one."""  # noqa: E501
+    """Makes the survey that the form describes, and asks for its first run.
+
+    Within a collection that is there, if the address names one.
+    """
     state, form = state_of(request), form_of(request)
     within = "name" in request.path_params
     folder = folder_of(request)[1] if within else state.places.base

@@ -50,7 +50,7 @@ class TopicRow:
 
 
 def topics(request: Request) -> Response:
-    """The topics of a collection, and the form that makes one; with a form in the address, the command that it means."""  # noqa: E501
+    """The topics of a collection, and the form that makes one; with a form in the address, its command."""
     _, folder = folder_of(request)
     asked, word = request.query_params, state_of(request).folder_word(folder)
     if not asked.get("name"):
