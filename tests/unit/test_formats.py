@@ -10,7 +10,7 @@ import pytest
 
 from document_files import docx, epub, odt, zipped
 from periplus.document.formats import converted, feed, markdown, pdf, rtf
-from periplus.document.formats import epub as epub_format
+from periplus.document.formats import zipped as archive_formats
 from periplus.document.formats.table import FILES, READ_MEDIA_TYPES, may_be_read
 from periplus.document.headers import media_type_of
 from periplus.document.understand import canonical_xml, understand
@@ -239,7 +239,7 @@ def test_a_bound_of_any_format_is_told(monkeypatch):
         document(b"abc [d](http://e.org/)", "text/markdown").fault
         == "long: what stands behind 3 characters was read as plain text"
     )
-    monkeypatch.setattr(epub_format, "CHAPTERS_MOST", 1)
+    monkeypatch.setattr(archive_formats, "CHAPTERS_MOST", 1)
     assert document(
         epub({"a.xhtml": "<html><body>a</body></html>", "b.xhtml": "<html><body>b</body></html>"}, "x"),
         "application/epub+zip",
