@@ -10,7 +10,7 @@ HTML_CHARS = 20_000_000  # of one document, tags included: four times the text t
 
 END = "</body></html>"
 
-__all__ = ["END", "HTML_CHARS", "Converted", "block", "escape", "is_absolute", "link", "page"]
+__all__ = ["END", "HTML_CHARS", "Converted", "block", "escape", "is_absolute", "page"]
 
 
 class Converted(NamedTuple):
@@ -18,7 +18,6 @@ class Converted(NamedTuple):
 
     html: str
     fault: str = ""  # why it could not be read, or not whole; empty: it could
-    charset: str = ""  # in which its text was, where the format says so itself
 
 
 def page(parts: Iterable[str], title: str = "", language: str = "", description: str = "") -> str:
@@ -49,8 +48,3 @@ def is_absolute(target: str) -> bool:
     or on its author's disk.
     """
     return target.partition(":")[0].lower() in ("http", "https", "mailto", "ftp")
-
-
-def link(target: str, inner: str) -> str:
-    """An anchor around HTML, where its target is one of the web."""
-    return f'<a href="{escape(target)}">{inner}</a>' if is_absolute(target) else inner
