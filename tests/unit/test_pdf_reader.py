@@ -11,7 +11,7 @@ TAKES = (
     "import sys, os, time, signal; n = int.from_bytes(sys.stdin.buffer.read(8), 'little'); "
     "data = sys.stdin.buffer.read(n); "
 )
-ANSWERS = "import json; told = json.dumps(['<p>' + data.decode(), '', '']).encode(); out = sys.stdout.buffer; "
+ANSWERS = "import json; told = json.dumps(['<p>' + data.decode(), '']).encode(); out = sys.stdout.buffer; "
 SAYS = "out.write(len(told).to_bytes(8, 'little') + told); out.flush(); "
 HALF = "out.write((len(told) + 5).to_bytes(8, 'little') + told); out.flush(); "
 FILLS = (
