@@ -84,16 +84,16 @@ def chain_ends(redirects: RedirectColumns) -> ChainEnds:
 
 
 def chain_rows(
-    redirects: RedirectColumns, final_status: dict[int, int], wanted: Ids | None = None
+    redirects: RedirectColumns, final_status: dict[int, int], requested: Ids | None = None
 ) -> Iterator[ChainRow]:
     """The chains as tidy rows, one a URL, the requested one first. Cost: the rows.
 
-    wanted: ids of requested URLs; None: those redirects that no other redirect leads to, so that each chain is told
+    requested: ids of requested URLs; None: those redirects that no other redirect leads to, so that each chain is told
     once from its beginning, and of each loop that nothing leads into, its smallest id. final_status: what ids that do
     not redirect answered; not in it: 0.
     """
     hop = {source: (target, status) for source, target, status in zip(*_lists(redirects), strict=True)}
-    for start in _starts(hop) if wanted is None else wanted.tolist():
+    for start in _starts(hop) if requested is None else requested.tolist():
         if start not in hop:
             continue
         place = start

@@ -70,8 +70,8 @@ def _xml_of(connection: reading.Connection) -> Callable[[Exchange], tuple[bytes,
     contents = Contents(connection)
 
     def xml_of(exchange: Exchange) -> tuple[bytes, str] | None:
-        if (kept := contents.xml(url_id(exchange.url))) is not None or exchange.body is None:
-            return kept
+        if (stored := contents.xml(url_id(exchange.url))) is not None or exchange.body is None:
+            return stored
         return canonical_xml(exchange.url, Fetched(exchange.status, exchange.headers, exchange.body))
 
     return xml_of
@@ -92,8 +92,8 @@ def settings_of_run(values: dict[str, object]) -> Settings:
     """
     from periplus.settings import rows
 
-    known = {row.name for row in rows()} - {"auth", "cookie_file", "ca_file", "proxy", "resolve"}
-    return settings_from({name: value for name, value in values.items() if name in known})
+    names = {row.name for row in rows()} - {"auth", "cookie_file", "ca_file", "proxy", "resolve"}
+    return settings_from({name: value for name, value in values.items() if name in names})
 
 
 # Each answer in an archive goes the way of a fetched page, and nothing is fetched.
@@ -154,9 +154,9 @@ def origin_of_archives(
             break
         with WarcReader(path, BLOCK_MARGIN_BYTES) as reader:
             for record in reader:
-                said = _warc_fields(record.block) if record.kind == "warcinfo" else {}
-                settings = settings or _settings(said.get("periplus-settings", ""))
-                starts = starts or tuple(canonical(text) for text in said.get("periplus-starts", "").split())
+                fields = _warc_fields(record.block) if record.kind == "warcinfo" else {}
+                settings = settings or _settings(fields.get("periplus-settings", ""))
+                starts = starts or tuple(canonical(text) for text in fields.get("periplus-starts", "").split())
                 starts = starts or ((_target(record),) if _is_page(record) else ())
                 if starts:
                     break
@@ -172,9 +172,11 @@ def _settings(text: str) -> Settings | None:
     None where there are none.
     """
     try:
-        said = json.loads(text) if text else None
+        values = json.loads(text) if text else None
         return (
-            settings_of_run({name: said[name] for name in BELIEVED if name in said}) if isinstance(said, dict) else None
+            settings_of_run({name: values[name] for name in BELIEVED if name in values})
+            if isinstance(values, dict)
+            else None
         )
     except (ValueError, PeriplusError):
         return None
@@ -253,8 +255,8 @@ class _Import:
         except (InvalidUrl, ValueError):
             self._left_out += record.kind != "metadata"
             return
-        known = filler.known(url_id(url))
-        request = Request(url, depth=known[1] if known else 0 if url in self._starts else None)
+        state = filler.known(url_id(url))
+        request = Request(url, depth=state[1] if state else 0 if url in self._starts else None)
         visit = (
             _failed(record, request, started)
             if record.kind == "metadata"
@@ -265,7 +267,7 @@ class _Import:
             return
         self._failures += isinstance(visit.outcome, Failed)
         self._answers += not isinstance(visit.outcome, Failed)
-        if known is not None and known[2] > started:
+        if state is not None and state[2] > started:
             return  # a later state of it is known
         self._enter(filler, visit)
 
@@ -275,11 +277,11 @@ class _Import:
             return None
         status, headers, body = answer
         if record.kind == "revisit":
-            found = _repeated(filler, record)
-            if found is None:
+            repeated = _repeated(filler, record)
+            if repeated is None:
                 return None
             body, headers = (
-                found,
+                repeated,
                 Headers(tuple(item for item in headers.fields if item[0] not in CHANGED), headers.status_line),
             )
         cut = Cut.BODY_LIMIT if record.is_cut else _CUTS.get(record.fields.get("warc-truncated", ""), Cut.NONE)
@@ -297,10 +299,10 @@ class _Import:
     def _enter(self, filler: Filler, visit: Visit) -> None:
         url, depth, now = visit.request.url, visit.request.depth, visit.started
         filler.offer(self._offered(url, depth), now)
-        known = filler.known(url_id(url))
-        assert known is not None
-        task = Task(known[0], 0, -1, url_id(url), visit.request)
-        lease = Lease(known[0], host_key(url), self._scope.site_of(url), 0, 0.0, 0.0, 1.0, 0, True)
+        state = filler.known(url_id(url))
+        assert state is not None
+        task = Task(state[0], 0, -1, url_id(url), visit.request)
+        lease = Lease(state[0], host_key(url), self._scope.site_of(url), 0, 0.0, 0.0, 1.0, 0, True)
         read = self._discovery.of(lease, task, visit)
         candidates = tuple(_archived(candidate) for candidate in read.candidates)
         completion = completion_of(replace(read, candidates=candidates), _ONCE)
@@ -341,14 +343,14 @@ def _is_aside(record: ArchiveRecord) -> bool:
 
 def _failed(record: ArchiveRecord, request: Request, started: float) -> Visit | None:
     """The visit without an answer that a metadata record of ours tells of."""
-    said = _warc_fields(record.block)
-    if said.get("outcome") != "failed":
+    fields = _warc_fields(record.block)
+    if fields.get("outcome") != "failed":
         return None
-    cause, _, detail = said.get("detail", "").partition(": ")
-    known = Cause(cause) if cause in set(Cause) else Cause.CONNECT
-    took = said.get("fetchtimems", "")
+    cause, _, detail = fields.get("detail", "").partition(": ")
+    failure = Cause(cause) if cause in set(Cause) else Cause.CONNECT
+    took = fields.get("fetchtimems", "")
     return Visit(
-        request, started, int(took[:18]) / 1000 if took.isascii() and took.isdigit() else 0.0, Failed(known, detail)
+        request, started, int(took[:18]) / 1000 if took.isascii() and took.isdigit() else 0.0, Failed(failure, detail)
     )
 
 
@@ -369,8 +371,8 @@ def _as_sent(visit: Visit, headers: Headers) -> Visit:
     outcome, sent = visit.outcome, original(headers)
     if sent is headers or isinstance(outcome, Failed):
         return visit
-    said = headers.get(CRAWLER + "content-length")
-    wire_bytes = int(said[:18]) if said.isascii() and said.isdigit() else visit.wire_bytes
+    length = headers.get(CRAWLER + "content-length")
+    wire_bytes = int(length[:18]) if length.isascii() and length.isdigit() else visit.wire_bytes
     return replace(
         visit,
         outcome=replace(outcome, headers=sent) if isinstance(outcome, Fetched) else outcome,

@@ -93,7 +93,9 @@ class SiteAudit:
         def whys(places: Places) -> Iterable[str]:
             return (judgements[place].why if place in judgements else "" for place in places.tolist())
 
-        better = {self.site.urls.url[place]: found.better for place, found in judgements.items() if found.better}
+        better = {
+            self.site.urls.url[place]: judgement.better for place, judgement in judgements.items() if judgement.better
+        }
         for issue in issues(self.findings if findings is None else findings, self.site, rules, Lookups(anchors, whys)):
             if issue.code == "link-to-redirect" and (end := better.get(Url(issue.related))):
                 # the end may be a URL that only checks met
@@ -477,9 +479,9 @@ def issues_of(
     with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
         starts = site_starts(connection)
         for start in [chosen_start(starts, site)] if site or not starts else starts:
-            found = site_audit(connection, start, near=near)
-            issues += found.issues(connection, rules)
-            for sentence in found.notes:
+            audited = site_audit(connection, start, near=near)
+            issues += audited.issues(connection, rules)
+            for sentence in audited.notes:
                 note(sentence)
     return ordered(issues)
 

@@ -250,9 +250,9 @@ def planned(order: CheckOrder, since: float, now: float) -> list[SideRequest]:
         for url in sorted(targets):
             plan.add(url, fragments.get(url, ()))
         if settings.storage.part_sizes == "head":
-            told = site_rows.part_sizes(connection)
+            answers = site_rows.part_sizes(connection)
             parts = {int(url) for site in plan.scope.sites for url in site_rows.parts(connection, site).targets}
-            for url in sorted(url for url in parts if url in told and not told[url].size_bytes):
+            for url in sorted(url for url in parts if url in answers and not answers[url].size_bytes):
                 plan.add_unsized(url)
         for host in sorted(
             {
@@ -271,10 +271,10 @@ def _places_of(urls: site_rows.AllUrls, reasons: Iterable[Reason]) -> Iterator[i
 
 def _fragments(connection: reading.Connection) -> dict[int, tuple[str, ...]]:
     """The places that links name on each target."""
-    found: dict[int, dict[str, None]] = {}
+    by_target: dict[int, dict[str, None]] = {}
     for _, target, _, _, fragments in checks.fragments(connection):
-        found.setdefault(target, {}).update(dict.fromkeys(fragments.split()))
-    return {target: tuple(names)[:FRAGMENTS_MOST] for target, names in found.items()}
+        by_target.setdefault(target, {}).update(dict.fromkeys(fragments.split()))
+    return {target: tuple(names)[:FRAGMENTS_MOST] for target, names in by_target.items()}
 
 
 class _Plan:

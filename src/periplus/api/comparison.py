@@ -66,9 +66,9 @@ def chosen_run(records: Sequence[runs.RunRecord], text: str) -> runs.RunRecord:
     if not records:
         raise UsageError("the collection has no run yet: `periplus crawl URL` begins one")
     if len(records) == 1:
-        known = f"run {records[0].id} is the only one, and two are compared; `periplus refresh` makes another"
+        choices = f"run {records[0].id} is the only one, and two are compared; `periplus refresh` makes another"
     else:
-        known = f"choose among {', '.join(str(record.id) for record in records[-20:])}, last, last-1"
+        choices = f"choose among {', '.join(str(record.id) for record in records[-20:])}, last, last-1"
     match = _LAST.fullmatch(text)
     if match:
         back = int(match[1] or 0)
@@ -77,7 +77,7 @@ def chosen_run(records: Sequence[runs.RunRecord], text: str) -> runs.RunRecord:
     for record in records:
         if str(record.id) == text:
             return record
-    raise UsageError(f"there is no run {text!r}: {known}")
+    raise UsageError(f"there is no run {text!r}: {choices}")
 
 
 def run_view(connection: reading.Connection, run: str, site: str) -> RunView:
@@ -105,8 +105,8 @@ def run_view(connection: reading.Connection, run: str, site: str) -> RunView:
 def _from_fetched(links: LinkRows, urls: UrlRows) -> LinkRows:
     """Each pair once, of pages that were fetched."""
     fetched = np.sort(urls.ids[np.isin(urls.reasons, [REASONS.index(reason) for reason in FETCHED])])
-    kept = places_in_sorted(fetched, links.sources) >= 0
-    sources, targets = links.sources[kept], links.targets[kept]
+    fetched_links = places_in_sorted(fetched, links.sources) >= 0
+    sources, targets = links.sources[fetched_links], links.targets[fetched_links]
     order = np.lexsort((targets, sources))
     sources, targets = sources[order], targets[order]
     first = np.ones(len(sources), np.bool_)
@@ -127,18 +127,18 @@ def _fields(
     ids = [url_id(url) for url in graph.pages]
     place = places(urls.rows.ids, np.array(ids, np.int64))
     blank = ("", "", 0, 0, b"") + ("",) * (len(analysis_rows.PAST_FIELDS) - 5)
-    found = [dict(zip(analysis_rows.PAST_FIELDS, pages.get(identity, blank), strict=True)) for identity in ids]
+    past = [dict(zip(analysis_rows.PAST_FIELDS, pages.get(identity, blank), strict=True)) for identity in ids]
     columns: dict[str, list[object]] = {
-        name: [page[name] for page in found] for name in FIELDS if name in analysis_rows.PAST_FIELDS
+        name: [page[name] for page in past] for name in FIELDS if name in analysis_rows.PAST_FIELDS
     }
-    columns["type"] = [page["media_type"] for page in found]
-    columns["text"] = [f"{page['text_chars']:,} characters ({bytes(page['text_md5']).hex()[:6]})" for page in found]  # type: ignore[call-overload]
+    columns["type"] = [page["media_type"] for page in past]
+    columns["text"] = [f"{page['text_chars']:,} characters ({bytes(page['text_md5']).hex()[:6]})" for page in past]  # type: ignore[call-overload]
     columns["status"] = urls.statuses[place].tolist()
     columns["reason"] = [REASONS[code].value for code in urls.rows.reasons[place].tolist()]
     if site_map is not None:
         # that no link leads to stand in none
         columns["depth"] = ["" if depth < 0 else depth for depth in site_map.depth.tolist()]
-    return {name: columns[name] for name in FIELDS if name in columns}, [page["media_type"] in _HTML for page in found]
+    return {name: columns[name] for name in FIELDS if name in columns}, [page["media_type"] in _HTML for page in past]
 
 
 def _absent(graph: LinkGraph, fields: dict[str, list[object]], html: list[bool]) -> Iterator[Issue]:
@@ -157,13 +157,13 @@ def _absent(graph: LinkGraph, fields: dict[str, list[object]], html: list[bool])
 def _ends(links: LinkRows, moved: LinkRows, dead: Ids) -> list[int]:
     """The URLs that broken links name."""
     hit = _is_broken(links, moved, dead)
-    found: list[int] = distinct_sorted(np.concatenate([links.sources[hit], links.targets[hit]])).tolist()
-    return found
+    ends: list[int] = distinct_sorted(np.concatenate([links.sources[hit], links.targets[hit]])).tolist()
+    return ends
 
 
 def _is_broken(links: LinkRows, moved: LinkRows, dead: Ids) -> NDArray[np.bool_]:
-    ends, known = resolved(links.targets, moved)
-    broken: NDArray[np.bool_] = ~known | (places_in_sorted(dead, ends) >= 0)
+    ends, leads = resolved(links.targets, moved)
+    broken: NDArray[np.bool_] = ~leads | (places_in_sorted(dead, ends) >= 0)
     return broken
 
 

@@ -38,28 +38,28 @@ def pages_wish(texts: Iterable[str], folder: Path) -> Deletion:
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
         urls = tuple(dict.fromkeys(listing.meant(connection, text) for text in texts))
         ids = tuple(map(url_id, urls))
-        known = deletion.texts_of(connection, ids)
-    if unknown := next((url for url in urls if url not in known), None):
+        there = deletion.texts_of(connection, ids)
+    if unknown := next((url for url in urls if url not in there), None):
         raise UsageError(f"the collection does not know {unknown}; `periplus pages` lists what it knows")
     return Deletion(ids)
 
 
-def plan(folder: Path, wish: Deletion) -> DeletionPlan:
+def plan(folder: Path, request: Deletion) -> DeletionPlan:
     """What a deletion would take; nothing is changed. Raises UsageError, NoCollection, StoreError."""
-    _check(folder, wish)
+    _check(folder, request)
     with reading.reading():
-        return deletion.planned(folder, wish)
+        return deletion.planned(folder, request)
 
 
-def chosen(folder: Path, wish: Deletion) -> int:
+def chosen(folder: Path, request: Deletion) -> int:
     """The plan's URLs alone, which take a tenth of its time. Raises as `plan`."""
-    _check(folder, wish)
+    _check(folder, request)
     with reading.reading():
-        return deletion.chosen(folder, wish)
+        return deletion.chosen(folder, request)
 
 
 def delete(
-    folder: Path, wish: Deletion, watch: Watch = lambda done, total: False, *, shrink: bool = False
+    folder: Path, request: Deletion, watch: Watch = lambda done, total: False, *, shrink: bool = False
 ) -> DeletionPlan:
     """Deletes; the search index forgets the pages at once.
 
@@ -67,20 +67,20 @@ def delete(
     and StoreError while a crawl is at work.
     """
     with _nobody_crawls(folder):
-        _check(folder, wish)
-        done = deletion.delete(folder, wish, watch)
+        _check(folder, request)
+        done = deletion.delete(folder, request, watch)
         _tell_index(folder)
         if shrink:
             deletion.shrink(folder)
     return done
 
 
-def _check(folder: Path, wish: Deletion) -> None:
-    if not (wish.pages or wish.site is not None or wish.run):
+def _check(folder: Path, request: Deletion) -> None:
+    if not (request.pages or request.site is not None or request.run):
         raise UsageError("nothing was chosen: name pages, a site or a run")
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
         records = runs.run_records(connection)
-    if wish.run and [record.id for record in records] == [wish.run]:
+    if request.run and [record.id for record in records] == [request.run]:
         raise UsageError("the collection has no other run: delete the whole collection, or single pages")
 
 
@@ -142,9 +142,9 @@ def folder_plan(folder: Path) -> FolderPlan:
 def remove_collection(folder: Path, typed: str) -> FolderPlan:
     """Removes a collection's folder with all that is in it. typed: its name, with or without `.periplus`.
     Raises UsageError for another name, StoreError while a crawl is at work or where it cannot be removed."""
-    found = folder_plan(folder)
-    if typed not in (found.name, found.name.removesuffix(".periplus")):
-        raise UsageError(f"nothing was deleted: type the collection's name, {found.name}, not {typed[:100]!r}")
+    contents = folder_plan(folder)
+    if typed not in (contents.name, contents.name.removesuffix(".periplus")):
+        raise UsageError(f"nothing was deleted: type the collection's name, {contents.name}, not {typed[:100]!r}")
     with _nobody_crawls(folder):
         place = folder.resolve()
         doomed = place.with_name(f".{place.name}.{os.getpid()}.deleted")
@@ -153,4 +153,4 @@ def remove_collection(folder: Path, typed: str) -> FolderPlan:
             shutil.rmtree(doomed)
         except OSError as error:
             raise StoreError(f"{folder} could not be removed whole: {error}") from error
-    return found
+    return contents

@@ -44,13 +44,13 @@ def known_sizes(connection: reading.Connection) -> stored_rows.AnyPages:
     pages = stored_rows.any_pages(connection)
     if not stored_rows.are_wished(connection):
         return pages
-    told = stored_rows.part_sizes(connection)
+    answers = stored_rows.part_sizes(connection)
     for url, media_type, size in zip(pages.ids.tolist(), pages.media_types, pages.sizes.tolist(), strict=True):
-        if size or url not in told:
-            told[url] = stored_rows.ServerAnswer(media_type, size)
-    ids = sorted(told)
-    sizes = np.fromiter((told[url].size_bytes for url in ids), np.int64, len(ids))
-    return stored_rows.AnyPages(np.array(ids, np.int64), [told[url].media_type for url in ids], sizes)
+        if size or url not in answers:
+            answers[url] = stored_rows.ServerAnswer(media_type, size)
+    ids = sorted(answers)
+    sizes = np.fromiter((answers[url].size_bytes for url in ids), np.int64, len(ids))
+    return stored_rows.AnyPages(np.array(ids, np.int64), [answers[url].media_type for url in ids], sizes)
 
 
 def parts_of(connection: reading.Connection, site: SiteKey) -> Parts | None:
@@ -76,17 +76,17 @@ def linked_with_parts(graph: LinkGraph, facts: PageColumns, parts: Parts) -> Lin
     row = places_in_sorted(parts.known.ids, nodes)
     for node in np.flatnonzero((sizes == 0) & (row >= 0)).tolist():
         sizes[node], types[node] = parts.known.sizes[row[node]], parts.known.media_types[row[node]]
-    found = linked_bytes(_extended(graph, nodes, links), sizes, types)
-    return LinkedBytes(found.sizes[:count], found.unsized[:count])
+    linked = linked_bytes(_extended(graph, nodes, links), sizes, types)
+    return LinkedBytes(linked.sizes[:count], linked.unsized[:count])
 
 
 def _extended(graph: LinkGraph, nodes: NDArray[np.int64], links: LinkRows) -> LinkGraph:
     """The graph with further nodes (nodes: ids, the graph's own first) and links."""
     count = len(nodes)
     sources, targets = places(nodes, links.sources), places(nodes, links.targets)
-    kept = sources >= 0
+    own_links = sources >= 0
     own = np.repeat(np.arange(len(graph.pages)), np.diff(graph.offsets)) * count + graph.targets
-    pairs = distinct_sorted(np.concatenate([own, sources[kept] * count + targets[kept]]))
+    pairs = distinct_sorted(np.concatenate([own, sources[own_links] * count + targets[own_links]]))
     offsets = np.searchsorted(pairs, np.arange(count + 1) * count)
     return replace(
         graph,
@@ -242,12 +242,12 @@ def _columns(
     reasons = [REASONS[code] for code in rows.urls.reasons[places(rows.urls.ids, ids)].tolist()]
     read = places_in_sorted(rows.pages.ids, ids)
     read[~graph.indexed] = -1
-    known = np.flatnonzero(read >= 0)
+    there = np.flatnonzero(read >= 0)
     titles, media_types = [""] * count, [""] * count
-    for page, place in zip(known.tolist(), read[known].tolist(), strict=True):
+    for page, place in zip(there.tolist(), read[there].tolist(), strict=True):
         titles[page], media_types[page] = rows.pages.titles[place], rows.pages.media_types[place]
     size_bytes = np.zeros(count, np.int64)
-    size_bytes[known] = rows.pages.sizes[read[known]]
+    size_bytes[there] = rows.pages.sizes[read[there]]
     status = np.zeros(count, np.int16)
     answered = places(ids, rows.statuses[0])
     status[answered[answered >= 0]] = rows.statuses[1][answered >= 0].clip(max=999)
@@ -293,18 +293,22 @@ def why_no_map(rows: SiteRows) -> str:
     if home is None:
         return f"no map: {start.url} was never asked for; the run ended before. Crawl again."
     moved = f", where {start.url} redirects," if home.url != start.url else ""
-    said = (
+    sentence = (
         f"no map: {home.url}{moved} was not fetched: "
         f"{REASON_WORDS[home.reason]}{f' ({home.rule})' if home.rule else ''}. "
     )
     match home.reason:
         case Reason.WAITING:
-            return said + ("Try again in a moment." if rows.running else f"Go on with it: periplus crawl {start.url}")
+            return sentence + (
+                "Try again in a moment." if rows.running else f"Go on with it: periplus crawl {start.url}"
+            )
         case Reason.SCOPE:
-            return said + f"Begin there: periplus crawl {home.url}"
+            return sentence + f"Begin there: periplus crawl {home.url}"
         case Reason.ROBOTS | Reason.ROBOTS_UNREACHABLE:
-            return said + "Only the site's owner can change that; on hosts of your own, --mine HOST --ignore-robots."
+            return (
+                sentence + "Only the site's owner can change that; on hosts of your own, --mine HOST --ignore-robots."
+            )
         case Reason.PRIVATE:
-            return said + "If it is meant: --allow-private."
+            return sentence + "If it is meant: --allow-private."
         case _:
-            return said + "Check the address, then crawl again. `periplus status` tells more."
+            return sentence + "Check the address, then crawl again. `periplus status` tells more."

@@ -76,12 +76,12 @@ def watched(rows: Iterable[Row], what: str, watch: Watch) -> Iterator[Row]:
 def compared(sent: Mapping[str, Sum], arrived: Callable[[str], Iterable[Row]], watch: Watch) -> None:
     """Raises StoreError unless each table holds what was sent. arrived: a table's rows, read back."""
     for name, total in sent.items():
-        found = Sum(has_bytes=total.has_bytes)
+        sums = Sum(has_bytes=total.has_bytes)
         for row in watched(arrived(name), f"Comparing {name}", watch):
-            found.add(row)
-        if found != total:
+            sums.add(row)
+        if sums != total:
             raise StoreError(
-                f"the table {name} did not arrive whole: {total} left, {found} are there. Nothing was moved."
+                f"the table {name} did not arrive whole: {total} left, {sums} are there. Nothing was moved."
             )
 
 

@@ -150,11 +150,11 @@ def look(folder: Path, collection: Path, now: float) -> list[Notice]:
         return opened.compare(_name(collection), run, facts, now)
 
 
-def failed(folder: Path, job: int, said: str, collection: Path | None, now: float, epoch: int) -> Notice | None:
-    """Notes that a job failed. said: its command, and what it said at its end."""
+def failed(folder: Path, job: int, sentence: str, collection: Path | None, now: float, epoch: int) -> Notice | None:
+    """Notes that a job failed. sentence: its command, and what it said at its end."""
     with book(folder) as opened:
         name = _name(collection) if collection else ""
-        return opened.note(NoticeKind.FAILED, name, f"job {job} {epoch}", [said], now)
+        return opened.note(NoticeKind.FAILED, name, f"job {job} {epoch}", [sentence], now)
 
 
 def _name(collection: Path) -> str:
@@ -241,5 +241,5 @@ def feed(folder: Path, collection: str = "") -> str:
     except PeriplusError:  # a fault in the file of settings is no reason to tell readers nothing
         address = ""
     with book(folder) as opened:
-        found = opened.notices(collection=collection)
-    return present_text.feed(found, collection, address, 0.0)
+        newest = opened.notices(collection=collection)
+    return present_text.feed(newest, collection, address, 0.0)

@@ -177,9 +177,9 @@ def _readings(pages: Iterable[PageBlocks]) -> Iterator[Reading]:
                 yield text
 
 
-def _keywords(found: Iterable[Keyword]) -> tuple[str, ...]:
+def _keywords(keywords: Iterable[Keyword]) -> tuple[str, ...]:
     """Best first; one whose words are all in another is left out."""
-    texts = [keyword.text for keyword in found]
+    texts = [keyword.text for keyword in keywords]
     words = [frozenset(text.casefold().split()) for text in texts]
     whole = [text for text, own in zip(texts, words, strict=True) if not any(own < other for other in words)]
     return tuple(whole[:KEYWORDS])
@@ -326,12 +326,12 @@ def keep(folder: Path, edition: Edition) -> None:
 def desk_of(folder: Path, name: str) -> Desk:
     """Raises UsageError for a portal that there is not, StoreError for a damaged file."""
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-        known = {portal.name: (portal, built) for portal, built in portal_rows.portals(connection)}
-        if name not in known:
+        by_name = {portal.name: (portal, built) for portal, built in portal_rows.portals(connection)}
+        if name not in by_name:
             raise UsageError(
-                f"there is no portal {name!r}" + (f": choose among {', '.join(known)}" if known else " here")
+                f"there is no portal {name!r}" + (f": choose among {', '.join(by_name)}" if by_name else " here")
             )
-        portal, built = known[name]
+        portal, built = by_name[name]
         decided, latest = portal_rows.decisions(connection, name), portal_rows.last_decided(connection, name)
     file = desk_file(folder, name)
     try:
@@ -358,7 +358,7 @@ def _entry(one: Mapping[str, object], portal: Portal, decided: Decisions) -> Des
     pages, keywords = one["pages"], one["keywords"]
     assert isinstance(pages, list)
     assert isinstance(keywords, list)
-    told = tuple(
+    shown = tuple(
         DeskPage(Url(page["url"]), SiteKey(page["site"]), str(page["title"]), str(page["date"]), str(page["by"]))
         for page in pages
     )
@@ -366,7 +366,7 @@ def _entry(one: Mapping[str, object], portal: Portal, decided: Decisions) -> Des
     return DeskEntry(
         key, kind, verdict.value if verdict else "", str(one["title"]), str(one["published"]),
         float(str(one["weight"])),
-        None if relevance is None else float(str(relevance)), str(one["sentence"]), tuple(map(str, keywords)), told,
+        None if relevance is None else float(str(relevance)), str(one["sentence"]), tuple(map(str, keywords)), shown,
     )  # fmt: skip
 
 
@@ -412,7 +412,7 @@ def create(folder: Path, portal: Portal) -> None:
             f"{portal.name!r} is no name for a portal: use letters, digits, - and _, since a folder will have it too"
         )
     with schema.writing(folder) as connection:
-        if portal.name in [known.name for known, _ in portal_rows.portals(connection)]:
+        if portal.name in [other.name for other, _ in portal_rows.portals(connection)]:
             raise UsageError(
                 f"there is a portal {portal.name} already: `periplus portal change {portal.name}` changes it"
             )
@@ -440,15 +440,15 @@ def portals(folder: Path) -> list[tuple[Portal, float]]:
 
 def portal_named(folder: Path, name: str = "") -> Portal:
     """The portal of that name, or the only one. Raises UsageError, naming those there are."""
-    known = {portal.name: portal for portal, _ in portals(folder)}
-    if not known:
+    by_name = {portal.name: portal for portal, _ in portals(folder)}
+    if not by_name:
         raise UsageError("the collection has no portal yet: `periplus portal create NAME` makes one")
-    if name in known:
-        return known[name]
-    if name or len(known) > 1:
-        said = f"there is no portal {name!r}" if name else "the collection has several portals"
-        raise UsageError(f"{said}: choose among {', '.join(known)}")
-    return next(iter(known.values()))
+    if name in by_name:
+        return by_name[name]
+    if name or len(by_name) > 1:
+        problem = f"there is no portal {name!r}" if name else "the collection has several portals"
+        raise UsageError(f"{problem}: choose among {', '.join(by_name)}")
+    return next(iter(by_name.values()))
 
 
 def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda what, done, total: None) -> Edition:
@@ -462,20 +462,20 @@ def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda w
     stories = stories_of(folder, watch=lambda done, total: watch("reading pages", done, total))
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
         decided = portal_rows.decisions(connection, portal.name)
-        known = portal_rows.known_pages(connection, portal.name)
-        kept = _without_banned(stories, decided)
-        relevance = relevance_of(connection, folder, portal.topic, kept.stories) if portal.topic else None
-        chosen = selection(portal, kept.stories, decided, known, now, relevance)
+        entry_keys = portal_rows.known_pages(connection, portal.name)
+        allowed = _without_banned(stories, decided)
+        relevance = relevance_of(connection, folder, portal.topic, allowed.stories) if portal.topic else None
+        chosen = selection(portal, allowed.stories, decided, entry_keys, now, relevance)
         entries = _watched(
             described(connection, (*chosen.published, *chosen.waiting)),
             len(chosen.published) + len(chosen.waiting),
             watch,
         )
         published, waiting = entries[: len(chosen.published)], entries[len(chosen.published) :]
-        shown = replace(kept, stories=tuple(entry.story for entry in published))
+        shown = replace(allowed, stories=tuple(entry.story for entry in published))
         sites, covered = sites_for(connection, portal, shown, decided, relevance)
         last = next(iter(reversed(runs.run_records(connection))), None)
-    _remember(folder, portal, chosen, known)
+    _remember(folder, portal, chosen, entry_keys)
     store_stories(folder, stories)
     edition = Edition(
         portal=portal,
@@ -488,18 +488,18 @@ def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda w
         hidden=chosen.hidden,
         sites=sites,
         covered=covered,
-        lacks=tuple(_lacks(kept, published)),
+        lacks=tuple(_lacks(allowed, published)),
     )
     keep(folder, edition)
     return edition
 
 
 def _watched(entries: Iterable[Entry], total: int, watch: Watch) -> tuple[Entry, ...]:
-    found = []
+    rows = []
     for done, entry in enumerate(entries, 1):
-        found.append(entry)
+        rows.append(entry)
         watch("reading stories", done, total)
-    return tuple(found)
+    return tuple(rows)
 
 
 def _without_banned(stories: Stories, decided: Decisions) -> Stories:
@@ -509,9 +509,11 @@ def _without_banned(stories: Stories, decided: Decisions) -> Stories:
     return replace(stories, stories=tuple(left), posts=tuple(row for row in stories.posts if row[0] not in banned))
 
 
-def _remember(folder: Path, portal: Portal, chosen: Selection, known: Mapping[Url, EntryKey]) -> None:
+def _remember(folder: Path, portal: Portal, chosen: Selection, entry_keys: Mapping[Url, EntryKey]) -> None:
     entries = (*chosen.published, *chosen.waiting, *chosen.hidden)
-    new = {page.url: entry.key for entry in entries for page in entry.story.pages if known.get(page.url) != entry.key}
+    new = {
+        page.url: entry.key for entry in entries for page in entry.story.pages if entry_keys.get(page.url) != entry.key
+    }
     if new:
         with schema.writing(folder) as connection:
             portal_rows.store_known(connection, portal.name, new)
@@ -560,10 +562,10 @@ def decide(folder: Path, portal: Portal, verb: str, subjects: Sequence[str], now
     with schema.writing(folder) as connection:
         keys = sorted(set(portal_rows.known_pages(connection, portal.name).values()))
         sites = set(site_rows.site_names(connection).values())
-        found = [_subject(verb, subject, keys, sites) for subject in subjects]
-        for name, of_site in found:
+        names = [_subject(verb, subject, keys, sites) for subject in subjects]
+        for name, of_site in names:
             portal_rows.decide(connection, portal.name, name, VERBS[verb][of_site], of_site, now)
-    return [name for name, _ in found]
+    return [name for name, _ in names]
 
 
 def _subject(

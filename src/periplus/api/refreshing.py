@@ -58,8 +58,8 @@ def last_settings(stored: Mapping[str, object]) -> Settings:
     """The settings of a run as they were stored; a password is not among them,
     and names that are gone since are left out.
     """
-    known = {row.name for row in rows()} - {"auth"}
-    return settings_from({name: value for name, value in stored.items() if name in known})
+    names = {row.name for row in rows()} - {"auth"}
+    return settings_from({name: value for name, value in stored.items() if name in names})
 
 
 def refresh(order: CrawlOrder, watch: Callable[[Progress], bool], clock: Clock | None = None) -> RefreshEnd:

@@ -149,9 +149,9 @@ class IndexWorker:
             return
         self._mark_again()
         self._write_ranks()
-        said = sorted(Searcher(self._folder, Searching()).link_words().items())
-        for start in range(0, len(said), PAGES_OF_A_PASS):
-            some = dict(said[start : start + PAGES_OF_A_PASS])
+        link_words = sorted(Searcher(self._folder, Searching()).link_words().items())
+        for start in range(0, len(link_words), PAGES_OF_A_PASS):
+            some = dict(link_words[start : start + PAGES_OF_A_PASS])
             self._anchors = self._telling(some)
             stale = [page for page, digest in some.items() if said_digest(self._anchors.get(page, ())) != digest]
             for first in range(0, len(stale), BATCH_PAGES):
@@ -180,9 +180,9 @@ class IndexWorker:
 
     def _telling(self, pages: Collection[UrlId]) -> dict[UrlId, tuple[str, ...]]:
         """By page, what others call it that its own title does not say."""
-        found = text_rows.anchors_to(self._connection, pages)
+        by_page = text_rows.anchors_to(self._connection, pages)
         telling = {}
-        for page, anchors in found.items():
+        for page, anchors in by_page.items():
             title = set(forms(site_rows.title_of(self._connection, page)))
             texts = {anchor.text for anchor in anchors if not title.issuperset(forms(anchor.text))}
             if texts:
@@ -376,14 +376,14 @@ class Search:
             for page in text_rows.pages_of(self._connection, [match.url_id for match in matches.matches])
         }
         # others are no pages any longer, and the index will learn of it
-        found = [match for match in matches.matches if match.url_id in pages]
-        stands_for = repeated([_content(pages[match.url_id]) for match in found], NEAR)
-        for place, match in enumerate(found):
+        present = [match for match in matches.matches if match.url_id in pages]
+        stands_for = repeated([_content(pages[match.url_id]) for match in present], NEAR)
+        for place, match in enumerate(present):
             if stands_for[place] == place:
                 page = pages[match.url_id]
                 near = [
                     url_id
-                    for other, head in zip(found, stands_for, strict=True)
+                    for other, head in zip(present, stands_for, strict=True)
                     if head == place
                     for url_id in (other.url_id, *other.twins)
                 ]

@@ -218,18 +218,18 @@ def site_of(connection: reading.Connection, key: str, order: RankOrder, now: flo
     return mapped(rows, analysed(rows, order), now)
 
 
-def mapped(rows: SiteRows, found: SiteAnalysis, now: float) -> Site:
-    if found.site_map is None:
+def mapped(rows: SiteRows, analysis: SiteAnalysis, now: float) -> Site:
+    if analysis.site_map is None:
         raise UsageError(why_no_map(rows))
-    origin = about(rows, found.ranking, now)
+    origin = about(rows, analysis.ranking, now)
     return Site(
         rows.start.site,
         rows.run,
         rows.running,
-        found.graph,
-        found.ranking,
-        found.site_map,
-        found.facts,
+        analysis.graph,
+        analysis.ranking,
+        analysis.site_map,
+        analysis.facts,
         origin,
         rows.parts,
     )

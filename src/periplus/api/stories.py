@@ -78,26 +78,29 @@ def cascades_from(path: Path) -> Cascades:
         raise UsageError(f"{path} cannot be read as cascades: {error}") from None
 
 
-def influence(cascades: Cascades | Stories, wish: ReadingRequest = _WISH) -> Influence:
+def influence(cascades: Cascades | Stories, request: ReadingRequest = _WISH) -> Influence:
     """The sites of most value within the budget, in the order of choice, with the bounds that no choice can pass."""
     given = cascades if isinstance(cascades, Cascades) else cascades_of_stories(cascades)
-    cover = coverage(given, wish.objective, by_posts=wish.by_posts)
-    return influence_of(given, cover, _budget(given, wish), random.Random(SEED), for_future=wish.for_future)
+    cover = coverage(given, request.objective, by_posts=request.by_posts)
+    return influence_of(given, cover, _budget(given, request), random.Random(SEED), for_future=request.for_future)
 
 
-def holdout(cascades: Cascades, wish: ReadingRequest = _WISH) -> Holdout:
+def holdout(cascades: Cascades, request: ReadingRequest = _WISH) -> Holdout:
     """Chosen by the earlier half of the stories, scored on the later half: what a reader may expect of the future."""
     earlier, later = halves(cascades)
     if not len(later.offsets) > 1:
         raise UsageError("a holdout needs two stories at least: leave --holdout out")
-    chosen = influence(earlier, wish)
-    cover, past = coverage(later, wish.objective), coverage(earlier, wish.objective, by_posts=wish.by_posts)
+    chosen = influence(earlier, request)
+    cover, past = coverage(later, request.objective), coverage(earlier, request.objective, by_posts=request.by_posts)
     total = cover.total or 1.0
-    sites = filled(past, [one.site for one in chosen.chosen], _budget(earlier, wish))
+    sites = filled(past, [one.site for one in chosen.chosen], _budget(earlier, request))
     hindsight = influence_of(
-        later, coverage(later, wish.objective, by_posts=wish.by_posts), _budget(later, wish), random.Random(SEED)
+        later,
+        coverage(later, request.objective, by_posts=request.by_posts),
+        _budget(later, request),
+        random.Random(SEED),
     )
-    busiest = most_posts(earlier, past, _budget(earlier, wish))
+    busiest = most_posts(earlier, past, _budget(earlier, request))
     return Holdout(
         chosen=chosen,
         stories=len(later.offsets) - 1,
@@ -108,10 +111,10 @@ def holdout(cascades: Cascades, wish: ReadingRequest = _WISH) -> Holdout:
     )
 
 
-def _budget(cascades: Cascades, wish: ReadingRequest) -> float:
-    if not wish.by_posts:
-        return float(int(wish.budget))
-    return wish.budget * float(cascades.posts.sum()) if wish.budget < 1 else wish.budget
+def _budget(cascades: Cascades, request: ReadingRequest) -> float:
+    if not request.by_posts:
+        return float(int(request.budget))
+    return request.budget * float(cascades.posts.sum()) if request.budget < 1 else request.budget
 
 
 def _articles(connection: reading.Connection, watch: Watch) -> tuple[list[Article], list[tuple[int, int]]]:
@@ -131,14 +134,14 @@ def _articles(connection: reading.Connection, watch: Watch) -> tuple[list[Articl
         pages = [page for page in text_rows.pages_of_site(connection, number) if _may_tell(page)]
         texts = own_texts([(page.blocks, page.parts) for page in pages])
         bylines = own_texts([(page.blocks, None) for page in pages])  # a byline may pass for navigation
-        for page, title, own, said in zip(
+        for page, title, own, byline in zip(
             pages, own_titles([page.title for page in pages]), texts, bylines, strict=True
         ):
             evidence = DateEvidence(
                 page.url,
                 "",
                 page.title,
-                said,
+                byline,
                 _language(page),
                 fed.get(page.url, 0.0),
                 page.last_modified,
@@ -180,26 +183,26 @@ def _with_source(
 
 def _fed(connection: reading.Connection, contents: Contents) -> dict[Url, float]:
     """When feeds say that their entries were published; of several, the earliest."""
-    found: dict[Url, float] = {}
+    dates: dict[Url, float] = {}
     for url, body in text_rows.feeds(connection, contents):
         for entry, when in feed_dates(body, url).items():
-            found[entry] = min(when, found.get(entry, when))
-    return found
+            dates[entry] = min(when, dates.get(entry, when))
+    return dates
 
 
 def _own_links(
     texts: Mapping[UrlId, Sequence[str]], links_from: Mapping[UrlId, Sequence[CrossLink]]
 ) -> list[tuple[UrlId, UrlId]]:
     """The links of one site's pages that stand in their own text, and are not on many of them."""
-    found = []
+    own_links = []
     for page, own in texts.items():
         text = "\n".join(own)
         for link in links_from.get(page, ()):
             if link.position not in MENUS and link.anchor[:ANCHOR_CHARS] in text:
-                found.append((page, link.target))
-    pages_of = Counter(target for _, target in set(found))
+                own_links.append((page, link.target))
+    pages_of = Counter(target for _, target in set(own_links))
     most = max(TEMPLATE_LINK_PAGES, TEMPLATE_LINK_SHARE * len(texts))
-    return [(page, target) for page, target in found if pages_of[target] < most]
+    return [(page, target) for page, target in own_links if pages_of[target] < most]
 
 
 def _resolved(
@@ -208,11 +211,11 @@ def _resolved(
     """The links as places, redirects and aliases followed."""
     moved = site_rows.redirects(connection)
     leads = dict(zip(moved.sources.tolist(), moved.targets.tolist(), strict=True))
-    found = []
+    resolved = []
     for page, target in links:
         end = int(target)
         for _ in range(HOPS_MOST):
             end = leads.get(end, end)
         if (place := places.get(UrlId(end))) is not None:
-            found.append((places[page], place))
-    return found
+            resolved.append((places[page], place))
+    return resolved

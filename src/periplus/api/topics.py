@@ -39,11 +39,11 @@ PAGE_FILES = "https://files.invalid/"  # where files seem to lie, for their name
 Watch = Callable[[str, int, int], None]  # what is done, how many, of how many
 
 
-def examples_from(kept: Collection, specs: Iterable[str], positive: bool, watch: Watch) -> Iterator[Example]:
+def examples_from(collection: Collection, specs: Iterable[str], positive: bool, watch: Watch) -> Iterator[Example]:
     """The texts that the specs name, in their order. Raises UsageError for one that names none."""
     for spec in specs:
         count = 0
-        for example in _of_spec(kept, spec, positive):
+        for example in _of_spec(collection, spec, positive):
             count += 1
             watch(spec, count, 0)
             yield example
@@ -64,39 +64,39 @@ def names_many(spec: str) -> bool:
     return spec.startswith((SEARCH, WORDS)) or ("*" in spec and not names_files(spec))
 
 
-def _of_spec(kept: Collection, spec: str, positive: bool) -> Iterator[Example]:
+def _of_spec(collection: Collection, spec: str, positive: bool) -> Iterator[Example]:
     if spec.startswith(SEARCH):
-        yield from _of_pages(kept, _found(kept, spec.removeprefix(SEARCH), SEARCHED), positive)
+        yield from _of_pages(collection, _found(collection, spec.removeprefix(SEARCH), SEARCHED), positive)
     elif spec.startswith(WORDS):
         words = spec.removeprefix(WORDS).strip("\"' ").replace(",", " ").split()
         if not words:
             raise UsageError(f'{spec!r} names no words: write words:"harbour ship sailor"')
         yield Example(" ".join(words), positive, WORDS, spec)
         quoted = " OR ".join(f'"{word}"' for word in words if '"' not in word)
-        yield from _of_pages(kept, _found(kept, quoted, BY_WORDS, WORDS_SHARE), positive)
+        yield from _of_pages(collection, _found(collection, quoted, BY_WORDS, WORDS_SHARE), positive)
     elif names_files(spec):
         yield from _of_files(Path(spec), positive)
     elif "*" in spec:
-        rows = kept.pages(state="indexed", columns=("url",))
+        rows = collection.pages(state="indexed", columns=("url",))
         yield from _of_pages(
-            kept,
+            collection,
             [row.url for row in rows if fnmatchcase(row.url, spec if "://" in spec else f"*://{spec}")],
             positive,
         )
     else:
-        yield from _of_pages(kept, [_known(kept, spec)], positive)
+        yield from _of_pages(collection, [_known(collection, spec)], positive)
 
 
-def _found(kept: Collection, query: str, most: int, share: float = 0.0) -> list[str]:
+def _found(collection: Collection, query: str, most: int, share: float = 0.0) -> list[str]:
     """URLs of the best hits; share: of the best one's score that a hit needs."""
-    hits = kept.search(query, limit=most).hits
+    hits = collection.search(query, limit=most).hits
     return [str(hit.url) for hit in hits if hit.score >= share * hits[0].score]
 
 
-def _known(kept: Collection, spec: str) -> str:
+def _known(collection: Collection, spec: str) -> str:
     """The URL, if the collection has it."""
     try:
-        return kept.resolve(spec)
+        return collection.resolve(spec)
     except UsageError:
         raise UsageError(
             f"{spec!r} is no file or folder here and no page of the collection. Examples are a folder, a file, a URL, "
@@ -105,17 +105,17 @@ def _known(kept: Collection, spec: str) -> str:
         ) from None
 
 
-def _of_pages(kept: Collection, urls: Iterable[str], positive: bool) -> Iterator[Example]:
-    for page in pages_of(kept, [url_id(canonical(url)) for url in urls]):
+def _of_pages(collection: Collection, urls: Iterable[str], positive: bool) -> Iterator[Example]:
+    for page in pages_of(collection, [url_id(canonical(url)) for url in urls]):
         if text := text_of_page(page):
             yield Example(text, positive, site_key(page.url), page.url)
 
 
-def pages_of(kept: Collection, ids: Iterable[UrlId]) -> Iterator[PageBlocks]:
+def pages_of(collection: Collection, ids: Iterable[UrlId]) -> Iterator[PageBlocks]:
     """Those of the URLs that are pages, read by a connection of their own: the collection's may have a time limit,
     and work to do.
     """
-    connection = reading.connect(kept.folder)
+    connection = reading.connect(collection.folder)
     try:
         with reading.reading():
             yield from text_rows.pages_of(connection, ids)
@@ -174,7 +174,7 @@ class TopicOrder(NamedTuple):
     background: int = BACKGROUND
 
 
-def train_topic(kept: Collection, order: TopicOrder, watch: Watch = lambda what, done, total: None) -> Topic:
+def train_topic(collection: Collection, order: TopicOrder, watch: Watch = lambda what, done, total: None) -> Topic:
     """Learns a topic, keeps it in the collection's folder, and says how well it was learned.
 
     One of that name is replaced; labels given to it stay.
@@ -183,13 +183,13 @@ def train_topic(kept: Collection, order: TopicOrder, watch: Watch = lambda what,
     """
     from periplus.analyse.topic.judging import word_counts
 
-    file = topic_file(kept.folder, order.name)
-    given = [*examples_from(kept, order.positives, True, watch)]
+    file = topic_file(collection.folder, order.name)
+    given = [*examples_from(collection, order.positives, True, watch)]
     for spec in order.negatives:
-        found = examples_from(kept, [spec], False, watch)
-        given += _without(given, found) if names_many(spec) else found
+        examples = examples_from(collection, [spec], False, watch)
+        given += _without(given, examples) if names_many(spec) else examples
     labelled = list(_labels(file))
-    seen = _unchosen(kept, [*given, *labelled], order.background)
+    seen = _unchosen(collection, [*given, *labelled], order.background)
     if not order.negatives and not any(not example.positive for example in labelled):
         if not seen:
             raise UsageError(
@@ -211,30 +211,30 @@ def _learned(name: str, given: Sequence[Example], background: Sequence[Mapping[s
     return assessed(learned(name, examples, background, method), examples)
 
 
-def sample_pages(kept: Collection, most: int) -> Iterator[Example]:
+def sample_pages(collection: Collection, most: int) -> Iterator[Example]:
     """As many pages of the collection, chosen by the ids of their URLs: by chance, and the same ones each time.
 
     As examples of nothing.
     """
-    rows = kept.pages(state="indexed", columns=("url",))
+    rows = collection.pages(state="indexed", columns=("url",))
     ids = heapq.nsmallest(max(most, 0), (url_id(Url(row.url)) for row in rows))
-    for page in pages_of(kept, ids):
+    for page in pages_of(collection, ids):
         if text := text_of_page(page):
             yield Example(text, False, "the collection", page.url)
 
 
-def _unchosen(kept: Collection, chosen: Sequence[Example], most: int) -> list[Example]:
+def _unchosen(collection: Collection, chosen: Sequence[Example], most: int) -> list[Example]:
     """Pages of the collection that nobody chose."""
-    return list(_without(chosen, sample_pages(kept, most + 2 * len(chosen))))[:most]
+    return list(_without(chosen, sample_pages(collection, most + 2 * len(chosen))))[:most]
 
 
-def _without(chosen: Iterable[Example], found: Iterable[Example]) -> Iterator[Example]:
+def _without(chosen: Iterable[Example], examples: Iterable[Example]) -> Iterator[Example]:
     """Those found that are none of the chosen: by no address of the same page (a site that answers by http and by https
     has two), nor with the same text.
     """
     chosen = list(chosen)
     texts, names = {example.text for example in chosen}, {_without_scheme(example.name) for example in chosen}
-    return (example for example in found if example.text not in texts and _without_scheme(example.name) not in names)
+    return (example for example in examples if example.text not in texts and _without_scheme(example.name) not in names)
 
 
 def _without_scheme(name: str) -> str:
@@ -264,8 +264,8 @@ def topic_of(folder: Path, name: str) -> Topic:
     try:
         text = file.read_text("utf-8")
     except FileNotFoundError:
-        known = ", ".join(topic_names(folder))
-        advice = f"there {'are' if ',' in known else 'is'} {known}" if known else "`periplus topic train` learns one"
+        names = ", ".join(topic_names(folder))
+        advice = f"there {'are' if ',' in names else 'is'} {names}" if names else "`periplus topic train` learns one"
         raise UsageError(f"the collection has no topic {name!r}: {advice}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"{file} cannot be read: {error}") from None
@@ -294,34 +294,36 @@ def remove_topic(folder: Path, name: str) -> list[Path]:
 
 
 def judged_pages(
-    kept: Collection, name: str, limit: int, watch: Watch = lambda what, done, total: None
+    collection: Collection, name: str, limit: int, watch: Watch = lambda what, done, total: None
 ) -> list[Judged]:
     """The collection's pages that belong to a topic most likely, best first. limit: -1: all."""
-    judge = judge_of(kept.folder, name)
-    ids = [url_id(Url(row.url)) for row in kept.pages(state="indexed", columns=("url",))]
-    found = []
-    for count, page in enumerate(pages_of(kept, ids), 1):
-        found.append(judged(judge, page))
+    judge = judge_of(collection.folder, name)
+    ids = [url_id(Url(row.url)) for row in collection.pages(state="indexed", columns=("url",))]
+    pages = []
+    for count, page in enumerate(pages_of(collection, ids), 1):
+        pages.append(judged(judge, page))
         watch("judging", count, len(ids))
-    found.sort(key=lambda one: (-one.probability, one.url))
-    return found if limit < 0 else found[:limit]
+    pages.sort(key=lambda one: (-one.probability, one.url))
+    return pages if limit < 0 else pages[:limit]
 
 
-def judged_page(kept: Collection, name: str, url: str) -> Judged:
+def judged_page(collection: Collection, name: str, url: str) -> Judged:
     """One page of the collection. Raises UsageError for one that it does not have."""
-    page_url = kept.resolve(url)
-    for page in pages_of(kept, [url_id(page_url)]):
-        return judged(judge_of(kept.folder, name), page)
+    page_url = collection.resolve(url)
+    for page in pages_of(collection, [url_id(page_url)]):
+        return judged(judge_of(collection.folder, name), page)
     raise UsageError(f"{page_url} is no page of the collection: name a page that was fetched, or a file")
 
 
-def judged_target(kept: Collection, name: str, target: str) -> Judged:
+def judged_target(collection: Collection, name: str, target: str) -> Judged:
     """A page of the collection by its URL, or a file by its path. Raises UsageError for what is neither."""
     if "://" in target or not Path(target).is_file():
-        return judged_page(kept, name, target)
+        return judged_page(collection, name, target)
     text = text_of_file(Path(target))
     title = text.partition("\n")[0]
-    return Judged(Url(target), title, float(judge_of(kept.folder, name).judge([text])[0]), beginning_of(text, title))
+    return Judged(
+        Url(target), title, float(judge_of(collection.folder, name).judge([text])[0]), beginning_of(text, title)
+    )
 
 
 def judged(judge: Judge, page: PageBlocks) -> Judged:
@@ -371,37 +373,42 @@ def known_labels(folder: Path, name: str) -> list[Example]:
     return list({example.name: example for example in _labels(topic_file(folder, name))}.values())
 
 
-def relearned(kept: Collection, name: str) -> Topic:
+def relearned(collection: Collection, name: str) -> Topic:
     """The topic learned anew from its examples and labels, and kept."""
     from periplus.analyse.topic.judging import word_counts
 
-    old, given = topic_of(kept.folder, name), known_examples(kept.folder, name)
-    seen = _unchosen(kept, given, old.background)
+    old, given = topic_of(collection.folder, name), known_examples(collection.folder, name)
+    seen = _unchosen(collection, given, old.background)
     topic = _learned(name, given, [word_counts(page.text) for page in seen], old.method)
-    _write(topic_file(kept.folder, name), topic)
+    _write(topic_file(collection.folder, name), topic)
     return topic
 
 
 def _with_labels(given: Sequence[Example], labelled: Sequence[Example]) -> list[Example]:
     """A label is the last word on a page; of two the later."""
-    said = {(example.name, example.text): example for example in labelled}
+    by_page = {(example.name, example.text): example for example in labelled}
     texts, names = {example.text for example in labelled}, {example.name for example in labelled}
-    return [*(example for example in given if example.text not in texts and example.name not in names), *said.values()]
+    return [
+        *(example for example in given if example.text not in texts and example.name not in names),
+        *by_page.values(),
+    ]
 
 
 def _labels(file: Path) -> Iterator[Example]:
-    said: list[Example] = []
+    labels: list[Example] = []
     with contextlib.suppress(FileNotFoundError), _files(file)[2].open(encoding="ascii") as lines:
         for line in lines:
             if not line.endswith("\n"):  # a kill came between: that answer was not given
                 break
             one = json.loads(line)
             if one.get("taken_back"):
-                last = max((at for at, example in enumerate(said) if example.name == one["name"]), default=len(said))
-                del said[last : last + 1]
+                last = max(
+                    (at for at, example in enumerate(labels) if example.name == one["name"]), default=len(labels)
+                )
+                del labels[last : last + 1]
             else:
-                said.append(Example(**one))
-    yield from said
+                labels.append(Example(**one))
+    yield from labels
 
 
 def _files(file: Path) -> tuple[Path, Path, Path]:

@@ -378,10 +378,10 @@ def _pages(data: ReportData) -> Html:
         HtmlColumn("links out", "n", wide=True),
     ]
     columns += [HtmlColumn("size", "bytes", wide=True), HtmlColumn("score", "n")]
-    found = paged(
+    listed = paged(
         PagedTable("page-rows", columns, rows, len(data.ranked), _origin(data), "`periplus pages` lists all.")
     )
-    return note + found if found else ""
+    return note + listed if listed else ""
 
 
 def _redirects(data: ReportData) -> Html:

@@ -105,7 +105,7 @@ def looks(connection: sqlite3.Connection) -> dict[Url, Look]:
             title,
             h1,
             text,
-            tuple((name, FragmentVerdict(said)) for name, said in json.loads(fragments).items()),
+            tuple((name, FragmentVerdict(verdict)) for name, verdict in json.loads(fragments).items()),
         )
         for url, media_type, title, h1, text, fragments in connection.execute(find)
     }

@@ -54,8 +54,8 @@ def _pairs(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Two columns of whole numbers."""
     none = np.zeros((0, 2), np.int64)
-    found = [none, *number_blocks(connection.execute(find, values), 2)]
-    return np.concatenate([block[:, 0] for block in found]), np.concatenate([block[:, 1] for block in found])
+    blocks = [none, *number_blocks(connection.execute(find, values), 2)]
+    return np.concatenate([block[:, 0] for block in blocks]), np.concatenate([block[:, 1] for block in blocks])
 
 
 def redirects(connection: sqlite3.Connection) -> LinkRows:
@@ -144,19 +144,19 @@ def sites_read(connection: sqlite3.Connection) -> list[SiteKey]:
 def site_of(connection: sqlite3.Connection, url_id: int) -> SiteKey | None:
     """The site of a known URL."""
     find = "SELECT s.key FROM url u JOIN host h ON h.id = u.host_id JOIN site s ON s.id = h.site_id WHERE u.id = ?"
-    found = connection.execute(find, (url_id,)).fetchone()
-    return SiteKey(found[0]) if found else None
+    row = connection.execute(find, (url_id,)).fetchone()
+    return SiteKey(row[0]) if row else None
 
 
 def url_facts(connection: sqlite3.Connection, url_id: int) -> UrlFacts | None:
-    found = connection.execute("SELECT text, reason, status, rule FROM url WHERE id = ?", (url_id,)).fetchone()
-    return UrlFacts(Url(found[0]), Reason(found[1]), found[2] or 0, found[3]) if found else None
+    row = connection.execute("SELECT text, reason, status, rule FROM url WHERE id = ?", (url_id,)).fetchone()
+    return UrlFacts(Url(row[0]), Reason(row[1]), row[2] or 0, row[3]) if row else None
 
 
 def title_of(connection: sqlite3.Connection, url_id: int) -> str:
     """A page's title; empty where none is known."""
-    found = connection.execute("SELECT title FROM page WHERE url_id = ?", (url_id,)).fetchone()
-    return str(found[0]) if found else ""
+    row = connection.execute("SELECT title FROM page WHERE url_id = ?", (url_id,)).fetchone()
+    return str(row[0]) if row else ""
 
 
 _TALLIED = {"host": "h.key", "media_type": "p.media_type", "charset": "p.charset", "language": "p.language"}
@@ -369,8 +369,8 @@ def anchors_of(connection: sqlite3.Connection, pairs: Iterable[tuple[int, int]])
     """The words of the links from a page to a URL, in the order of the pairs."""
     find = "SELECT anchor FROM link WHERE source = ? AND target = ? ORDER BY anchor = '' LIMIT 1"
     for pair in pairs:
-        found = connection.execute(find, pair).fetchone()
-        yield str(found[0]) if found else ""
+        row = connection.execute(find, pair).fetchone()
+        yield str(row[0]) if row else ""
 
 
 def findable_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[Url, float, bytes]]:
@@ -388,8 +388,8 @@ def findable_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tu
 
 def charset_of(connection: sqlite3.Connection, url_id: int) -> str:
     """The charset that a page was read in; empty where it is not known."""
-    found = connection.execute("SELECT charset FROM page WHERE url_id = ?", (url_id,)).fetchone()
-    return str(found[0]) if found else ""
+    row = connection.execute("SELECT charset FROM page WHERE url_id = ?", (url_id,)).fetchone()
+    return str(row[0]) if row else ""
 
 
 class FolderSite:
@@ -444,8 +444,8 @@ class ServerAnswer:
 
 def are_wished(connection: sqlite3.Connection) -> bool:
     """Whether any check was to learn the sizes of parts."""
-    found = connection.execute("SELECT DISTINCT settings FROM run WHERE kind = 'check'")
-    return any(json.loads(settings).get("part_sizes") == "head" for (settings,) in found)
+    settings_of_checks = connection.execute("SELECT DISTINCT settings FROM run WHERE kind = 'check'")
+    return any(json.loads(settings).get("part_sizes") == "head" for (settings,) in settings_of_checks)
 
 
 def part_sizes(connection: sqlite3.Connection) -> dict[int, ServerAnswer]:
@@ -501,5 +501,5 @@ def parts(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
         f" AND l.kind IN ({_PULLED}) AND u.reason NOT IN ('redirect', 'alias', 'rule')"
         " AND l.source <> l.target ORDER BY 1, 2"
     )
-    found = np.array(connection.execute(find, (site,)).fetchall(), np.int64).reshape(-1, 2)
-    return LinkRows(found[:, 0].copy(), found[:, 1].copy())
+    pairs = np.array(connection.execute(find, (site,)).fetchall(), np.int64).reshape(-1, 2)
+    return LinkRows(pairs[:, 0].copy(), pairs[:, 1].copy())
