@@ -364,15 +364,13 @@ class Matcher:
 
     def _only(self, field: str, value: str) -> tantivy.Query:
         if field == "site":
-            host = value.partition("://")[2] or value
-            return tantivy.Query.term_query(
-                self.schema, HOST, host.partition("/")[0].removeprefix("*.").removeprefix("www.")
-            )
-        if field == "language":
-            return tantivy.Query.term_query(self.schema, LANGUAGE, primary(value))
-        if field == IS:
-            return tantivy.Query.term_query(self.schema, IS, value)
-        return tantivy.Query.term_query(self.schema, TYPE, value.removeprefix("."))
+            host = (value.partition("://")[2] or value).partition("/")[0]
+            name, text = HOST, host.removeprefix("*.").removeprefix("www.")
+        elif field == "language":
+            name, text = LANGUAGE, primary(value)
+        else:
+            name, text = (IS, value) if field == IS else (TYPE, value.removeprefix("."))
+        return tantivy.Query.term_query(self.schema, name, text)
 
     def _word(self, word: Word) -> tantivy.Query:
         """A word in any of its forms; what is written as one word and read as several (x-ray, a.b) is a phrase."""
@@ -385,36 +383,21 @@ class Matcher:
         if word.prefix:
             return _either(self._beginnings(form, word.within))
         spelled = [] if word.within else self._spelled(form, exact=word.exact)
-        if word.exact and not word.within:
-            by_place = [
-                self._weighed(self._term(field, term), field)
-                for field in TERM_FIELDS
-                if field != NAVIGATION
-                for term in self._terms(form)
-            ]
-            return tantivy.Query.boolean_query(
-                [(tantivy.Occur.Must, _either(spelled)), *((tantivy.Occur.Should, query) for query in by_place)]
-            )  # fmt: skip
-        return _either(
-            [
-                *(
-                    self._weighed(self._term(field, term), field)
-                    for field in _WITHIN[word.within]
-                    for term in self._terms(form)
-                ),
-                *spelled,
-            ]
+        exact = word.exact and not word.within
+        fields = [field for field in _WITHIN[word.within] if not (exact and field == NAVIGATION)]
+        by_place = [self._weighed(self._term(field, term), field) for field in fields for term in self._terms(form)]
+        if not exact:
+            return _either([*by_place, *spelled])
+        return tantivy.Query.boolean_query(
+            [(tantivy.Occur.Must, _either(spelled)), *((tantivy.Occur.Should, query) for query in by_place)]
         )
 
     def _terms(self, form: str) -> list[str]:
         """The form's terms in each of the languages, each once; and the bare form,
         as addresses and pages of unknown language have it.
         """
-        return list(
-            dict.fromkeys(
-                [term for language in self.languages for term in asked_terms(form, language)[:1]] + [folded(form)]
-            )
-        )
+        terms = [term for language in self.languages for term in asked_terms(form, language)[:1]]
+        return list(dict.fromkeys([*terms, folded(form)]))
 
     def _spelled(self, form: str, *, exact: bool) -> list[tantivy.Query]:
         """By spelling: this very one, then the same without diacritics, then others that are alike without them.
@@ -423,10 +406,9 @@ class Matcher:
         """
         plain = folded(form)
         others = ["~" + plain] if form == plain else [plain, "~" + plain]
-        forms = [(form, 1.0), *([] if exact else [(other, 0.5) for other in others])]
-        queries = [
-            _boosted(self._term(FORMS, spelling), self.weights.weight_spelling * share) for spelling, share in forms
-        ]
+        spellings = [(form, 1.0), *([] if exact else [(other, 0.5) for other in others])]
+        weight, boosted = self.weights.weight_spelling, tantivy.Query.boost_query
+        queries = [boosted(self._term(FORMS, spelling), weight * share) for spelling, share in spellings]
         if not exact and self.occurs(form) and self.occurs("~" + plain):  # "~": some page has it with diacritics
             queries.append(tantivy.Query.const_score_query(self._term(FORMS, form), self.weights.weight_diacritics))
         return queries
@@ -441,26 +423,23 @@ class Matcher:
 
     def _phrase(self, read: Sequence[str], within: str, share: float, *, prefix: bool = False) -> tantivy.Query:
         """The forms one after another, in one field. With prefix, the last is the beginning of a word."""
-        queries = []
-        for terms in dict.fromkeys(self._phrase_terms(read, language) for language in [*self.languages, ""]):
-            for field in _WITHIN[within]:
-                if prefix and len(terms) > 1:
-                    queries.append(
-                        self._weighed(tantivy.Query.phrase_prefix_query(self.schema, field, list(terms)), field, share)
-                    )
-                elif len(terms) > 1:
-                    queries.append(
-                        self._weighed(tantivy.Query.phrase_query(self.schema, field, list(terms)), field, share)
-                    )
-                elif terms and is_run(read[0]) and len(terms[0]) == 1:  # one character: any term that it begins
-                    queries.append(
-                        self._weighed(
-                            tantivy.Query.regex_query(self.schema, field, re.escape(terms[0]) + ".*"), field, share
-                        )
-                    )
-                elif terms:
-                    queries.append(self._weighed(self._term(field, terms[0]), field, share))
-        return _either(queries)
+        rows = dict.fromkeys(self._phrase_terms(read, language) for language in [*self.languages, ""])
+        return _either(
+            self._weighed(self._in_row(field, terms, prefix=prefix, is_sign=is_run(read[0])), field, share)
+            for terms in rows
+            for field in (_WITHIN[within] if terms else ())
+        )
+
+    def _in_row(
+        self, field: str, terms: Sequence[str], *, prefix: bool = False, is_sign: bool = False
+    ) -> tantivy.Query:
+        """Terms one after another. is_sign: one of a single character is the beginning of any."""
+        if len(terms) > 1:
+            query = tantivy.Query.phrase_prefix_query if prefix else tantivy.Query.phrase_query
+            return query(self.schema, field, list(terms))
+        if is_sign and len(terms[0]) == 1:
+            return tantivy.Query.regex_query(self.schema, field, re.escape(terms[0]) + ".*")
+        return self._term(field, terms[0])
 
     def _phrase_terms(self, read: Sequence[str], language: str) -> tuple[str, ...]:
         """What stands in the index where the forms stand: only the last run may go on there."""
@@ -483,13 +462,11 @@ class Matcher:
             return []
         read = [form for word in plain for form in forms(word.text)]
         share = self.weights.weight_phrase * (len(plain) - 1)  # two words stand side by side by chance, ten do not
-        queries = []
-        for terms in dict.fromkeys(self._phrase_terms(read, language) for language in self.languages):
-            queries += [
-                self._weighed(_phrase_query(self.schema, field, terms), field, share)
-                for field in (TITLE, ANCHOR, HEADING, TEXT)
-            ]
-        return queries
+        return [
+            self._weighed(self._in_row(field, terms), field, share)
+            for terms in dict.fromkeys(self._phrase_terms(read, language) for language in self.languages)
+            for field in (TITLE, ANCHOR, HEADING, TEXT)
+        ]
 
     def _term(self, field: str, term: str) -> tantivy.Query:
         return tantivy.Query.term_query(self.schema, field, term, "freq")
@@ -501,26 +478,16 @@ class Matcher:
             TEXT: weights.weight_text,
             NAVIGATION: weights.weight_navigation, ADDRESS: weights.weight_url,
         }[field]  # fmt: skip
-        return _boosted(query, weight * share)
-
-
-def _phrase_query(schema: tantivy.Schema, field: str, terms: Sequence[str]) -> tantivy.Query:
-    return tantivy.Query.phrase_query(schema, field, list(terms))
-
-
-def _boosted(query: tantivy.Query, weight: float) -> tantivy.Query:
-    return tantivy.Query.boost_query(query, weight)
+        return tantivy.Query.boost_query(query, weight * share)
 
 
 def _either(queries: Iterable[tantivy.Query]) -> tantivy.Query:
     several = list(queries)
+    if len(several) == 1:
+        return several[0]
     if not several:
         return tantivy.Query.empty_query()
-    return (
-        several[0]
-        if len(several) == 1
-        else tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in several])
-    )
+    return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in several])
 
 
 LOOKED_AT = 200  # matches that are weighed by rank, and among which those of equal text are folded

@@ -13,7 +13,7 @@ from array import array
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -311,15 +311,7 @@ def read_state(folder: Path) -> IndexState | None:
 def _write_state(folder: Path, state: IndexState) -> None:
     draft = folder / FOLDER / f"{STATE}.new"
     with draft.open("w", encoding="utf-8") as file:
-        json.dump(
-            {
-                "version": state.version,
-                "collection": state.collection,
-                "position": state.position,
-                "settled": state.settled,
-            },
-            file,
-        )
+        json.dump(asdict(state), file)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(folder / FOLDER / STATE)
@@ -444,8 +436,7 @@ def _locked(folder: Path) -> int:
         lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise StoreError(
-            f"the collection in {folder} cannot be written: {error.strerror}. Is the disk "
-            "full, or the folder read-only?"
+            f"the collection in {folder} cannot be written: {error.strerror}. Is the disk full, the folder read-only?"
         ) from error
     try:
         import fcntl

@@ -1,4 +1,4 @@
-"""What does a query ask for? Any text is a query: what cannot be meant is left aside, with a note that says so.
+"""Reads queries. Any text is one: what cannot be meant is left aside, with a note that says so.
 
 words                   all of them, in any of their forms
 "exact words"           one after another
@@ -130,15 +130,12 @@ class _Parser:
             if node is not None:
                 roots.append(node)
             if self._kind() == "close":
-                self._note("a closing parenthesis without an opening one was left aside")
+                self._notes.append("a closing parenthesis without an opening one was left aside")
                 self._place += 1
         return Query(_grouped(All, roots), tuple(dict.fromkeys(self._notes)))
 
     def _kind(self) -> str:
         return self._tokens[self._place][0] if self._place < len(self._tokens) else ""
-
-    def _note(self, text: str) -> None:
-        self._notes.append(text)
 
     def _either(self, depth: int) -> Node | None:
         groups: list[Node] = []
@@ -149,10 +146,10 @@ class _Parser:
             if self._kind() != "either":
                 return _grouped(Any, groups)
             if group is None:
-                self._note("an OR with nothing before it was left aside")
+                self._notes.append("an OR with nothing before it was left aside")
             self._place += 1
             if self._kind() in ("", "close"):
-                self._note("an OR with nothing after it was left aside")
+                self._notes.append("an OR with nothing after it was left aside")
 
     def _all(self, depth: int) -> Node | None:
         items: list[Node] = []
@@ -170,15 +167,13 @@ class _Parser:
         self._place += 1
         if kind in ("without", "sign"):
             if self._kind() in ("", "close", "either", "both"):
-                self._note(f"{text} with nothing after it was left aside")
+                self._notes.append(f"{text} with nothing after it was left aside")
                 return None
             item = self._item(min(depth + 1, DEEPEST + 1))
             if text == "+":
-                return (
-                    Word(item.text, within=item.within, exact=True)
-                    if isinstance(item, Word) and not item.prefix
-                    else item
-                )
+                if isinstance(item, Word) and not item.prefix:
+                    return Word(item.text, within=item.within, exact=True)
+                return item
             if isinstance(item, Not):
                 return item.item
             return Not(item) if item is not None else None
@@ -192,19 +187,19 @@ class _Parser:
 
     def _group(self, depth: int) -> Node | None:
         if depth >= DEEPEST:
-            self._note(f"parentheses deeper than {DEEPEST} were left aside")
+            self._notes.append(f"parentheses deeper than {DEEPEST} were left aside")
             return None
         node = self._either(depth + 1)
         if self._kind() == "close":
             self._place += 1
         else:
-            self._note("a parenthesis is not closed: it was taken to end with the query")
+            self._notes.append("a parenthesis is not closed: it was taken to end with the query")
         return node
 
     def _field(self, name: str) -> Node | None:
         kind, value = self._tokens[self._place] if self._place < len(self._tokens) else ("", "")
         if kind not in ("word", "phrase"):
-            self._note(f"{name}: with nothing after it was left aside")
+            self._notes.append(f"{name}: with nothing after it was left aside")
             return None
         self._place += 1
         field = FIELDS[name]
@@ -217,24 +212,21 @@ class _Parser:
     def _date(self, name: str, field: str, value: str) -> Node | None:
         moment = date_of(value)
         if moment is None:
-            self._note(f"{name}:{value} is no date (2024, 2024-03 or 2024-03-31) and was left aside")
+            self._notes.append(f"{name}:{value} is no date (2024, 2024-03 or 2024-03-31) and was left aside")
             return None
         return During(after=moment) if field == "after" else During(before=moment)
 
     def _phrase(self, text: str, within: str) -> Node | None:
         if not any(map(str.isalnum, text)):
-            self._note(
-                "an empty phrase was left aside"
-                if not text.strip()
-                else f"{text.strip()} holds no word and was left aside"
-            )
+            what = f"{text.strip()} holds no word and" if text.strip() else "an empty phrase"
+            self._notes.append(f"{what} was left aside")
             return None
         return Phrase(text, within)
 
     def _word(self, text: str, within: str) -> Node | None:
         bare = text.rstrip("*")
         if not any(map(str.isalnum, bare)):
-            self._note(f"{text} holds no word and was left aside")
+            self._notes.append(f"{text} holds no word and was left aside")
             return None
         return Word(bare, prefix=bare != text, within=within)
 
