@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
@@ -9,7 +10,7 @@ from campaigns import DRY, PAGES, POOR, RICH, asked, campaign, quick, web
 from postgres_voyage import StoredCollection
 from test_topical import DEFAULTS, SHIP, judge, prose
 from test_topical import web as topical_web
-from voyage import QUICK, Collection, told
+from voyage import QUICK, Collection, flags_for, plain, told
 
 from periplus.api import survey
 from periplus.api.topical_run import TopicalOrder, crawl_topic
@@ -162,3 +163,17 @@ def test_a_site_of_several_hosts_is_read_as_one_in_a_database(address, server):
         StoredCollection(address.text).ask("SELECT reason, count(*) FROM url WHERE text LIKE 'http://rich%' GROUP BY 1")
     )
     assert reasons == {Reason.OK: PAGES}
+
+
+def test_the_commands_of_a_survey_in_a_database(address, tmp_path, server):
+    store = ("--store", address.text)
+    starts = [server.url(host) for host in (POOR, RICH)]
+    made = told("survey", "create", *starts, *store, "--pages", "12", "--rule", "r2:2", cwd=tmp_path)
+    assert made.returncode == 0 and "A survey of 2 sites" in made.stderr
+    assert told("survey", "add", server.url(DRY), *store, cwd=tmp_path).returncode == 0
+    ended = told("survey", "run", "-q", *store, *flags_for(server.resolve), cwd=tmp_path)
+    assert ended.returncode == 0 and "12 pages are fetched" in plain(ended.stderr)
+    values = json.loads(told("survey", "status", "--json", *store, cwd=tmp_path).stdout)
+    assert (values["pages"], len(values["sites"])) == (12, 3)
+    assert told("survey", "remove", DRY, *store, cwd=tmp_path).returncode in (0, 2)
+    assert not list(tmp_path.iterdir()), "nothing is made beside the database"

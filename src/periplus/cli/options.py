@@ -6,6 +6,7 @@ Settings' flags are made from the table of settings; a collection is named or fo
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import sys
@@ -141,6 +142,16 @@ store_option = option(
     "",
     metavar="ADDRESS",
 )
+
+
+def place_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """-c and --store; the command gets `place`, as `collection_place` finds it."""
+
+    @functools.wraps(command)
+    def placed(*args: Any, collection: Path | None, store: str, **more: Any) -> Any:
+        return command(*args, place=collection_place(collection, store), **more)
+
+    return collection_option(store_option(placed))
 
 
 def collection_place(named: Path | None, store: str) -> Path | str:

@@ -18,7 +18,9 @@ from periplus.cli.options import (
     draws_boxes,
     opened,
     output_option,
+    place_option,
     setting_options,
+    store_option,
 )
 from periplus.errors import UsageError
 from periplus.model.tables import SURVEY_LINKS
@@ -68,18 +70,18 @@ def links(collection: Path | None, format: str, output: Path | None, limit: int 
 
     folder = collection_folder(collection)
     sure, delete = flags.pop("yes"), flags.pop("delete")
-    wanted = surveys.LinkChoice(**flags, limit=-1 if limit is None else limit)
+    choice = surveys.LinkChoice(**flags, limit=-1 if limit is None else limit)
     if not delete:
         with opened(output, exact=format != "table") as out:
-            write_table(SURVEY_LINKS[wanted.kind].names, surveys.links(folder, wanted), format, out)
+            write_table(SURVEY_LINKS[choice.kind].names, surveys.links(folder, choice), format, out)
         return
-    many = sum(1 for _ in surveys.links(folder, wanted))
+    many = sum(1 for _ in surveys.links(folder, choice))
     if not many:
         click.echo("There are no such links", err=True)
     elif sure or click.confirm(
-        f"Delete {count_of(many, wanted.kind + ' link')} from {folder}/? This cannot be undone.", err=True
+        f"Delete {count_of(many, choice.kind + ' link')} from {folder}/? This cannot be undone.", err=True
     ):
-        click.echo(f"Deleted {count_of(surveys.delete(folder, wanted), 'link')}", err=True)
+        click.echo(f"Deleted {count_of(surveys.delete(folder, choice), 'link')}", err=True)
 
 
 def _counting_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -139,9 +141,9 @@ def report(collection: Path | None, output: Path | None, **counting: Any) -> Non
     """Write one page: companion set with classes, indicators, matrix, drawings, completeness, and the method sheet."""
     from periplus.api.webometrics import write_survey
 
-    found = _results(collection_folder(collection), counting)
+    results = _results(collection_folder(collection), counting)
     with opened(output, exact=True) as out:
-        write_survey(found, "report", "html", out)
+        write_survey(results, "report", "html", out)
 
 
 @click.command()
@@ -170,15 +172,15 @@ def export(what: str, collection: Path | None, format: str, output: Path | None,
     from periplus.present.tables import write_table
 
     ending = output.suffix.removeprefix(".") if output else ""
-    found = _results(collection_folder(collection), counting)
+    results = _results(collection_folder(collection), counting)
     if what not in TABLES:
         with opened(output, exact=True) as out:
-            write_survey(found, what, format or ending or DRAWINGS[what].partition(",")[0], out)
+            write_survey(results, what, format or ending or DRAWINGS[what].partition(",")[0], out)
         return
     format = format or (ending if ending in ROW_FORMATS else "csv")
     if format not in ROW_FORMATS:
         raise UsageError(f"tables are written as {', '.join(ROW_FORMATS)}, not as {format}")
-    table, rows = survey_table(found, what)
+    table, rows = survey_table(results, what)
     with opened(output, exact=format != "table") as out:
         write_table(table.names, rows, format, out)
 
@@ -316,29 +318,29 @@ def _list_option(command: Callable[..., Any]) -> Callable[..., Any]:
     show_default=True,
     help="What is harvested: external pages, hosts, domains.",
 )
+@store_option
 @_campaign_options
-def create(
-    starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path, title: str, item: str, **flags: Any
-) -> None:
+def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path, store: str, **flags: Any) -> None:
     """Say which sites are surveyed and how.
 
     Several hosts are one site where a unit's prefixes say so (`example.org *.example.org example.net/~ann`); `www.`
     never makes another one.
     """
+    from periplus.api.homes import home_of
     from periplus.api.survey import create as begin
     from periplus.model.webometrics import Campaign
 
     units = _units(starts, lists)
     begin(
-        collection,
+        store or collection,
         dataclasses.replace(
-            Campaign(title or f"Survey of {count_of(len(units), 'site')}", units, item=item), **_given(flags)
+            Campaign(flags["title"] or f"Survey of {count_of(len(units), 'site')}", units, item=flags["item"]),
+            **_given(flags),
         ),
     )
-    click.echo(
-        f"A survey of {count_of(len(units), 'site')} in {collection}/ — next: periplus survey run -c {collection}",
-        err=True,
-    )
+    place = home_of(store or collection)  # by its name a password is not shown
+    named = f"--store '{place}'" if store else f"-c {collection}"
+    click.echo(f"A survey of {count_of(len(units), 'site')} in {place} — next: periplus survey run {named}", err=True)
 
 
 @survey.command()
@@ -351,8 +353,8 @@ def create(
 )
 @click.option("--bundle", default="", help="The organisation that it belongs to.")
 @click.option("--official/--not-official", default=True, help="Whether it is the organisation's official site.")
-@collection_option
-def add(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None, **flags: Any) -> None:
+@place_option
+def add(starts: tuple[str, ...], lists: tuple[Any, ...], place: Path | str, **flags: Any) -> None:
     """Add sites; a run that is at work takes them up within a second."""
     from periplus.api.survey import add_sites
     from periplus.urls.units import unit_of
@@ -365,18 +367,18 @@ def add(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None
         )
     official, bundle = flags.pop("official"), flags.pop("bundle")
     units = (unit_of(starts[0], **flags, bundle=bundle, official=official),) if described else _units(starts, lists)
-    campaign = add_sites(collection_folder(collection), units)
+    campaign = add_sites(place, units)
     click.echo(f"Added {count_of(len(units), 'site')}; there are {len(campaign.units):,}", err=True)
 
 
 @survey.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@collection_option
-def remove(names: tuple[str, ...], collection: Path | None) -> None:
+@place_option
+def remove(names: tuple[str, ...], place: Path | str) -> None:
     """Take sites out, by name, short name or prefix. What was fetched of them is kept; nothing more is."""
     from periplus.api.survey import remove_sites
 
-    campaign, gone = remove_sites(collection_folder(collection), names)
+    campaign, gone = remove_sites(place, names)
     click.echo(f"Took out {', '.join(unit.name for unit in gone)}; there are {len(campaign.units):,}", err=True)
 
 
@@ -384,13 +386,13 @@ def remove(names: tuple[str, ...], collection: Path | None) -> None:
 @_campaign_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress; only the end is told.")
 @click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
-@collection_option
+@place_option
 @setting_options
-def run(collection: Path | None, quiet: bool, verbose: int, **flags: Any) -> None:
+def run(place: Path | str, quiet: bool, verbose: int, **flags: Any) -> None:
     """Go on with a survey until its pages or its time are spent.
 
     Kill it whenever you like: no link is lost, and the rule knows again what it knew. One request at a time to
-    a host, robots.txt is obeyed. Levels below the start are limited to 5 (--max-depth), and sitemaps are left
+    a host, robots.txt is obeyed. Depth below the start is limited to 5 (--max-depth), and sitemaps are left
     alone, unless told otherwise.
     """
     from periplus.api.survey import change
@@ -400,10 +402,9 @@ def run(collection: Path | None, quiet: bool, verbose: int, **flags: Any) -> Non
 
     if flags["max_pages"] is not None:
         raise UsageError("a survey's pages are counted over all its runs: say --pages, not --max-pages")
-    folder = collection_folder(collection)
-    settings = _settings(flags, folder)
+    settings = _settings(flags, place)
     if changes := _given(flags):
-        change(folder, lambda before: dataclasses.replace(before, **changes))
+        change(place, lambda before: dataclasses.replace(before, **changes))
     configure_logs(verbose)
     notice(settings)
     stopping = StopOnSignal()
@@ -413,26 +414,25 @@ def run(collection: Path | None, quiet: bool, verbose: int, **flags: Any) -> Non
             show(watched)
             return stopping.asked
 
-        end = go_on(folder, settings, watch)
+        end = go_on(place, settings, watch)
     say(
         f"{end.state.capitalize()}"
         + (f": {end.note}" if end.note else "")
         + f" — {end.counts.fetched:,} pages in this run, {end.elapsed_s:.1f} s"
     )
-    _show(folder, sys.stderr)
+    _show(place, sys.stderr)
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])
 
 
 @survey.command()
-@collection_option
-def stop(collection: Path | None) -> None:
+@place_option
+def stop(place: Path | str) -> None:
     """Ask the run that is at work, in another terminal or job, to stop."""
     from periplus.api.survey import campaign_of
     from periplus.api.survey import stop as ask
 
-    folder = collection_folder(collection)
-    campaign_of(folder)
-    ask(folder)
+    campaign_of(place)
+    ask(place)
     click.echo("Asked to stop; what is under way is stored first", err=True)
 
 
@@ -448,26 +448,26 @@ def stop(collection: Path | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
 @click.option("--most", type=click.IntRange(-1), default=-1, help="Sites that are shown, best first; -1: all.")
 @output_option
-@collection_option
-def status(collection: Path | None, format: str, as_json: bool, most: int, output: Path | None) -> None:
+@place_option
+def status(place: Path | str, format: str, as_json: bool, most: int, output: Path | None) -> None:
     """Show how a survey stands, while it runs too."""
-    _show(collection_folder(collection), output, most=most, as_json=as_json or format == "json")
+    _show(place, output, most=most, as_json=as_json or format == "json")
 
 
-def _show(folder: Path, output: Any, *, most: int = -1, as_json: bool = False) -> None:
+def _show(place: Path | str, output: Any, *, most: int = -1, as_json: bool = False) -> None:
     from periplus.api.survey import standing_of
     from periplus.present.harvest import standing_lines, write_standing_json
 
-    found = standing_of(folder)
+    standing = standing_of(place)
     if output is sys.stderr:
-        for line in standing_lines(found, most=20, boxes=draws_boxes(sys.stderr)):
+        for line in standing_lines(standing, most=20, boxes=draws_boxes(sys.stderr)):
             click.echo(line, err=True)
         return
     with opened(output, exact=as_json) as out:
         if as_json:
-            write_standing_json(found, out)
+            write_standing_json(standing, out)
         else:
-            out.writelines(line + "\n" for line in standing_lines(found, most=most, boxes=draws_boxes(out)))
+            out.writelines(line + "\n" for line in standing_lines(standing, most=most, boxes=draws_boxes(out)))
 
 
 def _units(starts: tuple[str, ...], lists: tuple[Any, ...]) -> tuple[Unit, ...]:
@@ -483,12 +483,13 @@ def _given(flags: dict[str, Any]) -> dict[str, Any]:
     return {name: flags[name] for name in CHANGEABLE if flags.get(name) is not None}
 
 
-def _settings(flags: dict[str, Any], folder: Path) -> Settings:
-    """A survey's defaults, then the collection's periplus.toml, then the flags."""
+def _settings(flags: dict[str, Any], place: Path | str) -> Settings:
+    """A survey's defaults, then the collection's periplus.toml (of a database: that of this folder), then the flags."""
     from periplus.api.survey import DEFAULTS
     from periplus.settings import read_settings, rows, settings_from
 
     given = {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}
+    folder = Path() if isinstance(place, str) else place
     return settings_from(given, read_settings(folder / SETTINGS_FILE, DEFAULTS))
 
 

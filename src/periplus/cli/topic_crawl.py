@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from periplus.cli.options import SETTINGS_FILE, collection_folder, collection_option, setting_options
+from periplus.cli.options import SETTINGS_FILE, collection_folder, collection_option, setting_options, store_option
 from periplus.cli.progress import Display, say, troubles
 from periplus.errors import UsageError
 from periplus.model.job import JobProgress
@@ -35,6 +35,7 @@ ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits
     help="File of seeds, one a line, # comments; - for stdin.",
 )
 @collection_option
+@store_option
 @click.option(
     "--topic-from",
     type=click.Path(path_type=Path, file_okay=False),
@@ -101,10 +102,19 @@ def crawl(
 
     listed = tuple(start_urls(lines_of(known))) if known else ()
     order = TopicalOrder(
-        folder, tuple(starts), name, judge.judge, settings, flags["order"], flags["least_harvest"], listed
+        folder,
+        tuple(starts),
+        name,
+        judge.judge,
+        settings,
+        flags["order"],
+        flags["least_harvest"],
+        listed,
+        topic_folder=flags["topic_from"] or folder,
+        store=flags["store"],
     )
     end = crawl_topic(order, watch)
-    _tell(end, folder, name)
+    _tell(end, folder, name, flags["store"])
     if flags["as_json"]:
         click.echo(json.dumps(_as_json(end)))
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.end.state])
@@ -135,7 +145,7 @@ def _show(display: Display, standing: TopicalProgress) -> None:
     display.show(JobProgress(counts.fetched, counts.fetched + counts.waiting, harvest), line)
 
 
-def _tell(end: TopicalEnd, folder: Path, name: str) -> None:
+def _tell(end: TopicalEnd, folder: Path, name: str, store: str) -> None:
     gathered, counts = end.gathered, end.end.counts
     say(
         f"{end.end.state.capitalize()}: {end.end.note} — after {duration(end.end.elapsed_s)}",
@@ -149,6 +159,12 @@ f"last {len(gathered.last):,} "
         say(f"Of the known relevant pages {end.recall:.1%} were found.")
     if counts.waiting:
         say(f"To go on: {shlex.join(['periplus', *sys.argv[1:]])}")
+    if store:
+        from periplus.api.homes import home_of
+
+        place = home_of(store)  # by its name a password is not shown
+        say(f"Kept in {place} — next: periplus move '{place}' FOLDER, to judge and map it there")
+        return
     say(f"Kept in {folder}/ — next: periplus topic judge {shlex.quote(name)} -c {shlex.quote(str(folder))}")
 
 
