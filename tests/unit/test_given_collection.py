@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from periplus.api.collection import open_collection
 from periplus.cli.main import main
 from periplus.errors import StoreError
-from periplus.store.bodies import BodyCodec, unpack_blocks, unpack_head, unpack_parts
-from periplus.store.damage import RESTORED_BYTES
+from periplus.store.bodies import BodyCodec, unpack_blocks, unpack_headers, unpack_parts
+from periplus.store.corruption import RESTORED_BYTES
 from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite.reading import wrong_value
 from stored import page, stored
@@ -88,7 +88,7 @@ def test_other_columns_are_told_of_too():
     with pytest.raises(StoreError, match="the collection is damaged"):
         unpack_parts(b"\x07")
     with pytest.raises(StoreError, match="the collection is damaged"):
-        unpack_head(b"1\xff\xff\xff")
+        unpack_headers(b"1\xff\xff\xff")
     with pytest.raises(StoreError, match="the collection is damaged"):
         BodyCodec().unpack(BodyCodec().pack(b"x" * 100, None)[:-3], None)
 

@@ -19,11 +19,11 @@ from periplus.cli.main import main
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.visit import Headers
 from periplus.settings import Settings
-from periplus.store.bodies import BodyCodec, pack_head, train
+from periplus.store.bodies import BodyCodec, pack_headers, train
 from periplus.store.dialect import shard_of
 from periplus.store.moving import Sum
 from periplus.store.postgres.connection import connect
-from periplus.store.segments import shelf_of
+from periplus.store.segments import object_storage
 from periplus.store.sqlite import runs, schema
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
@@ -133,7 +133,7 @@ def read(connection, urls):
     before = {"run_id": 1, "size": 3, "text_chars": 4, "body_md5": b"m" * 16, "text_md5": b"n" * 16, "body_id": 10}
     for number in urls[:10]:
         entered(connection, "page_history", before | {"url_id": number})
-    head = pack_head(Headers((("content-type", "text/html"),), "HTTP/1.1 200 OK"))
+    head = pack_headers(Headers((("content-type", "text/html"),), "HTTP/1.1 200 OK"))
     visits = [(number, None, head) for number in urls[:40]] + [(0, "https://s1.org/robots.txt", None)]
     insert = (
         "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, "
@@ -202,7 +202,7 @@ def test_all_of_a_collection_moves_there_and_back(address, tmp_path, has_segment
         before["host"]
     )
     if has_segments:
-        assert sum(1 for _ in shelf_of(f"{tmp_path}/segments").sizes()) == 1
+        assert sum(1 for _ in object_storage(f"{tmp_path}/segments").sizes()) == 1
         with closing(connect(address)) as connection:
             assert connection.execute("SELECT count(*) FROM body WHERE length(data) > 0").fetchone() == (0,)
         told = CliRunner().invoke(main, ["segments", address.text])

@@ -7,7 +7,7 @@ import pytest
 
 from periplus.model.visit import Headers
 from periplus.model.web import Url
-from periplus.store.bodies import pack_head
+from periplus.store.bodies import pack_headers
 from periplus.store.sqlite import schema, site_rows
 from periplus.urls.canonical import url_id
 
@@ -53,7 +53,7 @@ def told(folder, *visits):
                 one["status"],
                 one["detail"],
                 one["wire"],
-                pack_head(Headers(one["fields"])),
+                pack_headers(Headers(one["fields"])),
             )
             connection.execute(
                 "INSERT INTO visit (run_id, url_id, text, purpose, started, took_s, outcome, status, "

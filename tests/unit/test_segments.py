@@ -19,7 +19,15 @@ from warcio.archiveiterator import ArchiveIterator
 from periplus.errors import StoreError, UsageError
 from periplus.model.collection import Exchange, RunNote
 from periplus.model.visit import Headers
-from periplus.store.segments import FolderStorage, RecordPlace, SegmentReader, SegmentWriter, members, shelf_of, swept
+from periplus.store.segments import (
+    FolderStorage,
+    RecordPlace,
+    SegmentReader,
+    SegmentWriter,
+    members,
+    object_storage,
+    swept,
+)
 
 NOTE = RunNote(1, 1_000_000.0, "test/1", ("https://e.org/",), "{}", True)
 HEADERS = Headers(
@@ -54,27 +62,27 @@ def place(request, tmp_path):
 
 
 def segments_of(place):
-    return dict(shelf_of(place).sizes())
+    return dict(object_storage(place).sizes())
 
 
 def test_what_was_flushed_is_read_back_with_its_fields_as_sent(place):
     bodies = [b"", b"one", bytes(range(256)) * 1000, b"7\r\nchunked\r\n0\r\n\r\n"]
-    with SegmentWriter(shelf_of(place), "w", NOTE) as writer:
+    with SegmentWriter(object_storage(place), "w", NOTE) as writer:
         places = []
         for number, body in enumerate(bodies):
             places.append(writer.append(exchange(number, body)))
             writer.flush()
-    reader = SegmentReader(shelf_of(place))
+    reader = SegmentReader(object_storage(place))
     assert [reader.body(one) for one in places] == bodies
     assert reader.response(places[1]) == ("https://e.org/1", HEADERS, b"one")
 
 
 def test_a_segment_is_a_web_archive_that_others_read(place):
-    with SegmentWriter(shelf_of(place), "w", NOTE) as writer:
+    with SegmentWriter(object_storage(place), "w", NOTE) as writer:
         for number in range(3):
             writer.append(exchange(number, b"body %d" % number))
     ((name, size),) = segments_of(place).items()
-    with shelf_of(place).open(name) as file:
+    with object_storage(place).open(name) as file:
         data = file.read()
     assert len(data) == size and name == "w-00001.warc.gz"
     records = [
@@ -87,11 +95,11 @@ def test_a_segment_is_a_web_archive_that_others_read(place):
 
 def test_members_are_what_was_appended(place):
     rng = random.Random(1)
-    with SegmentWriter(shelf_of(place), "w", NOTE) as writer:
+    with SegmentWriter(object_storage(place), "w", NOTE) as writer:
         places = [
             writer.append(exchange(number, rng.randbytes(rng.choice((0, 10, 70_000, 300_000))))) for number in range(20)
         ]
-    with shelf_of(place).open("w-00001.warc.gz") as file:
+    with object_storage(place).open("w-00001.warc.gz") as file:
         assert [tuple(one) for one in list(members(file))[1:]] == [(one.start, one.length) for one in places]
 
 
@@ -99,14 +107,14 @@ def test_members_are_what_was_appended(place):
 @given(st.integers(0, 2**31))
 def test_behind_a_torn_tail_nothing_is_believed(tmp_path_factory, seed):
     folder, rng = tmp_path_factory.mktemp("torn"), random.Random(seed)
-    with SegmentWriter(shelf_of(str(folder)), "w", NOTE) as writer:
+    with SegmentWriter(object_storage(str(folder)), "w", NOTE) as writer:
         places = [writer.append(exchange(number, rng.randbytes(rng.randrange(200)))) for number in range(5)]
     path = folder / "w-00001.warc.gz"
     cut = rng.randrange(path.stat().st_size)
     os.truncate(path, cut)
     with path.open("rb") as file:
         assert list(members(file))[1:] == [(one.start, one.length) for one in places if one.start + one.length <= cut]
-    reader = SegmentReader(shelf_of(str(folder)))
+    reader = SegmentReader(object_storage(str(folder)))
     for number, one in enumerate(places):
         if one.start + one.length <= cut:
             assert reader.response(one)[0] == f"https://e.org/{number}"
@@ -116,17 +124,17 @@ def test_behind_a_torn_tail_nothing_is_believed(tmp_path_factory, seed):
 
 
 def test_a_full_segment_is_followed_by_another(place):
-    with SegmentWriter(shelf_of(place), "w", NOTE, segment_bytes=2_000) as writer:
+    with SegmentWriter(object_storage(place), "w", NOTE, segment_bytes=2_000) as writer:
         places = [writer.append(exchange(number, random.Random(number).randbytes(900))) for number in range(6)]
     assert len(segments_of(place)) == len({one.segment for one in places}) == 6 // 2 + (6 % 2 > 0)
-    assert all(SegmentReader(shelf_of(place)).body(one) for one in places)
+    assert all(SegmentReader(object_storage(place)).body(one) for one in places)
 
 
-class FailingShelf:
+class FailingStorage:
     """A folder whose writes fail now and then, with some of the data there or not."""
 
     def __init__(self, folder, rng):
-        self._shelf, self._rng, self._folder, self.appends = shelf_of(str(folder)), rng, folder, True
+        self._storage, self._rng, self._folder, self.appends = object_storage(str(folder)), rng, folder, True
         self.failures = 0
 
     def write(self, name, data, at):
@@ -135,18 +143,18 @@ class FailingShelf:
             with (self._folder / name).open("ab") as file:
                 file.write(data[: self._rng.randrange(len(data))])
             raise StoreError("the storage is away")
-        self._shelf.write(name, data, at)
+        self._storage.write(name, data, at)
 
     def close(self):
-        self._shelf.close()
+        self._storage.close()
 
 
 @settings(max_examples=20)
 @given(st.integers(0, 2**31))
 def test_with_a_storage_that_fails_at_random_no_committed_page_lacks_its_bytes(tmp_path_factory, seed):
     folder, rng = tmp_path_factory.mktemp("failing"), random.Random(seed)
-    shelf, rows = FailingShelf(folder, rng), {}
-    with SegmentWriter(shelf, "w", NOTE) as writer:
+    storage, rows = FailingStorage(folder, rng), {}
+    with SegmentWriter(storage, "w", NOTE) as writer:
         for number in range(40):
             batch = {
                 writer.append(exchange(number, b"%d-%d" % (number, one))): b"%d-%d" % (number, one)
@@ -157,8 +165,8 @@ def test_with_a_storage_that_fails_at_random_no_committed_page_lacks_its_bytes(t
             except StoreError:
                 continue
             rows |= batch
-    assert shelf.failures
-    reader = SegmentReader(shelf_of(str(folder)))
+    assert storage.failures
+    reader = SegmentReader(object_storage(str(folder)))
     assert {one: reader.body(one) for one in rows} == rows
 
 
@@ -173,23 +181,23 @@ def test_a_segment_is_left_after_a_write_that_failed(tmp_path):
                 raise StoreError("no space left on device")
             super().write(name, data, at)
 
-    shelf = Failing(tmp_path)
-    with SegmentWriter(shelf, "w", NOTE) as writer:
+    storage = Failing(tmp_path)
+    with SegmentWriter(storage, "w", NOTE) as writer:
         places = [writer.append(exchange(1, b"one"))]
         writer.flush()
         places.append(writer.append(exchange(2, b"two")))
-        shelf.fails = True
+        storage.fails = True
         with pytest.raises(StoreError):
             writer.flush()
-        shelf.fails = False
+        storage.fails = False
         places.append(writer.append(exchange(3, b"three")))
         writer.flush()
     assert places[0].segment == places[1].segment != places[2].segment
-    assert [SegmentReader(shelf).body(places[at]) for at in (0, 2)] == [b"one", b"three"]
+    assert [SegmentReader(storage).body(places[at]) for at in (0, 2)] == [b"one", b"three"]
 
 
 def test_two_writers_of_one_name_are_told_apart(tmp_path):
-    first, second = (SegmentWriter(shelf_of(str(tmp_path)), "w", NOTE) for _ in range(2))
+    first, second = (SegmentWriter(object_storage(str(tmp_path)), "w", NOTE) for _ in range(2))
     first.append(exchange(1, b"a"))
     first.flush()
     second.append(exchange(2, b"b"))
@@ -198,12 +206,12 @@ def test_two_writers_of_one_name_are_told_apart(tmp_path):
 
 
 def test_a_damaged_record_is_no_page(tmp_path):
-    with SegmentWriter(shelf_of(str(tmp_path)), "w", NOTE) as writer:
+    with SegmentWriter(object_storage(str(tmp_path)), "w", NOTE) as writer:
         place = writer.append(exchange(1, b"a" * 1000))
     data = bytearray((tmp_path / place.segment).read_bytes())
     data[place.start + place.length // 2] ^= 255
     (tmp_path / place.segment).write_bytes(data)
-    reader = SegmentReader(shelf_of(str(tmp_path)))
+    reader = SegmentReader(object_storage(str(tmp_path)))
     with pytest.raises(StoreError, match="is damaged at byte"):
         reader.body(place)
     for strange in (RecordPlace(place.segment, 0, place.start), RecordPlace(place.segment, 7, 9)):
@@ -218,9 +226,11 @@ def test_a_storage_that_is_away_is_said_whatever_its_package_raises(tmp_path, mo
         """As botocore has it: no OSError."""
 
     monkeypatch.setitem(sys.modules, "botocore.exceptions", types.SimpleNamespace(BotoCoreError=Away))
-    shelf = shelf_of(f"memory://{tmp_path.name}-away")
-    monkeypatch.setattr(shelf._system, "pipe_file", lambda path, data: (_ for _ in ()).throw(Away("could not connect")))
-    writer = SegmentWriter(shelf, "w", NOTE)
+    storage = object_storage(f"memory://{tmp_path.name}-away")
+    monkeypatch.setattr(
+        storage._system, "pipe_file", lambda path, data: (_ for _ in ()).throw(Away("could not connect"))
+    )
+    writer = SegmentWriter(storage, "w", NOTE)
     writer.append(exchange(1, b"a"))
     with pytest.raises(
         StoreError,
@@ -231,15 +241,15 @@ def test_a_storage_that_is_away_is_said_whatever_its_package_raises(tmp_path, mo
 
 def test_an_unknown_storage_is_said():
     with pytest.raises(UsageError, match="cannot be kept on nowhere://"):
-        shelf_of("nowhere://x")
+        object_storage("nowhere://x")
 
 
 KILLED = """
 import json, random, sys
 sys.path.insert(0, sys.argv[2])
 from test_segments import NOTE, exchange
-from periplus.store.segments import SegmentWriter, shelf_of
-with SegmentWriter(shelf_of(sys.argv[1]), "killed", NOTE) as writer:
+from periplus.store.segments import SegmentWriter, object_storage
+with SegmentWriter(object_storage(sys.argv[1]), "killed", NOTE) as writer:
     for number in range(1_000_000):
         body = random.Random(number).randbytes(50_000)
         place = writer.append(exchange(number, body))
@@ -258,28 +268,28 @@ def test_killed_at_any_moment_all_that_was_said_to_be_there_is_there(tmp_path):
             process.send_signal(signal.SIGKILL)
             said += process.stdout.readlines()
         rows = [RecordPlace(*json.loads(line)) for line in said if line.endswith(b"\n")]
-        reader = SegmentReader(shelf_of(str(folder)))
+        reader = SegmentReader(object_storage(str(folder)))
         assert rows and all(reader.body(place) == random.Random(at).randbytes(50_000) for at, place in enumerate(rows))
         with (folder / rows[0].segment).open("rb") as file:
             assert set(members(file)) >= {(place.start, place.length) for place in rows}
 
 
 def test_gzip_itself_reads_a_segment(tmp_path):
-    with SegmentWriter(shelf_of(str(tmp_path)), "w", NOTE) as writer:
+    with SegmentWriter(object_storage(str(tmp_path)), "w", NOTE) as writer:
         writer.append(exchange(1, b"needle"))
     assert b"needle" in gzip.decompress((tmp_path / "w-00001.warc.gz").read_bytes())
 
 
 def test_a_sweep_finds_orphans_torn_tails_lost_bytes_and_whole_segments_that_nobody_needs(tmp_path):
-    shelf = shelf_of(str(tmp_path))
-    with SegmentWriter(shelf, "a", NOTE) as writer:
+    storage = object_storage(str(tmp_path))
+    with SegmentWriter(storage, "a", NOTE) as writer:
         kept, dropped = writer.append(exchange(1, b"kept")), writer.append(exchange(2, b"never entered"))
-    with SegmentWriter(shelf, "b", NOTE) as writer:
+    with SegmentWriter(storage, "b", NOTE) as writer:
         writer.append(exchange(3, b"the worker was killed before it entered this"))
     with (tmp_path / kept.segment).open("ab") as file:
         file.write(b"\x1f\x8btorn")
     claimed = [kept, RecordPlace("a-00001.warc.gz", 9_999_999, 5), RecordPlace("gone.warc.gz", 0, 5)]
-    first, second, third = swept(shelf, claimed)
+    first, second, third = swept(storage, claimed)
     assert (first.records, first.orphans, first.orphan_bytes, first.torn_bytes, first.lost) == (
         2,
         1,

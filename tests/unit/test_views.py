@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from periplus.errors import StoreError
 from periplus.model.tables import VIEWS
 from periplus.model.visit import Headers
-from periplus.store.bodies import pack_head, unpack_head
+from periplus.store.bodies import pack_headers, unpack_headers
 from periplus.store.sqlite import schema
 from stored import page, stored
 
@@ -72,7 +72,7 @@ VALUES = st.text(st.characters(codec="latin-1", exclude_characters="\n\r\0"), ma
 @given(st.lists(st.tuples(NAMES, VALUES), max_size=8), VALUES)
 def test_header_fields_come_out_as_they_went_in(fields, line):
     headers = Headers(tuple(fields), line)
-    assert unpack_head(pack_head(headers)) == headers
+    assert unpack_headers(pack_headers(headers)) == headers
 
 
 def test_usual_header_fields_are_kept_small():
@@ -83,4 +83,4 @@ def test_usual_header_fields_are_kept_small():
         ("content-encoding", "gzip"),
     )
     headers = Headers((*fields, ("vary", "Accept-Encoding"), ("connection", "keep-alive")), "HTTP/1.1 200 OK")
-    assert len(pack_head(headers)) < 50
+    assert len(pack_headers(headers)) < 50

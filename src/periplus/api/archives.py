@@ -213,7 +213,7 @@ class _Import:
         try:
             with Filler(self._folder, run_id, self._settings.storage) as filler:
                 stopped = self._fill(filler, watch)
-                filler.count_clicks([url_id(start) for start in self._starts])
+                filler.count_depths([url_id(start) for start in self._starts])
             aliases.merge_aliases_in(self._folder)
             state, note = self._judged(stopped)
         finally:
@@ -255,7 +255,7 @@ class _Import:
         except (InvalidUrl, ValueError):
             self._left_out += record.kind != "metadata"
             return
-        state = filler.known(url_id(url))
+        state = filler.stored_url(url_id(url))
         request = Request(url, depth=state[1] if state else 0 if url in self._starts else None)
         visit = (
             _failed(record, request, started)
@@ -299,7 +299,7 @@ class _Import:
     def _enter(self, filler: Filler, visit: Visit) -> None:
         url, depth, now = visit.request.url, visit.request.depth, visit.started
         filler.offer(self._offered(url, depth), now)
-        state = filler.known(url_id(url))
+        state = filler.stored_url(url_id(url))
         assert state is not None
         task = Task(state[0], 0, -1, url_id(url), visit.request)
         lease = Lease(state[0], host_key(url), self._scope.site_of(url), 0, 0.0, 0.0, 1.0, 0, True)

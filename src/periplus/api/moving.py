@@ -23,7 +23,7 @@ from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.copying import BodyTarget
 from periplus.store.postgres.frontier import DatabaseHome
-from periplus.store.segments import SegmentReader, SegmentWriter, shelf_of
+from periplus.store.segments import SegmentReader, SegmentWriter, object_storage
 from periplus.store.sqlite import copying as folder_copying
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.schema import drafted, exists, writing
@@ -91,7 +91,7 @@ def into_database(folder: Path, store: str, watch: Watch) -> Moved:
     if not exists(folder):
         raise NoCollection(f"{folder} holds no collection")
     with contextlib.ExitStack() as stack:
-        stack.enter_context(database_copying.spoken())
+        stack.enter_context(database_copying.reported())
         stack.enter_context(runs.only_crawl(folder))
         connection = stack.enter_context(contextlib.closing(reading.connect(folder)))
         stack.enter_context(reading.reading())
@@ -151,7 +151,7 @@ def _sent(
         database_copying.complete(
             target, folder_copying.last_seq(connection), {name: value for name, value in meta.items() if value}
         )
-        reader = SegmentReader(shelf_of(address.segments)) if address.segments else None
+        reader = SegmentReader(object_storage(address.segments)) if address.segments else None
 
         def arrived(name: str) -> Iterator[Row]:
             if name == "body":
@@ -174,18 +174,20 @@ def _writer(connection: reading.Connection, address: Address) -> SegmentWriter:
     """Segments tell of the last run: they hold pages of all."""
     records = runs.run_records(connection)
     if not records:
-        return SegmentWriter(shelf_of(address.segments), f"moved-{uuid4().hex}", RunNote(0, 0.0, "", (), "{}", True))
+        return SegmentWriter(
+            object_storage(address.segments), f"moved-{uuid4().hex}", RunNote(0, 0.0, "", (), "{}", True)
+        )
     last = records[-1]
     agent, robots = str(last.settings.get("user_agent", "")), not last.settings.get("ignore_robots", False)
     note = RunNote(last.id, last.started, agent, last.starts, json.dumps(last.settings), robots)
-    return SegmentWriter(shelf_of(address.segments), f"moved-{uuid4().hex}", note)
+    return SegmentWriter(object_storage(address.segments), f"moved-{uuid4().hex}", note)
 
 
 def into_folder(store: str, folder: Path, watch: Watch) -> Moved:
     """See `moving.move`."""
     address, place = address_of(store), str(folder.resolve())
     with (
-        database_copying.spoken(),
+        database_copying.reported(),
         DatabaseHome(address).only_crawl(),
         contextlib.closing(connect(address)) as connection,
     ):
@@ -211,7 +213,7 @@ def into_folder(store: str, folder: Path, watch: Watch) -> Moved:
 def _filled(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, Sum]:
     """The new collection, which appears when it was compared; returns what it was made of, by table."""
     place = table_rows.place_of_segments(connection)
-    reader = SegmentReader(shelf_of(place)) if place else None
+    reader = SegmentReader(object_storage(place)) if place else None
     sent: dict[str, Sum] = {}
     with drafted(folder) as draft:
         tables = {

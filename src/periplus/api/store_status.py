@@ -14,7 +14,7 @@ from periplus.model.collection import SegmentState
 from periplus.store.postgres import runs, schema, table_rows
 from periplus.store.postgres.address import address_of
 from periplus.store.postgres.connection import connect
-from periplus.store.segments import shelf_of, swept
+from periplus.store.segments import object_storage, swept
 
 BUSIEST = 10
 
@@ -66,14 +66,14 @@ def check_segments(store: str, *, delete: bool = False, watch: Watch = lambda na
             )
         # segments are read between two blocks of rows
         connection.execute("SET idle_in_transaction_session_timeout = 0")
-        states, shelf = [], shelf_of(place)
+        states, storage = [], object_storage(place)
         with connection.transaction():
-            for state in swept(shelf, table_rows.claimed(connection)):
+            for state in swept(storage, table_rows.claimed(connection)):
                 watch(state.name)
                 states.append(state)
         if delete:
             for state in states:
                 if state.is_unused:
-                    shelf.delete(state.name)
-        shelf.close()
+                    storage.delete(state.name)
+        storage.close()
         return states

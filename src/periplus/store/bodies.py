@@ -14,7 +14,7 @@ import zstandard
 from periplus.errors import StoreError
 from periplus.model.page import APART, BLOCK_KINDS, POSITIONS, Blocks, Part
 from periplus.model.visit import Headers
-from periplus.store.damage import restored, told
+from periplus.store.corruption import reported, restored
 
 LEVEL = 3  # level 6 costs four times as much for a tenth less
 PAGES_FOR_DICTIONARY = 200  # below this a dictionary costs more than it saves
@@ -36,7 +36,7 @@ class BodyCodec:
 
     def add(self, dictionary_id: int, data: bytes) -> None:
         """Raises StoreError for what is no dictionary."""
-        with told():
+        with reported():
             dictionary = zstandard.ZstdCompressionDict(data)
             dictionary.precompute_compress(level=LEVEL)
         self._writers[dictionary_id] = zstandard.ZstdCompressor(level=LEVEL, dict_data=dictionary)
@@ -92,7 +92,7 @@ HEAD_BYTES = 64 << 20  # more than any setting lets in
 _FORM = b"1"  # the first byte of what is stored
 
 
-def pack_head(headers: Headers) -> bytes | None:
+def pack_headers(headers: Headers) -> bytes | None:
     """Status line and fields as they are stored; None when there is neither."""
     if not headers.fields and not headers.status_line:
         return None
@@ -101,11 +101,11 @@ def pack_head(headers: Headers) -> bytes | None:
     return _FORM + squeezer.compress("\n".join(lines).encode("latin-1", "replace")) + squeezer.flush()
 
 
-def unpack_head(data: bytes | None) -> Headers:
-    """What `pack_head` was given: no field holds a line feed, which is where header lines end. Raises StoreError."""
+def unpack_headers(data: bytes | None) -> Headers:
+    """What `pack_headers` was given: no field holds a line feed, which is where header lines end. Raises StoreError."""
     if not data:
         return Headers()
-    with told():
+    with reported():
         lines = (
             zlib.decompressobj(wbits=-15, zdict=_WORDS).decompress(data[1:], HEAD_BYTES).decode("latin-1").split("\n")
         )
@@ -147,7 +147,7 @@ def pack_blocks(blocks: Blocks) -> bytes:
 def unpack_blocks(data: bytes, text: str) -> Blocks:
     """The blocks that `pack_blocks` was given; text: theirs. Raises StoreError."""
     raw = restored(data, _reader)
-    with told():
+    with reported():
         return _blocks_of(raw, text)
 
 
@@ -209,7 +209,7 @@ def pack_parts(parts: Sequence[Part]) -> bytes:
 
 
 def unpack_parts(data: bytes) -> tuple[Part, ...]:
-    with told():
+    with reported():
         return tuple([_PARTS[code] for code in data])
 
 

@@ -16,7 +16,7 @@ from periplus.errors import StoreError
 from periplus.model.dataset import Block, Coded, WholeRows
 from periplus.model.page import LINK_KINDS, POSITIONS, BlockKind
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
-from periplus.store.damage import told
+from periplus.store.corruption import reported
 
 # Rows are dealt into files by their first number, then each file is sorted.
 
@@ -193,7 +193,7 @@ def _text_and_content(
     codec: BodyCodec, packed_text: bytes, packed_blocks: bytes | None, packed_parts: bytes | None
 ) -> tuple[str, str | None]:
     """(text, its content; None: not told apart yet)."""
-    with told():
+    with reported():
         text = codec.unpack(packed_text, None).decode()
     if packed_parts is None:
         return text, None

@@ -28,7 +28,7 @@ from periplus.model.page import LinkKind
 from periplus.model.visit import CHECKS, Purpose, Reason, Redirected, Request, Skipped, Unchanged
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.store import rows
-from periplus.store.standing import RECHECK, UrlState, is_another, met_again
+from periplus.store.url_state import RECHECK, UrlState, is_another, met_again
 
 LINK_KEY = slice(2, 6)  # target, kind, position, nofollow: the places in a row of a link that tell it from its source's
 

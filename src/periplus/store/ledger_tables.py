@@ -14,7 +14,7 @@ from periplus.store import rows
 from periplus.store.dialect import Statements
 from periplus.store.ledger import AliasRow, FreshnessRow, HostRef, Ledger, QueueEntry, UrlRow, brings_content
 from periplus.store.rows import visit_row
-from periplus.store.standing import FIELDS, RECHECK
+from periplus.store.url_state import FIELDS, RECHECK
 from periplus.urls.scope import site_key
 
 _URL = "id, text, host_id, reason, depth, rule, status, in_sitemap, first_seen, visited"
@@ -193,8 +193,8 @@ class LedgerTables:
         key = f"host_id, {dialect.of_long_text.format('key')}"
         statements.upsert("family", "host_id, key, record", records, key=key, update="record")
         doubtful = {url_id: doubt for url_id, doubt in changes.doubts if doubt}
-        known = statements.at("id", "url", "id", [(host.shard, url_id) for url_id in sorted(doubtful)])
-        doubts = [(host.shard, url_id, host.id, doubtful[url_id]) for (url_id,) in known]  # an alias may be not there
+        stored = statements.at("id", "url", "id", [(host.shard, url_id) for url_id in sorted(doubtful)])
+        doubts = [(host.shard, url_id, host.id, doubtful[url_id]) for (url_id,) in stored]  # an alias may be not there
         statements.upsert("doubtful", "url_id, host_id, doubt", doubts, key="url_id", update="doubt")
         certain = [(host.shard, url_id) for url_id, doubt in changes.doubts if not doubt]
         statements.delete("doubtful", "url_id", certain)

@@ -82,9 +82,9 @@ class Sum:
         self.has_bytes = has_bytes
 
     def add(self, row: Row) -> None:
-        said = repr(tuple([_short(value) for value in row]) if self.has_bytes else row)
+        text = repr(tuple([_short(value) for value in row]) if self.has_bytes else row)
         self.rows += 1
-        self.digest = (self.digest + xxhash.xxh3_64_intdigest(said.encode())) & _BITS
+        self.digest = (self.digest + xxhash.xxh3_64_intdigest(text.encode())) & _BITS
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sum) and (self.rows, self.digest) == (other.rows, other.digest)
@@ -111,12 +111,12 @@ def exact(kinds: Sequence[str]) -> Callable[[Row], Row]:
     texts that PostgreSQL takes.
     """
     makers = [_MAKERS[kind] for kind in kinds]
-    wanted = tuple(_TYPES[kind] for kind in kinds)
+    types = tuple(_TYPES[kind] for kind in kinds)
     texts = [place for place, kind in enumerate(kinds) if kind == "text"]
 
     def made(row: Row) -> Row:
         # texts, as was just seen
-        if tuple(map(type, row)) == wanted and not any("\0" in row[place] for place in texts):  # type: ignore[operator]
+        if tuple(map(type, row)) == types and not any("\0" in row[place] for place in texts):  # type: ignore[operator]
             return row
         return tuple(None if value is None else make(value) for make, value in zip(makers, row, strict=True))
 

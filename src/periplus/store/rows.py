@@ -13,8 +13,8 @@ from periplus.model.frontier import Completion
 from periplus.model.page import LINK_KINDS, POSITIONS, Document, LinkKind, Position
 from periplus.model.visit import Failed, Fetched, Headers, Outcome, Redirected, Skipped, Unchanged, Visit
 from periplus.settings import Storage
-from periplus.store.bodies import BodyCodec, pack_blocks, pack_head
-from periplus.store.standing import FIELDS
+from periplus.store.bodies import BodyCodec, pack_blocks, pack_headers
+from periplus.store.url_state import FIELDS
 from periplus.urls.canonical import url_id
 
 # Texts, for sqlite3 asks for an adapter first of what is not exactly a str, int or float: 300 ns in place of 70.
@@ -82,7 +82,7 @@ def visit_row(run_id: int, url_id: int, visit: Visit) -> VisitRow:
     return VisitRow(
         run_id, url_id, None if url_id else request.url, request.purpose.value, visit.started, visit.took_s, kind,
         status, detail, visit.wire_bytes, visit.address,
-        pack_head(getattr(visit.outcome, "headers", Headers())),  # failures and what was not asked for have none
+        pack_headers(getattr(visit.outcome, "headers", Headers())),  # failures and what was not asked for have none
     )  # fmt: skip
 
 

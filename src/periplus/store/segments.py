@@ -39,7 +39,7 @@ __all__ = [
     "SegmentReader",
     "SegmentWriter",
     "members",
-    "shelf_of",
+    "object_storage",
     "swept",
 ]
 
@@ -70,11 +70,11 @@ class ObjectStorage(Protocol):
     def close(self) -> None: ...
 
 
-def shelf_of(place: str) -> ObjectStorage:
+def object_storage(place: str) -> ObjectStorage:
     """A folder, which is made, or a URL of fsspec's (s3://bucket/folder). Raises UsageError, StoreError."""
-    scheme, found, rest = place.partition("://")
-    if not found or scheme in ("file", "local"):
-        return FolderStorage(Path(rest if found else place))
+    scheme, mark, rest = place.partition("://")
+    if not mark or scheme in ("file", "local"):
+        return FolderStorage(Path(rest if mark else place))
     try:
         import fsspec
     except ImportError:
@@ -180,10 +180,10 @@ class BucketStorage:
     def sizes(self) -> Iterator[tuple[str, int]]:
         with _translated(self._folder):
             self._system.invalidate_cache(self._folder)
-            found = self._system.ls(self._folder, detail=True)
+            entries = self._system.ls(self._folder, detail=True)
             yield from sorted(
                 (str(one["name"]).rpartition("/")[2], int(one["size"]))
-                for one in found
+                for one in entries
                 if str(one["name"]).endswith(".warc.gz")
             )
 
@@ -216,8 +216,8 @@ _FOREIGN = (
 
 def _errors() -> tuple[type[BaseException], ...]:
     """Of those that are loaded: who never met a storage's package meets none of its errors."""
-    found = (getattr(sys.modules[module], name, None) for module, name in _FOREIGN if module in sys.modules)
-    return (OSError, *(error for error in found if isinstance(error, type)))
+    types = (getattr(sys.modules[module], name, None) for module, name in _FOREIGN if module in sys.modules)
+    return (OSError, *(error for error in types if isinstance(error, type)))
 
 
 @contextlib.contextmanager
@@ -227,16 +227,16 @@ def _translated(place: Path | str) -> Iterator[None]:
     except StoreError:
         raise
     except _errors() as error:
-        said = (getattr(error, "strerror", None) or str(error)).rstrip(".")
-        raise StoreError(f"{place} cannot be read or written: {said}. {HELP}") from error
+        text = (getattr(error, "strerror", None) or str(error)).rstrip(".")
+        raise StoreError(f"{place} cannot be read or written: {text}. {HELP}") from error
 
 
-#     shelf = shelf_of("/data/press")                            # or s3://bucket/press, any place that fsspec knows
-#     with SegmentWriter(shelf, "worker-7f3a", note) as writer:  # a name that no other writer has or had
+#     storage = object_storage("/data/press")  # or s3://bucket/press, any place that fsspec knows
+#     with SegmentWriter(storage, "worker-7f3a", note) as writer:  # a name that no other writer has or had
 #         place = writer.append(exchange)                        # takes bytes into memory, says where they will lie
 #         writer.flush()                                         # they are there for good, or StoreError;
 #                                                                only now commit the rows
-#     SegmentReader(shelf).body(place)
+#     SegmentReader(storage).body(place)
 #
 # Bytes first, then the rows that point at them: a kill between the two leaves records that no row names, which
 # `sweep` counts; a kill in the middle of a record leaves a torn tail, behind which nothing was committed. After a
@@ -262,9 +262,9 @@ class RecordPlace(NamedTuple):
 class SegmentWriter:
     """Appends response records for one process. See above for what it promises."""
 
-    def __init__(self, shelf: ObjectStorage, name: str, note: RunNote, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(self, storage: ObjectStorage, name: str, note: RunNote, segment_bytes: int = SEGMENT_BYTES) -> None:
         """name: of letters, digits and dashes; note: what each segment says of its run at its head."""
-        self._shelf, self._name, self._note, self._most = shelf, name, note, segment_bytes
+        self._storage, self._name, self._note, self._most = storage, name, note, segment_bytes
         self._number = 0
         self._segment = self._info_id = ""
         self._written = 0  # bytes of the segment that are there for good
@@ -278,7 +278,7 @@ class SegmentWriter:
     ) -> None:
         if kind is None:
             self.flush()
-        self._shelf.close()
+        self._storage.close()
 
     def append(self, exchange: Exchange) -> RecordPlace:
         """Where the record of an answered visit will lie once `flush` has returned."""
@@ -295,9 +295,9 @@ class SegmentWriter:
             return
         data, self._held = bytes(self._held), bytearray()
         segment, self._segment = self._segment, ""  # should the writing fail, the next append begins another
-        self._shelf.write(segment, data, self._written)
+        self._storage.write(segment, data, self._written)
         self._written += len(data)
-        if self._shelf.appends:
+        if self._storage.appends:
             self._segment = segment
 
     def _begin(self) -> None:
@@ -317,8 +317,8 @@ class SegmentWriter:
 class SegmentReader:
     """Reads records back."""
 
-    def __init__(self, shelf: ObjectStorage) -> None:
-        self._shelf = shelf
+    def __init__(self, storage: ObjectStorage) -> None:
+        self._storage = storage
 
     def body(self, place: RecordPlace) -> bytes:
         """The bytes of the page, content codings removed.
@@ -329,15 +329,15 @@ class SegmentReader:
 
     def response(self, place: RecordPlace) -> tuple[Url, Headers, bytes]:
         """(what was asked for, the answer's fields as the server sent them, its body). Raises StoreError as `body`."""
-        data = self._shelf.read(place.segment, place.start, place.length)
+        data = self._storage.read(place.segment, place.start, place.length)
         try:
             url, block = _record(zlib.decompress(data, 31))
-            found = http_answer(block)
+            answer = http_answer(block)
         except (zlib.error, ValueError) as error:
             raise _damaged(place, str(error)) from None
-        if found is None:
+        if answer is None:
             raise _damaged(place, "no answer stands there")
-        return url, original(found[1]), found[2]
+        return url, original(answer[1]), answer[2]
 
 
 def _record(data: bytes) -> tuple[Url, bytes]:
@@ -378,39 +378,41 @@ def members(file: BinaryIO) -> Iterator[tuple[int, int]]:
             start, inflater = place, zlib.decompressobj(31)
 
 
-def swept(shelf: ObjectStorage, claimed: Iterable[RecordPlace]) -> Iterator[SegmentState]:
+def swept(storage: ObjectStorage, claimed: Iterable[RecordPlace]) -> Iterator[SegmentState]:
     """Every segment that is there or should be, by name.
 
     claimed: where pages' bytes should lie, in the order of segments. Reads all bytes.
     """
-    sizes = iter(shelf.sizes())
+    sizes = iter(storage.sizes())
     here = next(sizes, None)
     for name, places in groupby(claimed, key=attrgetter("segment")):
         while here is not None and here[0] < name:
-            yield _state(shelf, *here, frozenset())
+            yield _state(storage, *here, frozenset())
             here = next(sizes, None)
         wanted = frozenset((place.start, place.length) for place in places)
         if here is not None and here[0] == name:
-            yield _state(shelf, *here, wanted)
+            yield _state(storage, *here, wanted)
             here = next(sizes, None)
         else:
             yield SegmentState(name, 0, 0, 0, 0, 0, len(wanted))
     while here is not None:
-        yield _state(shelf, *here, frozenset())
+        yield _state(storage, *here, frozenset())
         here = next(sizes, None)
 
 
-def _state(shelf: ObjectStorage, name: str, size_bytes: int, wanted: frozenset[tuple[int, int]]) -> SegmentState:
-    records = orphans = orphan_bytes = found = end = 0
-    with shelf.open(name) as file:
+def _state(storage: ObjectStorage, name: str, size_bytes: int, claimed: frozenset[tuple[int, int]]) -> SegmentState:
+    records = orphans = orphan_bytes = present = end = 0
+    with storage.open(name) as file:
         for start, length in members(file):
             end = start + length
             if not start:  # what the segment says of itself
                 continue
             records += 1
-            if (start, length) in wanted:
-                found += 1
+            if (start, length) in claimed:
+                present += 1
             else:
                 orphans += 1
                 orphan_bytes += length
-    return SegmentState(name, size_bytes, records, orphans, orphan_bytes, max(0, size_bytes - end), len(wanted) - found)
+    return SegmentState(
+        name, size_bytes, records, orphans, orphan_bytes, max(0, size_bytes - end), len(claimed) - present
+    )

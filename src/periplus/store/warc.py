@@ -136,18 +136,18 @@ def conversion(exchange: Exchange, info_id: str, answer_id: str, xml: tuple[byte
     return WarcRecord(identity, exchange.url, date, _record("conversion", identity, date, fields, data), media_type)
 
 
-def answer(exchange: Exchange, info_id: str, known: Capture | None) -> tuple[WarcRecord, Capture | None]:
+def answer(exchange: Exchange, info_id: str, capture: Capture | None) -> tuple[WarcRecord, Capture | None]:
     """The record of a visit that was answered; and, if it wrote a body in full, where.
 
     known: where the same bytes were written before.
     """
     payload = exchange.body or b""
-    fields, digest = _head_fields(exchange, info_id), known.payload_digest if known else sha1(payload)
+    fields, digest = _head_fields(exchange, info_id), capture.payload_digest if capture else sha1(payload)
     kind, block = "response", _http_head(exchange, len(payload))
-    if known is not None:
+    if capture is not None:
         kind = "revisit"
-        fields += [("WARC-Profile", REVISIT + "identical-payload-digest"), ("WARC-Refers-To", known.record_id)]
-        fields += [("WARC-Refers-To-Target-URI", known.url), ("WARC-Refers-To-Date", known.date)]
+        fields += [("WARC-Profile", REVISIT + "identical-payload-digest"), ("WARC-Refers-To", capture.record_id)]
+        fields += [("WARC-Refers-To-Target-URI", capture.url), ("WARC-Refers-To-Date", capture.date)]
     elif exchange.outcome == "unchanged":
         kind = "revisit"
         fields += [("WARC-Profile", REVISIT + "server-not-modified"), ("WARC-Refers-To-Target-URI", exchange.url)]
@@ -160,8 +160,8 @@ def answer(exchange: Exchange, info_id: str, known: Capture | None) -> tuple[War
     data = _record(kind, identity, date, fields, block)
     media_type = exchange.headers.get("content-type").partition(";")[0].strip().lower()
     indexed = digest if exchange.purpose == "page" and exchange.outcome != "unchanged" else ""
-    found = WarcRecord(identity, exchange.url, date, data, media_type, exchange.status, indexed, kind == "revisit")
-    return found, Capture(
+    record = WarcRecord(identity, exchange.url, date, data, media_type, exchange.status, indexed, kind == "revisit")
+    return record, Capture(
         identity, exchange.url, date, digest
     ) if exchange.body is not None and kind == "response" else None
 
@@ -244,8 +244,8 @@ def original(headers: Headers) -> Headers:
     """The fields as the server sent them, of an answer that was written here."""
     if not any(name.startswith(CRAWLER) for name, _ in headers.fields):
         return headers
-    kept = ((name.removeprefix(CRAWLER), value) for name, value in headers.fields if name != "content-length")
-    return Headers(tuple(kept), headers.status_line)
+    fields = ((name.removeprefix(CRAWLER), value) for name, value in headers.fields if name != "content-length")
+    return Headers(tuple(fields), headers.status_line)
 
 
 FILE_BYTES = 1_000_000_000  # ISO 28500, annex C: files of about 1 GB
@@ -596,8 +596,8 @@ def _dictionary(file: BinaryIO) -> zstandard.ZstdCompressionDict:
 def http_answer(block: bytes) -> tuple[int, Headers, bytes] | None:
     """(status, fields, body without chunks) of a response record's block; None for what is no HTTP answer. Total."""
     for mark in (b"\r\n\r\n", b"\n\n"):
-        head, found, body = block.partition(mark)
-        if found:
+        head, end, body = block.partition(mark)
+        if end:
             break
     else:
         head, body = block, b""

@@ -59,9 +59,9 @@ def address_of(text: str) -> Address:
     if not is_address(text):
         raise UsageError(f"{text} is no address of a database: postgresql://USER@HOST/DATABASE?collection=NAME")
     parts = urlsplit(text)
-    said = parse_qsl(parts.query, keep_blank_values=True)
-    own = {name: value for name, value in said if name in _OWN}
-    others = urlencode([(name, value) for name, value in said if name not in _OWN], quote_via=quote)
+    parameters = parse_qsl(parts.query, keep_blank_values=True)
+    own = {name: value for name, value in parameters if name in _OWN}
+    others = urlencode([(name, value) for name, value in parameters if name not in _OWN], quote_via=quote)
     collection = own.get("collection") or DEFAULT_COLLECTION
     if (
         not _NAME.fullmatch(collection)

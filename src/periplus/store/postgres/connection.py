@@ -70,12 +70,12 @@ def connect(address: Address, *, patience_s: float = FIRST_PATIENCE_S) -> Connec
         try:
             return _connect(address)
         except psycopg.Error as error:
-            said = str(error).strip().partition("\n")[0] or type(error).__name__
+            text = str(error).strip().partition("\n")[0] or type(error).__name__
             if not isinstance(error, LOST) or _is_lasting(error):
-                raise UsageError(f"{address} cannot be opened: {said}") from None
+                raise UsageError(f"{address} cannot be opened: {text}") from None
             if pause_s is None:
-                raise StoreError(f"the database of {address} does not answer: {said}. Is the server running?") from None
-            log.warning("database away=%s pause_s=%.1f", said, pause_s)
+                raise StoreError(f"the database of {address} does not answer: {text}. Is the server running?") from None
+            log.warning("database away=%s pause_s=%.1f", text, pause_s)
             time.sleep(pause_s)
     raise AssertionError("pauses ends with None")
 
@@ -94,12 +94,12 @@ def pauses(patience_s: float) -> Iterator[float | None]:
 
 
 def _connect(address: Address) -> Connection:
-    said = psycopg.conninfo.conninfo_to_dict(address.dsn)
+    given = psycopg.conninfo.conninfo_to_dict(address.dsn)
     # all are texts, which its signature does not say of further ones
     connection = psycopg.connect(
         address.dsn,
         autocommit=True,
-        **{name: value for name, value in _parameters(address).items() if name not in said},  # type: ignore[arg-type]
+        **{name: value for name, value in _parameters(address).items() if name not in given},  # type: ignore[arg-type]
     )
     with contextlib.ExitStack() as stack:
         stack.callback(connection.close)
@@ -123,9 +123,9 @@ def _is_lasting(error: psycopg.Error) -> bool:
     libpq tells no state for those that come before the session; the words are the server's, in its
     language, so all else is waited for.
     """
-    said = str(error)
+    text = str(error)
     return any(
-        words in said
+        words in text
         for words in (
             "password authentication failed",
             "does not exist",

@@ -55,17 +55,17 @@ FROM body b LEFT JOIN dictionary d ON d.shard = b.shard AND d.id = b.dictionary_
 """  # noqa: E501
 _NUMBERED = ("run", "site", "host", "body", "dictionary", "visit")  # tables whose ids the database gives
 
-Shelve = Callable[[Exchange], RecordPlace]
+WriteRecord = Callable[[Exchange], RecordPlace]
 
 
 @dataclass(frozen=True, slots=True)
 class BodyTarget:
     """Where the bytes of moved pages go.
 
-    shelve: into a segment; None: into the row. dictionary_shards: by a dictionary's id its shard.
+    write_record: into a segment; None: into the row. dictionary_shards: by a dictionary's id its shard.
     """
 
-    shelve: Shelve | None
+    write_record: WriteRecord | None
     dictionary_shards: dict[int, int]
 
 
@@ -81,10 +81,10 @@ def tables(connection: Connection, theirs: Callable[[str], Sequence[str]]) -> li
     made = []
     for name in TABLES:
         other = set(theirs(name)) - _OWN_COLUMNS - ({"lease_by"} if name == "host" else set())
-        found = [
+        columns = [
             (column, _KINDS[kind]) for column, kind in connection.execute(find, (name,)).fetchall() if column in other
         ]
-        made.append(MovedTable(name, tuple(column for column, _ in found), tuple(kind for _, kind in found)))
+        made.append(MovedTable(name, tuple(column for column, _ in columns), tuple(kind for _, kind in columns)))
     return made
 
 
@@ -108,7 +108,7 @@ def enter_bodies(connection: Connection, bodies: Iterable[MovedBody], target: Bo
     held: list[Row] = []
     xml: list[Row] = []
     for body in bodies:
-        place = target.shelve(body.exchange) if target.shelve and body.content and body.exchange else None
+        place = target.write_record(body.exchange) if target.write_record and body.content and body.exchange else None
         for shard in body.shards:
             held.append(_body_row(body, shard, place, target.dictionary_shards, codec))
             if body.xml:
@@ -165,10 +165,10 @@ def complete(connection: Connection, seq: int, meta: Mapping[str, str]) -> None:
 
 
 def last_seq(connection: Connection) -> int:
-    found = connection.execute(
+    row = connection.execute(
         "SELECT greatest(last_value, (SELECT coalesce(max(seq), 0) FROM queue)) FROM queue_seq"
     ).fetchone()
-    return int(found[0]) if found else 0
+    return int(row[0]) if row else 0
 
 
 def rows_out(connection: Connection, table: MovedTable) -> Iterator[Row]:
@@ -235,18 +235,18 @@ def dictionary_shards(connection: Connection) -> dict[int, int]:
 
 def is_empty(connection: Connection) -> bool:
     """Whether nothing was crawled into the collection; jobs may wait for it."""
-    found = connection.execute("SELECT EXISTS (SELECT 1 FROM run) OR EXISTS (SELECT 1 FROM url)").fetchone()
-    return found is not None and not found[0]
+    row = connection.execute("SELECT EXISTS (SELECT 1 FROM run) OR EXISTS (SELECT 1 FROM url)").fetchone()
+    return row is not None and not row[0]
 
 
 @contextmanager
-def spoken() -> Iterator[None]:
+def reported() -> Iterator[None]:
     """Says what the server or the way to it did."""
     try:
         yield
     except (*LOST, DataError, IntegrityError) as error:
-        said = str(error).strip().partition("\n")[0]
-        raise StoreError(f"the database took the collection's move no further: {said}. Nothing was moved.") from error
+        text = str(error).strip().partition("\n")[0]
+        raise StoreError(f"the database took the collection's move no further: {text}. Nothing was moved.") from error
 
 
 def take_time(connection: Connection) -> None:
@@ -280,5 +280,5 @@ def bring_letters(connection: Connection, collection: str) -> None:
 
 def rules_text(connection: Connection) -> str:
     """The rules for URLs that the collection was crawled with, in TOML."""
-    found = connection.execute("SELECT value FROM meta WHERE name = 'rules_text'").fetchone()
-    return str(found[0]) if found else ""
+    row = connection.execute("SELECT value FROM meta WHERE name = 'rules_text'").fetchone()
+    return str(row[0]) if row else ""

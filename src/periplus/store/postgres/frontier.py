@@ -54,8 +54,8 @@ from periplus.store.postgres.pages import Packer
 from periplus.store.postgres.schema import LOCK_BUDGET
 from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.processes import process_lives
-from periplus.store.segments import shelf_of
-from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body
+from periplus.store.segments import object_storage
+from periplus.store.url_state import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body
 from periplus.urls.canonical import url_id
 from periplus.urls.parameters import rules_key
 
@@ -303,11 +303,11 @@ class PostgresCrawlStore(CrawlReads):
         if self._session.read(lambda connection: hosts.fallen(connection, self.is_alive, given)):
             # here: who waits for a dead worker's hosts never comes to lease
             self._session.run(lambda connection: self._bury_fallen(connection, given))
-        found = self._session.read(
+        ready_hosts = self._session.read(
             lambda connection: hosts.ready(connection, most, horizon_s, given, checks=self._is_check)
         )
-        self._shards = {host.host_id: shard_of(host.site) for host in found}
-        return found
+        self._shards = {host.host_id: shard_of(host.site) for host in ready_hosts}
+        return ready_hosts
 
     def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
         given = self._given(now)
@@ -317,10 +317,10 @@ class PostgresCrawlStore(CrawlReads):
         def grab(connection: Connection) -> list[Lease]:
             self._bury_fallen(connection, given)
             hosts.renew(connection, self._members[worker], self._storage.lease_s, self._batches[worker], given)
-            known = [(self._shards[host_id], host_id) for host_id in host_ids if host_id in self._shards]
+            named = [(self._shards[host_id], host_id) for host_id in host_ids if host_id in self._shards]
             others = [host_id for host_id in host_ids if host_id not in self._shards]
-            wanted = known + (committing.shards(connection, others) if others else [])
-            return hosts.grab(connection, worker, wanted, given) if wanted else []
+            places = named + (committing.shards(connection, others) if others else [])
+            return hosts.grab(connection, worker, places, given) if places else []
 
         leases = self._session.run(grab)
         self._renewed_at[worker] = time.monotonic()
@@ -378,9 +378,9 @@ class PostgresCrawlStore(CrawlReads):
     def offer(
         self, candidates: Iterable[Candidate], side_requests: Iterable[SideRequest], now: float, *, reopen: bool = False
     ) -> int:
-        wished, sent, fresh = list(candidates), list(side_requests), 0
-        for start in range(0, max(1, len(wished)), AT_ONCE):
-            mail = cleaned(Mail(tuple(wished[start : start + AT_ONCE]), tuple(sent) if start == 0 else ()))
+        urls, requests, fresh = list(candidates), list(side_requests), 0
+        for start in range(0, max(1, len(urls)), AT_ONCE):
+            mail = cleaned(Mail(tuple(urls[start : start + AT_ONCE]), tuple(requests) if start == 0 else ()))
             # bound at once
             fresh += self._session.run(
                 lambda connection, mail=mail: self._offer(connection, mail, self._given(now), reopen=reopen)  # type: ignore[misc]
@@ -550,8 +550,8 @@ class DatabaseHome:
             is_new = schema.create(connection, self.address.collection)
             self._agree_on_segments(connection, is_new=is_new)
             went_on = connection.execute("SELECT 1 FROM run LIMIT 1").fetchone() is not None
-            known = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
-            if went_on and (known[0] if known else "") != rules_key(rules):
+            row = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
+            if went_on and (row[0] if row else "") != rules_key(rules):
                 raise UsageError(
                     f"{self} was crawled with other rules for its URLs. Move it to a folder (periplus move), apply "
                     "them there, and move it back."
@@ -563,20 +563,20 @@ class DatabaseHome:
 
     def _agree_on_segments(self, connection: Connection, *, is_new: bool) -> None:
         """Where the bytes of pages are kept is said once: workers on other machines take it from here."""
-        said = self.address.segments
-        if not said:
+        place = self.address.segments
+        if not place:
             return
-        known = connection.execute("SELECT value FROM meta WHERE name = 'segments'").fetchone()
-        if known is not None and known[0] != said:
+        row = connection.execute("SELECT value FROM meta WHERE name = 'segments'").fetchone()
+        if row is not None and row[0] != place:
             raise UsageError(
-                f"{self} keeps its pages' bytes in {known[0]}, not in {said}: leave segments= out of the address"
+                f"{self} keeps its pages' bytes in {row[0]}, not in {place}: leave segments= out of the address"
             )
-        if known is None and not is_new and connection.execute("SELECT 1 FROM body LIMIT 1").fetchone():
+        if row is None and not is_new and connection.execute("SELECT 1 FROM body LIMIT 1").fetchone():
             raise UsageError(
                 f"{self} keeps its pages' bytes in the database already: leave segments= out of the address"
             )
-        shelf_of(said).close()  # it can be reached
-        connection.execute(_MEANT, ("segments", said))
+        object_storage(place).close()  # it can be reached
+        connection.execute(_MEANT, ("segments", place))
 
     def rules_text(self) -> str:
         with self._connected() as connection:

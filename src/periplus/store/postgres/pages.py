@@ -21,14 +21,14 @@ from periplus.store.dialect import shard_of
 from periplus.store.ledger import brings_content
 from periplus.store.postgres.connection import Connection, Session, columns_of, copy_rows, pauses
 from periplus.store.rows import PackedBody, packed
-from periplus.store.segments import RecordPlace, SegmentWriter, shelf_of
-from periplus.store.standing import MERGED
+from periplus.store.segments import RecordPlace, SegmentWriter, object_storage
+from periplus.store.url_state import MERGED
 from periplus.urls.aliases import AliasPage, merged
 
 log = logging.getLogger(__name__)
 LOOK_AFTER = PAGES_FOR_DICTIONARY // 8  # pages of a site after which it is asked for its dictionary
 # for object storage that refuses now and then; after it the batch is given up, and fetched again
-SHELF_PATIENCE_S = 60.0
+STORAGE_PATIENCE_S = 60.0
 
 
 class Parcels(NamedTuple):
@@ -55,15 +55,17 @@ class Packer:
         self._try_at: dict[SiteKey, int] = {}
         # pages of each site: now and then it is asked whether it has a dictionary by now
         self._packed: Counter[SiteKey] = Counter()
-        self._shelf, self._note = segments if storage.keep_bodies else "", note
+        self._segments, self._note = segments if storage.keep_bodies else "", note
         self._writer = (
-            SegmentWriter(shelf_of(segments), f"run{note.run_id}-{uuid.uuid4().hex}", note) if self._shelf else None
+            SegmentWriter(object_storage(segments), f"run{note.run_id}-{uuid.uuid4().hex}", note)
+            if self._segments
+            else None
         )
 
     def pack(self, batch: Batch) -> Parcels:
         """Raises StoreError when segments cannot be written: then nothing of the batch may be stored."""
         if self._writer is not None:
-            return self._shelve(batch, self._writer)
+            return self._write_segment(batch, self._writer)
         learned = {site: self._learn(site) for site in self._sites_to_learn(batch)}
         bodies = [
             packed(completion, self._storage, self._codec, self._dictionaries.get(completion.lease.site))
@@ -71,9 +73,9 @@ class Packer:
         ]
         return Parcels(batch, bodies, [None] * len(bodies), {site: data for site, data in learned.items() if data})
 
-    def _shelve(self, batch: Batch, writer: SegmentWriter) -> Parcels:
+    def _write_segment(self, batch: Batch, writer: SegmentWriter) -> Parcels:
         rest = replace(self._storage, keep_bodies=False)
-        for pause_s in pauses(SHELF_PATIENCE_S):
+        for pause_s in pauses(STORAGE_PATIENCE_S):
             try:
                 places = [
                     writer.append(_exchange(one, self._note.run_id)) if _has_body(one) else None
@@ -110,13 +112,13 @@ class Packer:
         """A dictionary for a site that has enough pages and none yet,
         trained outside of any transaction; else empty.
         """
-        found = self._session.read(lambda connection: _site(connection, site))
-        if found is None or found[0] is not None or found[1] < self._try_at.get(site, PAGES_FOR_DICTIONARY):
-            if found is not None and found[0] is not None:  # somebody was first
-                self._use(site, found[0])
+        row = self._session.read(lambda connection: _site(connection, site))
+        if row is None or row[0] is not None or row[1] < self._try_at.get(site, PAGES_FOR_DICTIONARY):
+            if row is not None and row[0] is not None:  # somebody was first
+                self._use(site, row[0])
             return b""
         # in case this fails: of a site of errors or tiny pages there is nothing to learn
-        self._try_at[site] = found[1] * 2
+        self._try_at[site] = row[1] * 2
         rows = self._session.read(lambda connection: _samples(connection, site))
         return train([self._codec.unpack(data, None) for (data,) in rows])
 

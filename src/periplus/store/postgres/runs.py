@@ -60,10 +60,10 @@ def unmark(connection: Connection) -> None:
 
 def refuse(connection: Connection, *, unless: str = "") -> None:
     """Raises StoreError if it did. unless: a place to which it may have been on its way when the power failed."""
-    found = connection.execute("SELECT value FROM meta WHERE name = %s", (MOVED,)).fetchone()
-    if found and found[0] != unless:
+    row = connection.execute("SELECT value FROM meta WHERE name = %s", (MOVED,)).fetchone()
+    if row and row[0] != unless:
         raise StoreError(
-            f"this collection moved to {found[0]}: crawl there. Here it stays as it was; `DROP SCHEMA` deletes it."
+            f"this collection moved to {row[0]}: crawl there. Here it stays as it was; `DROP SCHEMA` deletes it."
         )
 
 
@@ -173,8 +173,8 @@ def findings(connection: Connection, run_id: int) -> Mapping[RefreshFinding, int
     rows = connection.execute(
         "SELECT name, sum(value)::bigint FROM run_count WHERE run_id = %s GROUP BY name", (run_id,)
     ).fetchall()
-    found = {str(row[0]): int(row[1]) for row in rows}
-    return {finding: found.get(finding.value, 0) for finding in RefreshFinding}
+    counts = {str(row[0]): int(row[1]) for row in rows}
+    return {finding: counts.get(finding.value, 0) for finding in RefreshFinding}
 
 
 def sums(connection: Connection) -> tuple[int, int, int]:
@@ -194,12 +194,12 @@ def tallies(connection: Connection) -> list[StateTally]:
         "SELECT substr(name, 8), sum(value)::bigint FROM tally WHERE name LIKE 'reason:%'"
         " GROUP BY name HAVING sum(value) > 0"
     )
-    found = [
+    rows = [
         StateTally(STATE_OF[Reason(name)], Reason(name), int(urls))
         for name, urls in connection.execute(find).fetchall()
     ]
     states = list(State)
-    return sorted(found, key=lambda tally: (states.index(tally.state), -tally.urls, tally.reason))
+    return sorted(rows, key=lambda tally: (states.index(tally.state), -tally.urls, tally.reason))
 
 
 def traps(connection: Connection) -> list[TrapTally]:

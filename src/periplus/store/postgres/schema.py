@@ -10,9 +10,9 @@ from psycopg import sql
 from periplus.errors import NoCollection, StoreError
 from periplus.model.visit import STATE_OF
 from periplus.store.postgres.connection import Connection
-from periplus.store.standing import COLUMNS, FIELDS, new_ids
+from periplus.store.url_state import COLUMNS, FIELDS, new_ids
 
-# Ids of URLs that an older version named by their spelling: see `store.standing`.
+# Ids of URLs that an older version named by their spelling: see `store.url_state`.
 
 _ALSO = (("inbox", "url_id"), ("inbox", "page_id"), ("doubtful", "url_id"), ("verdict", "url_id"))
 # a host with a last dot lies in another shard
@@ -215,10 +215,10 @@ KINDS: Final = _kinds()
 
 def exists(connection: Connection) -> bool:
     """Whether the collection that this connection names has its tables."""
-    found = connection.execute(
+    row = connection.execute(
         "SELECT to_regclass(quote_ident(current_setting('periplus.collection')) || '.meta') IS NOT NULL"
     ).fetchone()
-    return bool(found and found[0])
+    return bool(row and row[0])
 
 
 def create(connection: Connection, collection: str) -> bool:

@@ -12,7 +12,7 @@ from periplus.model.visit import Reason
 from periplus.model.web import HostKey, Url, UrlId
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.postgres.connection import Connection, columns_of
-from periplus.store.standing import REMOVED, UNKNOWN_DEPTH
+from periplus.store.url_state import REMOVED, UNKNOWN_DEPTH
 from periplus.urls.canonical import url_id
 
 AT_ONCE = 500  # visits that are read with their links in one go

@@ -19,7 +19,7 @@ from periplus.model.web import Url, UrlId
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.ledger import FolderLedger
 from periplus.store.sqlite.listing import names
-from periplus.store.standing import MERGED
+from periplus.store.url_state import MERGED
 from periplus.urls.aliases import AliasPage, Merger, merged
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
@@ -54,7 +54,7 @@ class Reapplied:
     merged: int  # fetched pages that are now one with another fetched page
 
 
-def wishes(connection: sqlite3.Connection, rules: Rules) -> Iterator[RewrittenUrl]:
+def rewritten_urls(connection: sqlite3.Connection, rules: Rules) -> Iterator[RewrittenUrl]:
     """The URLs that the rules concern, with what should become of them, by id."""
     find = (
         "SELECT u.id, u.text, CASE WHEN a.learned = 0 THEN a.was ELSE u.reason END FROM url u LEFT"
@@ -82,7 +82,7 @@ def reapply(folder: Path, rules: Rules, key: str, now: float) -> Reapplied | Non
             reapplication = Reapplication(connection, ledger, now)
             # of which a rule may say otherwise; those that stay the same page are merged again
             reapplication.part_aliases()
-            done = reapplication.apply(list(wishes(connection, rules)))
+            done = reapplication.apply(list(rewritten_urls(connection, rules)))
             for merger in alias_mergers(connection):
                 merge(connection, ledger, merger)
             ledger.close()
@@ -94,33 +94,35 @@ class Reapplication:
     """Brings a collection into accord with its rules, within one transaction of its owner."""
 
     def __init__(self, connection: sqlite3.Connection, ledger: FolderLedger, now: float) -> None:
-        self._run, self._many, self._ledger, self._now = connection.execute, connection.executemany, ledger, now
+        self._connection, self._ledger, self._now = connection, ledger, now
         self._merged = 0
         self._waiting: set[int] = set()  # pages that wait by this application
 
-    def apply(self, wanted: list[RewrittenUrl]) -> Reapplied:
+    def apply(self, rewritten: list[RewrittenUrl]) -> Reapplied:
         """Undoes what is no longer wanted, does what is new; what stays is not touched."""
-        wants = {wish.url_id: (url_id(Url(wish.page)) if wish.page else None, wish.rule) for wish in wanted}
+        wants = {url.url_id: (url_id(Url(url.page)) if url.page else None, url.rule) for url in rewritten}
         present = {
             row[0]: (row[1], row[2])
-            for row in self._run("SELECT url_id, page_id, rule FROM alias WHERE learned = 0 ORDER BY url_id")
+            for row in self._connection.execute(
+                "SELECT url_id, page_id, rule FROM alias WHERE learned = 0 ORDER BY url_id"
+            )
         }
         gone = [identity for identity, row in present.items() if wants.get(UrlId(identity)) != row]
         for identity in gone:
             self._undo(identity)
-        for wish in wanted:
-            if wish.url_id not in present or wants[wish.url_id] != present[wish.url_id]:
-                self._do(wish)
+        for url in rewritten:
+            if url.url_id not in present or wants[url.url_id] != present[url.url_id]:
+                self._do(url)
         self._drop_needless({page for page in (present[identity][0] for identity in gone) if page is not None})
         self._ledger.clear_lists()
         self._await()
-        ignored = sum(not wish.page for wish in wanted)
+        ignored = sum(not url.page for url in rewritten)
         undone = sum(UrlId(identity) not in wants for identity in gone)
-        return Reapplied(len(wanted) - ignored, ignored, undone, self._merged)
+        return Reapplied(len(rewritten) - ignored, ignored, undone, self._merged)
 
     def part_aliases(self) -> None:
         """Undoes what `merge` did."""
-        for (identity,) in self._run(
+        for (identity,) in self._connection.execute(
             "SELECT url_id FROM alias WHERE learned = 1 AND was <> 'waiting' ORDER BY url_id"
         ).fetchall():
             self._undo(identity)
@@ -131,9 +133,9 @@ class Reapplication:
             self._waiting.add(identity)
 
     def _mark(self, ids: set[int]) -> None:
-        self._run("CREATE TEMP TABLE IF NOT EXISTS marked (id INTEGER PRIMARY KEY)")
-        self._run("DELETE FROM marked")
-        self._many("INSERT INTO marked VALUES (?)", [(identity,) for identity in sorted(ids)])
+        self._connection.execute("CREATE TEMP TABLE IF NOT EXISTS marked (id INTEGER PRIMARY KEY)")
+        self._connection.execute("DELETE FROM marked")
+        self._connection.executemany("INSERT INTO marked VALUES (?)", [(identity,) for identity in sorted(ids)])
 
     def _await(self) -> None:
         """Enters what waits by this application into the to-do lists, unless it stands there."""
@@ -142,38 +144,40 @@ class Reapplication:
             "SELECT m.id FROM marked m JOIN url u ON u.id = m.id WHERE u.reason = 'waiting'"
             " AND m.id NOT IN (SELECT url_id FROM queue) ORDER BY m.id"
         )
-        self._ledger.await_again([identity for (identity,) in self._run(find).fetchall()])
+        self._ledger.await_again([identity for (identity,) in self._connection.execute(find).fetchall()])
 
-    def _do(self, wish: RewrittenUrl) -> None:
-        reason, rule, depth = self._run("SELECT reason, rule, depth FROM url WHERE id = ?", (wish.url_id,)).fetchone()
+    def _do(self, url: RewrittenUrl) -> None:
+        reason, rule, depth = self._connection.execute(
+            "SELECT reason, rule, depth FROM url WHERE id = ?", (url.url_id,)
+        ).fetchone()
         # a person's rule goes before what was learned
-        if self._run("DELETE FROM alias WHERE url_id = ? AND learned = 1", (wish.url_id,)).rowcount:
+        if self._connection.execute("DELETE FROM alias WHERE url_id = ? AND learned = 1", (url.url_id,)).rowcount:
             reason, rule = Reason.WAITING.value, ""
-        page_id = url_id(Url(wish.page)) if wish.page else None
+        page_id = url_id(Url(url.page)) if url.page else None
         moved, page_depth = "", None
         if page_id is not None:
-            page_was, page_depth = self._page_row(Url(wish.page), page_id, reason, depth)
+            page_was, page_depth = self._page_row(Url(url.page), page_id, reason, depth)
             if reason in FETCHED:
-                moved = self._take_content(wish.url_id, page_id, page_was)
-        row = (wish.url_id, page_id, wish.rule, reason, rule, moved, page_depth)
-        self._run("INSERT INTO alias VALUES (?, ?, ?, 0, ?, ?, ?, ?)", row)
-        self._restate(wish.url_id, Reason.ALIAS if wish.page else Reason.RULE, wish.rule)
+                moved = self._take_content(url.url_id, page_id, page_was)
+        row = (url.url_id, page_id, url.rule, reason, rule, moved, page_depth)
+        self._connection.execute("INSERT INTO alias VALUES (?, ?, ?, 0, ?, ?, ?, ?)", row)
+        self._restate(url.url_id, Reason.ALIAS if url.page else Reason.RULE, url.rule)
 
     def _page_row(self, page: Url, page_id: UrlId, reason: str, depth: int | None) -> tuple[str, int | None]:
         """Sees to it that the page's URL is known, and waits if its alias did.
 
         Returns what it was, and its depth if that changed.
         """
-        found = self._run("SELECT reason, depth FROM url WHERE id = ?", (page_id,)).fetchone()
+        row = self._connection.execute("SELECT reason, depth FROM url WHERE id = ?", (page_id,)).fetchone()
         offered = Reason(reason) if reason in HELD_BACK else Reason.WAITING
-        if found is None:
+        if row is None:
             # a moment later it has the alias's content, and its reason
             first = Reason.DEPTH if reason in FETCHED else offered
             self._offer(page, page_id, first, depth)
             return INVENTED, None
         self._offer(page, page_id, offered, depth)
-        nearer = depth is not None and (found[1] is None or depth < found[1])
-        return str(found[0]), (NO_DEPTH if found[1] is None else found[1]) if nearer else None
+        nearer = depth is not None and (row[1] is None or depth < row[1])
+        return str(row[0]), (NO_DEPTH if row[1] is None else row[1]) if nearer else None
 
     def _offer(self, page: Url, page_id: UrlId, reason: Reason, depth: int | None) -> None:
         candidate = Candidate(page, page_id, host_key(page), site_key(page), reason, depth)
@@ -184,33 +188,38 @@ class Reapplication:
 
         Returns what the page was, empty when nothing moved.
         """
-        if self._run("SELECT 1 FROM page WHERE url_id = ?", (page,)).fetchone() is not None or page_was in FETCHED:
+        if (
+            self._connection.execute("SELECT 1 FROM page WHERE url_id = ?", (page,)).fetchone() is not None
+            or page_was in FETCHED
+        ):
             self._merged += 1
             return ""
         self._move(alias, page)
-        reason, rule, status, visited = self._run(
+        reason, rule, status, visited = self._connection.execute(
             "SELECT reason, rule, status, visited FROM url WHERE id = ?", (alias,)
         ).fetchone()
         self._restate(page, Reason(reason), rule)
-        self._run("UPDATE url SET status = ?, visited = ? WHERE id = ?", (status, visited, page))
+        self._connection.execute("UPDATE url SET status = ?, visited = ? WHERE id = ?", (status, visited, page))
         return page_was
 
     def _move(self, source: int, target: int) -> None:
-        self._run("UPDATE page SET url_id = ? WHERE url_id = ?", (target, source))
-        self._run("UPDATE OR REPLACE link SET source = ? WHERE source = ?", (target, source))
-        self._run("UPDATE bad_link SET source = ? WHERE source = ?", (target, source))
+        self._connection.execute("UPDATE page SET url_id = ? WHERE url_id = ?", (target, source))
+        self._connection.execute("UPDATE OR REPLACE link SET source = ? WHERE source = ?", (target, source))
+        self._connection.execute("UPDATE bad_link SET source = ? WHERE source = ?", (target, source))
 
     def _undo(self, identity: int) -> None:
         """The URL is what it was, and has its content again; so is the page that had it."""
         find = "SELECT page_id, was, was_rule, moved, page_depth FROM alias WHERE url_id = ?"
-        page_id, was, was_rule, moved, depth = self._run(find, (identity,)).fetchone()
-        self._run("DELETE FROM alias WHERE url_id = ?", (identity,))
+        page_id, was, was_rule, moved, depth = self._connection.execute(find, (identity,)).fetchone()
+        self._connection.execute("DELETE FROM alias WHERE url_id = ?", (identity,))
         if moved:
             self._move(page_id, identity)
             self._restate(page_id, Reason.WAITING if moved == INVENTED else Reason(moved), "")
-            self._run("UPDATE url SET status = NULL, visited = NULL WHERE id = ?", (page_id,))
+            self._connection.execute("UPDATE url SET status = NULL, visited = NULL WHERE id = ?", (page_id,))
         if depth is not None:  # of several aliases the one that first brought the page nearer knows the farthest
-            self._run("UPDATE url SET depth = nullif(max(depth, ?), ?) WHERE id = ?", (depth, NO_DEPTH, page_id))
+            self._connection.execute(
+                "UPDATE url SET depth = nullif(max(depth, ?), ?) WHERE id = ?", (depth, NO_DEPTH, page_id)
+            )
         self._restate(identity, Reason(was), was_rule)
 
     def _drop_needless(self, pages: set[int]) -> None:
@@ -220,8 +229,8 @@ class Reapplication:
             "url_id FROM visit WHERE url_id",
                  "url_id FROM start WHERE url_id", "id FROM url WHERE in_sitemap AND id")  # fmt: skip
         for need in needs if pages else ():  # one pass through each table
-            self._run(f"DELETE FROM marked WHERE id IN (SELECT {need} IN (SELECT id FROM marked))")
-        for (page,) in self._run("SELECT id FROM marked ORDER BY id").fetchall():
+            self._connection.execute(f"DELETE FROM marked WHERE id IN (SELECT {need} IN (SELECT id FROM marked))")
+        for (page,) in self._connection.execute("SELECT id FROM marked ORDER BY id").fetchall():
             self._ledger.forget_url(page)
 
 

@@ -96,43 +96,43 @@ class FolderResults:
     """`model.dataset.ResultStore`, within a transaction."""
 
     def __init__(self, connection: sqlite3.Connection, now: float) -> None:
-        self._run, self._connection, self._now = connection.execute, connection, now
+        self._connection, self._now = connection, now
 
     def runs(self) -> Sequence[RunRecord]:
         return runs.run_records(self._connection)
 
     def dataset(self) -> str:
-        if not self._run("SELECT 1 FROM sqlite_master WHERE name = 'result'").fetchone():
+        if not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'result'").fetchone():
             return ""
-        row = self._run("SELECT dataset FROM result LIMIT 1").fetchone()
+        row = self._connection.execute("SELECT dataset FROM result LIMIT 1").fetchone()
         return str(row[0]) if row else ""
 
     def clear(self) -> None:
-        self._run(_TABLES)
+        self._connection.execute(_TABLES)
         names = [
             name
-            for (name,) in self._run(
+            for (name,) in self._connection.execute(
                 "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'result\\_%' ESCAPE '\\'"
             )
         ]
         for name in names:
-            self._run(f"DROP TABLE {sound(name)}")
-        self._run("DELETE FROM result")
+            self._connection.execute(f"DROP TABLE {sound(name)}")
+        self._connection.execute("DELETE FROM result")
 
     def replace(self, table: ComputedTable) -> int:
         name = sound(table.name)
         columns = ", ".join(f'"{sound(column)}" {kind}' for column, kind in table.columns)
-        self._run(f"DROP TABLE IF EXISTS {name}")
-        self._run(f"CREATE TABLE {name} ({columns})")
+        self._connection.execute(f"DROP TABLE IF EXISTS {name}")
+        self._connection.execute(f"CREATE TABLE {name} ({columns})")
         cursor = self._connection.executemany(
             f"INSERT INTO {name} VALUES ({', '.join('?' * len(table.columns))})", table.rows
         )
-        self._run(f'CREATE INDEX {name}_first ON {name} ("{table.columns[0][0]}")')
+        self._connection.execute(f'CREATE INDEX {name}_first ON {name} ("{table.columns[0][0]}")')
         return cursor.rowcount if cursor.rowcount > 0 else 0
 
     def note(self, note: ResultNote) -> None:
-        self._run(_TABLES)
-        self._run("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?)", (*note, self._now))
+        self._connection.execute(_TABLES)
+        self._connection.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?)", (*note, self._now))
 
 
 @contextlib.contextmanager

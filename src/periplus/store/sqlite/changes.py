@@ -58,8 +58,8 @@ def follow(connection: sqlite3.Connection, name: str) -> ChangeCursor:
 
 def place_of(connection: sqlite3.Connection, name: str) -> ChangeCursor | None:
     """Where a follower stands; None: there is none of that name."""
-    found = connection.execute("SELECT seq, scanned FROM follower WHERE name = ?", (name,)).fetchone()
-    return ChangeCursor(*found) if found else None
+    row = connection.execute("SELECT seq, scanned FROM follower WHERE name = ?", (name,)).fetchone()
+    return ChangeCursor(*row) if row else None
 
 
 def unfollow(connection: sqlite3.Connection, name: str) -> None:
@@ -73,11 +73,11 @@ def after(connection: sqlite3.Connection, place: ChangeCursor, most: int) -> tup
     seq, scanned = place
     if scanned is not None:
         comparison = ">=" if scanned == _FIRST else ">"
-        found = connection.execute(
+        pages = connection.execute(
             f"SELECT url_id FROM page WHERE url_id {comparison} ? ORDER BY url_id LIMIT ?", (scanned, most)
         ).fetchall()
-        if found:
-            return [UrlId(url_id) for (url_id,) in found], ChangeCursor(seq, found[-1][0])
+        if pages:
+            return [UrlId(url_id) for (url_id,) in pages], ChangeCursor(seq, pages[-1][0])
     rows = connection.execute(
         "SELECT seq, url_id FROM change WHERE seq > ? ORDER BY seq LIMIT ?", (seq, most)
     ).fetchall()
@@ -112,8 +112,8 @@ def _prune(connection: sqlite3.Connection) -> None:
 
 def evidence(connection: sqlite3.Connection, site_id: int, name: str) -> bytes | None:
     """What was written for a site under a name."""
-    found = connection.execute("SELECT data FROM evidence WHERE site_id = ? AND name = ?", (site_id, name)).fetchone()
-    return found[0] if found else None
+    row = connection.execute("SELECT data FROM evidence WHERE site_id = ? AND name = ?", (site_id, name)).fetchone()
+    return row[0] if row else None
 
 
 def write_evidence(connection: sqlite3.Connection, site_id: int, name: str, data: bytes) -> None:

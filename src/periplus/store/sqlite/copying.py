@@ -18,7 +18,7 @@ from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Storage
-from periplus.store.bodies import BodyCodec, unpack_head
+from periplus.store.bodies import BodyCodec, unpack_headers
 from periplus.store.moving import OWN_META, MovedBody, MovedTable, Row, exact
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
@@ -119,8 +119,8 @@ def bodies_out(connection: sqlite3.Connection) -> Iterator[MovedBody]:
                 xml,
             ) = row
             content = contents.restore(data, dictionary_id) if data else b""
-            said = (Url(url), "page", started, 0.0, "fetched", status, "", address, unpack_head(head))
-            exchange = Exchange(0, run_id, *said, content, "", body_id)
+            visit = (Url(url), "page", started, 0.0, "fetched", status, "", address, unpack_headers(head))
+            exchange = Exchange(0, run_id, *visit, content, "", body_id)
             numbers = tuple(int(shard) for shard in shards.split(","))
             yield MovedBody(
                 body_id, md5, size, text, blocks, data, dictionary_id, content, numbers, _xml(media_type, xml), exchange
@@ -173,10 +173,10 @@ def complete(connection: sqlite3.Connection, seq: int) -> None:
 
 
 def last_seq(connection: sqlite3.Connection) -> int:
-    found = connection.execute(
+    row = connection.execute(
         "SELECT max(CAST(value AS INTEGER), (SELECT coalesce(max(seq), 0) FROM queue)) FROM meta WHERE name = 'seq'"
     ).fetchone()
-    return int(found[0])
+    return int(row[0])
 
 
 def columns_of(connection: sqlite3.Connection, table: str) -> Sequence[str]:
@@ -186,8 +186,8 @@ def columns_of(connection: sqlite3.Connection, table: str) -> Sequence[str]:
 
 def rules_in_force(connection: sqlite3.Connection) -> str:
     """The rules for URLs that were applied, in one spelling; see `parameters.rules_key`."""
-    found = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
-    return str(found[0]) if found else ""
+    row = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
+    return str(row[0]) if row else ""
 
 
 @contextlib.contextmanager
@@ -240,8 +240,8 @@ def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
                 body_id,
             ) = row
             body = contents.restore(data, dictionary_id) if data else None
-            said = (started, took_s, outcome, status, detail, address)
-            yield Exchange(identity, run_id, Url(url), purpose, *said, unpack_head(head), body, cut, body_id)
+            visit = (started, took_s, outcome, status, detail, address)
+            yield Exchange(identity, run_id, Url(url), purpose, *visit, unpack_headers(head), body, cut, body_id)
 
 
 def shared_bodies(connection: sqlite3.Connection) -> frozenset[int]:
@@ -305,12 +305,12 @@ class Filler:
             if data:
                 self._bodies.store_dictionary(site, data)
 
-    def known(self, url_id: UrlId) -> tuple[int, int | None, float] | None:
+    def stored_url(self, url_id: UrlId) -> tuple[int, int | None, float] | None:
         """(host id, depth, when it was last visited: 0.0 never) of a URL; None: never seen."""
-        found = self._connection.execute(
+        row = self._connection.execute(
             "SELECT host_id, depth, coalesce(visited, 0) FROM url WHERE id = ?", (url_id,)
         ).fetchone()
-        return (int(found[0]), found[1], float(found[2])) if found else None
+        return (int(row[0]), row[1], float(row[2])) if row else None
 
     def body(self, url_id: UrlId) -> bytes | None:
         """The bytes of a page that entered before."""
@@ -327,14 +327,15 @@ class Filler:
         if self._entered % self._at_once == 0:
             self._commit([completion.lease.site])
 
-    def count_clicks(self, starts: Iterable[UrlId]) -> None:
+    def count_depths(self, starts: Iterable[UrlId]) -> None:
         """Depths anew, breadth first from the starts: archives need not be in any order.
 
         As a crawl counts them: along links that are followed, redirects for free, not from one start's site to
         another's. O(pages + links).
         """
-        run = self._connection.execute
-        run(f"UPDATE url SET depth = NULL WHERE depth IS NOT NULL AND reason NOT IN {_BY_NOFOLLOW}")
+        self._connection.execute(
+            f"UPDATE url SET depth = NULL WHERE depth IS NOT NULL AND reason NOT IN {_BY_NOFOLLOW}"
+        )
         own = {start: self._site_of(start) for start in starts}
         sites = set(own.values())
         frontier = [(start, site) for start, site in own.items() if self._reach(start, 0)]
@@ -342,17 +343,17 @@ class Filler:
         while frontier:
             following: list[tuple[UrlId, int]] = []
             for source, site in frontier:  # grows by what redirects lead to
-                for target, is_redirect, target_site in run(_TARGETS, (source,)).fetchall():
+                for target, is_redirect, target_site in self._connection.execute(_TARGETS, (source,)).fetchall():
                     clicks = depth if is_redirect else depth + 1
                     if (target_site == site or target_site not in sites) and self._reach(target, clicks):
                         (frontier if is_redirect else following).append((target, target_site))
             frontier, depth = following, depth + 1
 
     def _site_of(self, url_id: UrlId) -> int:
-        found = self._connection.execute(
+        row = self._connection.execute(
             "SELECT h.site_id FROM url u JOIN host h ON h.id = u.host_id WHERE u.id = ?", (url_id,)
         ).fetchone()
-        return int(found[0]) if found else 0
+        return int(row[0]) if row else 0
 
     def _reach(self, url_id: UrlId, depth: int) -> bool:
         """True the first time."""

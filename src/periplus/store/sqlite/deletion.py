@@ -90,14 +90,14 @@ _ONLY_IN_RUN = (
 _LINKS = ("link", "link_history")
 
 
-def find(connection: sqlite3.Connection, wish: Deletion) -> DeletionPlan:
+def find(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan:
     """Fills the temporary tables. Raises UsageError for a site or run that is not there."""
     connection.create_function("id_of", 1, lambda text: url_id(Url(text)), deterministic=True)
     connection.executescript(TABLES)
     # all is of one moment; and each row by itself would be a transaction of the temporary file
     connection.execute("BEGIN")
-    _urls(connection, wish)
-    if not wish.links_to:
+    _urls(connection, deletion)
+    if not deletion.links_to:
         stays = " UNION ".join(
             f"SELECT target FROM {table} WHERE +source NOT IN {_DOOMED} AND target IN {_DOOMED}" for table in _LINKS
         )
@@ -113,17 +113,17 @@ def find(connection: sqlite3.Connection, wish: Deletion) -> DeletionPlan:
     fill(connection, _LINKS)
     _orphans(connection)
     _bodies(connection)
-    _visits(connection, wish)
-    _entries(connection, wish)
-    plan = _counted(connection, wish)
+    _visits(connection, deletion)
+    _entries(connection, deletion)
+    plan = _counted(connection, deletion)
     connection.execute("COMMIT")
     return plan
 
 
-def mark_doomed(connection: sqlite3.Connection, wish: Deletion) -> int:
+def mark_doomed(connection: sqlite3.Connection, deletion: Deletion) -> int:
     """How many URLs `find` would take, without what goes with them. Raises as that."""
     connection.executescript(TABLES)
-    _urls(connection, wish)
+    _urls(connection, deletion)
     return int(connection.execute("SELECT count(*) FROM doomed").fetchone()[0])
 
 
@@ -132,39 +132,39 @@ def last_batch(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT coalesce(max(batch), 0) FROM doomed").fetchone()[0])
 
 
-def _urls(connection: sqlite3.Connection, wish: Deletion) -> None:
-    run = connection.execute
-    run("CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY)")
+def _urls(connection: sqlite3.Connection, deletion: Deletion) -> None:
+    connection.execute("CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY)")
     connection.executemany(
-        "INSERT OR IGNORE INTO chosen SELECT id FROM url WHERE id = ?", [(page,) for page in wish.pages]
+        "INSERT OR IGNORE INTO chosen SELECT id FROM url WHERE id = ?", [(page,) for page in deletion.pages]
     )
-    if wish.site is not None:
-        if not run("SELECT 1 FROM site WHERE key = ?", (wish.site,)).fetchone():
+    if deletion.site is not None:
+        if not connection.execute("SELECT 1 FROM site WHERE key = ?", (deletion.site,)).fetchone():
             raise UsageError(
-                f"the collection knows no site {wish.site!r}; `periplus sql 'SELECT name"
+                f"the collection knows no site {deletion.site!r}; `periplus sql 'SELECT name"
                 " FROM sites'` lists those it knows"
             )
-        run(f"INSERT OR IGNORE INTO chosen SELECT id FROM url WHERE host_id IN {_OF_SITE}", (wish.site,))
-    if wish.run:
-        if not run("SELECT 1 FROM run WHERE id = ?", (wish.run,)).fetchone():
-            raise UsageError(f"there is no run {wish.run}; `periplus status` lists the runs")
-        if wish.run_pages:
-            run(f"INSERT OR IGNORE INTO chosen {_ONLY_IN_RUN}", {"run": wish.run})
-    run("INSERT OR IGNORE INTO chosen SELECT url_id FROM alias WHERE page_id IN (SELECT id FROM chosen)")
-    run(
+        connection.execute(
+            f"INSERT OR IGNORE INTO chosen SELECT id FROM url WHERE host_id IN {_OF_SITE}", (deletion.site,)
+        )
+    if deletion.run:
+        if not connection.execute("SELECT 1 FROM run WHERE id = ?", (deletion.run,)).fetchone():
+            raise UsageError(f"there is no run {deletion.run}; `periplus status` lists the runs")
+        if deletion.run_pages:
+            connection.execute(f"INSERT OR IGNORE INTO chosen {_ONLY_IN_RUN}", {"run": deletion.run})
+    connection.execute("INSERT OR IGNORE INTO chosen SELECT url_id FROM alias WHERE page_id IN (SELECT id FROM chosen)")
+    connection.execute(
         (
             "INSERT INTO doomed (id, batch, leaves) SELECT id, batch, batch"
             " FROM (SELECT id, (row_number() OVER (ORDER BY id) - 1) / ? AS batch FROM chosen)"
         ),
         (BATCH,),
     )
-    run("DROP TABLE chosen")
+    connection.execute("DROP TABLE chosen")
 
 
 def _orphans(connection: sqlite3.Connection) -> None:
     """Of what deleted pages link to those URLs stay that were never asked for, and that nothing else names."""
-    run = connection.execute
-    run(
+    connection.execute(
         "DELETE FROM orphan WHERE id NOT IN (SELECT id FROM url WHERE id IN (SELECT id FROM orphan)"
         " AND visited IS NULL AND NOT in_sitemap)"
     )
@@ -176,57 +176,59 @@ def _orphans(connection: sqlite3.Connection) -> None:
         f"SELECT url_id FROM visit WHERE url_id {among} AND outcome <> 'skipped'",
         *(f"SELECT target FROM {table} WHERE +source NOT IN {_DOOMED} AND target {among}" for table in _LINKS),
     ):
-        run(f"DELETE FROM orphan WHERE id IN ({need})")
+        connection.execute(f"DELETE FROM orphan WHERE id IN ({need})")
 
 
 def _bodies(connection: sqlite3.Connection) -> None:
-    run = connection.execute
     for table in ("page", "page_history"):
         held = (
             f"SELECT p.body_id, max(d.batch) FROM doomed d JOIN {table} p ON p.url_id = d.id"
             " WHERE p.body_id IS NOT NULL GROUP BY p.body_id"
         )
-        run(f"INSERT INTO doomed_body {held} ON CONFLICT (id) DO UPDATE SET batch = max(batch, excluded.batch)")
+        connection.execute(
+            f"INSERT INTO doomed_body {held} ON CONFLICT (id) DO UPDATE SET batch = max(batch, excluded.batch)"
+        )
     for table in ("page", "page_history"):
         others = (
             f"SELECT body_id FROM {table} WHERE url_id NOT IN {_DOOMED} AND body_id IN (SELECT id FROM doomed_body)"
         )
-        run(f"DELETE FROM doomed_body WHERE id IN ({others})")
+        connection.execute(f"DELETE FROM doomed_body WHERE id IN ({others})")
 
 
-def _visits(connection: sqlite3.Connection, wish: Deletion) -> None:
+def _visits(connection: sqlite3.Connection, deletion: Deletion) -> None:
     """Visits of the pages, and what else was asked of a site or in a run."""
-    run, last = connection.execute, last_batch(connection)
+    last = last_batch(connection)
     insert = "INSERT OR IGNORE INTO doomed_visit"
     for table in ("doomed", "orphan"):
-        run(
+        connection.execute(
             f"{insert} SELECT v.id, d.batch FROM visit v JOIN {table} d ON d.id = "
             "coalesce(nullif(v.url_id, 0), id_of(v.text))"
         )
-    if wish.run:
-        run(f"{insert} SELECT id, ? FROM visit WHERE run_id = ?", (last, wish.run))
-    if wish.site is not None:
-        hosts = {key for (key,) in run(f"SELECT key FROM host WHERE id IN {_OF_SITE}", (wish.site,))}
-        asked = run("SELECT id, text FROM visit WHERE url_id = 0").fetchall()
+    if deletion.run:
+        connection.execute(f"{insert} SELECT id, ? FROM visit WHERE run_id = ?", (last, deletion.run))
+    if deletion.site is not None:
+        hosts = {key for (key,) in connection.execute(f"SELECT key FROM host WHERE id IN {_OF_SITE}", (deletion.site,))}
+        asked = connection.execute("SELECT id, text FROM visit WHERE url_id = 0").fetchall()
         connection.executemany(
             f"{insert} VALUES (?, ?)", [(visit, last) for visit, text in asked if host_key(Url(text)) in hosts]
         )
 
 
-def _entries(connection: sqlite3.Connection, wish: Deletion) -> None:
+def _entries(connection: sqlite3.Connection, deletion: Deletion) -> None:
     """Rows of the to-do lists."""
-    run = connection.execute
     insert = "INSERT OR IGNORE INTO doomed_entry"
     for table in ("doomed", "orphan"):
-        run(f"{insert} SELECT q.host_id, q.priority, q.seq, d.batch FROM queue q JOIN {table} d ON d.id = q.url_id")
-    if wish.site is not None:
-        run(
+        connection.execute(
+            f"{insert} SELECT q.host_id, q.priority, q.seq, d.batch FROM queue q JOIN {table} d ON d.id = q.url_id"
+        )
+    if deletion.site is not None:
+        connection.execute(
             f"{insert} SELECT host_id, priority, seq, ? FROM queue WHERE host_id IN {_OF_SITE}",
-            (last_batch(connection), wish.site),
+            (last_batch(connection), deletion.site),
         )
 
 
-def _counted(connection: sqlite3.Connection, wish: Deletion) -> DeletionPlan:
+def _counted(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan:
     def one(statement: str, *values: object) -> int:
         return int(connection.execute(statement, values).fetchone()[0] or 0)
 
@@ -260,7 +262,7 @@ def _counted(connection: sqlite3.Connection, wish: Deletion) -> DeletionPlan:
         one("SELECT count(*) FROM doomed d JOIN link l ON l.source = d.id"),
         one("SELECT count(*) FROM inlink i CROSS JOIN link l ON l.source = i.source AND l.target = i.target"),
         bodies, int(texts or 0), int(marks or 0), one(read), past, size,
-        last_batch(connection) + 1 if urls or wish.run else 0,
+        last_batch(connection) + 1 if urls or deletion.run else 0,
     )  # fmt: skip
 
 
@@ -316,33 +318,33 @@ def opened(folder: Path) -> Iterator[sqlite3.Connection]:
 
 def texts_of(connection: sqlite3.Connection, ids: Iterable[UrlId]) -> list[Url]:
     """The addresses of those that are known, in the order given."""
-    found = (connection.execute("SELECT text FROM url WHERE id = ?", (identity,)).fetchone() for identity in ids)
-    return [Url(row[0]) for row in found if row]
+    rows = (connection.execute("SELECT text FROM url WHERE id = ?", (identity,)).fetchone() for identity in ids)
+    return [Url(row[0]) for row in rows if row]
 
 
-def planned(folder: Path, wish: Deletion) -> DeletionPlan:
+def planned(folder: Path, deletion: Deletion) -> DeletionPlan:
     """What the deletion would take; changes nothing. Raises UsageError, NoCollection, StoreError."""
     with opened(folder) as connection:
-        return find(connection, wish)
+        return find(connection, deletion)
 
 
-def chosen(folder: Path, wish: Deletion) -> int:
+def chosen(folder: Path, deletion: Deletion) -> int:
     """How many URLs the deletion would take, at once. Raises as `planned`."""
     with opened(folder) as connection:
-        return mark_doomed(connection, wish)
+        return mark_doomed(connection, deletion)
 
 
-def delete(folder: Path, wish: Deletion, watch: Watch) -> DeletionPlan:
+def delete(folder: Path, deletion: Deletion, watch: Watch) -> DeletionPlan:
     """Deletes, until watch says stop. Nobody may be crawling. Returns what was planned. Raises as `planned`."""
     with opened(folder) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
-        plan = find(connection, wish)
+        plan = find(connection, deletion)
         last = last_batch(connection)
         for batch in range(plan.batches):
             with lock.transaction(connection):
                 newest = connection.execute("SELECT coalesce(max(id), 0) FROM visit").fetchone()[0]
-                _delete_batch(connection, batch, wish)
+                _delete_batch(connection, batch, deletion)
                 if batch == last:
-                    _end(connection, wish)
+                    _end(connection, deletion)
                 _renumber_last_visit(connection, newest + 1)
             if watch(min((batch + 1) * BATCH, plan.urls), plan.urls) and batch < last:
                 break
@@ -367,22 +369,22 @@ def shrink(folder: Path) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _delete_batch(connection: sqlite3.Connection, batch: int, wish: Deletion) -> None:
-    run, this = connection.execute, {"batch": batch}
+def _delete_batch(connection: sqlite3.Connection, batch: int, deletion: Deletion) -> None:
+    this = {"batch": batch}
     _take_from_sums(connection, this)
     _leave_lists(connection, this)
-    dictionaries = run(
+    dictionaries = connection.execute(
         f"SELECT DISTINCT dictionary_id FROM body WHERE id IN {_BODIES} AND dictionary_id IS NOT NULL", this
     ).fetchall()
-    if run("SELECT 1 FROM sqlite_master WHERE name = 'portal_page'").fetchone():
-        run(f"DELETE FROM portal_page WHERE url IN (SELECT text FROM url WHERE id IN {_BATCH})", this)
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'portal_page'").fetchone():
+        connection.execute(f"DELETE FROM portal_page WHERE url IN (SELECT text FROM url WHERE id IN {_BATCH})", this)
     for statement in _OWN:
-        run(statement, this)
+        connection.execute(statement, this)
     for (dictionary,) in dictionaries:
-        if not run("SELECT 1 FROM body WHERE dictionary_id = ? LIMIT 1", (dictionary,)).fetchone():
-            run("UPDATE site SET dictionary_id = NULL WHERE dictionary_id = ?", (dictionary,))
-            run("DELETE FROM dictionary WHERE id = ?", (dictionary,))
-    _restate(connection, this, Reason.WAITING if wish.again else Reason.DELETED)
+        if not connection.execute("SELECT 1 FROM body WHERE dictionary_id = ? LIMIT 1", (dictionary,)).fetchone():
+            connection.execute("UPDATE site SET dictionary_id = NULL WHERE dictionary_id = ?", (dictionary,))
+            connection.execute("DELETE FROM dictionary WHERE id = ?", (dictionary,))
+    _restate(connection, this, Reason.WAITING if deletion.again else Reason.DELETED)
 
 
 def _take_from_sums(connection: sqlite3.Connection, this: dict[str, int]) -> None:
@@ -396,12 +398,11 @@ def _take_from_sums(connection: sqlite3.Connection, this: dict[str, int]) -> Non
 
 
 def _leave_lists(connection: sqlite3.Connection, this: dict[str, int]) -> None:
-    run = connection.execute
-    for host_id, entries in run(
+    for host_id, entries in connection.execute(
         "SELECT host_id, count(*) FROM doomed_entry WHERE batch = :batch GROUP BY host_id", this
     ).fetchall():
-        run("UPDATE host SET pending = pending - ? WHERE id = ?", (entries, host_id))
-    run(
+        connection.execute("UPDATE host SET pending = pending - ? WHERE id = ?", (entries, host_id))
+    connection.execute(
         (
             "DELETE FROM queue WHERE (host_id, priority, seq) IN (SELECT host_id, priority, seq"
             " FROM doomed_entry WHERE batch = :batch)"
@@ -414,19 +415,18 @@ def _restate(connection: sqlite3.Connection, this: dict[str, int], reason: Reaso
     """Addresses that stay get their reason, those that leave go;
     those that leave later are without a page until then.
     """
-    run = connection.execute
     tallies: Counter[str] = Counter()
     groups = f"id IN {_STAYING} OR id IN {_LATER} OR id IN {_LEAVING}"
-    for name, count in run(f"SELECT reason, count(*) FROM url WHERE {groups} GROUP BY reason", this):
+    for name, count in connection.execute(f"SELECT reason, count(*) FROM url WHERE {groups} GROUP BY reason", this):
         tallies[f"reason:{name}"] -= count
-    run(f"INSERT OR IGNORE INTO gone_host SELECT DISTINCT host_id FROM url WHERE id IN {_LEAVING}", this)
-    tallies["known"] -= run(f"DELETE FROM url WHERE id IN {_LEAVING}", this).rowcount
+    connection.execute(f"INSERT OR IGNORE INTO gone_host SELECT DISTINCT host_id FROM url WHERE id IN {_LEAVING}", this)
+    tallies["known"] -= connection.execute(f"DELETE FROM url WHERE id IN {_LEAVING}", this).rowcount
     for group, becomes in ((_STAYING, reason), (_LATER, Reason.DELETED)):
-        run("INSERT OR IGNORE INTO reason VALUES (?, ?)", (becomes.value, STATE_OF[becomes].value))
+        connection.execute("INSERT OR IGNORE INTO reason VALUES (?, ?)", (becomes.value, STATE_OF[becomes].value))
         update = f"UPDATE url SET reason = :reason, rule = '', status = NULL, visited = NULL WHERE id IN {group}"
-        tallies[f"reason:{becomes.value}"] += run(update, this | {"reason": becomes.value}).rowcount
+        tallies[f"reason:{becomes.value}"] += connection.execute(update, this | {"reason": becomes.value}).rowcount
     # after it: a trigger keeps what the URL was
-    run(f"DELETE FROM url_history WHERE url_id IN {_BATCH} OR url_id IN {_LEAVING}", this)
+    connection.execute(f"DELETE FROM url_history WHERE url_id IN {_BATCH} OR url_id IN {_LEAVING}", this)
     upsert = "INSERT INTO tally VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
     connection.executemany(upsert, [(name, change) for name, change in tallies.items() if change])
     if reason is Reason.WAITING:
@@ -434,48 +434,52 @@ def _restate(connection: sqlite3.Connection, this: dict[str, int], reason: Reaso
 
 
 def _enqueue(connection: sqlite3.Connection, this: dict[str, int]) -> None:
-    run = connection.execute
-    seq = int(run("SELECT value FROM meta WHERE name = 'seq'").fetchone()[0])
+    seq = int(connection.execute("SELECT value FROM meta WHERE name = 'seq'").fetchone()[0])
     insert = (
         "INSERT INTO queue (host_id, priority, seq, url_id) SELECT host_id, coalesce(depth, :none),"
         " :seq + row_number() OVER (ORDER BY depth, text), id"
     )
-    added = run(f"{insert} FROM url WHERE id IN {_STAYING}", this | {"none": PRIORITY_NONE, "seq": seq}).rowcount
-    run("UPDATE meta SET value = ? WHERE name = 'seq'", (str(seq + added + 1),))
-    hosts = run(f"SELECT host_id, count(*) FROM url WHERE id IN {_STAYING} GROUP BY host_id", this).fetchall()
+    added = connection.execute(
+        f"{insert} FROM url WHERE id IN {_STAYING}", this | {"none": PRIORITY_NONE, "seq": seq}
+    ).rowcount
+    connection.execute("UPDATE meta SET value = ? WHERE name = 'seq'", (str(seq + added + 1),))
+    hosts = connection.execute(
+        f"SELECT host_id, count(*) FROM url WHERE id IN {_STAYING} GROUP BY host_id", this
+    ).fetchall()
     connection.executemany(
         "UPDATE host SET pending = pending + ? WHERE id = ?", [(count, host_id) for host_id, count in hosts]
     )
 
 
-def _end(connection: sqlite3.Connection, wish: Deletion) -> None:
+def _end(connection: sqlite3.Connection, deletion: Deletion) -> None:
     """What is known when all URLs are gone: hosts and sites without any, and the run's own rows."""
-    run = connection.execute
-    if wish.site is not None:
-        run(
+    if deletion.site is not None:
+        connection.execute(
             "INSERT OR IGNORE INTO gone_host SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?",
-            (wish.site,),
+            (deletion.site,),
         )
-        run("DELETE FROM evidence WHERE site_id = (SELECT id FROM site WHERE key = ?)", (wish.site,))
-    run("DELETE FROM gone_host WHERE id IN (SELECT host_id FROM url WHERE host_id IN (SELECT id FROM gone_host))")
-    run("DELETE FROM gone_host WHERE id IN (SELECT id FROM host WHERE pending > 0)")
-    gone = {key for (key,) in run("SELECT key FROM host WHERE id IN (SELECT id FROM gone_host)")}
-    for (origin,) in run("SELECT origin FROM robots").fetchall() if gone else ():
+        connection.execute("DELETE FROM evidence WHERE site_id = (SELECT id FROM site WHERE key = ?)", (deletion.site,))
+    connection.execute(
+        "DELETE FROM gone_host WHERE id IN (SELECT host_id FROM url WHERE host_id IN (SELECT id FROM gone_host))"
+    )
+    connection.execute("DELETE FROM gone_host WHERE id IN (SELECT id FROM host WHERE pending > 0)")
+    gone = {key for (key,) in connection.execute("SELECT key FROM host WHERE id IN (SELECT id FROM gone_host)")}
+    for (origin,) in connection.execute("SELECT origin FROM robots").fetchall() if gone else ():
         if host_key(Url(f"{origin}/")) in gone:
-            run("DELETE FROM robots WHERE origin = ?", (origin,))
+            connection.execute("DELETE FROM robots WHERE origin = ?", (origin,))
     for table in ("family", "shown"):
-        run(f"DELETE FROM {table} WHERE host_id IN (SELECT id FROM gone_host)")
-    run("DELETE FROM doubtful WHERE url_id NOT IN (SELECT id FROM url)")
+        connection.execute(f"DELETE FROM {table} WHERE host_id IN (SELECT id FROM gone_host)")
+    connection.execute("DELETE FROM doubtful WHERE url_id NOT IN (SELECT id FROM url)")
     sites = "SELECT site_id FROM host WHERE id IN (SELECT id FROM gone_host)"
-    emptied = run(f"SELECT DISTINCT site_id FROM ({sites})").fetchall()
-    run("DELETE FROM host WHERE id IN (SELECT id FROM gone_host)")
+    emptied = connection.execute(f"SELECT DISTINCT site_id FROM ({sites})").fetchall()
+    connection.execute("DELETE FROM host WHERE id IN (SELECT id FROM gone_host)")
     for site in emptied:
-        if not run("SELECT 1 FROM host WHERE site_id = ? LIMIT 1", site).fetchone():
-            run("DELETE FROM evidence WHERE site_id = ?", site)
-            run("DELETE FROM dictionary WHERE id = (SELECT dictionary_id FROM site WHERE id = ?)", site)
-            run("DELETE FROM site WHERE id = ?", site)
-    if wish.run:
-        _end_run(connection, wish.run)
+        if not connection.execute("SELECT 1 FROM host WHERE site_id = ? LIMIT 1", site).fetchone():
+            connection.execute("DELETE FROM evidence WHERE site_id = ?", site)
+            connection.execute("DELETE FROM dictionary WHERE id = (SELECT dictionary_id FROM site WHERE id = ?)", site)
+            connection.execute("DELETE FROM site WHERE id = ?", site)
+    if deletion.run:
+        _end_run(connection, deletion.run)
 
 
 def _end_run(connection: sqlite3.Connection, run_id: int) -> None:
@@ -483,13 +487,14 @@ def _end_run(connection: sqlite3.Connection, run_id: int) -> None:
 
     What stood before it is kept for the run that followed, so that earlier ones can still be compared.
     """
-    run = connection.execute
-    following = run("SELECT min(id) FROM run WHERE id > ?", (run_id,)).fetchone()[0]
+    following = connection.execute("SELECT min(id) FROM run WHERE id > ?", (run_id,)).fetchone()[0]
     for table in ("url_history", "page_history", "link_history") if following is not None else ():
-        columns = [column for _, column, *_ in run(f"PRAGMA table_info({table})")]
+        columns = [column for _, column, *_ in connection.execute(f"PRAGMA table_info({table})")]
         moved = ", ".join("?" if column == "run_id" else column for column in columns)
-        run(f"INSERT OR REPLACE INTO {table} SELECT {moved} FROM {table} WHERE run_id = ?", (following, run_id))
-        run(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
+        connection.execute(
+            f"INSERT OR REPLACE INTO {table} SELECT {moved} FROM {table} WHERE run_id = ?", (following, run_id)
+        )
+        connection.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
     for table in ("run_count", "issue"):
-        run(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
-    run("DELETE FROM run WHERE id = ?", (run_id,))
+        connection.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
+    connection.execute("DELETE FROM run WHERE id = ?", (run_id,))

@@ -39,7 +39,7 @@ from periplus.store.sqlite import aliases, reading, runs, schema, survey
 from periplus.store.sqlite import runs as collection_runs
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
 from periplus.store.sqlite.listing import names
-from periplus.store.standing import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body
+from periplus.store.url_state import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body
 from periplus.urls.canonical import url_id
 from periplus.urls.parameters import rules_key, rules_of
 
@@ -316,8 +316,8 @@ class SqliteCrawlStore(CrawlReads):
             " FROM host h INDEXED BY host_site"
             " WHERE h.site_id = (SELECT site_id FROM host WHERE id = ?) AND h.pending > 0"
         )
-        found = self._connection.execute(find, (host_id,)).fetchone()[0]
-        return 0 if found is None else int(found)
+        least = self._connection.execute(find, (host_id,)).fetchone()[0]
+        return 0 if least is None else int(least)
 
     def _forget(self, stale: Sequence[tuple[int, int, int]]) -> None:
         """Drops entries whose URL was done by way of another entry (a sitemap's, then a link's)."""
@@ -447,8 +447,8 @@ def ask_again(folder: Path, now: float, *, due_only: bool) -> int:
 def findings(folder: Path, run_id: int) -> dict[RefreshFinding, int]:
     """What a run found, by kind; every kind is named."""
     with contextlib.closing(schema.connect(folder, read_only=True)) as connection:
-        found = dict(connection.execute("SELECT name, value FROM run_count WHERE run_id = ?", (run_id,)))
-    return {finding: found.get(finding.value, 0) for finding in RefreshFinding}
+        counts = dict(connection.execute("SELECT name, value FROM run_count WHERE run_id = ?", (run_id,)))
+    return {finding: counts.get(finding.value, 0) for finding in RefreshFinding}
 
 
 class FolderHome:

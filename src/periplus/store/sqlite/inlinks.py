@@ -172,9 +172,9 @@ def _pairs(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> tuple[NDAr
     targets: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)]
     for block in number_blocks(connection.execute(find), 3):
         source, target = _places(ids, block[:, 0]), _places(ids, block[:, 1])
-        known = (source >= 0) & (target >= 0)
-        sources.append((source[known] << 2).astype(np.uint32))
-        targets.append(((target[known] << 2) | block[known, 2]).astype(np.uint32))
+        is_known = (source >= 0) & (target >= 0)
+        sources.append((source[is_known] << 2).astype(np.uint32))
+        targets.append(((target[is_known] << 2) | block[is_known, 2]).astype(np.uint32))
     begin, end = np.concatenate(sources), np.concatenate(targets)
     if not len(begin):
         return begin, end
@@ -185,17 +185,17 @@ def _pairs(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> tuple[NDAr
     return begin[firsts], shared
 
 
-def _places(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+def _places(ids: NDArray[np.int64], sought: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where each stands in the ascending ids; -1: nowhere."""
     if not len(ids):
-        return np.full(len(wanted), -1, np.int64)
+        return np.full(len(sought), -1, np.int64)
     # neighbours are looked up one after another: a third of the time, since the memory at hand serves
-    order = np.argsort(wanted)
-    ordered = wanted[order]
+    order = np.argsort(sought)
+    ordered = sought[order]
     place = np.searchsorted(ids, ordered).clip(max=len(ids) - 1)
-    found = np.empty(len(wanted), np.int64)
-    found[order] = np.where(ids[place] == ordered, place, -1)
-    return found
+    places = np.empty(len(sought), np.int64)
+    places[order] = np.where(ids[place] == ordered, place, -1)
+    return places
 
 
 def _visited(connection: sqlite3.Connection, ids: NDArray[np.int64], moment: InlinkIndexVersion) -> Visited:
@@ -209,10 +209,10 @@ def _visited(connection: sqlite3.Connection, ids: NDArray[np.int64], moment: Inl
         connection.execute("SELECT url_id, id FROM visit WHERE text IS NULL AND id <= ?", (moment.visit,)), 2
     )
     pairs = np.concatenate([np.array(named, np.int64).reshape(-1, 2), *blocks])
-    found = _places(ids, pairs[:, 0])
-    pairs, found = pairs[found >= 0], found[found >= 0]
-    order = np.lexsort((pairs[:, 1], found))
-    return Visited(_offsets(found.astype(np.uint32), len(ids)), pairs[order, 1].astype(np.uint32))
+    places = _places(ids, pairs[:, 0])
+    pairs, places = pairs[places >= 0], places[places >= 0]
+    order = np.lexsort((pairs[:, 1], places))
+    return Visited(_offsets(places.astype(np.uint32), len(ids)), pairs[order, 1].astype(np.uint32))
 
 
 def _same(connection: sqlite3.Connection) -> Same:
@@ -221,9 +221,9 @@ def _same(connection: sqlite3.Connection) -> Same:
     for digest, page in rows:
         digests.frombytes(digest)
         pages.append(page)
-    found = np.frombuffer(digests, np.int64)
-    order = np.argsort(found, kind="stable")
-    return Same(found[order], np.frombuffer(pages, np.int64)[order])
+    halves = np.frombuffer(digests, np.int64)
+    order = np.argsort(halves, kind="stable")
+    return Same(halves[order], np.frombuffer(pages, np.int64)[order])
 
 
 def write(folder: Path, book: StoredInlinkIndex) -> None:
@@ -263,14 +263,14 @@ def opened(folder: Path) -> StoredInlinkIndex | None:
             head = json.loads(file.readline())
             if head["version"] != VERSION:
                 return None
-            place, found = file.tell(), {}
+            place, arrays = file.tell(), {}
             for name, said, count in head["arrays"]:
                 place += -place % ALIGNED
                 kind = np.dtype(said)
-                found[name] = np.memmap(file, kind, "r", place, (count,)) if count else np.zeros(0, kind)
+                arrays[name] = np.memmap(file, kind, "r", place, (count,)) if count else np.zeros(0, kind)
                 place += count * kind.itemsize
             links, visited, same = (
-                tuple(found[field.name] for field in fields(part)) for part in (InlinkIndex, Visited, Same)
+                tuple(arrays[field.name] for field in fields(part)) for part in (InlinkIndex, Visited, Same)
             )
             return StoredInlinkIndex(
                 InlinkIndexVersion(*head["moment"]), InlinkIndex(*links), Visited(*visited), Same(*same)
@@ -289,21 +289,21 @@ def linking(connection: sqlite3.Connection, book: StoredInlinkIndex, target: int
     what was visited since among them, itself not.
     """
     place, links = place_of(book, target), book.links
-    known = (
+    sources = (
         links.in_ends[links.in_offsets[place] : links.in_offsets[place + 1]] >> np.uint32(2)
         if place >= 0
         else np.zeros(0, np.uint32)
     )
     newer = np.array(_newer(connection, book), np.int64)
     if len(newer):
-        known = known[~np.isin(links.ids[known], newer)]
+        sources = sources[~np.isin(links.ids[sources], newer)]
     found = "SELECT DISTINCT l.source FROM link l WHERE l.target = ? AND l.source IN (SELECT value FROM json_each(?))"
     fresh = [
         source for (source,) in connection.execute(found, (target, json.dumps(newer.tolist()))) if source != target
     ]
-    known = known[known != place]
-    best = np.lexsort((known, -links.rank[known]))[:most]
-    return len(known) + len(fresh), (fresh + links.ids[known[best]].tolist())[:most]
+    sources = sources[sources != place]
+    best = np.lexsort((sources, -links.rank[sources]))[:most]
+    return len(sources) + len(fresh), (fresh + links.ids[sources[best]].tolist())[:most]
 
 
 def _newer(connection: sqlite3.Connection, book: StoredInlinkIndex) -> list[int]:
@@ -324,9 +324,9 @@ def perhaps_same(connection: sqlite3.Connection, book: StoredInlinkIndex, folded
 def visits_of(connection: sqlite3.Connection, book: StoredInlinkIndex, url: Url) -> list[int]:
     """The numbers of the visits that asked for a URL, ascending."""
     place, visited = place_of(book, url_id(url)), book.visited
-    known = visited.visits[visited.offsets[place] : visited.offsets[place + 1]].tolist() if place >= 0 else []
+    visits = visited.visits[visited.offsets[place] : visited.offsets[place + 1]].tolist() if place >= 0 else []
     newer = connection.execute(
         "SELECT id FROM visit WHERE id > ? AND (url_id = ? OR text = ?) ORDER BY id",
         (book.moment.visit, url_id(url), url),
     )
-    return [*known, *(number for (number,) in newer)]
+    return [*visits, *(number for (number,) in newer)]

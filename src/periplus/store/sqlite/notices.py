@@ -145,14 +145,14 @@ class NoticeStore:
 
     @staticmethod
     def _note(
-        connection: sqlite3.Connection, kind: NoticeKind, collection: str, key: str, said: tuple[list[str], float]
+        connection: sqlite3.Connection, kind: NoticeKind, collection: str, key: str, notice: tuple[list[str], float]
     ) -> Notice | None:
-        subjects, now = said
+        subjects, now = notice
         full = f"{kind.value} {collection} {key}"
-        kept = [text[:2_000] for text in subjects[:KEPT]]
+        texts = [text[:2_000] for text in subjects[:KEPT]]
         insert = "INSERT OR IGNORE INTO notice (key, kind, collection, made, subjects, count) VALUES (?, ?, ?, ?, ?, ?)"
         cursor = connection.execute(
-            insert, (full, kind.value, collection, now, json.dumps(kept, ensure_ascii=False), len(subjects))
+            insert, (full, kind.value, collection, now, json.dumps(texts, ensure_ascii=False), len(subjects))
         )
         if not cursor.rowcount:
             return None
@@ -170,7 +170,7 @@ class NoticeStore:
         connection.execute(
             f"DELETE FROM notice WHERE id IN ({old}) AND id NOT IN (SELECT notice_id FROM delivery)", (NOTICES_KEPT,)
         )
-        return Notice(number, full, kind, collection, now, tuple(kept), len(subjects))
+        return Notice(number, full, kind, collection, now, tuple(texts), len(subjects))
 
     def notices(self, *, collection: str = "", most: int = 50) -> list[Notice]:
         """The newest first; of one collection, or of all."""
@@ -194,12 +194,12 @@ class NoticeStore:
             " ORDER BY d.notice_id, s.id LIMIT ?"
         )
         with self._changing() as connection:
-            found = [_delivery(row) for row in connection.execute(find, (now, most))]
+            deliveries = [_delivery(row) for row in connection.execute(find, (now, most))]
             hold = (
                 "UPDATE delivery SET next_at = ?, attempts = attempts + 1 WHERE notice_id = ? AND subscription_id = ?"
             )
-            connection.executemany(hold, [(now + HOLD_S, one.notice.id, one.subscription.id) for one in found])
-        return found
+            connection.executemany(hold, [(now + HOLD_S, one.notice.id, one.subscription.id) for one in deliveries])
+        return deliveries
 
     def ended(self, delivery: Delivery, fault: str, now: float) -> None:
         """It arrived, where fault is empty; else it is tried again later, or given up. delivery: as it was taken."""

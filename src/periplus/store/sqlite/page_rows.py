@@ -11,8 +11,8 @@ from periplus.model.page import NO_BLOCKS, Blocks, Part, SamePage
 from periplus.model.tables import PAGE, Row, row_maker
 from periplus.model.visit import Headers, Reason
 from periplus.model.web import UrlId
-from periplus.store.bodies import BodyCodec, blocks_of, unpack_head, unpack_parts
-from periplus.store.damage import told
+from periplus.store.bodies import BodyCodec, blocks_of, unpack_headers, unpack_parts
+from periplus.store.corruption import reported
 from periplus.store.sqlite.views import select
 
 DUPLICATES_MOST = 50  # that are named
@@ -63,7 +63,7 @@ def answer(
         " ORDER BY v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299 DESC, v.id DESC LIMIT 1"
     )
     row = connection.execute(find, (url_id, *_as_json(among))).fetchone()
-    return (row[0], unpack_head(row[1])) if row else None
+    return (row[0], unpack_headers(row[1])) if row else None
 
 
 def _one_of(column: str, among: Sequence[int] | None) -> str:
@@ -125,21 +125,21 @@ class Contents:
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._run = connection.execute
+        self._connection = connection
         self.codec = BodyCodec()
 
     def body(self, url_id: UrlId) -> bytes | None:
         """The page's bytes, content codings removed; None if none were kept."""
-        row = self._run(f"SELECT b.data, b.dictionary_id {_OF_PAGE}", (url_id,)).fetchone()
+        row = self._connection.execute(f"SELECT b.data, b.dictionary_id {_OF_PAGE}", (url_id,)).fetchone()
         return self.restore(*row) if row and row[0] else None
 
     def text(self, url_id: UrlId) -> str | None:
         """The page's text; None if it was not kept, or there is none."""
-        row = self._run(f"SELECT b.text {_OF_PAGE}", (url_id,)).fetchone()
+        row = self._connection.execute(f"SELECT b.text {_OF_PAGE}", (url_id,)).fetchone()
         return self._decoded(row[0]) if row and row[0] is not None else None
 
     def _decoded(self, packed_text: bytes) -> str:
-        with told():
+        with reported():
             return self.codec.unpack(packed_text, None).decode()
 
     def blocks(self, url_id: UrlId) -> Blocks:
@@ -147,7 +147,7 @@ class Contents:
 
         Of a page whose text alone was kept each line is one; none: there is no text, or it was not kept.
         """
-        row = self._run(f"SELECT b.text, b.blocks {_OF_PAGE}", (url_id,)).fetchone()
+        row = self._connection.execute(f"SELECT b.text, b.blocks {_OF_PAGE}", (url_id,)).fetchone()
         return self.blocks_of(*row) if row else NO_BLOCKS
 
     def blocks_of(self, packed_text: bytes | None, packed_blocks: bytes | None) -> Blocks:
@@ -156,12 +156,12 @@ class Contents:
 
     def parts(self, url_id: UrlId) -> tuple[Part, ...] | None:
         """One part for each of the page's blocks; None: they are not marked yet."""
-        row = self._run("SELECT parts FROM page WHERE url_id = ?", (url_id,)).fetchone()
+        row = self._connection.execute("SELECT parts FROM page WHERE url_id = ?", (url_id,)).fetchone()
         return unpack_parts(row[0]) if row and row[0] is not None else None
 
     def xml(self, url_id: UrlId) -> tuple[bytes, str] | None:
         """The page's canonical XML and the media type of that, if it was kept."""
-        row = self._run(
+        row = self._connection.execute(
             "SELECT x.data, x.media_type FROM page p JOIN xml x ON x.body_id = p.body_id WHERE p.url_id = ?", (url_id,)
         ).fetchone()
         return (self.codec.unpack(row[0], None), row[1]) if row else None
@@ -175,5 +175,5 @@ class Contents:
     def learn(self, dictionary_id: int) -> None:
         """Makes a stored dictionary known to the codec."""
         if not self.codec.knows(dictionary_id):
-            row = self._run("SELECT data FROM dictionary WHERE id = ?", (dictionary_id,)).fetchone()
+            row = self._connection.execute("SELECT data FROM dictionary WHERE id = ?", (dictionary_id,)).fetchone()
             self.codec.add(dictionary_id, row[0] if row else b"")

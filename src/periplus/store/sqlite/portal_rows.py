@@ -94,14 +94,14 @@ def last_decided(connection: sqlite3.Connection, portal: str) -> float:
 
 def known_pages(connection: sqlite3.Connection, portal: str) -> dict[Url, EntryKey]:
     """The entry that each page was shown under."""
-    found = connection.execute("SELECT url, entry FROM portal_page WHERE portal = ?", (portal,))
-    return {Url(url): EntryKey(entry) for url, entry in found}
+    rows = connection.execute("SELECT url, entry FROM portal_page WHERE portal = ?", (portal,))
+    return {Url(url): EntryKey(entry) for url, entry in rows}
 
 
-def store_known(connection: sqlite3.Connection, portal: str, known: Mapping[Url, EntryKey]) -> None:
+def store_known(connection: sqlite3.Connection, portal: str, pages: Mapping[Url, EntryKey]) -> None:
     """Within a transaction."""
     connection.executemany(
-        "INSERT OR REPLACE INTO portal_page VALUES (?, ?, ?)", [(portal, url, entry) for url, entry in known.items()]
+        "INSERT OR REPLACE INTO portal_page VALUES (?, ?, ?)", [(portal, url, entry) for url, entry in pages.items()]
     )
 
 

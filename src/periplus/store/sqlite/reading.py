@@ -41,12 +41,12 @@ def connect(folder: Path) -> sqlite3.Connection:
     return connection
 
 
-def _matches(text: str, wanted: str) -> bool:
+def _matches(text: str, pattern: str) -> bool:
     """Whether text contains wanted, or matches it as a regular expression. `page?id=1` is meant as it stands."""
-    if wanted in text:
+    if pattern in text:
         return True
     try:
-        return re.search(wanted, text) is not None
+        return re.search(pattern, text) is not None
     except re.error:
         return False
 
@@ -136,14 +136,14 @@ def counts(connection: sqlite3.Connection, site: SiteKey | None = None) -> list[
     of one site (looks at every URL), or of all.
     """
     if site is None:
-        found = connection.execute(
+        row = connection.execute(
             "SELECT substr(name, 8), value FROM tally WHERE name LIKE 'reason:%' AND value > 0"
         ).fetchall()
     else:
-        found = connection.execute(
+        row = connection.execute(
             f"SELECT u.reason, count(*) FROM url u WHERE {SITE_OF_URL} GROUP BY u.reason", (site,)
         ).fetchall()
-    tallies = [StateTally(STATE_OF[Reason(name)], Reason(name), urls) for name, urls in found]
+    tallies = [StateTally(STATE_OF[Reason(name)], Reason(name), urls) for name, urls in row]
     states = list(State)
     return sorted(tallies, key=lambda tally: (states.index(tally.state), -tally.urls, tally.reason))
 
@@ -173,10 +173,10 @@ def hosts_at_work(connection: sqlite3.Connection, most: int, now: float) -> list
         "SELECT key, pending, fetched, next_at - ?, waits_for, lease_by IS NOT NULL FROM host WHERE pending > 0"
         " ORDER BY pending DESC, key LIMIT ?"
     )
-    found = connection.execute(find, (now, most)).fetchall()
+    rows = connection.execute(find, (now, most)).fetchall()
     return [
         HostRow(HostKey(key), pending, fetched, max(0.0, wait), why, bool(leased))
-        for key, pending, fetched, wait, why, leased in found
+        for key, pending, fetched, wait, why, leased in rows
     ]
 
 
@@ -206,15 +206,15 @@ def wrong_value(folder: Path) -> str:
         there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         for table, columns in _columns().items():
             tests = {
-                f"{table}.{column} {said}": test
+                f"{table}.{column} {text}": test
                 for column, kind in columns
-                for said, test in _tests(table, column, kind)
+                for text, test in _tests(table, column, kind)
             }
             if table in there and tests:
-                found = connection.execute(
+                row = connection.execute(
                     f"SELECT {', '.join(f'max({test})' for test in tests.values())} FROM {table}"
                 ).fetchone()
-                if wrong := [said for said, is_wrong in zip(tests, found, strict=True) if is_wrong]:
+                if wrong := [text for text, is_wrong in zip(tests, row, strict=True) if is_wrong]:
                     return wrong[0]
     return ""
 
@@ -283,9 +283,9 @@ def ask(connection: sqlite3.Connection, question: str, limit_s: float, most: int
     """
     connection.set_authorizer(_authorised)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE_BYTES)
-    found = _streamed(connection, question, limit_s, most)
-    columns = next(found)
-    return Answer([str(name) for name in columns], found)
+    answer = _streamed(connection, question, limit_s, most)
+    columns = next(answer)
+    return Answer([str(name) for name in columns], answer)
 
 
 def _streamed(connection: sqlite3.Connection, question: str, limit_s: float, most: int) -> Iterator[tuple[object, ...]]:

@@ -67,9 +67,9 @@ def mark(connection: sqlite3.Connection, place: str) -> None:
 
 def refuse(connection: sqlite3.Connection) -> None:
     """Raises StoreError if it did."""
-    found = connection.execute("SELECT value FROM meta WHERE name = ?", (MOVED,)).fetchone()
-    if found:
-        raise StoreError(f"this collection moved to {found[0]}: crawl there. Here it stays as it was, to be read.")
+    row = connection.execute("SELECT value FROM meta WHERE name = ?", (MOVED,)).fetchone()
+    if row:
+        raise StoreError(f"this collection moved to {row[0]}: crawl there. Here it stays as it was, to be read.")
 
 
 # When the clock is set back, times that were kept move with it: else each host would wait until

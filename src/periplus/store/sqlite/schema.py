@@ -22,9 +22,9 @@ from periplus.store.dialect import SQLITE, Row
 from periplus.store.processes import process_lives
 from periplus.store.sqlite import changes, checks
 from periplus.store.sqlite.views import CREATE_VIEWS, DROP_VIEWS
-from periplus.store.standing import COLUMNS, FIELDS, new_ids
+from periplus.store.url_state import COLUMNS, FIELDS, new_ids
 
-# Ids of URLs that an older schema named by their spelling: see `store.standing`.
+# Ids of URLs that an older schema named by their spelling: see `store.url_state`.
 
 
 def rename(connection: sqlite3.Connection) -> None:
@@ -79,10 +79,10 @@ def marks(connection: sqlite3.Connection) -> dict[str, SiteMark]:
     # made before there were marks
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'survey_mark'").fetchone():
         return {}
-    found = connection.execute("SELECT prefix, status, tags FROM survey_mark ORDER BY prefix").fetchall()
+    rows = connection.execute("SELECT prefix, status, tags FROM survey_mark ORDER BY prefix").fetchall()
     return {
         prefix: SiteMark(prefix, SiteStatus(status), tuple(tags.split("\n")) if tags else ())
-        for prefix, status, tags in found
+        for prefix, status, tags in rows
     }
 
 

@@ -23,7 +23,7 @@ from periplus.model.ports import RunRecord
 from periplus.model.results import Tally
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
-from periplus.store.bodies import unpack_head
+from periplus.store.bodies import unpack_headers
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.urls.canonical import url_id
@@ -480,7 +480,7 @@ def _told(head: bytes | None, whole_bytes: int) -> ServerAnswer:
 
     A HEAD may be answered with a length of 0 for what is not empty: not told.
     """
-    headers = unpack_head(head)
+    headers = unpack_headers(head)
     declared = headers.get("content-length")
     length = int(declared[:_LENGTH_DIGITS]) if declared.isascii() and declared.isdigit() else 0
     return ServerAnswer(media_type(headers)[0], length or whole_bytes)

@@ -19,7 +19,7 @@ from periplus.model.web import HostKey, Url, UrlId
 from periplus.store.sqlite import text_rows
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.site_rows import number_blocks
-from periplus.store.standing import REMOVED, UNKNOWN_DEPTH
+from periplus.store.url_state import REMOVED, UNKNOWN_DEPTH
 from periplus.urls.canonical import url_id
 from periplus.urls.units import root_of
 
@@ -136,8 +136,10 @@ def hyperlinks(connection: sqlite3.Connection) -> LinkRows:
         f" WHERE l.kind IN ({_SURVEY_HYPERLINKS})"
         f" AND u.reason NOT IN {_NOT_READ} ORDER BY u.id, l.target"
     )
-    found = [np.zeros((0, 2), np.int64), *number_blocks(connection.execute(find), 2)]
-    return LinkRows(np.concatenate([block[:, 0] for block in found]), np.concatenate([block[:, 1] for block in found]))
+    blocks = [np.zeros((0, 2), np.int64), *number_blocks(connection.execute(find), 2)]
+    return LinkRows(
+        np.concatenate([block[:, 0] for block in blocks]), np.concatenate([block[:, 1] for block in blocks])
+    )
 
 
 def contents(connection: sqlite3.Connection) -> tuple[Ids, Ids]:

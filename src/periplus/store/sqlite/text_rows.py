@@ -78,10 +78,10 @@ def pages_of_site(connection: sqlite3.Connection, site_id: int, most: int = -1) 
 
 
 def _page(contents: Contents, row: Sequence[object]) -> PageBlocks:
-    identity, url, site_id, reason, body_id, text, blocks, parts, *said = row
-    found = contents.blocks_of(text, blocks)  # type: ignore[arg-type]  # as the columns are
+    identity, url, site_id, reason, body_id, text, blocks, parts, *fields = row
+    stored_blocks = contents.blocks_of(text, blocks)  # type: ignore[arg-type]  # as the columns are
     return PageBlocks(
-        identity, url, site_id, reason, body_id, found, None if parts is None else unpack_parts(parts), *said  # type: ignore[arg-type]
+        identity, url, site_id, reason, body_id, stored_blocks, None if parts is None else unpack_parts(parts), *fields  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -112,18 +112,18 @@ def anchors_to(connection: sqlite3.Connection, targets: Collection[UrlId], most:
     cost 370 us and 1.6 kB a page while crawling, so ask for many pages at once; or keep count by `anchors_from`,
     page by page as they come.
     """
-    found: dict[int, dict[tuple[str, str], list[Any]]] = {}
+    anchors: dict[int, dict[tuple[str, str], list[Any]]] = {}
     of_targets = "target IN (SELECT value FROM json_each(?))"
     for target, source, text, position in _rows(
         connection.execute(f"{_ANCHORS} WHERE {_OF_PAGES} AND {of_targets}", (json.dumps(list(targets)),))
     ):
-        words = found.setdefault(target, {})
+        words = anchors.setdefault(target, {})
         key = (without_marks(text), position)
         if (row := words.get(key)) is not None:
             row[1] += 1
         elif len(words) < ANCHORS_HEEDED:
             words[key] = [text, 1, source]
-    return {UrlId(target): _most_frequent(words, most) for target, words in found.items()}
+    return {UrlId(target): _most_frequent(words, most) for target, words in anchors.items()}
 
 
 def _most_frequent(words: dict[tuple[str, str], list[Any]], most: int) -> list[Anchor]:

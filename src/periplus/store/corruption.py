@@ -1,7 +1,4 @@
-"""What is said of bytes that a collection kept, and that cannot be restored?
-
-That it is damaged: by its disk, or by whoever made it.
-"""
+"""Reports bytes that a collection kept and that cannot be restored: its disk or its maker damaged them."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ RESTORED_BYTES = 4 << 30  # the greatest value of the setting inflated_bytes: a 
 
 
 @contextlib.contextmanager
-def told() -> Iterator[None]:
+def reported() -> Iterator[None]:
     """Translates what unpacking raises into StoreError. Whatever the bytes are, nothing else leaves it."""
     try:
         yield
@@ -33,16 +30,16 @@ def told() -> Iterator[None]:
         OverflowError,
         MemoryError,
     ) as error:
-        said = str(error) or type(error).__name__
+        text = str(error) or type(error).__name__
         raise StoreError(
-            f"the collection is damaged: what it kept of a page cannot be restored ({said}). Restore it "
+            f"the collection is damaged: what it kept of a page cannot be restored ({text}). Restore it "
             "from a copy, or crawl again."
         ) from error
 
 
 def restored(data: bytes, reader: zstandard.ZstdDecompressor) -> bytes:
     """What a zstd frame holds, which must say itself how much that is. Raises StoreError."""
-    with told():
+    with reported():
         size = zstandard.get_frame_parameters(data).content_size
         if size > RESTORED_BYTES:
             raise ValueError(f"a page of {size} bytes")
