@@ -184,7 +184,7 @@ def test_fresh_names_what_it_deletes_and_begins_anew(tmp_path: Path) -> None:
 
 def test_ours_two_crawls_of_one_collection_at_once_are_refused(tmp_path: Path) -> None:
     """The second says why, touches nothing, and ends; --fresh does not delete under the feet of the first."""
-    with served_apart("graph seed=2 pages=30 page_bytes=800", tmp_path) as web:
+    with served_apart("graph seed=2 pages=120 page_bytes=800", tmp_path) as web:
         voyage = Voyage(web, tmp_path / "c", "a.test", delay_s=0.3)
         first = voyage.start()
         until(lambda: web.lines() >= 2, "requests")
