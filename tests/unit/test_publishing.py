@@ -22,7 +22,7 @@ def held(folder: Path) -> dict[str, bytes]:
 def test_it_holds_these_files(tmp_path):
     done = publish(tmp_path / "out", FILES)
     assert held(tmp_path / "out") == FILES
-    assert (done.written, done.kept, done.removed) == (4, 0, 0)
+    assert (done.written, done.unchanged, done.removed) == (4, 0, 0)
 
 
 def test_only_what_changed_is_written(tmp_path):
@@ -30,7 +30,7 @@ def test_only_what_changed_is_written(tmp_path):
     before = {path: (tmp_path / path).stat().st_ino for path in FILES}
     done = publish(tmp_path, FILES | {"index.html": b"new"})
     after = {path: (tmp_path / path).stat().st_ino for path in FILES}
-    assert (done.written, done.kept) == (1, 3)
+    assert (done.written, done.unchanged) == (1, 3)
     assert [path for path in FILES if before[path] != after[path]] == ["index.html"]
 
 

@@ -30,7 +30,7 @@ from periplus.analyse.topic.training import (
     scores_of,
     space_of,
 )
-from periplus.api.topics import judge_of, known_examples, topic_of
+from periplus.api.topics import judge_of, stored_examples, topic_of
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.page import Block, BlockKind, Blocks, Part
@@ -389,7 +389,7 @@ def test_two_keys_label_pages_and_each_answer_is_kept(collected):
     assert done.exit_code == 0, done.output
     assert "2 pages labelled" in done.stdout
     folder = collected / "c.periplus"
-    labelled = [example for example in known_examples(folder, "asked") if example.source == "labelled"]
+    labelled = [example for example in stored_examples(folder, "asked") if example.source == "labelled"]
     assert [example.positive for example in labelled] == [True, False]
     assert len(topic_of(folder, "asked").examples) == 18
     trained(collected, "asked")  # anew: labels stay

@@ -16,7 +16,7 @@ from periplus.api.collection import open_collection
 from periplus.api.labelling import Labelling, Sessions
 from periplus.api.results import judged_pages
 from periplus.api.topical_run import HarvestPoint, harvest_of, is_due, note_harvest
-from periplus.api.topics import TopicOrder, known_examples, known_labels, topic_names, train_topic
+from periplus.api.topics import TopicOrder, stored_examples, stored_labels, topic_names, train_topic
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.jobs.presets import crawl_order, examples_of, train_order
@@ -122,7 +122,7 @@ def test_an_answer_is_kept_at_once_and_another_page_is_asked_for(folder):
     first = asking.get(f"{LABEL}?format=json").json()
     assert first["answers"] == 0
     assert sent(asking, LABEL, page=first["page"]["url"], what="no").status_code == 303
-    assert [(label.name, label.positive) for label in known_labels(folder / "c.periplus", "sea")] == [
+    assert [(label.name, label.positive) for label in stored_labels(folder / "c.periplus", "sea")] == [
         (first["page"]["url"], False)
     ]
     second = asking.get(f"{LABEL}?format=json").json()
@@ -136,7 +136,7 @@ def test_an_answer_that_comes_twice_counts_once(folder):
     url = asking.get(f"{LABEL}?format=json").json()["page"]["url"]
     for _ in range(2):
         sent(asking, LABEL, page=url, what="yes")
-    assert len(known_labels(folder / "c.periplus", "sea")) == 1
+    assert len(stored_labels(folder / "c.periplus", "sea")) == 1
 
 
 def test_undo_takes_the_last_answer_back_and_asks_again(folder):
@@ -146,13 +146,13 @@ def test_undo_takes_the_last_answer_back_and_asks_again(folder):
         urls.append(asking.get(f"{LABEL}?format=json").json()["page"]["url"])
         sent(asking, LABEL, page=urls[-1], what=what)
     sent(asking, LABEL, what="undo")
-    assert [label.name for label in known_labels(folder / "c.periplus", "sea")] == urls[:1]
+    assert [label.name for label in stored_labels(folder / "c.periplus", "sea")] == urls[:1]
     assert asking.get(f"{LABEL}?format=json").json()["page"]["url"] == urls[1]
     sent(asking, LABEL, page=urls[1], what="skip")
     for _ in range(3):  # one more than there are answers
         sent(asking, LABEL, what="undo")
-    assert known_labels(folder / "c.periplus", "sea") == []
-    assert all(example.source != "labelled" for example in known_examples(folder / "c.periplus", "sea"))
+    assert stored_labels(folder / "c.periplus", "sea") == []
+    assert all(example.source != "labelled" for example in stored_examples(folder / "c.periplus", "sea"))
     assert sent(asking, LABEL, what="perhaps").status_code == 400
 
 
@@ -165,7 +165,7 @@ def test_a_label_taken_back_leaves_the_one_before_it(folder):
         session.undo()
         assert session.least_sure().url == url
         session.answer(False)
-        assert [(label.name, label.positive) for label in known_labels(collection, "sea")] == [(url, False)]
+        assert [(label.name, label.positive) for label in stored_labels(collection, "sea")] == [(url, False)]
         assert session.finish(kept).report is not None
 
 

@@ -13,7 +13,7 @@ from browser import Browser
 from newsweb import NewsRecipe, news_web
 from periplus.api import portal
 from periplus.api.collection import open_collection
-from periplus.api.topics import TopicOrder, known_labels, train_topic
+from periplus.api.topics import TopicOrder, stored_labels, train_topic
 from periplus.model.story import Portal
 from stored import stored
 
@@ -66,13 +66,13 @@ def test_pages_are_labelled_with_two_keys_and_an_entry_is_approved(folder: Path,
         for sign in "yn":
             pressed(browser, sign)
             asked.append(str(browser.value("document.querySelector('[name=page]').value")))
-        assert [(label.name, label.positive) for label in known_labels(folder / "n.periplus", "first")] == [
+        assert [(label.name, label.positive) for label in stored_labels(folder / "n.periplus", "first")] == [
             (asked[0], True),
             (asked[1], False),
         ]
         pressed(browser, "u")
         assert browser.value("document.querySelector('[name=page]').value") == asked[1]
-        assert [label.name for label in known_labels(folder / "n.periplus", "first")] == asked[:1]
+        assert [label.name for label in stored_labels(folder / "n.periplus", "first")] == asked[:1]
         _approves(browser, f"{address}/c/n/portal/coast", folder / "n.periplus")
     assert browser.alarms == []
 

@@ -26,14 +26,14 @@ __all__ = [
     "Watch",
     "chosen",
     "delete",
+    "deletion_of_pages",
     "folder_plan",
-    "pages_wish",
     "plan",
     "remove_collection",
 ]
 
 
-def pages_wish(texts: Iterable[str], folder: Path) -> Deletion:
+def deletion_of_pages(texts: Iterable[str], folder: Path) -> Deletion:
     """The wish to delete these pages. Raises InvalidUrl, and UsageError for one that the collection does not know."""
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
         urls = tuple(dict.fromkeys(listing.meant(connection, text) for text in texts))

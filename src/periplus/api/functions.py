@@ -262,7 +262,7 @@ def delete(  # noqa: PLR0913 - what a deletion may be told, written out
 
     where = Path(folder)
     deletion = replace(
-        deleting.pages_wish(pages, where) if pages else Deletion(),
+        deleting.deletion_of_pages(pages, where) if pages else Deletion(),
         site=SiteKey(site) if site else None,
         run=run,
         links_to=links_to,

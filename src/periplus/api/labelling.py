@@ -21,9 +21,9 @@ from periplus.api.topics import (
     Watch,
     add_label,
     beginning_of,
-    known_examples,
     relearned,
     sample_pages,
+    stored_examples,
     take_back_label,
     topic_file,
     topic_of,
@@ -51,7 +51,7 @@ class Labelling:
         self.answers = 0
         self._folder, self._name = collection.folder, name
         self._topic = topic_of(collection.folder, name)
-        self._examples = known_examples(collection.folder, name)
+        self._examples = stored_examples(collection.folder, name)
         chosen = {example.name for example in self._examples if example.source != "the collection"}
         self._pool: list[_Page] = []
         for page in sample_pages(collection, POOL + len(chosen)):

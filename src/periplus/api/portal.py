@@ -53,7 +53,7 @@ class Published:
 
     folder: Path
     written: int
-    kept: int
+    unchanged: int
     removed: int
 
 

@@ -15,7 +15,7 @@ from io import StringIO
 from pathlib import Path
 
 from periplus.api.topics import FOLDER as TOPICS
-from periplus.api.topics import known_labels, topic_file
+from periplus.api.topics import stored_labels, topic_file
 from periplus.errors import StoreError, UsageError
 from periplus.model.story import DateOrigin, Order, PageDate, Stories, Story, StoryPage
 from periplus.model.topic import Judged
@@ -129,7 +129,7 @@ def judged_pages(folder: Path, topic: str) -> Iterator[JudgedPage]:
 
     Raises StoreError.
     """
-    labels = {example.name: example.positive for example in known_labels(folder, topic)}
+    labels = {example.name: example.positive for example in stored_labels(folder, topic)}
     file = judged_file(folder, topic)
     try:
         with file.open(encoding="utf-8") as lines:

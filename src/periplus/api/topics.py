@@ -345,7 +345,7 @@ def topic_file(folder: Path, name: str) -> Path:
     return folder / FOLDER / f"{name}.json"
 
 
-def known_examples(folder: Path, name: str) -> list[Example]:
+def stored_examples(folder: Path, name: str) -> list[Example]:
     """What a topic was learned from, with the labels given since."""
     file = topic_file(folder, name)
     try:
@@ -368,7 +368,7 @@ def take_back_label(folder: Path, name: str, url: str) -> None:
         file.write(json.dumps({"name": url, "taken_back": True}) + "\n")
 
 
-def known_labels(folder: Path, name: str) -> list[Example]:
+def stored_labels(folder: Path, name: str) -> list[Example]:
     """What people said of pages, the last word on each. Raises UsageError for a name that cannot be a topic's."""
     return list({example.name: example for example in _labels(topic_file(folder, name))}.values())
 
@@ -377,7 +377,7 @@ def relearned(collection: Collection, name: str) -> Topic:
     """The topic learned anew from its examples and labels, and kept."""
     from periplus.analyse.topic.judging import word_counts
 
-    old, given = topic_of(collection.folder, name), known_examples(collection.folder, name)
+    old, given = topic_of(collection.folder, name), stored_examples(collection.folder, name)
     seen = _unchosen(collection, given, old.background)
     topic = _learned(name, given, [word_counts(page.text) for page in seen], old.method)
     _write(topic_file(collection.folder, name), topic)

@@ -112,7 +112,7 @@ def _deletion(folder: Path, urls: tuple[str, ...], flags: dict[str, Any]) -> Del
 
     named = [*urls, *(flags["listed"] or ())]
     pages = [line.strip().strip('"') for line in named if line.strip()]
-    deletion = deleting.pages_wish(pages, folder) if pages else Deletion()
+    deletion = deleting.deletion_of_pages(pages, folder) if pages else Deletion()
     site = SiteKey(flags["site"]) if flags["site"] else None
     if flags["keep_pages"] and not flags["run_id"]:
         raise UsageError("--keep-pages goes with --run")

@@ -128,7 +128,7 @@ def build(name: str, collection: Path | None, output: Path | None) -> None:
         + _waiting(edition)
         + f", {count_of(len(edition.sites), 'source')}."
     )
-    say(f"{number(done.written)} files written, {number(done.kept)} unchanged, {number(done.removed)} removed.")
+    say(f"{number(done.written)} files written, {number(done.unchanged)} unchanged, {number(done.removed)} removed.")
     for lack in edition.lacks:
         say(f"Note: {lack}", "yellow")
     click.echo(done.folder / "index.html")

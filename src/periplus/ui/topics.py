@@ -14,7 +14,7 @@ from periplus.api.collection import Collection, open_collection
 from periplus.api.labelling import Labelling
 from periplus.api.results import JudgedPage, judged_file, judged_pages, when_stored
 from periplus.api.topical_run import harvest_of
-from periplus.api.topics import known_labels, remove_topic, topic_file, topic_names, topic_of
+from periplus.api.topics import remove_topic, stored_labels, topic_file, topic_names, topic_of
 from periplus.errors import PeriplusError, UsageError
 from periplus.jobs.presets import METHODS, crawl_order, judge_command, order_lines, train_order
 from periplus.model.job import Job, JobOrder
@@ -81,7 +81,7 @@ def _list(request: Request, line: str, fault: str, form: Mapping[str, str] | Non
 def _row(folder: Path, name: str) -> TopicRow:
     try:
         topic = topic_of(folder, name)
-        labels = len(known_labels(folder, name))
+        labels = len(stored_labels(folder, name))
     except PeriplusError as error:
         return TopicRow(name, fault=str(error))
     positives = sum(mark.positive for mark in topic.examples)
@@ -117,7 +117,7 @@ def topic(request: Request) -> Response:
     telling = learned.report.telling if learned.report else ()
     values: dict[str, object] = {
         "title": chosen, "name": name, "topic": chosen, "facts": topic_values(learned),
-        "labels": len(known_labels(folder, chosen)),
+        "labels": len(stored_labels(folder, chosen)),
         "for_it": [word for word in telling if word.weight > 0][:BEST],
         "against": [word for word in telling if word.weight < 0][:BEST],
         "starts": list(starts), "line": line, **_judged(folder, chosen), **_moving_values(request),
@@ -219,7 +219,7 @@ def label(request: Request) -> Response:
             "left": session.left,
             "said": [{"url": url, "title": title, "relevant": yes} for url, title, yes in session.given[:GIVEN]],
         }  # fmt: skip
-    labels = known_labels(folder, chosen)
+    labels = stored_labels(folder, chosen)
     values |= {"labels": len(labels), "labels_for": sum(example.positive for example in labels)}
     return rendering.answer(
         request, "topic_label.html", values | {"blocks": list(_blocks(folder, page.url)) if page else []}
