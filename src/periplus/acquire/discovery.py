@@ -40,8 +40,8 @@ class Aliases:
     def __init__(self, rules: Rules = NO_RULES, lessons: Callable[[SiteKey], AliasDetection] | None = None) -> None:
         """lessons: what is known of a site so far, from the store; None: nothing is learned."""
         self._rules, self._lessons = rules, lessons
-        self._senses: dict[SiteKey, AliasDetection] = {}
-        self._fallen: list[tuple[SiteKey, str]] = []
+        self._learners: dict[SiteKey, AliasDetection] = {}
+        self._retracted: list[tuple[SiteKey, str]] = []
 
     def __bool__(self) -> bool:
         return bool(self._rules) or self._lessons is not None
@@ -52,8 +52,8 @@ class Aliases:
             return Naming(applied.url, applied.rule)
         if self._lessons is None:
             return Naming(url)
-        twin = self._sense(site_key(url)).target_of(url)
-        return Naming(twin.url, "; ".join(twin.findings), True)
+        target = self._learner(site_key(url)).target_of(url)
+        return Naming(target.url, "; ".join(target.findings), True)
 
     def ruling(self, task: Task) -> Skipped | None:
         """A page's task that need not be asked for any longer,
@@ -68,28 +68,28 @@ class Aliases:
         # all shells of a site are alike: that says nothing of its pages
         if self._lessons is not None and not document.needs_script:
             site = site_key(url)
-            self._fallen += [
-                (site, retraction.finding) for retraction in self._sense(site).learn(url, document.digests.text)
+            self._retracted += [
+                (site, retraction.finding) for retraction in self._learner(site).learn(url, document.digests.text)
             ]
 
     def collect(self) -> tuple[tuple[SiteKey, str], ...]:
         """The findings that fell since last asked, for the store."""
-        fallen, self._fallen = tuple(self._fallen), []
-        return fallen
+        retracted, self._retracted = tuple(self._retracted), []
+        return retracted
 
     def forget(self) -> None:
         """After a lost lease: lessons from pages that were not stored are unlearned."""
-        self._senses.clear()
+        self._learners.clear()
 
-    def _sense(self, site: SiteKey) -> AliasDetection:
-        sense = self._senses.pop(site, None)
-        if sense is None:
+    def _learner(self, site: SiteKey) -> AliasDetection:
+        learner = self._learners.pop(site, None)
+        if learner is None:
             assert self._lessons is not None
-            sense = self._lessons(site)
-            if len(self._senses) >= MOST_SITES:
-                del self._senses[next(iter(self._senses))]
-        self._senses[site] = sense  # last used, last forgotten
-        return sense
+            learner = self._lessons(site)
+            if len(self._learners) >= MOST_SITES:
+                del self._learners[next(iter(self._learners))]
+        self._learners[site] = learner  # last used, last forgotten
+        return learner
 
 
 GENERATION = 200_000  # texts in one half of the memory: some 60 MB in all when full

@@ -1,1 +1,1 @@
-"""One module per family of media types; `document.understand` has the table."""
+"""One module per kind of document; `document.understand` has the table."""
