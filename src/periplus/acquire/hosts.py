@@ -186,7 +186,7 @@ class _Place:
 
     names: set[str] = field(default_factory=set)  # up to one more than may be asked side by side
     slots: dict[HostKey, float] = field(default_factory=dict)  # when hosts that wait may come again
-    flying: set[HostKey] = field(default_factory=set)
+    asked: set[HostKey] = field(default_factory=set)
     free_at: float = 0.0  # the delay after the latest start
     next_slot: float = 0.0
 
@@ -208,7 +208,7 @@ class AddressTurns:
     def ended(self, host: HostKey, address: str) -> None:
         """An exchange with a host is over. address: that answered; empty: none did, or it is unknown."""
         if (place := self._flights.pop(host, None)) is not None:
-            place.flying.discard(host)
+            place.asked.discard(host)
         self._learn(host.rpartition(":")[0], address)
 
     def admits(self, host: HostKey, address: str, now: float) -> bool:
@@ -237,19 +237,19 @@ class AddressTurns:
         if (
             place is None
             or len(place.names) <= self._most
-            or host in place.flying
+            or host in place.asked
             or not self._mine.isdisjoint((host, name))
         ):
             return now
         slot = place.slots.pop(host, place.next_slot)
-        if slot <= now and not place.flying and place.free_at <= now:
-            place.flying.add(host)
+        if slot <= now and not place.asked and place.free_at <= now:
+            place.asked.add(host)
             self._flights[host] = place
             place.free_at = now + self._gap_s
             place.next_slot = max(place.next_slot, place.free_at)
             return now
         if slot <= now:  # one before it came late, or is asked for longer than the delay: then to the end of the line
-            slot = max(place.next_slot, now + self._gap_s) if place.flying else place.free_at
+            slot = max(place.next_slot, now + self._gap_s) if place.asked else place.free_at
         place.slots[host] = slot
         place.next_slot = max(place.next_slot, slot + self._gap_s)
         return slot
@@ -297,7 +297,7 @@ class HeldHost:
     in_hand: set[tuple[int, int]] = field(default_factory=set)
     side: deque[Request] = field(default_factory=deque)  # robots.txt asked for on the way
     side_in_flight: bool = False
-    flying: dict[Request, Task] = field(default_factory=dict)
+    in_flight_tasks: dict[Request, Task] = field(default_factory=dict)
     rules: dict[Origin, OriginRules] = field(default_factory=dict)
     health: dict[Origin, OriginHealth] = field(default_factory=dict)
     given_up: list[GivenUp] = field(default_factory=list)  # origins, since the last commit
@@ -308,11 +308,13 @@ class HeldHost:
     due_at: float | None = None  # its valid entry in the worker's heap
     # it has nothing to ask before others get on, and looks again now and then: nobody need wait for it
     polls: bool = False
-    dry: bool = False  # nothing to take until a commit, or until another host of the site is done with its priority
+    exhausted: bool = (
+        False  # nothing to take until a commit, or until another host of the site is done with its priority
+    )
 
     @property
     def in_flight(self) -> int:
-        return len(self.flying) + self.side_in_flight
+        return len(self.in_flight_tasks) + self.side_in_flight
 
     @property
     def is_quiet(self) -> bool:
@@ -345,7 +347,7 @@ class HeldHost:
 
     def take_back(self, request: Request) -> None:
         """A request that was not started after all: it is the next again."""
-        if (task := self.flying.pop(request, None)) is not None:
+        if (task := self.in_flight_tasks.pop(request, None)) is not None:
             self.tasks.appendleft(task)
         else:
             self.side.appendleft(request)

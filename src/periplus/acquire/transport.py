@@ -474,14 +474,14 @@ class CurlTransport:
                 pause = min(pause, PATROL_S)
             if self._timer_at is not None:
                 pause = min(pause, self._timer_at - now)
-            self._turn(max(0.0, pause))
+            self._exchange(max(0.0, pause))
             if self._done:
                 done, self._done = self._done, []
                 return done
             if self._clock.monotonic() >= deadline:
                 return ()
 
-    def _turn(self, pause_s: float) -> None:
+    def _exchange(self, pause_s: float) -> None:
         """One round: wait for sockets, let libcurl act, collect what finished."""
         for key, mask in self._selector.select(pause_s):
             bits = (pycurl.CSELECT_IN if mask & selectors.EVENT_READ else 0) | (

@@ -245,20 +245,20 @@ class Worker:
 
     def _in_hand(self) -> int:
         """Tasks taken and not stored: they count against max_pages until they are."""
-        return len(self._done) + sum(len(host.tasks) + len(host.flying) for host in self._held.values())
+        return len(self._done) + sum(len(host.tasks) + len(host.in_flight_tasks) for host in self._held.values())
 
     # requests --------------------------------------------------------------------------------------------------------
 
     def _start_due(self, now: float) -> float:
         """Starts what may start; returns the seconds until the next host is due."""
         while self._due and self._due[0][0] <= now and self._transport.in_flight < self._politeness.concurrency:
-            turn = self._turn(now)
-            if not turn and self._by_page:  # a favourite is waited for
+            hosts = self._due_hosts(now)
+            if not hosts and self._by_page:  # a favourite is waited for
                 return min(
                     (host.pace.not_before - now for host in self._held.values() if host.pace.not_before > now),
                     default=TICK_S,
                 )
-            for host in turn:
+            for host in hosts:
                 self._serve(host, now)
                 # the policy says who has a page in hand: not who waits for its robots.txt
                 if host.tasks and self._by_page:
@@ -270,7 +270,7 @@ class Worker:
             else TICK_S
         )
 
-    def _turn(self, now: float) -> Sequence[HeldHost]:
+    def _due_hosts(self, now: float) -> Sequence[HeldHost]:
         """The host that is due longest; under a policy that chooses page by page,
         those it prefers of all that it has the patience for.
         """
@@ -311,8 +311,8 @@ class Worker:
             if host.given_up:
                 host.put_back()
                 # what waits for the origin is dropped; with what is left, if anything, it goes on
-                host.dry = self._commit_now = True
-            elif not host.dry or host.pace.not_before > now:
+                host.exhausted = self._commit_now = True
+            elif not host.exhausted or host.pace.not_before > now:
                 self._schedule(host)
             return
         # storing may have taken long; and a process that was stopped knows of it by this alone
@@ -360,7 +360,7 @@ class Worker:
                     if not host.side:
                         return None
                 case Skipped(reason=Reason.OK):
-                    host.flying[task.request] = task
+                    host.in_flight_tasks[task.request] = task
                     return task.request
                 case Skipped(reason=Reason.TRAP) if host.may_doubt_again(task.priority):
                     self._put_off(host, task, ruling)
@@ -371,7 +371,7 @@ class Worker:
     def _refill(self, host: HeldHost) -> bool:
         # many that needed no request: they are not gathered without end
         if host.uncommitted >= self._storage.commit_pages:
-            host.dry = self._commit_now = True
+            host.exhausted = self._commit_now = True
             return False
         tasks, later_s = self._store.take(
             host.lease,
@@ -383,9 +383,9 @@ class Worker:
         host.tasks.extend(tasks)
         host.in_hand.update((task.priority, task.seq) for task in tasks)
         if tasks:
-            host.dry = False
+            host.exhausted = False
             return True
-        host.dry = True
+        host.exhausted = True
         if later_s is not None:
             host.pace = suspended(host.pace, self._clock.monotonic() + later_s, host.pace.waits_for or "priority")
             host.polls = True
@@ -423,7 +423,7 @@ class Worker:
     def _take_in(self, host: HeldHost, response: Response) -> None:
         """An answer, or that none came: to the pace of its host, and to what the task was."""
         request = response.request
-        task = host.flying.pop(request, None)
+        task = host.in_flight_tasks.pop(request, None)
         if task is None:
             host.side_in_flight = False
         self._deps.addresses.ended(host.lease.host, response.address)
@@ -541,6 +541,6 @@ class Worker:
             self._learn()
         for host in self._held.values():
             host.given_up.clear()
-            if host.dry:
-                host.dry = False
+            if host.exhausted:
+                host.exhausted = False
                 self._schedule(host)
