@@ -166,12 +166,7 @@ def _run(folder: Path, urls: list[Url], settings: Any, flags: dict[str, Any]) ->
     configure_logs(flags["verbose"])
     notice(settings)
     stopping = StopOnSignal()
-    with crawl_display(quiet=flags["quiet"] or flags["no_progress"]) as show:
-
-        def watch(progress: Any) -> bool:
-            show(progress)
-            return bool(stopping.asked)
-
+    with crawl_display(lambda: stopping.asked, quiet=flags["quiet"] or flags["no_progress"]) as watch:
         end = run(
             CheckOrder(crawl_order, flags["external"], flags["fragments"], flags["head"], onward=bool(urls)), watch
         )

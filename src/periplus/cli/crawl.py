@@ -108,12 +108,7 @@ def crawl(
     if fresh:
         _delete(folder)
     stopping = StopOnSignal()
-    with crawl_display(quiet=flags["quiet"] or flags["no_progress"]) as show:
-
-        def watch(progress: Any) -> bool:
-            show(progress)
-            return bool(stopping.asked)
-
+    with crawl_display(lambda: stopping.asked, quiet=flags["quiet"] or flags["no_progress"]) as watch:
         if flags["on"]:
             from periplus.api.joining import carried_crawl
 
@@ -233,12 +228,7 @@ def traps_left(traps: Sequence[TrapTally]) -> Iterator[str]:
 def summary(end: Any, place: str, following: str) -> None:
     """How a crawl ended. place: where it is kept; following: the command to go on with."""
     counts = end.counts
-    style = {"done": "green", "stopped": "yellow"}.get(end.state, "red")
-    say(
-        click.style(end.state.capitalize(), fg=style)
-        + (f": {end.note}" if end.note else "")
-        + f" — after {duration(end.elapsed_s)}"
-    )
+    _say_end(end)
     read = sum(counts.by_reason.get(reason, 0) for reason in FETCHED)
     say(
         f"{counts.fetched:,} fetched in this run ({size(counts.wire_bytes)}); in all {read:,} read, "
@@ -252,6 +242,12 @@ def summary(end: Any, place: str, following: str) -> None:
         words = [_PASSWORD.sub(r"\1@", word) for word in sys.argv[1:]]
         say(f"To go on: {shlex.join(['periplus', *words])}".replace(" --fresh", ""))
     say(f"Kept in {place} — next: {following if read else following.replace('periplus map ', 'periplus status ')}")
+
+
+def _say_end(end: Any) -> None:
+    style = {"done": "green", "stopped": "yellow"}.get(end.state, "red")
+    note = f": {end.note}" if end.note else ""
+    say(f"{click.style(end.state.capitalize(), fg=style)}{note} — after {duration(end.elapsed_s)}")
 
 
 # `periplus refresh`: brings a collection up to date, once or every so often.
@@ -307,12 +303,7 @@ def refresh(collection: Path | None, store: str, everything: bool, every: float 
 
     def once(every_s: float = 0.0) -> str:
         next_at = time.time() + every_s
-        with crawl_display(quiet=flags["quiet"] or flags["no_progress"]) as show:
-
-            def watch(progress: Any) -> bool:
-                show(progress)
-                return stopping.asked
-
+        with crawl_display(lambda: stopping.asked, quiet=flags["quiet"] or flags["no_progress"]) as watch:
             done = run(order, watch)
         _summary(done, f"--store '{order.home}'" if store else f"-c {shlex.quote(str(place))}", in_database=bool(store))
         if every_s and not stopping.asked:
@@ -367,12 +358,7 @@ def _unless_busy(once: Callable[[], str]) -> str:
 def _summary(done: Any, place: str, *, in_database: bool) -> None:
     """place: as a flag of a command."""
     end, counts = done.end, done.end.counts
-    style = {"done": "green", "stopped": "yellow"}.get(end.state, "red")
-    say(
-        click.style(end.state.capitalize(), fg=style)
-        + (f": {end.note}" if end.note else "")
-        + f" — after {duration(end.elapsed_s)}"
-    )
+    _say_end(end)
     say(
         ", ".join(
             f"{count:,} {finding.value}"

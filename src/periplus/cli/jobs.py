@@ -52,12 +52,7 @@ def help_with_crawl(store: str, auth: str, *, quiet: bool, verbose: int) -> None
         f"{', '.join(record.starts[:3])}{' and others' if len(record.starts) > 3 else ''}. Ctrl-C leaves it."
     )
     stopping = StopOnSignal()
-    with crawl_display(quiet=quiet) as show:
-
-        def watch(progress: Any) -> bool:
-            show(progress)
-            return bool(stopping.asked)
-
+    with crawl_display(lambda: stopping.asked, quiet=quiet) as watch:
         end = join(store, record, settings, watch)
     summary(end, str(home), f"periplus status --store '{home}'")
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])

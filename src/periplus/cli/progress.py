@@ -90,11 +90,11 @@ class Display:
 
 
 @contextlib.contextmanager
-def crawl_display(*, quiet: bool) -> Iterator[Callable[[Progress], None]]:
-    """What shows a crawl."""
+def crawl_display(stopped: Callable[[], bool], *, quiet: bool) -> Iterator[Callable[[Progress], bool]]:
+    """What watches a crawl: shows how far it is, and returns whether the user stopped it."""
     history: deque[tuple[float, int]] = deque()
 
-    def show(progress: Progress) -> None:
+    def watch(progress: Progress) -> bool:
         counts = progress.counts
         history.append((progress.elapsed_s, counts.fetched))
         while history[0][0] < progress.elapsed_s - RATE_WINDOW_S:
@@ -104,9 +104,10 @@ def crawl_display(*, quiet: bool) -> Iterator[Callable[[Progress], None]]:
         note = "paused" if progress.paused else f"{rate:.1f} pages a second"
         job = JobProgress(counts.fetched, counts.fetched + counts.waiting, note)
         display.show(job, lambda: _line(progress, rate), lambda: _panel(progress, rate))
+        return stopped()
 
     with Display(quiet=quiet) as display:
-        yield show
+        yield watch
 
 
 @contextlib.contextmanager

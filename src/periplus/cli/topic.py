@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import SUFFIX, collection_folder, collection_option, columns_of, opened, output_option
+from periplus.cli.options import (
+    SUFFIX,
+    collection_folder,
+    collection_option,
+    columns_of,
+    format_option,
+    opened,
+    option,
+    output_option,
+)
 from periplus.cli.progress import Watch
 from periplus.errors import UsageError
 from periplus.present.wording import count_of, visible
@@ -50,30 +59,16 @@ def topic() -> None:
     metavar="EXAMPLES",
     help="What the topic is. Give it as often as you like.",
 )
-@click.option(
-    "--negative",
-    "-n",
-    "negatives",
-    multiple=True,
+@option(
+    "--negative -n negatives",
+    "What it is not. None: pages of the collection that nobody chose.",
     metavar="EXAMPLES",
-    help="What it is not. None: pages of the collection that nobody chose.",
+    many=True,
 )
-@click.option(
-    "--method",
-    type=click.Choice(METHODS),
-    default="calibrated",
-    show_default=True,
-    help="svm: linear machine over tf-idf; online: hashed words.",
-)
-@click.option(
-    "--background",
-    type=click.IntRange(0),
-    default=2000,
-    show_default=True,
-    help="Pages of the collection that the threshold is seen on.",
-)
-@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
+@option("--method", "svm: linear machine over tf-idf; online: hashed words.", METHODS, "calibrated")
+@option("--background", "Pages of the collection that the threshold is seen on.", click.IntRange(0), 2000)
+@format_option(("text", "json"))
+@option("--json as_json", "The same as -f json.", bool)
 @collection_option
 @output_option
 def train(
@@ -119,7 +114,7 @@ def _place(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], co
 
 
 @topic.command("list")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@option("--json as_json", "As JSON.", bool)
 @collection_option
 def list_command(collection: Path | None, as_json: bool) -> None:
     """List the topics of a collection."""
@@ -144,8 +139,8 @@ def list_command(collection: Path | None, as_json: bool) -> None:
 
 @topic.command()
 @click.argument("name")
-@click.option("-f", "--format", type=click.Choice(("text", "json")), default="text", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
+@format_option(("text", "json"))
+@option("--json as_json", "The same as -f json.", bool)
 @collection_option
 @output_option
 def show(name: str, collection: Path | None, format: str, as_json: bool, output: Path | None) -> None:
@@ -158,18 +153,9 @@ def show(name: str, collection: Path | None, format: str, as_json: bool, output:
 @topic.command()
 @click.argument("name")
 @click.argument("targets", nargs=-1, metavar="[URL|FILE]...")
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(-1),
-    default=JUDGED,
-    show_default=True,
-    help="Pages that are listed where none is named; -1: all.",
-)
-@click.option(
-    "--keep", is_flag=True, help="Keep what is said of all pages in the collection: `periplus serve` shows it."
-)
-@click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
+@option("-n --limit", "Pages that are listed where none is named; -1: all.", click.IntRange(-1), JUDGED)
+@option("--keep", "Keep what is said of all pages in the collection: `periplus serve` shows it.", bool)
+@option("--json as_json", "A JSON object a line.", bool)
 @collection_option
 @output_option
 def judge(name: str, targets: tuple[str, ...], collection: Path | None, output: Path | None, **flags: Any) -> None:
@@ -230,7 +216,7 @@ def learn(name: str, collection: Path | None) -> None:
 @topic.command()
 @click.argument("name")
 @collection_option
-@click.option("-n", "--limit", type=click.IntRange(1), default=None, help="End after so many answers.")
+@option("-n --limit", "End after so many answers.", click.IntRange(1))
 def label(name: str, collection: Path | None, limit: int | None) -> None:
     """Say yes or no to the pages that a topic is least sure of; it learns from each answer at once.
 
