@@ -31,7 +31,7 @@ from pyspark.sql.functions import max as most
 from pyspark.sql.functions import min as least
 from pyspark.sql.functions import sum as total
 
-from periplus.analyse.duplicates import BINS, SHINGLES_LEAST, band_bins
+from periplus.analyse.duplicates import BINS, LEADERS_MOST, SHINGLES_LEAST, band_bins
 from periplus.analyse.engines.alike import (
     ASKED,
     DEPTH_MOST,
@@ -40,7 +40,6 @@ from periplus.analyse.engines.alike import (
     FOLLOWED,
     HOUR_MS,
     INVALID_REASONS,
-    LEADERS_MOST,
     LENGTH_BITS,
     LENGTH_MOST,
     NAMES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -62,6 +62,7 @@ BINS = 128
 # of the pairs just at the threshold, by the binomial law: at 0.8 bands of six bins find 998 in 1,000, and
 # look at 28 in 100 at 0.5
 FOUND_LEAST = 0.995
+PAGES_AT_ONCE = 1 << 19  # whose bands are mixed at once: 4 MB a column
 LEADERS_MOST = 16  # of one bucket: bounds the work where a template fills thousands of pages alike
 CONFIRMED_MOST = 8  # candidates of one page whose shingles are compared, best estimate first
 ESTIMATE_SLACK = 0.135  # three standard deviations of the estimate from 128 bins are 0.106 at 0.8, and 0.133 at most
@@ -162,26 +163,44 @@ def near_groups(sketches: Sketches, shingles_of: Callable[[int], Hashes], *, thr
     their pairs. shingles_of: a page's shingles again, asked for candidates only; the last few hundred are remembered.
     """
     remembered = lru_cache(maxsize=512)(shingles_of)
-    page_rows, buckets = _shared_buckets(sketches, band_bins(threshold))
-    leaders: dict[int, list[int]] = {}
+    pages = np.flatnonzero(sketches.shingles >= SHINGLES_LEAST)
+    width = band_bins(threshold)
+    buckets = np.empty((BINS // width, len(pages)), np.int64)
+    fill_buckets(sketches.bins, pages, buckets)
+    some = (buckets >= 0).any(axis=0)
+    rows = zip(pages[some].tolist(), buckets.T[some].tolist(), strict=True)
     groups: dict[int, list[tuple[int, float]]] = {}
-    for page, row in zip(page_rows.tolist(), buckets.tolist(), strict=True):
-        mine = [bucket for bucket in row if bucket >= 0]
-        best, similarity = _nearest(
-            page, {leader for bucket in mine for leader in leaders.get(bucket, ())}, sketches, remembered, threshold
-        )
-        if best >= 0:
-            groups.setdefault(best, []).append((page, similarity))
-            continue
-        for bucket in mine:
-            held = leaders.setdefault(bucket, [])
-            if len(held) < LEADERS_MOST:
-                held.append(page)
+    for page, leader, similarity in led(
+        rows, lambda page, candidates: _nearest(page, candidates, sketches, remembered, threshold)
+    ):
+        groups.setdefault(leader, []).append((page, similarity))
     made = [
         NearGroup(leader, tuple(page for page, _ in members), tuple(value for _, value in members))
         for leader, members in groups.items()
     ]
     return sorted(made, key=lambda group: (-len(group.members), group.leader))
+
+
+def led(
+    rows: Iterable[tuple[int, Sequence[int]]], nearest: Callable[[int, Set[int]], tuple[int, float]]
+) -> Iterator[tuple[int, int, float]]:
+    """(page, the leader that it joins, how like it is) of each page that joins one; the others become leaders.
+
+    rows: each page in turn with its buckets, negative ones those that it has for itself. nearest: of a page and some
+    leaders, those of its buckets, the one that it joins and how like it is; -1: none.
+    """
+    leaders: dict[int, list[int]] = {}
+    for page, row in rows:
+        buckets = [bucket for bucket in row if bucket >= 0]
+        candidates = {leader for bucket in buckets for leader in leaders.get(bucket, ())}
+        leader, similarity = nearest(page, candidates) if candidates else (-1, 0.0)
+        if leader >= 0:
+            yield page, leader, similarity
+            continue
+        for bucket in buckets:
+            of_bucket = leaders.setdefault(bucket, [])
+            if len(of_bucket) < LEADERS_MOST:
+                of_bucket.append(page)
 
 
 def band_bins(threshold: float) -> int:
@@ -190,29 +209,33 @@ def band_bins(threshold: float) -> int:
     return max(fit, default=1)
 
 
-def _shared_buckets(sketches: Sketches, bins: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(pages that share a bucket with another, their buckets: one column a band, -1 for a bucket of one page)."""
-    pages = np.flatnonzero(sketches.shingles >= SHINGLES_LEAST)
-    bands = BINS // bins
-    buckets = np.full((len(pages), bands), -1, np.int64)
+def fill_buckets(bins: Hashes, pages: NDArray[np.int64], buckets: NDArray[np.int64]) -> None:
+    """Writes into buckets, int64[bands, pages], the bucket of each page in each band: equal where the values of the
+    band are, other ones in each band; -1 for one that the page has for itself.
+
+    bins: of more pages, perhaps in a file; pages: rows of it.
+    """
+    bands = len(buckets)
+    width = BINS // bands
+    keys = np.empty(len(pages), np.uint64)
     for band in range(bands):
-        mixed = np.full(len(pages), np.uint64(band))
-        for place in range(band * bins, (band + 1) * bins):
-            mixed = (mixed * _ODD) ^ sketches.bins[pages, place]
-            mixed ^= mixed >> np.uint64(29)
-        _, inverse, counts = np.unique(mixed, return_inverse=True, return_counts=True)
-        shared = counts[inverse] > 1
-        buckets[shared, band] = inverse[shared] * bands + band
-    some = (buckets >= 0).any(axis=1)
-    return pages[some], buckets[some]
+        for start in range(0, len(pages), PAGES_AT_ONCE):
+            rows = pages[start : start + PAGES_AT_ONCE]
+            mixed = np.full(len(rows), np.uint64(band))
+            for place in range(band * width, (band + 1) * width):
+                mixed = (mixed * _ODD) ^ bins[rows, place]
+                mixed ^= mixed >> np.uint64(29)
+            keys[start : start + PAGES_AT_ONCE] = mixed
+        order = np.argsort(keys)
+        number = np.cumsum(np.diff(keys[order], prepend=keys[order[:1]]) != 0)
+        shared = np.bincount(number, minlength=1)[number] > 1
+        buckets[band, order] = np.where(shared, number * bands + band, -1)
 
 
 def _nearest(
-    page: int, candidates: set[int], sketches: Sketches, shingles_of: Callable[[int], Hashes], threshold: float
+    page: int, candidates: Set[int], sketches: Sketches, shingles_of: Callable[[int], Hashes], threshold: float
 ) -> tuple[int, float]:
     """(the nearest candidate within threshold, its similarity); (-1, 0.0): none."""
-    if not candidates:
-        return -1, 0.0
     rows = np.array(sorted(candidates), np.int64)
     estimates = (sketches.bins[rows] == sketches.bins[page]).mean(axis=1)
     order = np.argsort(-estimates, kind="stable")[:CONFIRMED_MOST]

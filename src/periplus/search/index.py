@@ -436,7 +436,7 @@ def _locked(folder: Path) -> int:
         lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise StoreError(
-            f"the collection in {folder} cannot be written: {error.strerror}. Is the disk full, the folder read-only?"
+            f"{folder} cannot be written: {error.strerror}. Is the disk full, or the folder read-only?"
         ) from error
     try:
         import fcntl

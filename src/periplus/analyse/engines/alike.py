@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +10,16 @@ from typing import NamedTuple
 import numpy as np
 
 from periplus.analyse.audit_input import NOT_FOLLOWED
-from periplus.analyse.duplicates import BINS, SHINGLES_LEAST, Hashes, band_bins, shingles, sketch
+from periplus.analyse.duplicates import (
+    BINS,
+    SHINGLES_LEAST,
+    Hashes,
+    band_bins,
+    fill_buckets,
+    led,
+    shingles,
+    sketch,
+)
 from periplus.analyse.engines.dataset_files import BLOCK_ROWS, Ints, Mask, blocks, flags, is_among, manifest_in, numbers
 from periplus.analyse.engines.stages import StageTask
 from periplus.analyse.linkgraph import PAGES
@@ -33,8 +42,6 @@ FOLDER = r"^[a-z]+://(?:www\.)?([^?]*)/.*$"
 """Of a URL, what names the folder that it lies in: without scheme and `www.`,
 as analyse.webometrics tells directories.
 """
-# of one bucket, as in analyse.duplicates: bounds the work where thousands of pages share a band and no more
-LEADERS_MOST = 16
 
 
 class UrlVectors(NamedTuple):
@@ -210,9 +217,8 @@ def _alike(task: StageTask, of: str, table: str, threshold: float, left_out: Int
     """Groups of the pages of a table of sketches."""
     urls, bins = _bins(task, of, left_out)
     order = np.argsort(merits_of(task.dataset)[urls])
-    leader, similarity = leaders(
-        bins, order, _buckets(task, bins, band_bins(threshold)), int(np.ceil(threshold * BINS - 1e-9))
-    )
+    buckets = _buckets(task, bins, BINS // band_bins(threshold))
+    leader, similarity = leaders(bins, order, buckets, int(np.ceil(threshold * BINS - 1e-9)))
     size = np.bincount(leader, minlength=1)[leader] > 1
     task.write(table, {"url": urls[size], "group": urls[leader[size]], "similarity": similarity[size]})
 
@@ -234,34 +240,13 @@ def _bins(task: StageTask, of: str, left_out: Ints) -> tuple[Ints, Hashes]:
     )
 
 
-def _buckets(task: StageTask, bins: Hashes, width: int) -> Ints:
-    """int64[pages, bands]: the bucket of each page in each band, -1 for one that it has for itself.
-
-    In a file, by columns.
-    """
-    pages, bands = len(bins), BINS // width
-    if not pages:
-        return np.zeros((0, bands), np.int64)
-    buckets = np.memmap(task.scratch / "buckets", np.int64, "w+", shape=(bands, pages))
-    for band in range(bands):
-        keys = np.empty(pages, np.uint64)
-        for start in range(0, pages, BLOCK_ROWS):
-            keys[start : start + BLOCK_ROWS] = band_keys(bins[start : start + BLOCK_ROWS], band, width)
-        order = np.argsort(keys)
-        begins = np.diff(keys[order], prepend=keys[order[:1]]) != 0
-        number = np.cumsum(begins)
-        shared = np.bincount(number)[number] > 1
-        buckets[band, order] = np.where(shared, number * bands + band, -1)
-    return buckets.T
-
-
-def band_keys(bins: Hashes, band: int, width: int) -> Hashes:
-    """One number for the band's values of each page."""
-    mixed = np.full(len(bins), np.uint64(band))
-    for place in range(band * width, (band + 1) * width):
-        mixed = (mixed * np.uint64(0x9E3779B97F4A7C15)) ^ bins[:, place]  # as in analyse.duplicates
-        mixed ^= mixed >> np.uint64(29)
-    return mixed
+def _buckets(task: StageTask, bins: Hashes, bands: int) -> Ints:
+    """int64[bands, pages]: as duplicates.fill_buckets, in a file."""
+    if not len(bins):
+        return np.zeros((bands, 0), np.int64)
+    buckets = np.memmap(task.scratch / "buckets", np.int64, "w+", shape=(bands, len(bins)))
+    fill_buckets(bins, np.arange(len(bins)), buckets)
+    return buckets
 
 
 def leaders(
@@ -269,34 +254,27 @@ def leaders(
 ) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.float64]]]:
     """(of each page the one that stands for its group, the share of equal values with it).
 
-    order: pages by merit; needed: values that must be equal. Only the first LEADERS_MOST of a bucket that stand for
-    groups are compared with.
+    order: pages by merit; buckets: int64[bands, pages]; needed: values that must be equal.
     """
-    leader = np.arange(len(order))
-    similarity = np.ones(len(order))
     turn = np.empty(len(order), np.int64)
     turn[order] = np.arange(len(order))
-    held: dict[int, list[int]] = {}
-    for page, row in _rows(order, buckets):
-        candidates = np.array(sorted({turn[one] for bucket in row for one in held.get(bucket, ())}), np.int64)
-        if len(candidates):
-            equal = (bins[order[candidates]] == bins[page]).sum(axis=1)
-            best = int(np.argmax(equal))  # of equal ones the first by merit
-            if equal[best] >= needed:
-                leader[page], similarity[page] = order[candidates[best]], equal[best] / BINS
-                continue
-        for bucket in row:
-            mine = held.setdefault(bucket, [])
-            if len(mine) < LEADERS_MOST:
-                mine.append(page)
+
+    def nearest(page: int, candidates: Set[int]) -> tuple[int, float]:
+        rows = np.array(sorted(candidates, key=turn.__getitem__))
+        equal = (bins[rows] == bins[page]).sum(axis=1)
+        best = int(np.argmax(equal))  # of equal ones the first by merit
+        return (int(rows[best]), equal[best] / BINS) if equal[best] >= needed else (-1, 0.0)
+
+    leader, similarity = np.arange(len(order)), np.ones(len(order))
+    for page, head, share in led(_rows(order, buckets), nearest):
+        leader[page], similarity[page] = head, share
     return leader, similarity
 
 
 def _rows(order: Ints, buckets: Ints) -> Iterator[tuple[int, list[int]]]:
     for start in range(0, len(order), BLOCK_ROWS // 16):
-        some = order[start : start + BLOCK_ROWS // 16]
-        for page, row in zip(some.tolist(), buckets[some].tolist(), strict=True):
-            yield page, [bucket for bucket in row if bucket >= 0]
+        pages = order[start : start + BLOCK_ROWS // 16]
+        yield from zip(pages.tolist(), buckets[:, pages].T.tolist(), strict=True)
 
 
 def cascades(task: StageTask) -> None:
