@@ -34,7 +34,6 @@ from periplus.model.graph import REASONS
 from periplus.model.visit import FETCHED, STATE_OF, Cause, Cut, Reason, State
 from periplus.model.web import HostKey, Origin, Url, UrlId
 from periplus.store.sqlite import checks, reading, site_rows
-from periplus.store.sqlite.listing import names
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.site_rows import AllUrls, PageTexts
 from periplus.urls.canonical import url_id
@@ -142,7 +141,7 @@ class UrlEvidence:
 
     def _add_failures(self) -> None:
         """What the crawl saw of pages that failed stands before or between what checks saw."""
-        for number, row in checks.failures(self._connection, names(FAILED)):
+        for number, row in checks.failures(self._connection, FAILED):
             trace = self._trace(number, row.url)
             if row.purpose not in ("head", "check") and row.outcome not in ("skipped", "unchanged"):
                 trace.attempts.append(_attempt(row))

@@ -30,10 +30,9 @@ from periplus.model.results import (
     ReportData,
     SiteMap,
 )
-from periplus.model.visit import FETCHED, Reason, State
+from periplus.model.visit import FETCHED, REASONS_OF, Reason, State
 from periplus.present.wording import without_site_name
 from periplus.store.sqlite import reading, runs, site_rows
-from periplus.store.sqlite.listing import reasons_of
 
 MAP_NODES = 400  # of the report's map: it opens branch by branch
 DEAD_NAMED = 2_000  # dead URLs with their pages: each page costs two look-ups
@@ -43,7 +42,7 @@ ISSUES_NAMED = 10  # of one fault: a missing script stands on every page
 CHAINS_NAMED = 100_000
 HEAVIEST = 50
 # those are our doing
-DEAD = [reason for reason in reasons_of(State.INVALID) if reason not in (Reason.BUG, Reason.PRIVATE)]
+DEAD = [reason for reason in REASONS_OF[State.INVALID] if reason not in (Reason.BUG, Reason.PRIVATE)]
 _GRADES = list(Grade)
 
 

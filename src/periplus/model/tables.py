@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from periplus.errors import UsageError
-from periplus.model.visit import FETCHED, STATE_OF, Reason, State
+from periplus.model.visit import FETCHED, REASONS_OF, Reason, State
 
 
 class ColumnKind(StrEnum):
@@ -122,17 +122,14 @@ def row_maker(columns: tuple[str, ...]) -> Callable[[Iterable[object]], Row]:
 TEXT, INTEGER, REAL, BOOLEAN, TIME, BYTES = ColumnKind
 
 
-def _any_of(reasons: Set[Reason]) -> str:
-    """Reasons as an SQL list; our own words, so nothing needs escaping."""
-    return "({})".format(", ".join(f"'{reason.value}'" for reason in Reason if reason in reasons))
-
-
-_REASONS = {state: frozenset(reason for reason in Reason if STATE_OF[reason] is state) for state in State}
+def any_of(words: Iterable[str]) -> str:
+    """Words as an SQL list, in their order; our own words, so nothing needs escaping."""
+    return "({})".format(", ".join(f"'{word}'" for word in sorted(words)))
 
 
 def _state(reason: str) -> str:
     """The state that follows from a reason."""
-    cases = (f"WHEN {reason} IN {_any_of(_REASONS[state])} THEN '{state.value}'" for state in State)
+    cases = (f"WHEN {reason} IN {any_of(REASONS_OF[state])} THEN '{state.value}'" for state in State)
     return f"CASE {' '.join(cases)} END"
 
 
@@ -147,7 +144,7 @@ def _filled(expression: str) -> str:
 
 
 _URL = "url u LEFT JOIN host h ON h.id = u.host_id LEFT JOIN site s ON s.id = h.site_id"
-HAS_PAGE = f"u.reason IN {_any_of(FETCHED)}"
+HAS_PAGE = f"u.reason IN {any_of(FETCHED)}"
 """That the page that was read last is what a URL answers with now."""
 _READ = f"page p ON p.url_id = u.id AND {HAS_PAGE}"
 
@@ -414,14 +411,14 @@ SITES = Table(
             "pages_total",
             INTEGER,
             "its pages known",
-            f"count(*) FILTER (WHERE u.reason NOT IN {_any_of({*_REASONS[State.IGNORED], Reason.RESOURCE})})",
+            f"count(*) FILTER (WHERE u.reason NOT IN {any_of({*REASONS_OF[State.IGNORED], Reason.RESOURCE})})",
         ),
         Column("pages_crawled", INTEGER, "of them fetched", "count(p.url_id)"),
         Column(
             "pages_invalid",
             INTEGER,
             "of them dead",
-            f"count(*) FILTER (WHERE u.reason IN {_any_of(_REASONS[State.INVALID])})",
+            f"count(*) FILTER (WHERE u.reason IN {any_of(REASONS_OF[State.INVALID])})",
         ),
         Column("size", INTEGER, "bytes of its pages", "CAST(coalesce(sum(p.size), 0) AS bigint)", unit="bytes"),
         Column("first_seen", TIME, "when it was first met", "min(u.first_seen)"),

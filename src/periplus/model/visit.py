@@ -82,6 +82,8 @@ STATE_OF: dict[Reason, State] = dict.fromkeys(Reason, State.REGISTERED) | {
     Reason[name]: state for state, names in _STATE_OF.items() for name in names
 }
 """The reason decides the state, so only the reason is stored."""
+REASONS_OF = {state: [reason for reason in Reason if STATE_OF[reason] is state] for state in State}
+"""The reasons of each state, in the order of Reason."""
 
 FETCHED = frozenset({reason for reason, state in STATE_OF.items() if state is State.INDEXED} | {Reason.NOINDEX})
 """A page came.

@@ -19,7 +19,7 @@ from periplus.errors import StoreError
 from periplus.model.graph import REASONS, LinkRows, PageRows, UrlFacts, UrlRows
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.ports import RunRecord
-from periplus.model.tables import RUNS, VIEWS, Column, ColumnKind, Table
+from periplus.model.tables import RUNS, VIEWS, Column, ColumnKind, Table, any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store.dialect import SHARDS, shard_of
@@ -104,7 +104,7 @@ def number_blocks(connection: Connection, find: str, width: int) -> Iterator[NDA
 # All of a site lies in one shard.
 
 ROWS_AT_ONCE = 10_000
-_FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
+_FOLLOWED = any_of(FOLLOWED_KINDS)
 _CODE = {reason.value: code for code, reason in enumerate(REASONS)}
 _ANYWHERE = f"u.shard BETWEEN 0 AND {SHARDS - 1} AND u.id = %s"  # in whatever shard
 _LEADS = """
@@ -178,7 +178,7 @@ class DatabaseSite:
     def links(self, site: SiteKey) -> LinkRows:
         find = (
             "SELECT l.source, l.target FROM url u JOIN link l ON l.shard = u.shard AND l.source = u.id"
-            f" WHERE {self._of(site)} AND l.kind IN ({_FOLLOWED}) AND u.reason NOT IN ('redirect', 'alias', 'rule')"
+            f" WHERE {self._of(site)} AND l.kind IN {_FOLLOWED} AND u.reason NOT IN ('redirect', 'alias', 'rule')"
         )
         return LinkRows(*_pairs(self._connection, find))
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.model.frontier import Candidate
+from periplus.model.tables import any_of
 from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import Url, UrlId
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.ledger import FolderLedger
-from periplus.store.sqlite.listing import names
 from periplus.store.url_state import MERGED
 from periplus.urls.aliases import AliasPage, Merger, merged
 from periplus.urls.canonical import url_id
@@ -269,7 +269,7 @@ def _alike(connection: sqlite3.Connection) -> Iterator[AliasPage]:
     """Pages whose text another page has too."""
     find = (
         "SELECT u.id, u.text, u.depth, p.body_md5, p.text_md5, p.canonical FROM page p JOIN url u ON u.id = p.url_id"
-        f" WHERE u.reason IN ({names(MERGED)}) AND u.status = 200"
+        f" WHERE u.reason IN {any_of(MERGED)} AND u.status = 200"
         " AND p.text_md5 IN (SELECT text_md5 FROM page GROUP BY text_md5 HAVING count(*) > 1)"
     )
     return map(AliasPage._make, connection.execute(find))

@@ -18,7 +18,7 @@ from periplus.model.frontier import READ
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.ports import RunRecord
-from periplus.model.tables import HAS_PAGE
+from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store.datasets import PAGE_ROWS, TEXT_ROWS, sound
@@ -29,7 +29,7 @@ from periplus.store.sqlite.site_rows import number_blocks
 from periplus.store.sqlite.views import numeric
 from periplus.urls.canonical import url_id
 
-_READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
+_READ = any_of(READ)
 
 
 class FolderRows:
@@ -155,7 +155,7 @@ PAST_FIELDS = (
     "language",
     "robots",
 )
-_FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
+_FOLLOWED = any_of(FOLLOWED_KINDS)
 _CODE = {reason.value: code for code, reason in enumerate(REASONS)}
 _PAIR = np.dtype([("first", np.int64), ("second", np.int64)])
 
@@ -232,7 +232,7 @@ def redirects(connection: sqlite3.Connection, moment: RunEnd, past: UrlPast) -> 
 
 def page_links(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) -> LinkRows:
     """The site's links to pages, whatever became of their sources; pairs may be twice."""
-    of_site = f"{SITE_OF_URL} AND l.kind IN ({_FOLLOWED}) AND l.kind <> 'redirect'"
+    of_site = f"{SITE_OF_URL} AND l.kind IN {_FOLLOWED} AND l.kind <> 'redirect'"
     find = (
         "SELECT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id"
         f" WHERE {of_site} AND l.first_seen < ?"

@@ -14,13 +14,14 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from periplus.model.frontier import READ
+from periplus.model.tables import any_of
 from periplus.model.web import UrlId
 
-_READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
+_READ = any_of(READ)
 _FOLLOWED = "EXISTS (SELECT 1 FROM follower)"
 PAGE_RESTATED = f"""
 CREATE TRIGGER page_restated AFTER UPDATE OF reason ON url
-WHEN OLD.reason <> NEW.reason AND (OLD.reason IN ({_READ}) OR NEW.reason IN ({_READ})) AND {_FOLLOWED}
+WHEN OLD.reason <> NEW.reason AND (OLD.reason IN {_READ} OR NEW.reason IN {_READ}) AND {_FOLLOWED}
     AND EXISTS (SELECT 1 FROM page WHERE url_id = NEW.id)
 BEGIN INSERT INTO change (url_id) VALUES (NEW.id); END;
 """

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from periplus.model.audit import FragmentVerdict
 from periplus.model.frontier import Look
+from periplus.model.tables import any_of
+from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 
 VERDICTS = """CREATE TABLE verdict (
@@ -111,12 +113,12 @@ def looks(connection: sqlite3.Connection) -> dict[Url, Look]:
     }
 
 
-def failures(connection: sqlite3.Connection, reasons: str) -> Iterator[tuple[UrlId, VisitEvidence]]:
-    """Every visit of the pages that stand at one of the reasons (an SQL list), oldest first."""
+def failures(connection: sqlite3.Connection, reasons: Iterable[Reason]) -> Iterator[tuple[UrlId, VisitEvidence]]:
+    """Every visit of the pages that stand at one of the reasons, oldest first."""
     find = (
         "SELECT v.url_id, u.text, v.purpose, v.started, v.outcome, v.status, v.detail FROM visit v"
         " JOIN url u ON u.id = v.url_id"
-        f" WHERE u.reason IN ({reasons}) ORDER BY v.id"
+        f" WHERE u.reason IN {any_of(reasons)} ORDER BY v.id"
     )
     for url_id, url, *rest in connection.execute(find):
         yield UrlId(url_id), VisitEvidence(Url(url), *rest)

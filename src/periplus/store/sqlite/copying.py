@@ -15,6 +15,7 @@ from typing import Any
 from periplus.model.collection import Exchange
 from periplus.model.frontier import Batch, Candidate, Completion
 from periplus.model.page import FOLLOWED_KINDS
+from periplus.model.tables import any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Storage
@@ -252,11 +253,11 @@ def shared_bodies(connection: sqlite3.Connection) -> frozenset[int]:
 
 # Completions enter one by one, in transactions of many.
 
-_FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
+_FOLLOWED = any_of(FOLLOWED_KINDS)
 _TARGETS = (
     "SELECT l.target, l.kind = 'redirect', h.site_id FROM link l JOIN url u ON u.id = l.target"
     " JOIN host h ON h.id = u.host_id"
-    f" WHERE l.source = ? AND l.kind IN ({_FOLLOWED}) AND NOT l.nofollow"
+    f" WHERE l.source = ? AND l.kind IN {_FOLLOWED} AND NOT l.nofollow"
 )
 _BY_NOFOLLOW = f"('{Reason.NOFOLLOW.value}', '{Reason.RESOURCE.value}')"
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from periplus.errors import UsageError
 from periplus.model.collection import Deletion, DeletionPlan
-from periplus.model.frontier import PRIORITY_NONE, READ
+from periplus.model.frontier import PRIORITY_NONE
+from periplus.model.tables import HAS_PAGE
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import Url, UrlId
 from periplus.store.sqlite import schema
-from periplus.store.sqlite.listing import names
 from periplus.store.sqlite.site_rows import number_blocks
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
@@ -240,10 +240,7 @@ def _counted(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan
     pages, marks = connection.execute(
         f"SELECT count(*), sum(parts IS NOT NULL) FROM page WHERE url_id IN {_DOOMED}"
     ).fetchone()
-    read = (
-        f"SELECT count(*) FROM page p JOIN url u ON u.id = p.url_id WHERE p.url_id IN {_DOOMED}"
-        f" AND u.reason IN ({names(sorted(READ))})"
-    )
+    read = f"SELECT count(*) FROM page p JOIN url u ON u.id = p.url_id WHERE p.url_id IN {_DOOMED} AND {HAS_PAGE}"
     bodies, texts, held = connection.execute(
         "SELECT count(*), sum(b.text IS NOT NULL), sum(length(b.data) + coalesce(length(b.text), 0) + "
         "coalesce(length(b.blocks), 0))"

@@ -29,6 +29,7 @@ from periplus.model.frontier import (
     TrapTally,
 )
 from periplus.model.ports import CrawlScope, RunRecord, VisitReader
+from periplus.model.tables import any_of
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
@@ -38,7 +39,6 @@ from periplus.store.processes import process_lives
 from periplus.store.sqlite import aliases, reading, runs, schema, survey
 from periplus.store.sqlite import runs as collection_runs
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
-from periplus.store.sqlite.listing import names
 from periplus.store.url_state import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body
 from periplus.urls.canonical import url_id
 from periplus.urls.parameters import rules_key, rules_of
@@ -412,7 +412,7 @@ _ENQUEUE = (
     " SELECT u.host_id, coalesce(u.depth, :none), :seq + row_number() OVER (ORDER BY u.depth IS NULL, "
     "u.depth, u.text), u.id, 'recheck'"
     " FROM url u LEFT JOIN freshness f ON f.url_id = u.id"
-    f" WHERE u.reason IN ({names(sorted(ASKED_AGAIN))}) AND (:all OR {_DUE})"
+    f" WHERE u.reason IN {any_of(ASKED_AGAIN)} AND (:all OR {_DUE})"
     " AND u.id NOT IN (SELECT url_id FROM queue WHERE purpose = 'recheck')"
 )
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from periplus.model.graph import NAV, PART, REASONS, InlinkIndex
 from periplus.model.page import FOLLOWED_KINDS, Position
+from periplus.model.tables import any_of
 from periplus.model.visit import FETCHED
 from periplus.model.web import Url
 from periplus.store.sqlite.site_rows import number_blocks
@@ -32,7 +33,7 @@ FILE = "links.book"
 VERSION = 2  # of the file; another one is made anew
 ALIGNED = 64  # bytes
 NEWER_MOST = 20_000  # visits since the file was made: reading their links takes 0.1 s
-_FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
+_FOLLOWED = any_of(FOLLOWED_KINDS)
 _CODE = {reason.value: code for code, reason in enumerate(REASONS)}
 _FETCHED = np.array([reason in FETCHED for reason in REASONS])
 
@@ -165,7 +166,7 @@ def _pairs(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> tuple[NDAr
     its marks those that all its links share.
     """
     find = (
-        f"SELECT source, target, (position = '{Position.NAV.value}') * {NAV} + {PART} * (kind NOT IN ({_FOLLOWED}))"
+        f"SELECT source, target, (position = '{Position.NAV.value}') * {NAV} + {PART} * (kind NOT IN {_FOLLOWED})"
         " FROM link ORDER BY source, target"
     )
     sources: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)]

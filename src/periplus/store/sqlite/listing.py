@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from periplus.errors import UsageError
 from periplus.model.page import LinkKind, Position
-from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table
-from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table, any_of
+from periplus.model.visit import REASONS_OF, Reason, State
 from periplus.model.web import Url
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.views import order_by, select
@@ -67,7 +67,7 @@ def page_conditions(where: PageFilter) -> tuple[list[str], list[object]]:
     """Conditions in SQL, and the values of all of them. Raises UsageError for a filter that cannot be."""
     parts: list[tuple[str, list[object]]] = []
     if where.state:
-        parts.append((f"u.reason IN ({names(reasons_of(choice(State, 'state', where.state)))})", []))
+        parts.append((f"u.reason IN {any_of(REASONS_OF[choice(State, 'state', where.state)])}", []))
     if where.reason:
         parts.append(("u.reason = ?", [choice(Reason, "reason", where.reason).value]))
     if where.status:
@@ -117,12 +117,12 @@ def link_conditions(where: LinkFilter) -> tuple[list[str], list[object]]:
         parts.append(("l.position = ?", [choice(Position, "position", where.position).value]))
     if where.nofollow:
         parts.append(("l.nofollow", []))
-    dead = names(reasons_of(State.INVALID))
+    dead = any_of(REASONS_OF[State.INVALID])
     if where.broken:
         # rules most links out before their URLs are looked up
-        parts.append((f"l.target IN (SELECT id FROM url WHERE reason IN ({dead}))", []))
+        parts.append((f"l.target IN (SELECT id FROM url WHERE reason IN {dead})", []))
     if where.external:
-        parts.append((f"g.site_id <> h.site_id AND b.reason NOT IN ({dead})", []))
+        parts.append((f"g.site_id <> h.site_id AND b.reason NOT IN {dead}", []))
     return [part for part, _ in parts], [value for _, values in parts for value in values]
 
 
@@ -145,15 +145,6 @@ def meant(connection: sqlite3.Connection, text: str) -> Url:
         return canonical(text)
     secure, plain = canonical(f"https://{text}"), canonical(f"http://{text}")
     return plain if is_known(connection, plain) and not is_known(connection, secure) else secure
-
-
-def reasons_of(state: State) -> list[Reason]:
-    return [reason for reason in Reason if STATE_OF[reason] is state]
-
-
-def names(reasons: Iterable[Reason]) -> str:
-    """The reasons for an SQL list; our own words, so nothing needs escaping."""
-    return ", ".join(f"'{reason.value}'" for reason in reasons)
 
 
 def choice(kind: type[Choice], what: str, value: str) -> Choice:
@@ -207,7 +198,7 @@ def statuses_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int,
     return {url_id: int(row[0]) for url_id, row in rows_by_id.items() if row}
 
 
-_FETCHED = names(reasons_of(State.INDEXED))
+_FETCHED = any_of(REASONS_OF[State.INDEXED])
 _ROWS = (
     "SELECT v.id, v.run_id, coalesce(v.text, u.text, ''), v.purpose, v.started, v.took_s, v.outcome, "
     "v.status, v.detail, v.wire_bytes,"
@@ -268,5 +259,5 @@ def pages_before(connection: sqlite3.Connection, started: float, most: int) -> l
     if urls_seen > most:
         return None
     return connection.execute(
-        f"SELECT text, depth FROM url WHERE reason IN ({_FETCHED}) AND visited < ?", (started,)
+        f"SELECT text, depth FROM url WHERE reason IN {_FETCHED} AND visited < ?", (started,)
     ).fetchall()

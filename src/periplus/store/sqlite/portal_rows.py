@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import NamedTuple
 
-from periplus.model.frontier import READ
 from periplus.model.story import Decisions, EditorVerdict, EntryKey, Portal, Provenance
+from periplus.model.tables import HAS_PAGE
 from periplus.model.web import SiteKey, Url, UrlId
 
 TABLES = """
@@ -19,7 +19,6 @@ CREATE TABLE IF NOT EXISTS portal_verdict (
     PRIMARY KEY (portal, of_site, subject)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS portal_page (portal TEXT NOT NULL, url TEXT NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (portal, url)) WITHOUT ROWID;
 """  # noqa: E501
-_READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json")
 
 
@@ -134,7 +133,7 @@ def home_of(connection: sqlite3.Connection, site: SiteKey) -> Home | None:
     find = (
         "SELECT u.text, p.title FROM url u JOIN page p ON p.url_id = u.id JOIN host h ON h.id = u.host_id"
         " JOIN site s ON s.id = h.site_id"
-        f" WHERE s.key = ? AND u.reason IN ({_READ}) ORDER BY instr(u.text, '?') > 0, length(u.text), u.text LIMIT 1"
+        f" WHERE s.key = ? AND {HAS_PAGE} ORDER BY instr(u.text, '?') > 0, length(u.text), u.text LIMIT 1"
     )
     row = connection.execute(find, (site,)).fetchone()
     return Home(Url(row[0]), str(row[1])) if row else None

@@ -21,6 +21,7 @@ from periplus.model.graph import REASONS, LinkRows, PageRows, UrlFacts, UrlRows
 from periplus.model.page import FOLLOWED_KINDS, PULLED_KINDS, LinkKind, Position
 from periplus.model.ports import RunRecord
 from periplus.model.results import Tally
+from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store.bodies import unpack_headers
@@ -44,8 +45,8 @@ def number_blocks(cursor: sqlite3.Cursor, width: int) -> Iterator[NDArray[np.int
 # Tables are read in the order in which they lie on disk (URLs by id, links by source), so that each
 # is read once, in sequence.
 
-_FOLLOWED = ", ".join(f"'{kind.value}'" for kind in sorted(FOLLOWED_KINDS))
-_READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
+_FOLLOWED = any_of(FOLLOWED_KINDS)
+_READ = any_of(READ)
 _CODE = {reason.value: code for code, reason in enumerate(REASONS)}
 
 
@@ -91,7 +92,7 @@ def page_links(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
     """The site's links to pages, of its own or not, each pair once."""
     find = (
         f"SELECT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id WHERE {SITE_OF_URL}"
-        f" AND l.kind IN ({_FOLLOWED})"
+        f" AND l.kind IN {_FOLLOWED}"
         # as they lie; DISTINCT would build a tree of all pairs
         " AND u.reason NOT IN ('redirect', 'alias', 'rule') ORDER BY u.id, l.target"
     )
@@ -137,7 +138,7 @@ def site_names(connection: sqlite3.Connection) -> dict[int, SiteKey]:
 
 def sites_read(connection: sqlite3.Connection) -> list[SiteKey]:
     """Sites with a page that was read; most sites that a crawl knows are only linked to."""
-    read = f"SELECT h.site_id FROM host h WHERE h.id IN (SELECT host_id FROM url WHERE reason IN ({_READ}))"
+    read = f"SELECT h.site_id FROM host h WHERE h.id IN (SELECT host_id FROM url WHERE reason IN {_READ})"
     return [SiteKey(key) for (key,) in connection.execute(f"SELECT key FROM site WHERE id IN ({read}) ORDER BY id")]
 
 
@@ -169,7 +170,7 @@ def tallies(connection: sqlite3.Connection, site: SiteKey, by: str) -> tuple[Tal
     find = (
         f"SELECT {_TALLIED[by]}, count(*), sum(p.size) FROM url u CROSS JOIN page p ON p.url_id = u.id"
         " JOIN host h ON h.id = u.host_id"
-        f" WHERE {SITE_OF_URL} AND u.reason IN ({_READ}) GROUP BY 1 ORDER BY 2 DESC, 1"
+        f" WHERE {SITE_OF_URL} AND {HAS_PAGE} GROUP BY 1 ORDER BY 2 DESC, 1"
     )
     return tuple(Tally(*row) for row in connection.execute(find, (site,)))
 
@@ -429,7 +430,7 @@ class FolderSite:
 # A part of a page (an image, a style) that the crawl left alone has no row in `page`: its size is what the header
 # of a check's answer says.
 
-_PULLED = ", ".join(f"'{kind.value}'" for kind in sorted(PULLED_KINDS))
+_PULLED = any_of(PULLED_KINDS)
 _LENGTH_DIGITS = 18  # of a Content-Length that are believed: what SQLite and numpy hold
 HOPS_MOST = 101  # as `api.audit` looks along redirects
 
@@ -498,7 +499,7 @@ def parts(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
     """(page, part) of everything that the site's pages pull in, each pair once, ascending."""
     find = (
         f"SELECT DISTINCT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id WHERE {SITE_OF_URL}"
-        f" AND l.kind IN ({_PULLED}) AND u.reason NOT IN ('redirect', 'alias', 'rule')"
+        f" AND l.kind IN {_PULLED} AND u.reason NOT IN ('redirect', 'alias', 'rule')"
         " AND l.source <> l.target ORDER BY 1, 2"
     )
     pairs = np.array(connection.execute(find, (site,)).fetchall(), np.int64).reshape(-1, 2)

@@ -14,6 +14,7 @@ from periplus.model.frontier import LinkSighting, PageVisit
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.page import LinkKind
 from periplus.model.ports import CrawlScope
+from periplus.model.tables import any_of
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, Url, UrlId
 from periplus.store.sqlite import text_rows
@@ -96,7 +97,7 @@ def _count(connection: sqlite3.Connection, changes: dict[str, int]) -> None:
 # What a reader follows, frames among it; canonical, alternate and form are remarks of a page
 # and no references to others.
 HYPERLINKS = (LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH)
-_SURVEY_HYPERLINKS = ", ".join(f"'{kind.value}'" for kind in HYPERLINKS)
+_SURVEY_HYPERLINKS = any_of(HYPERLINKS)
 _REASON = {reason.value: place for place, reason in enumerate(REASONS)}
 _BLOCK = 10_000  # rows turned into columns at once
 _NOT_READ = "('redirect', 'alias', 'rule')"
@@ -133,7 +134,7 @@ def hyperlinks(connection: sqlite3.Connection) -> LinkRows:
     """Every hyperlink of every site's pages, perhaps twice, by source."""
     find = (
         "SELECT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id"
-        f" WHERE l.kind IN ({_SURVEY_HYPERLINKS})"
+        f" WHERE l.kind IN {_SURVEY_HYPERLINKS}"
         f" AND u.reason NOT IN {_NOT_READ} ORDER BY u.id, l.target"
     )
     blocks = [np.zeros((0, 2), np.int64), *number_blocks(connection.execute(find), 2)]
@@ -167,13 +168,13 @@ def external_links(connection: sqlite3.Connection) -> Iterator[ExternalLink]:
     find = (
         "SELECT u.text, t.text, l.anchor, l.position, l.kind, coalesce(p.title, ''), l.times FROM url u CROSS"
         " JOIN link l ON l.source = u.id"
-        f" JOIN url t ON t.id = l.target LEFT JOIN page p ON p.url_id = u.id WHERE l.kind IN ({_SURVEY_HYPERLINKS})"
+        f" JOIN url t ON t.id = l.target LEFT JOIN page p ON p.url_id = u.id WHERE l.kind IN {_SURVEY_HYPERLINKS}"
         f" AND t.host_id <> u.host_id AND u.reason NOT IN {_NOT_READ} ORDER BY u.id, l.target"
     )
     yield from map(ExternalLink._make, rows(connection.execute(find)))
 
 
-_HYPERLINKS = ", ".join(f"'{kind.value}'" for kind in HYPERLINKS)
+_HYPERLINKS = any_of(HYPERLINKS)
 _MATCHING = "(? = '' OR matches({column}, ?))"
 
 
@@ -220,7 +221,7 @@ def links(connection: sqlite3.Connection, page: str, target: str, anchor: str) -
         "''), l.times, b.depth, b.reason,"
         " b.visited IS NOT NULL FROM url a CROSS JOIN link l ON l.source = a.id JOIN url b ON b.id = l.target LEFT"
         " JOIN page p ON p.url_id = a.id"
-        f" WHERE l.kind IN ({_HYPERLINKS}) AND {where} ORDER BY a.id, l.target"
+        f" WHERE l.kind IN {_HYPERLINKS} AND {where} ORDER BY a.id, l.target"
     )
     for row in rows(connection.execute(find, (page, page, target, target, anchor, anchor))):
         # the columns stand in the order of the fields

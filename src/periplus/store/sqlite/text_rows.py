@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from periplus.document.digest import without_marks
 from periplus.document.whitespace import folded
 from periplus.model.duplicates import Contender, SameText
-from periplus.model.frontier import READ
 from periplus.model.page import Blocks, LinkKind, Part, Position
+from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store.bodies import pack_parts, unpack_parts
 from periplus.store.sqlite.page_rows import Contents
@@ -22,13 +22,12 @@ from periplus.store.sqlite.reading import SITE_OF_URL, rows
 ANCHORS_HEEDED = 1_000
 LINKS_AT_ONCE = 5_000  # rows without packed texts
 BLOCK_ROWS = 100  # rows with packed texts, fetched at once: some 1 MB
-_READ = ", ".join(f"'{reason.value}'" for reason in sorted(READ))
 _PAGES = (
     "SELECT u.id, u.text, h.site_id, u.reason, coalesce(p.body_id, 0), b.text, b.blocks, p.parts, p.title, "
     "p.language, p.language_found, p.media_type,"
     " p.last_modified, p.fetched, p.text_md5, p.folded_md5"
     " FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id LEFT JOIN body b ON b.id = p.body_id"
-    f" WHERE u.reason IN ({_READ})"
+    f" WHERE {HAS_PAGE}"
 )
 _ANCHORS = "SELECT target, source, anchor, position FROM link"
 _OF_PAGES = "kind IN ('a', 'area') AND anchor <> '' AND target <> source"
@@ -152,7 +151,7 @@ def _rows(cursor: sqlite3.Cursor) -> Iterator[tuple[int, int, str, str]]:
 # Digests find them, the texts themselves confirm it where they were kept.
 
 _FAR = 1 << 30  # in place of a depth: no link leads there
-_DUPLICATE_PAGES = f"FROM page p JOIN url u ON u.id = p.url_id WHERE u.reason IN ({_READ})"
+_DUPLICATE_PAGES = f"FROM page p JOIN url u ON u.id = p.url_id WHERE {HAS_PAGE}"
 _OF_SITE = " AND u.host_id IN (SELECT id FROM host WHERE site_id = :site)"
 
 
@@ -229,7 +228,7 @@ def _contender(row: list[object] | tuple[object, ...], named: frozenset[Url]) ->
     return Contender(url_id, url, charset, _FAR if depth is None else depth, url in named)  # type: ignore[arg-type]
 
 
-_LINKS = ", ".join(f"'{kind.value}'" for kind in (LinkKind.ANCHOR, LinkKind.AREA))
+_LINKS = any_of((LinkKind.ANCHOR, LinkKind.AREA))
 _FEEDS = "('application/rss+xml', 'application/atom+xml', 'application/rdf+xml', 'application/xml', 'text/xml')"
 FEEDS_MOST = 5_000  # that are looked at; a site has a handful
 
@@ -259,7 +258,7 @@ def cross_links(connection: sqlite3.Connection) -> Iterator[CrossLink]:
         "SELECT l.source, l.target, l.position, l.anchor FROM page p CROSS JOIN url u ON u.id = p.url_id CROSS"
         " JOIN host h ON h.id = u.host_id"
         " CROSS JOIN link l ON l.source = u.id JOIN url t ON t.id = l.target JOIN host th ON th.id = t.host_id"
-        f" WHERE l.kind IN ({_LINKS}) AND th.site_id <> h.site_id ORDER BY u.id, l.target"
+        f" WHERE l.kind IN {_LINKS} AND th.site_id <> h.site_id ORDER BY u.id, l.target"
     )
     yield from map(CrossLink._make, rows(connection.execute(find)))
 
