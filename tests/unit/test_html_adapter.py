@@ -37,12 +37,12 @@ HOSTILE = {
 def test_hostile_markup_costs_little(name):
     """Seconds of processor time, generous for a busy machine; what is quadratic takes minutes."""
     from periplus.document.formats.content import Source
-    from periplus.document.formats.html import read
+    from periplus.document.formats.markup import read_html
     from periplus.model.visit import Headers
     from periplus.urls.canonical import canonical
 
     started = time.process_time()
-    found = read(Source(canonical("http://a.example/"), Headers(), HOSTILE[name]))
+    found = read_html(Source(canonical("http://a.example/"), Headers(), HOSTILE[name]))
     assert time.process_time() - started < 3.0
     assert sum(len(block.text) for block in found.blocks) < 3_000_000
 

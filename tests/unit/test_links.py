@@ -8,7 +8,7 @@ import pytest
 
 from periplus.document import links as document_links
 from periplus.document.formats.content import Content, Source
-from periplus.document.formats.html import read
+from periplus.document.formats.markup import read_html
 from periplus.document.understand import understand
 from periplus.model.page import BadLink, Link, LinkKind, Position
 from periplus.model.visit import Fetched, Headers
@@ -19,7 +19,7 @@ PAGE = canonical("http://a.example/dir/page.html?q=1")
 
 
 def content(html: str, *fields: tuple[str, str], charset: str = "utf-8") -> Content:
-    return read(Source(PAGE, Headers(fields), html, charset))
+    return read_html(Source(PAGE, Headers(fields), html, charset))
 
 
 def links(html: str, *fields: tuple[str, str]) -> tuple[Link, ...]:

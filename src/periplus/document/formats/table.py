@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import cast
 
-from periplus.document.formats import html, markdown, sgml, text, xml
+from periplus.document.formats import markdown, markup, sgml, text
 from periplus.document.formats.content import Content, Source
 from periplus.document.formats.converted import Converted
 from periplus.document.headers import binary_type, says_nothing, sniffed_media_type
@@ -24,14 +24,14 @@ _OFFICE = "application/vnd.openxmlformats-officedocument.wordprocessingml.docume
 _OPEN = "application/vnd.oasis.opendocument.text"
 
 MARKUP: dict[str, Callable[[Source], Content]] = {
-    "text/html": html.read,
-    "application/xhtml+xml": html.read_xhtml,
-    "application/xml": xml.read,
-    "text/xml": xml.read,
-    "application/rss+xml": xml.read,
-    "application/atom+xml": xml.read,
-    "application/rdf+xml": xml.read,
-    "image/svg+xml": xml.read,
+    "text/html": markup.read_html,
+    "application/xhtml+xml": markup.read_xhtml,
+    "application/xml": markup.read_xml,
+    "text/xml": markup.read_xml,
+    "application/rss+xml": markup.read_xml,
+    "application/atom+xml": markup.read_xml,
+    "application/rdf+xml": markup.read_xml,
+    "image/svg+xml": markup.read_xml,
 }
 TEXTS: dict[str, Callable[[str], Converted]] = {
     "text/plain": text.html_of,
