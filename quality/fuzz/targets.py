@@ -19,7 +19,7 @@ import seeds  # first: it finds the tests
 from lxml import etree
 
 from periplus.acquire.fetch import reason_of, visit_of
-from periplus.acquire.hosts import retry_after_s
+from periplus.acquire.politeness import retry_after_s
 from periplus.document.dates import feed_dates, written_dates
 from periplus.document.decode import decode
 from periplus.document.links import anchors_of, fragment_verdict, urls

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from contracts.crawl_worlds import SqliteWorld
 from fakes import LOST, FakeClock, FakeTransport, Scripted
 from periplus.acquire.discovery import Aliases, Discovery
-from periplus.acquire.hosts import AddressTurns
+from periplus.acquire.politeness import AddressTurns
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.model.visit import Cause, Purpose, Request
 from periplus.model.webometrics import Campaign

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from periplus.acquire.hosts import (
+from periplus.acquire.politeness import (
     RATE_FLOOR,
     Pace,
     delay_for,

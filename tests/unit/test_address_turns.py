@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from periplus.acquire import hosts
-from periplus.acquire.hosts import AddressTurns
+from periplus.acquire.politeness import AddressTurns
 from periplus.model.web import HostKey
 
 A, B = "198.51.100.7", "2001:db8::7"

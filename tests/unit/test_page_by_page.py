@@ -11,7 +11,7 @@ import pytest
 from contracts.plain_store import PlainStore
 from fakes import FakeClock, FakeTransport, Scripted
 from periplus.acquire.discovery import Aliases, Discovery
-from periplus.acquire.hosts import AddressTurns, HeldHost, Pace, preferred
+from periplus.acquire.politeness import AddressTurns, HeldHost, Pace, preferred
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.model.frontier import Lease, ReadyHost
 from periplus.model.visit import Purpose, Request

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from periplus.acquire.hosts import (
+from periplus.acquire.politeness import (
     Pace,
     delay_for,
     finished,

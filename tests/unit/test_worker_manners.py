@@ -15,7 +15,7 @@ import pytest
 
 from fakes import FakeClock, FakeTransport, Scripted
 from periplus.acquire.discovery import Aliases, Discovery
-from periplus.acquire.hosts import AddressTurns
+from periplus.acquire.politeness import AddressTurns
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.model.visit import Cause, Purpose, Request
 from periplus.model.web import Url

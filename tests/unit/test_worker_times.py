@@ -19,7 +19,7 @@ import judge
 from contracts.crawl_values import batch, candidate, state
 from fakes import FakeClock, FakeTransport, Scripted
 from periplus.acquire.discovery import Aliases, Discovery
-from periplus.acquire.hosts import AddressTurns
+from periplus.acquire.politeness import AddressTurns
 from periplus.acquire.worker import TICK_S, Worker, WorkerDeps
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import Url

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fakes import FakeClock, FakeTransport, Scripted
 from periplus.acquire.discovery import Aliases, Discovery
-from periplus.acquire.hosts import AddressTurns
+from periplus.acquire.politeness import AddressTurns
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import Url

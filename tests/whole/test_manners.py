@@ -80,7 +80,7 @@ def test_many_names_of_one_address_are_asked_like_one_host(tmp_path: Path, monke
 
     The first ones are asked before they are many.
     """
-    monkeypatch.setattr("periplus.acquire.hosts.OWN_MACHINE", "")
+    monkeypatch.setattr("periplus.acquire.politeness.OWN_MACHINE", "")
     web = Web([graph_site(GraphRecipe(seed=1, pages=2, page_bytes=500, host=f"s{number}.test")) for number in range(5)])
     with serve(web) as server:
         _, end = crawled(tmp_path, server, *web.sites, delay_s=0.3, per_address=2, sitemaps=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from periplus.acquire.hosts import may_pass
+from periplus.acquire.politeness import may_pass
 from periplus.acquire.transport import inflate
 from periplus.document import html
 from periplus.document.blocks import blocks_of

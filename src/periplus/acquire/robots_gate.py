@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from periplus.acquire.hosts import (
+from periplus.acquire.politeness import (
     HeldHost,
     OriginHealth,
     OriginRules,

@@ -21,7 +21,7 @@ from itertools import chain
 
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.fetch import bug, check_of, completion_of, reason_of, recognised, visit_of, with_its_cookies
-from periplus.acquire.hosts import (
+from periplus.acquire.politeness import (
     AddressTurns,
     HeldHost,
     Pace,

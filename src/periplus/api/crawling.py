@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Aliases, Discovery
-from periplus.acquire.hosts import AddressTurns, delay_for
+from periplus.acquire.politeness import AddressTurns, delay_for
 from periplus.acquire.transport import CurlTransport, Wire, affordable, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api import indexing

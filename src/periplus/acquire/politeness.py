@@ -1,6 +1,4 @@
-"""The hosts that a worker holds: when each may be asked again, its tasks in hand, and whose turn it is,
-of names of one address too.
-"""
+"""When each host that a worker holds may be asked again, and whose turn it is, of names of one address too."""
 
 from __future__ import annotations
 
