@@ -23,24 +23,11 @@ _FEW = 16  # distinct characters outside ASCII: an English page has some 5
 _REPLACED_AT_MOST = 64  # distinct characters: up to here one pass each is quicker than looking up every character
 
 # What looks the same without its mark but does not decompose, and the marks that a typewriter lacks.
+UNMARKED = {"đ": "d", "ħ": "h", "ı": "i", "ł": "l", "ø": "o", "ŧ": "t", "æ": "ae", "œ": "oe"}
 _LOOKALIKES = str.maketrans(
-    {
-        "đ": "d",
-        "ħ": "h",
-        "ı": "i",
-        "ł": "l",
-        "ø": "o",
-        "ŧ": "t",
-        "æ": "ae",
-        "œ": "oe",
-        "‘": "'",
-        "’": "'",
-        "‚": "'",
-        "“": '"',
-        "”": '"',
-        "„": '"',
-    }
-    | {"«": '"', "»": '"', "‐": "-", "‑": "-", "‒": "-", "–": "-", "—": "-", "−": "-", "\u00ad": ""}
+    UNMARKED
+    | {"‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"'}
+    | {"‐": "-", "‑": "-", "‒": "-", "–": "-", "—": "-", "−": "-", "\u00ad": ""}
 )
 
 

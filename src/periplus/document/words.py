@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import Stemmer
 
+from periplus.document.digest import UNMARKED
+
 STEMMERS = {
     "ar": "arabic", "hy": "armenian", "eu": "basque", "ca": "catalan", "cs": "czech", "da": "danish", "nl": "dutch",
     "en": "english",
@@ -45,21 +47,8 @@ _BLANKED = str.maketrans({chr(code): " " for code in range(128) if not chr(code)
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _TYPESET = "—–’‘“”…•·\u00a0¶©→«»"
 _LOOKALIKES = str.maketrans(
-    {
-        "đ": "d",
-        "ħ": "h",
-        "ı": "i",
-        "ł": "l",
-        "ø": "o",
-        "ŧ": "t",
-        "æ": "ae",
-        "œ": "oe",
-        "ß": "ss",
-        "ð": "d",
-        "þ": "th",
-        "ŋ": "n",
-        "ĸ": "k",
-    }
+    UNMARKED
+    | {"ß": "ss", "ð": "d", "þ": "th", "ŋ": "n", "ĸ": "k"}
     | {"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ة": "ه", "ς": "σ"}
 )
 # й is not и; Indic vowel signs and kana's marks are letters

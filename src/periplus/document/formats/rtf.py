@@ -16,14 +16,9 @@ _SIGNS = {
     "enspace": " ", "emspace": " ", "qmspace": " ",
 }  # fmt: skip
 _NAMED = {
-    "fonttbl": "fonts",
-    "stylesheet": "styles",
-    "info": "",
-    "title": "title",
-    "subject": "subject",
-    "fldinst": "field",
+    "fonttbl": "fonts", "stylesheet": "styles", "info": "", "title": "title", "subject": "subject", "fldinst": "field",
     "fldrslt": "body",
-}
+}  # fmt: skip
 _SYMBOLS = {"~": "\xa0", "_": "-", "{": "{", "}": "}", "\\": "\\", "\n": "\n", "\r": "\n"}
 _UNREAD = frozenset({
     "colortbl", "pict", "objdata", "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf",
@@ -31,42 +26,14 @@ _UNREAD = frozenset({
     "datastore", "latentstyles", "pntext",
     "listtext", "nonshppict", "bkmkstart", "bkmkend", "filetbl", "mmathPr", "pgptbl", "fldtype",
 })  # fmt: skip
-_CODECS = {
-    437: "cp437",
-    708: "iso8859_6",
-    710: "mac_roman",
-    932: "cp932",
-    936: "gb18030",
-    949: "cp949",
-    950: "cp950",
-    10000: "mac_roman",
-    65001: "utf-8",
-}
-_CODECS |= {
-    code: f"cp{code}" for code in (850, 852, 855, 857, 860, 861, 862, 863, 864, 865, 866, 874, 1361, *range(1250, 1259))
-} | {1361: "johab"}
+_CODECS = {code: f"cp{code}" for code in (437, 850, 852, 855, 857, *range(860, 867), 874, 932, 949, 950)}
+_CODECS |= {code: f"cp{code}" for code in range(1250, 1259)}
+_CODECS |= {708: "iso8859_6", 710: "mac_roman", 936: "gb18030", 1361: "johab", 10000: "mac_roman", 65001: "utf-8"}
 _FONT_CODECS = {
-    77: "mac_roman",
-    128: "cp932",
-    129: "cp949",
-    130: "johab",
-    134: "gb18030",
-    136: "cp950",
-    161: "cp1253",
-    162: "cp1254",
-    163: "cp1258",
-}
-_FONT_CODECS |= {
-    177: "cp1255",
-    178: "cp1256",
-    186: "cp1257",
-    204: "cp1251",
-    222: "cp874",
-    238: "cp1250",
-    254: "cp437",
-    255: "cp850",
-    0: "cp1252",
-}
+    0: "cp1252", 77: "mac_roman", 128: "cp932", 129: "cp949", 130: "johab", 134: "gb18030", 136: "cp950", 161: "cp1253",
+    162: "cp1254", 163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874",
+    238: "cp1250", 254: "cp437", 255: "cp850",
+}  # fmt: skip
 _PARAGRAPH_WORDS = frozenset(
     {"par", "sect", "page", "row", "cell", "nestcell", "pard", "s", "outlinelevel", "ls", "pnlvlblt", "pnlvlbody"}
 )
