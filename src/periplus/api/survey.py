@@ -173,7 +173,7 @@ def _order(place: Place, campaign: Campaign, settings: Settings) -> CrawlOrder:
 
 def choice_of(store: RunStore, order: CrawlOrder) -> Choice:
     """What a worker of a survey's run chooses by. store: of the run."""
-    policy = survey_policy(campaign_from(order.home.note(PLAN), order.home), order.settings)
+    policy = survey_policy(campaign_from(store.note(PLAN), order.home), order.settings)
     policy.learn(store.visits(0))
     return Choice(policy, policy.scope)
 
@@ -247,9 +247,9 @@ class _Run:
             self._why = f"max-time {self._limit_s:g} s is over"
         elif now - self._looked_at >= LOOK_S:
             self._looked_at = now
-            if self._home.note(STOP):
+            if self._store.note(STOP):
                 self._why = "stopped by `periplus survey stop`"
-            elif self._home.note(PLAN) != self._plan:
+            elif self._store.note(PLAN) != self._plan:
                 self._why = "changed"
         return bool(self._why)
 

@@ -292,6 +292,9 @@ class RunRecord:
 class VisitReader(Protocol):
     """How a run stands, for whoever shows it."""
 
+    def note(self, name: str) -> str:
+        """See `CrawlHome.note`."""
+
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
         """See `CrawlStore.visits`."""
 

@@ -187,6 +187,10 @@ _LEFT = """
 SELECT (SELECT fetched FROM run WHERE id = %(run)s) + coalesce((SELECT sum(value) FROM run_count WHERE run_id = %(run)s AND name = 'fetched'), 0)::bigint,
     coalesce((SELECT sum(in_hand) FROM worker), 0)::bigint
 """  # noqa: E501
+_OWN = """
+SELECT coalesce(sum(o.fetched), 0)::bigint FROM host h JOIN host o ON o.shard = h.shard AND o.site_id = h.site_id
+WHERE h.shard = %s AND h.id = %s
+"""
 _RIVALS = f"""
 SELECT min(fetched)::bigint, min(own)::bigint FROM (
     SELECT sum(o.fetched) FILTER (WHERE s.key <> %(site)s) AS fetched, sum(o.fetched) FILTER (WHERE s.key = %(site)s) AS own
@@ -209,6 +213,9 @@ def allowance(connection: Connection, limit: Limit, lease: Lease, in_hand: int, 
     left = limit.budget.max_pages - fetched - held
     if left <= 0:
         return Allowance(0, limit.budget.max_pages <= fetched)
+    own = connection.execute(_OWN, (shard_of(lease.site), lease.host_id)).fetchone()
+    if own is not None and own[0] + in_hand + left <= limit.budget.quantum:
+        return Allowance(left, False)  # no rival, however far behind, can hold it up
     rivals = connection.execute(_RIVALS, {"site": lease.site, "now": now}).fetchone()
     if rivals is not None and rivals[0] is not None:
         left = min(left, rivals[0] + limit.budget.quantum - (rivals[1] or 0) - in_hand)
@@ -445,6 +452,9 @@ class PostgresCrawlStore(CrawlReads):
             yield from (visit for visit in block if visit.id not in self._latest_visits)
             self._latest_visits |= {visit.id for visit in block}
         self._latest_visits = {visit for visit in self._latest_visits if visit > after - survey.LATE}
+
+    def note(self, name: str) -> str:
+        return self._session.read(lambda connection: survey.note(connection, name))
 
     def waiting_by_host(self) -> dict[HostKey, int]:
         return self._session.read(survey.waiting_by_host)

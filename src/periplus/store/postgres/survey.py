@@ -164,6 +164,9 @@ class SurveyReader:
             yield from block
             after = block[-1].id
 
+    def note(self, name: str) -> str:
+        return note(self._connection, name)
+
     def waiting_by_host(self) -> dict[HostKey, int]:
         return waiting_by_host(self._connection)
 

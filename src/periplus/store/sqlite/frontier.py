@@ -265,12 +265,15 @@ class SqliteCrawlStore(CrawlReads):
         if left <= 0:
             self.budget_spent = self._budget.max_pages <= fetched
             return 0, BARRIER_POLL_S
-        at_work = "SELECT 1 FROM host h WHERE h.site_id = s.id AND h.pending > 0 AND h.strikes = 0 AND h.next_at <= ?"
-        rivals = f"SELECT min(s.fetched) FROM site s WHERE s.key <> ? AND EXISTS ({at_work})"
-        least = self._connection.execute(rivals, (lease.site, now + RIVAL_WAIT_S)).fetchone()[0]
-        if least is not None:
-            own = self._connection.execute("SELECT fetched FROM site WHERE key = ?", (lease.site,)).fetchone()[0]
-            left = min(left, least + self._budget.quantum - own - in_hand)
+        own = self._connection.execute("SELECT fetched FROM site WHERE key = ?", (lease.site,)).fetchone()[0]
+        if own + in_hand + min(most, left) > self._budget.quantum:  # else no rival, however far behind, can hold it up
+            at_work = (
+                "SELECT 1 FROM host h WHERE h.site_id = s.id AND h.pending > 0 AND h.strikes = 0 AND h.next_at <= ?"
+            )
+            rivals = f"SELECT min(s.fetched) FROM site s WHERE s.key <> ? AND EXISTS ({at_work})"
+            least = self._connection.execute(rivals, (lease.site, now + RIVAL_WAIT_S)).fetchone()[0]
+            if least is not None:
+                left = min(left, least + self._budget.quantum - own - in_hand)
         return min(most, left), BARRIER_POLL_S
 
     def _take(
@@ -387,6 +390,9 @@ class SqliteCrawlStore(CrawlReads):
 
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
         return survey.visits(self._connection, after, texts=texts)
+
+    def note(self, name: str) -> str:
+        return survey.note(self._connection, name)
 
     def waiting_by_host(self) -> dict[HostKey, int]:
         return survey.waiting_by_host(self._connection)

@@ -298,6 +298,9 @@ class SurveyReader:
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
         return visits(self._connection, after, texts=texts)
 
+    def note(self, name: str) -> str:
+        return note(self._connection, name)
+
     def waiting_by_host(self) -> dict[HostKey, int]:
         return waiting_by_host(self._connection)
 
