@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from periplus.acquire import hosts
+from periplus.acquire import politeness
 from periplus.acquire.politeness import AddressTurns
 from periplus.model.web import HostKey
 
@@ -71,7 +71,7 @@ def test_a_name_that_moves_is_counted_where_it_leads_now() -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hosts, "MOST_KNOWN", 20)
+    monkeypatch.setattr(politeness, "MOST_KNOWN", 20)
     turns = AddressTurns(1, 0.5)
     for number in range(200):
         turns.ended(f"s{number}.test:80", f"198.51.100.{number}")

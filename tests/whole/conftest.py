@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from periplus import settings
-from periplus.acquire import hosts
+from periplus.acquire import politeness
 
 NO_FLOOR = Path(__file__).parent / "no_floor"
 
@@ -23,7 +23,7 @@ NO_FLOOR = Path(__file__).parent / "no_floor"
 def no_floor():
     """Of module scope, since such fixtures crawl too."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(hosts, "DELAY_FLOOR_S", 0.0)
+        patched.setattr(politeness, "DELAY_FLOOR_S", 0.0)
         patched.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(NO_FLOOR), os.environ.get("PYTHONPATH", "")))))
         yield
 
@@ -31,5 +31,5 @@ def no_floor():
 @pytest.fixture
 def floor(monkeypatch: pytest.MonkeyPatch) -> float:
     """The floor of this process, as users have it."""
-    monkeypatch.setattr(hosts, "DELAY_FLOOR_S", settings.DELAY_FLOOR_S)
+    monkeypatch.setattr(politeness, "DELAY_FLOOR_S", settings.DELAY_FLOOR_S)
     return settings.DELAY_FLOOR_S
