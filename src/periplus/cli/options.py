@@ -57,6 +57,9 @@ def format_option(formats: Iterable[str]) -> Decorator:
     return option("-f --format", "", choices, choices[0])
 
 
+json_option = click.option("--json", "format", flag_value="json", help="The same as -f json.")
+
+
 def options(*decorators: Decorator) -> Decorator:
     """Several options as one decorator, in the order in which help lists them."""
 

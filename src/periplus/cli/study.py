@@ -21,6 +21,7 @@ from periplus.cli.options import (
     columns_of,
     draws_boxes,
     format_option,
+    json_option,
     opened,
     option,
     output_option,
@@ -46,7 +47,7 @@ FORMATS = ("text", "json", "csv")
 @collection_option
 @option("--near", "Runs of five words that near pages share; 1: none.", click.FloatRange(0.3, 1), 0.8)
 @format_option(FORMATS)
-@click.option("--json", "format", flag_value="json", help="The same as -f json.")
+@json_option
 @click.option("--csv", "format", flag_value="csv", help="The same as -f csv: a row a page.")
 @option("--most", "Pages of a group, and ten times as many groups, in text; -1: all.", click.IntRange(-1), 10)
 @output_option
@@ -101,7 +102,7 @@ SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not l
 @option("--nav-length-step", "In such steps.", click.IntRange(1, 100), PUBLISHED.nav_length_step)
 @option("--cluster-pages", "Pages of the smallest template.", click.IntRange(2), PUBLISHED.cluster_pages)
 @option("-f --format", "JSON names every page.", ("text", "json"), "text")
-@option("--json as_json", "The same as -f json.", bool)
+@json_option
 @option("--most", "Pages without a template that are named; -1: all.", click.IntRange(-1), 20)
 @output_option
 def template(site: str, collection: Path | None, method: str | None, output: Path | None, **flags: Any) -> None:
@@ -135,8 +136,8 @@ def template(site: str, collection: Path | None, method: str | None, output: Pat
         raise UsageError("--html, --text and --remove need a folder each")
     with open_collection(collection_folder(collection)) as reader:
         templates = reader.templates(site, method=method, rules=rules, watch=Watch())
-        with opened(output, exact=flags["as_json"] or flags["format"] == "json") as out:
-            if flags["as_json"] or flags["format"] == "json":
+        with opened(output, exact=flags["format"] == "json") as out:
+            if flags["format"] == "json":
                 write_template_json(templates.found, out)
             else:
                 out.writelines(
@@ -341,7 +342,7 @@ def lines(keywords: KeywordList) -> list[str]:
 @option("--least-sites", "Sites that have to tell a story.", click.IntRange(2), 2)
 @option("-f --format", "svg draws one story's cascade.", ("text", "json", "svg"), "text")
 @option("--keep", "Keep them in the collection: `periplus serve` shows them.", bool)
-@option("--json as_json", "The same as -f json.", bool)
+@json_option
 @output_option
 def stories(collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
     """Find what several sites tell, and how it spread.
@@ -360,7 +361,7 @@ def stories(collection: Path | None, format: str, output: Path | None, **flags: 
     from periplus.api.stories import stories_of
     from periplus.present.stories import cascade_lines, stories_lines, write_cascade_svg, write_stories_json
 
-    format, story = "json" if flags["as_json"] else format, flags["story"]
+    story = flags["story"]
     if format == "svg" and story is None:
         raise UsageError("svg draws one story: say which, as in --story 1")
     if format == "json" and story is not None:
@@ -408,7 +409,7 @@ POSTS_SHARE = 0.1  # of all posts: what one reads by --cost posts when no budget
 )
 @option("--least-sites", "Sites that have to tell a story.", click.IntRange(2), 2)
 @format_option(INFLUENCE_FORMATS)
-@option("--json as_json", "The same as -f json.", bool)
+@json_option
 @output_option
 def influence(collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
     """Choose the few sites that see most of the stories.
@@ -438,7 +439,6 @@ def influence(collection: Path | None, format: str, output: Path | None, **flags
         raise UsageError("--budget counts posts: it goes with --cost posts; -k says how many sites")
     if collection is not None and flags["cascades"] is not None:
         raise UsageError("cascades come from a file or from a collection: give --cascades or -c, not both")
-    format = "json" if flags["as_json"] else format
     objective, by_posts = Objective(flags["objective"]), flags["cost"] == "posts"
     request = work.ReadingRequest(
         objective, (flags["budget"] or POSTS_SHARE) if by_posts else flags["sites"], by_posts, flags["future"]

@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.options import (
+    FOLDER,
     SETTINGS_FILE,
     WholeNumber,
     collection_folder,
     collection_option,
     draws_boxes,
+    format_option,
     opened,
+    option,
+    options,
     output_option,
     place_option,
     setting_options,
     store_option,
+    verbose_option,
 )
 from periplus.errors import UsageError
 from periplus.model.tables import SURVEY_LINKS
@@ -42,21 +47,15 @@ DRAWINGS = {"network": "svg, gexf", "matrix": "csv, svg", "yield": "svg", "fragm
 
 
 @click.command()
-@click.option(
-    "--kind",
-    type=click.Choice(("internal", "external", "bad")),
-    default="external",
-    show_default=True,
-    help="Which of the three tables.",
-)
-@click.option("--site", default="", metavar="NAME", help="Only of this site.")
-@click.option("--page", default="", metavar="TEXT|REGEX", help="Only on pages whose address contains or matches this.")
-@click.option("--to", "target", default="", metavar="TEXT|REGEX", help="Only to such addresses.")
-@click.option("--anchor", default="", metavar="TEXT|REGEX", help="Only with such words in them.")
-@click.option("-n", "--limit", type=WholeNumber(), default=None, help="At most so many rows.")
-@click.option("-f", "--format", type=click.Choice(ROW_FORMATS), default="table", show_default=True)
-@click.option("--delete", is_flag=True, help="Delete these links from the collection. Asks first.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@option("--kind", "Which of the three tables.", ("internal", "external", "bad"), "external")
+@option("--site", "Only of this site.", str, "", metavar="NAME")
+@option("--page", "Only on pages whose address contains or matches this.", str, "", metavar="TEXT|REGEX")
+@option("--to target", "Only to such addresses.", str, "", metavar="TEXT|REGEX")
+@option("--anchor", "Only with such words in them.", str, "", metavar="TEXT|REGEX")
+@option("-n --limit", "At most so many rows.", WholeNumber())
+@format_option(ROW_FORMATS)
+@option("--delete", "Delete these links from the collection. Asks first.", bool)
+@option("-y --yes", "Do not ask.", bool)
 @output_option
 @collection_option
 def links(collection: Path | None, format: str, output: Path | None, limit: int | None, **flags: Any) -> None:
@@ -84,53 +83,19 @@ def links(collection: Path | None, format: str, output: Path | None, limit: int 
         click.echo(f"Deleted {count_of(surveys.delete(folder, choice), 'link')}", err=True)
 
 
-def _counting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """How is counted; another choice needs no new reading of the sites."""
-    for option in (
-        click.option(
-            "--model",
-            type=click.Choice(("page", "directory", "host", "site")),
-            default="page",
-            show_default=True,
-            help="What is one document.",
-        ),
-        click.option(
-            "--met-by",
-            type=click.Choice(("host", "domain")),
-            default="host",
-            show_default=True,
-            help="How sites outside are told apart.",
-        ),
-        click.option(
-            "--strong-least",
-            type=click.IntRange(1),
-            default=3,
-            show_default=True,
-            help="Sites of the survey that link to a strong companion.",
-        ),
-        click.option(
-            "--strong-share",
-            type=click.FloatRange(0, 1),
-            default=0.05,
-            show_default=True,
-            help="The same as a share of the survey's sites.",
-        ),
-        click.option(
-            "--back-least",
-            type=click.IntRange(1),
-            default=2,
-            show_default=True,
-            help="Sites that a communicator links back to.",
-        ),
-        click.option(
-            "--global",
-            "global_list",
-            type=click.File("r", encoding="utf-8"),
-            help="Domains that everybody links to, one a line; instead of ours.",
-        ),
-    ):
-        command = option(command)
-    return command
+# how is counted; another choice needs no new reading of the sites
+_counting_options = options(
+    option(
+        "--global global_list",
+        "Domains that everybody links to, one a line; instead of ours.",
+        click.File("r", encoding="utf-8"),
+    ),
+    option("--back-least", "Sites that a communicator links back to.", click.IntRange(1), 2),
+    option("--strong-share", "The same as a share of the survey's sites.", click.FloatRange(0, 1), 0.05),
+    option("--strong-least", "Sites of the survey that link to a strong companion.", click.IntRange(1), 3),
+    option("--met-by", "How sites outside are told apart.", ("host", "domain"), "host"),
+    option("--model", "What is one document.", ("page", "directory", "host", "site"), "page"),
+)
 
 
 @click.command()
@@ -148,13 +113,11 @@ def report(collection: Path | None, output: Path | None, **counting: Any) -> Non
 
 @click.command()
 @click.argument("what", type=click.Choice((*TABLES, *DRAWINGS)))
-@click.option(
-    "-f",
-    "--format",
-    default="",
-    help="Tables: csv, json, jsonl, table. "
-    + "; ".join(f"{name}: {formats}" for name, formats in DRAWINGS.items())
-    + ".",
+@option(
+    "-f --format",
+    "Tables: csv, json, jsonl, table. " + "; ".join(f"{name}: {formats}" for name, formats in DRAWINGS.items()) + ".",
+    str,
+    "",
 )
 @output_option
 @_counting_options
@@ -187,17 +150,9 @@ def export(what: str, collection: Path | None, format: str, output: Path | None,
 
 @click.command()
 @click.argument("sites", nargs=-1, required=True, metavar="SITE...")
-@click.option(
-    "--status",
-    type=click.Choice(("in", "out", "undecided", "discovered")),
-    default="undecided",
-    show_default=True,
-    help="in: it is surveyed, too.",
-)
-@click.option("--tag", "tags", multiple=True, help="A word to remember it by; several are possible.")
-@click.option(
-    "--start", default="", help="Where the reading of a site that is taken in begins; by default its front page."
-)
+@option("--status", "in: it is surveyed, too.", ("in", "out", "undecided", "discovered"), "undecided")
+@option("--tag tags", "A word to remember it by; several are possible.", many=True)
+@option("--start", "Where the reading of a site that is taken in begins; by default its front page.", str, "")
 @collection_option
 def mark(sites: tuple[str, ...], collection: Path | None, status: str, tags: tuple[str, ...], start: str) -> None:
     """Note what you think of sites: with --status in they join the survey, with any other they leave it.
@@ -256,37 +211,24 @@ def survey() -> None:
     """
 
 
-def _campaign_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option(
-            "--patience",
-            "patience_s",
-            type=click.FloatRange(-1),
-            help="Seconds that a favourite is waited for while others are ready.",
-        ),
-        click.option(
-            "--at-once",
-            type=click.IntRange(0),
-            help="Pages under way at most. 1 (with --pages): each choice knows what the last page brought.",
-        ),
-        click.option("--seed", type=int, help="The same seed gives the same choices."),
-        click.option(
-            "--within",
-            type=click.Choice(("breadth", "learned")),
-            help="Which page of a site is next. By default learned, up to 1,000 sites.",
-        ),
-        click.option(
-            "--rule",
-            help="Which site is next: scout (ours), r1, r2:N, r3:M, quantum:N.",
-        ),
-        click.option(
-            "--pages",
-            type=click.IntRange(0),
-            help="Pages to ask for in all runs together; 0: no limit (then --max-time is the budget).",
-        ),
-    ):
-        command = option(command)
-    return command
+_campaign_options = options(
+    option(
+        "--pages",
+        "Pages to ask for in all runs together; 0: no limit (then --max-time is the budget).",
+        click.IntRange(0),
+    ),
+    option("--rule", "Which site is next: scout (ours), r1, r2:N, r3:M, quantum:N."),
+    option("--within", "Which page of a site is next. By default learned, up to 1,000 sites.", ("breadth", "learned")),
+    option("--seed", "The same seed gives the same choices.", int),
+    option(
+        "--at-once",
+        "Pages under way at most. 1 (with --pages): each choice knows what the last page brought.",
+        click.IntRange(0),
+    ),
+    option(
+        "--patience patience_s", "Seconds that a favourite is waited for while others are ready.", click.FloatRange(-1)
+    ),
+)
 
 
 def _list_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -294,30 +236,15 @@ def _list_option(command: Callable[..., Any]) -> Callable[..., Any]:
         "Sites: CSV with start, name, short, prefixes, bundle, official (only start is needed), or an "
         "address a line; - for stdin."
     )
-    return click.option("-i", "--input", "lists", multiple=True, type=click.File("r", encoding="utf-8"), help=text)(
-        command
-    )
+    return option("-i --input lists", text, click.File("r", encoding="utf-8"), many=True)(command)
 
 
 @survey.command()
 @click.argument("starts", nargs=-1, metavar="[ADDRESS]...")
 @_list_option
-@click.option(
-    "-c",
-    "--collection",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=USUAL_FOLDER,
-    show_default=True,
-    help="Folder to keep it in.",
-)
-@click.option("--title", default="", help="What the report is called.")
-@click.option(
-    "--item",
-    type=click.Choice(("page", "host", "domain")),
-    default="page",
-    show_default=True,
-    help="What is harvested: external pages, hosts, domains.",
-)
+@option("-c --collection", "Folder to keep it in.", FOLDER, USUAL_FOLDER)
+@option("--title", "What the report is called.", str, "")
+@option("--item", "What is harvested: external pages, hosts, domains.", ("page", "host", "domain"), "page")
 @store_option
 @_campaign_options
 def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path, store: str, **flags: Any) -> None:
@@ -346,12 +273,10 @@ def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path, st
 @survey.command()
 @click.argument("starts", nargs=-1, metavar="[ADDRESS]...")
 @_list_option
-@click.option("--name", default="", help="Of the one site that is added.")
-@click.option("--short", default="", help="A short name, for drawings.")
-@click.option(
-    "--prefix", "prefixes", multiple=True, help="What belongs to it: example.org, example.org/~ann, *.example.org."
-)
-@click.option("--bundle", default="", help="The organisation that it belongs to.")
+@option("--name", "Of the one site that is added.", str, "")
+@option("--short", "A short name, for drawings.", str, "")
+@option("--prefix prefixes", "What belongs to it: example.org, example.org/~ann, *.example.org.", many=True)
+@option("--bundle", "The organisation that it belongs to.", str, "")
 @click.option("--official/--not-official", default=True, help="Whether it is the organisation's official site.")
 @place_option
 def add(starts: tuple[str, ...], lists: tuple[Any, ...], place: Path | str, **flags: Any) -> None:
@@ -384,8 +309,8 @@ def remove(names: tuple[str, ...], place: Path | str) -> None:
 
 @survey.command()
 @_campaign_options
-@click.option("-q", "--quiet", is_flag=True, help="No progress; only the end is told.")
-@click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
+@option("-q --quiet", "No progress; only the end is told.", bool)
+@verbose_option
 @place_option
 @setting_options
 def run(place: Path | str, quiet: bool, verbose: int, **flags: Any) -> None:
@@ -437,15 +362,8 @@ def stop(place: Path | str) -> None:
 
 
 @survey.command()
-@click.option(
-    "-f",
-    "--format",
-    type=click.Choice(("text", "json")),
-    default="text",
-    show_default=True,
-    help="JSON has the curves too.",
-)
-@click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
+@option("-f --format", "JSON has the curves too.", ("text", "json"), "text")
+@option("--json as_json", "The same as -f json.", bool)
 @click.option("--most", type=click.IntRange(-1), default=-1, help="Sites that are shown, best first; -1: all.")
 @output_option
 @place_option

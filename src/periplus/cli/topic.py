@@ -15,6 +15,7 @@ from periplus.cli.options import (
     collection_option,
     columns_of,
     format_option,
+    json_option,
     opened,
     option,
     output_option,
@@ -68,7 +69,7 @@ def topic() -> None:
 @option("--method", "svm: linear machine over tf-idf; online: hashed words.", METHODS, "calibrated")
 @option("--background", "Pages of the collection that the threshold is seen on.", click.IntRange(0), 2000)
 @format_option(("text", "json"))
-@option("--json as_json", "The same as -f json.", bool)
+@json_option
 @collection_option
 @output_option
 def train(
@@ -97,7 +98,7 @@ def train(
         learned = train_topic(
             reader, TopicOrder(name, positives, negatives, Method(flags["method"]), flags["background"]), Watch()
         )
-    _write(learned, flags["as_json"] or flags["format"] == "json", output)
+    _write(learned, flags["format"] == "json", output)
 
 
 def _place(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], collection: Path | None) -> Path:
@@ -140,14 +141,14 @@ def list_command(collection: Path | None, as_json: bool) -> None:
 @topic.command()
 @click.argument("name")
 @format_option(("text", "json"))
-@option("--json as_json", "The same as -f json.", bool)
+@json_option
 @collection_option
 @output_option
-def show(name: str, collection: Path | None, format: str, as_json: bool, output: Path | None) -> None:
+def show(name: str, collection: Path | None, format: str, output: Path | None) -> None:
     """Say how well a topic was learned, and by which words."""
     from periplus.api.topics import topic_of
 
-    _write(topic_of(collection_folder(collection), name), as_json or format == "json", output)
+    _write(topic_of(collection_folder(collection), name), format == "json", output)
 
 
 @topic.command()

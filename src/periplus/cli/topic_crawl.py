@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from periplus.cli.options import SETTINGS_FILE, collection_folder, collection_option, setting_options, store_option
+from periplus.cli.options import (
+    FOLDER,
+    SETTINGS_FILE,
+    collection_folder,
+    collection_option,
+    option,
+    setting_options,
+    store_option,
+    verbose_option,
+)
 from periplus.cli.progress import Display, say, troubles
 from periplus.errors import UsageError
 from periplus.model.job import JobProgress
@@ -26,42 +35,27 @@ ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits
 @click.command()
 @click.argument("name")
 @click.argument("seeds", nargs=-1, metavar="[URL]...")
-@click.option(
-    "-i",
-    "--input",
-    "lists",
-    multiple=True,
-    type=click.File("r", encoding="utf-8"),
-    help="File of seeds, one a line, # comments; - for stdin.",
+@option(
+    "-i --input lists",
+    "File of seeds, one a line, # comments; - for stdin.",
+    click.File("r", encoding="utf-8"),
+    many=True,
 )
 @collection_option
 @store_option
-@click.option(
-    "--topic-from",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Collection that knows the topic, where this one does not.",
+@option("--topic-from", "Collection that knows the topic, where this one does not.", FOLDER)
+@option("--order", "Which page is next; waits: site by site, as published.", ORDERS, "weighed")
+@option(
+    "--least-harvest", "Stop when fewer of the last 500 pages are relevant. [0: never]", click.FloatRange(0, 1), 0.0
 )
-@click.option(
-    "--order",
-    type=click.Choice(ORDERS),
-    default="weighed",
-    show_default=True,
-    help="Which page is next; waits: site by site, as published.",
-)
-@click.option(
-    "--least-harvest",
-    type=click.FloatRange(0, 1),
-    default=0.0,
-    help="Stop when fewer of the last 500 pages are relevant. [0: never]",
-)
-@click.option(
+@option(
     "--known",
-    type=click.File("r", encoding="utf-8"),
-    help="File of relevant pages known from elsewhere: how many were found is told.",
+    "File of relevant pages known from elsewhere: how many were found is told.",
+    click.File("r", encoding="utf-8"),
 )
-@click.option("--json", "as_json", is_flag=True, help="Write the end as JSON to stdout.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress; only the end is told.")
-@click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
+@option("--json as_json", "Write the end as JSON to stdout.", bool)
+@option("-q --quiet", "No progress; only the end is told.", bool)
+@verbose_option
 @setting_options
 def crawl(
     name: str,
