@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,7 +134,7 @@ def distinct_sorted(values: NDArray[np.int64]) -> NDArray[np.int64]:
 # relative: ranks of like pages differ by rounding (about 1e-15 a link), true differences are known to 1e-9 only
 TIE = 1e-12
 Indices = NDArray[np.int32]
-Places = Indices | NDArray[np.int64]
+Places = NDArray[np.signedinteger[Any]]  # of 32 bits where so many places are enough
 
 
 def hierarchical_map(graph: LinkGraph, home: int, rank: NDArray[np.float64]) -> SiteMap:
@@ -153,62 +154,80 @@ def hierarchical_map(graph: LinkGraph, home: int, rank: NDArray[np.float64]) -> 
         raise UsageError(
             f"{graph.pages[home]} was not fetched, and a map begins with a fetched page: name another home page"
         )
-    by_precedence = _by_precedence(rank)
-    depth, parent, depths = _depths(graph, home, by_precedence)
-    order, below = _depth_first(parent, depths, by_precedence)
-    return SiteMap(home, depth, parent, order, below)
+    order = by_precedence(rank)
+    depth, parent, depths = depths_below(graph.offsets, graph.targets, np.array([home], np.int32), order)
+    position, below = depth_first_places(parent, depths, order)
+    reached = np.concatenate(depths)
+    depth_first = np.empty(len(reached), np.int32)
+    depth_first[position[reached]] = reached
+    return SiteMap(home, depth.astype(np.int32), parent.astype(np.int32), depth_first, below)
 
 
-def _by_precedence(rank: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The pages, greatest rank first, equal ranks by URL. Equal: linked by steps smaller than TIE, never rounded,
-    since rounding parts neighbours that lie on either side of a boundary."""
+def by_precedence(rank: NDArray[np.float64], site: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """The pages, greatest rank first, equal ranks by URL; with the site of each, site by site.
+
+    Equal: linked by steps smaller than TIE, never rounded, since rounding parts neighbours that lie on either side of
+    a boundary.
+    """
     if len(rank) == 0:
         return np.zeros(0, np.int64)
-    descending = np.argsort(-rank)
-    ordered = rank[descending]
+    order = np.argsort(-rank) if site is None else np.lexsort((-rank, site))
+    ordered = rank[order]
     steps = ordered[:-1] - ordered[1:] > TIE * np.abs(ordered[:-1])
+    if site is not None:
+        steps |= site[order[1:]] != site[order[:-1]]
     classes = np.concatenate(([0], np.cumsum(steps)))
-    by_precedence: NDArray[np.int64] = np.sort(classes * len(rank) + descending) % len(rank)
-    return by_precedence
+    pages: NDArray[np.int64] = np.sort(classes * len(rank) + order) % len(rank)
+    return pages
 
 
-def _depths(graph: LinkGraph, home: int, by_precedence: NDArray[np.int64]) -> tuple[Indices, Indices, list[Indices]]:
-    """(depth of each page, parent of each page, the pages by depth). Looks at each link once."""
-    count = len(graph.pages)
-    precedence = np.empty(count, np.int32)
-    precedence[by_precedence] = np.arange(count, dtype=np.int32)
-    depth = np.full(count, -1, np.int32)
-    parent = np.full(count, -1, np.int32)
-    frontier = np.array([home], np.int32)
-    depths: list[Indices] = []
+def depths_below(
+    offsets: NDArray[np.int64], targets: Places, homes: Places, order: NDArray[np.int64], links_at_once: int = 1 << 62
+) -> tuple[Places, Places, list[Places]]:
+    """(depth of each page below the homes, its parent, the pages by depth); -1: not reached, no parent.
+
+    Looks at each link once. offsets, targets: distinct links by source. order: the pages by precedence. links_at_once:
+    at most so many links, or those of one page, are looked at together.
+    """
+    kind: type[np.signedinteger[Any]] = np.int32 if len(order) < 2**31 else np.int64
+    precedence = np.empty(len(order), kind)
+    precedence[order] = np.arange(len(order), dtype=kind)
+    depth, parent = np.full(len(order), -1, kind), np.full(len(order), -1, kind)
+    frontier = homes.astype(kind)
+    depths: list[Places] = []
     while frontier.size:
         depth[frontier] = len(depths)
         depths.append(frontier)
-        best_last = frontier[np.argsort(-precedence[frontier])]
-        sources, children = _links_out(graph, best_last)
-        new = depth[children] < 0
-        sources, children = sources[new], children[new]
-        parent[children] = sources  # of several writes to one place the last stays: the best parent's
-        frontier = children[parent[children] == sources]  # links are distinct, so each child is left once
+        met = []
+        # the best last: of several writes to one place the last stays
+        for pages in _parts(offsets, frontier[np.argsort(-precedence[frontier])], links_at_once):
+            sources, children = _links_out(offsets, targets, pages)
+            below = depth[children] < 0
+            sources, children = sources[below], children[below]
+            fresh = parent[children] < 0
+            parent[children] = sources
+            met.append(children[fresh & (parent[children] == sources)])  # links are distinct: each child once
+        frontier = np.concatenate(met).astype(kind)
     return depth, parent, depths
 
 
-def _links_out(graph: LinkGraph, pages: Indices) -> tuple[Indices, Indices]:
+def _parts(offsets: NDArray[np.int64], pages: Places, links_at_once: int) -> Iterator[Places]:
+    ends = np.cumsum(offsets[pages + 1] - offsets[pages])
+    begin = 0
+    while begin < len(pages):
+        before = int(ends[begin - 1]) if begin else 0
+        after = max(int(np.searchsorted(ends, before + links_at_once, "right")), begin + 1)
+        yield pages[begin:after]
+        begin = after
+
+
+def _links_out(offsets: NDArray[np.int64], targets: Places, pages: Places) -> tuple[Places, Places]:
     """(source, target) of every link out of the pages, in their order."""
-    starts = graph.offsets[pages]
-    counts = graph.offsets[pages + 1] - starts
+    starts = offsets[pages]
+    counts = offsets[pages + 1] - starts
     shift = starts - (np.cumsum(counts) - counts)  # from a link's place in the answer to its place in targets
     positions = np.arange(counts.sum()) + np.repeat(shift, counts)
-    return np.repeat(pages, counts), graph.targets[positions]
-
-
-def _depth_first(parent: Indices, depths: list[Indices], by_precedence: NDArray[np.int64]) -> tuple[Indices, Indices]:
-    """(the pages reached, depth first, siblings by precedence; how many stand below each page)."""
-    position, below = depth_first_places(parent, depths, by_precedence)
-    reached = np.concatenate(depths)
-    order = np.empty(len(reached), np.int32)
-    order[position[reached]] = reached
-    return order, below
+    return np.repeat(pages, counts), targets[positions]
 
 
 def depth_first_places(

@@ -25,9 +25,9 @@ from periplus.analyse.engines.alike import (
     templates,
     url_vectors,
 )
-from periplus.analyse.engines.dataset_files import Floats, Ints, blocks, flags, numbers, reals, text_mask
+from periplus.analyse.engines.dataset_files import Ints, blocks, flags, numbers, reals, text_mask
 from periplus.analyse.engines.stages import Engine, StageTask
-from periplus.analyse.linkgraph import TIE, depth_first_places, distinct_sorted, resolved
+from periplus.analyse.linkgraph import by_precedence, depth_first_places, depths_below, distinct_sorted, resolved
 from periplus.errors import NotConverged, StoreError
 from periplus.model.graph import LinkRows
 
@@ -234,62 +234,13 @@ def site_map(task: StageTask) -> None:
     nodes = _nodes(task, by_site=True)
     rank = reals(task.folders["ranks"], "ranks", "rank")
     home = np.flatnonzero(flags(task.folders["graph"], "nodes", "home"))
-    by_precedence = _by_precedence(rank, nodes.group)
-    depth, parent, depths = _depths(_links_by_source(task, nodes, inside=True), home, by_precedence)
-    place, below = depth_first_places(parent, depths, by_precedence)
+    links, order = _links_by_source(task, nodes, inside=True), by_precedence(rank, nodes.group)
+    depth, parent, depths = depths_below(links.offsets, links.targets, home, order, LINKS_AT_ONCE)
+    place, below = depth_first_places(parent, depths, order)
     reached = np.flatnonzero(depth >= 0)
     above = np.where(parent[reached] >= 0, nodes.pages[parent[reached]], -1)
     columns = {"url": nodes.pages[reached], "depth": depth[reached], "parent": above}
     task.write("map", columns | {"below": below[reached], "place": place[reached]})
-
-
-def _by_precedence(rank: Floats, site: Ints) -> Ints:
-    """The pages, site by site, greatest rank first, equal ranks by URL. Equal within a site as in analyse.linkgraph."""
-    order = np.lexsort((-rank, site))
-    ordered = rank[order]
-    steps = (ordered[:-1] - ordered[1:] > TIE * np.abs(ordered[:-1])) | (site[order[1:]] != site[order[:-1]])
-    classes = np.concatenate((np.zeros(1, np.int64), np.cumsum(steps)))[: len(order)]
-    return order[np.lexsort((order, classes))]
-
-
-def _depths(links: _Links, homes: Ints, by_precedence: Ints) -> tuple[Ints, Ints, list[Ints]]:
-    """As analyse.linkgraph, from many homes, LINKS_AT_ONCE or the links of one page at a time."""
-    count = len(by_precedence)
-    precedence = np.empty(count, np.int64)
-    precedence[by_precedence] = np.arange(count)
-    depth, parent = np.full(count, -1), np.full(count, -1)
-    frontier = homes
-    depths: list[Ints] = []
-    while frontier.size:
-        depth[frontier] = len(depths)
-        depths.append(frontier)
-        met = [np.zeros(0, np.int64)]
-        # the best last: of several writes to one place the last stays
-        for pages in _some(links, frontier[np.argsort(-precedence[frontier])]):
-            sources, children = _links_out(links, pages)
-            new = depth[children] < 0
-            sources, children = sources[new], children[new]
-            met.append(distinct_sorted(children[parent[children] < 0]))
-            parent[children] = sources
-        frontier = np.concatenate(met)
-    return depth, parent, depths
-
-
-def _some(links: _Links, pages: Ints) -> Iterator[Ints]:
-    ends = np.cumsum(links.offsets[pages + 1] - links.offsets[pages])
-    begin = 0
-    while begin < len(pages):
-        had = int(ends[begin - 1]) if begin else 0
-        after = max(int(np.searchsorted(ends, had + LINKS_AT_ONCE, "right")), begin + 1)
-        yield pages[begin:after]
-        begin = after
-
-
-def _links_out(links: _Links, pages: Ints) -> tuple[Ints, Ints]:
-    starts = links.offsets[pages]
-    counts = links.offsets[pages + 1] - starts
-    positions = np.arange(counts.sum()) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
-    return np.repeat(pages, counts), links.targets[positions].astype(np.int64)
 
 
 def broken(task: StageTask) -> None:
