@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 
 from contracts.plain_store import PlainStore
 from periplus.settings import Budget, Settings, Storage
-from periplus.store.postgres import runs as collection_runs
+from periplus.store import runs as collection_runs
 from periplus.store.postgres.connection import connect
 from periplus.store.postgres.frontier import PostgresCrawlStore, Surroundings
+from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.sqlite import checks, runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.canonical import url_id
 
 KEEPING = Storage(lease_s=60.0)
@@ -53,7 +56,8 @@ class SqliteWorld:
 
     def pause(self, on):
         with schema.writing(self.folder) as connection:
-            runs.pause(connection, 0.0) if on else runs.resume(connection)
+            statements = SqliteStatements(connection)
+            collection_runs.pause(statements, 0.0) if on else collection_runs.resume(statements)
 
     def close(self):
         for store in self.stores:
@@ -115,11 +119,11 @@ class PostgresWorld:
 
     def begin_run(self, kind="crawl"):
         with self.connection.transaction():
-            self.run_id = collection_runs.begin(self.connection, kind, (), Settings())
+            self.run_id = collection_runs.begin(PostgresStatements(self.connection), kind, (), Settings(), time.time())
 
     def end_run(self):
         with self.connection.transaction():
-            collection_runs.end(self.connection, self.run_id, "done", "")
+            collection_runs.end(PostgresStatements(self.connection), self.run_id, "done", "", time.time())
 
     def put_verdicts(self, dead):
         """dead: (URL, reason, rule, status), as a collection that moved here brings them."""
@@ -130,7 +134,8 @@ class PostgresWorld:
         return self.connection.execute(query).fetchall()
 
     def pause(self, on):
-        collection_runs.pause(self.connection) if on else collection_runs.resume(self.connection)
+        statements = PostgresStatements(self.connection)
+        collection_runs.pause(statements, time.time()) if on else collection_runs.resume(statements)
 
     def close(self):
         self.pause(False)  # the next world is in the same database

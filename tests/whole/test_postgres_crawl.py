@@ -90,7 +90,7 @@ def test_a_refresh_finds_everything_as_it_was(address) -> None:
         before = stored.tables
         done = refresh(refresh_order(address.text, {}), lambda progress: False)
         assert done.end.state == "done"
-        assert {finding.value: count for finding, count in done.found.items() if count} == {
+        assert {finding.value: count for finding, count in done.findings.items() if count} == {
             "unchanged": first.counts.fetched
         }
         assert stored.tables == before

@@ -19,7 +19,7 @@ from periplus.document.understand import canonical_xml
 from periplus.errors import InvalidUrl, PeriplusError, StoreError, UsageError
 from periplus.model.collection import ArchiveRecord, Exchange, RunNote
 from periplus.model.frontier import Candidate, Lease, Task
-from periplus.model.ports import Response
+from periplus.model.ports import Response, RunRecord
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Reason, Request, Visit
 from periplus.model.web import Url
 from periplus.settings import VERSION, Politeness, Settings, settings_from
@@ -77,7 +77,7 @@ def _xml_of(connection: reading.Connection) -> Callable[[Exchange], tuple[bytes,
     return xml_of
 
 
-def _note(record: runs.RunRecord) -> RunNote:
+def _note(record: RunRecord) -> RunNote:
     """A run as its archive describes it; what its settings say of passwords was never stored."""
     settings = settings_of_run(record.settings)
     robots = not (settings.politeness.mine and settings.politeness.ignore_robots)

@@ -20,9 +20,12 @@ from periplus.model.results import StateTally
 from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table
 from periplus.model.web import Url
 from periplus.settings import read_settings
+from periplus.store.crawl_reads import backlog, hosts_at_work, state_tallies, traps
+from periplus.store.runs import is_paused
 from periplus.store.sqlite import listing, reading, schema
 from periplus.store.sqlite import runs as collection_runs
 from periplus.store.sqlite.listing import LinkFilter, PageFilter
+from periplus.store.sqlite.schema import SqliteStatements
 
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.inlink_index import InlinkIndexes
@@ -115,25 +118,26 @@ class Collection:
     def counts(self) -> list[StateTally]:
         """How many URLs are in which state, for which reason."""
         with reading.limited(self._connection, self._limit_s):
-            return reading.counts(self._connection)
+            return state_tallies(SqliteStatements(self._connection))
 
     def status(self, most_hosts: int = 10) -> Status:
         """What there is, in one value."""
         now = self._clock.now()
         with reading.limited(self._connection, self._limit_s), reading.snapshot(self._connection):
-            hosts, waiting, entries = reading.sums(self._connection)
+            statements = SqliteStatements(self._connection)
+            hosts, waiting, entries = backlog(statements)
             return Status(
                 folder=self.folder,
                 size_bytes=sum(map(_size, contents(self.folder))),
                 running=reading.is_being_crawled(self._connection, now),
-                paused=collection_runs.is_paused(self._connection),
+                paused=is_paused(statements),
                 runs=tuple(collection_runs.run_records(self._connection)),
-                counts=tuple(reading.counts(self._connection)),
+                counts=tuple(state_tallies(statements)),
                 hosts=hosts,
                 hosts_waiting=waiting,
                 entries_waiting=entries,
-                busiest=tuple(reading.hosts_at_work(self._connection, most_hosts, now)),
-                traps=tuple(reading.traps(self._connection)),
+                busiest=tuple(hosts_at_work(statements, most_hosts, now)),
+                traps=tuple(traps(statements)),
             )
 
     def pages(  # noqa: PLR0913 - the filters, written out

@@ -19,6 +19,7 @@ from periplus.errors import UsageError
 from periplus.model.audit import Grade, Issue
 from periplus.model.comparison import FIELDS, Comparison, RunView
 from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
+from periplus.model.ports import RunRecord
 from periplus.model.results import SiteMap
 from periplus.model.visit import FETCHED, STATE_OF, Reason, State
 from periplus.model.web import Url
@@ -61,7 +62,7 @@ def _opened(folder: Path) -> Iterator[reading.Connection]:
         yield connection
 
 
-def chosen_run(records: Sequence[runs.RunRecord], text: str) -> runs.RunRecord:
+def chosen_run(records: Sequence[RunRecord], text: str) -> RunRecord:
     """The run that a user names. Raises UsageError, naming those there are."""
     if not records:
         raise UsageError("the collection has no run yet: `periplus crawl URL` begins one")

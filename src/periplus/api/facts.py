@@ -14,6 +14,7 @@ from periplus.analyse.pagerank import link_score, pagerank, published_rank
 from periplus.analyse.sizes import linked_bytes
 from periplus.errors import UsageError
 from periplus.model.graph import REASONS, LinkGraph, LinkRows, PageRows, SiteReader, UrlFacts, UrlRows
+from periplus.model.ports import RunRecord
 from periplus.model.results import About, LinkedBytes, PageColumns, Ranking, SiteMap
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import SiteKey, Url
@@ -126,7 +127,7 @@ class SiteRows:
 
     start: Start
     home: UrlFacts | None  # None: it was never entered
-    run: runs.RunRecord
+    run: RunRecord
     running: bool
     urls: UrlRows
     links: LinkRows
@@ -153,7 +154,7 @@ def site_starts(connection: reading.Connection) -> list[Start]:
 
 
 def starts_of(
-    run_records: Sequence[runs.RunRecord], redirects: LinkRows, site_of: Callable[[int], SiteKey | None]
+    run_records: Sequence[RunRecord], redirects: LinkRows, site_of: Callable[[int], SiteKey | None]
 ) -> list[Start]:
     """The first start of each site, in the order in which they were given."""
     starts: dict[SiteKey, Start] = {}
@@ -276,7 +277,7 @@ def about(rows: SiteRows, ranking: Ranking, now: float) -> About:
     return About(run_name(rows.run), rows.start.url, now, ranking.damping, ranking.rounds, parameters=tuple(changed))
 
 
-def run_name(run: runs.RunRecord) -> str:
+def run_name(run: RunRecord) -> str:
     return f"{run.kind} {run.id}"
 
 

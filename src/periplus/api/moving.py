@@ -14,19 +14,20 @@ from periplus.api.homes import is_address
 from periplus.api.rules import SETTINGS_FILE, rules_text
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.collection import RunNote
+from periplus.store import runs as collection_runs
 from periplus.store.dialect import shard_of
 from periplus.store.moving import MovedBody, Row, Sum, summed
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import ledger, schema, table_rows
-from periplus.store.postgres import runs as collection_runs
 from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.copying import BodyTarget
 from periplus.store.postgres.frontier import DatabaseHome
+from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.segments import SegmentReader, SegmentWriter, object_storage
 from periplus.store.sqlite import copying as folder_copying
 from periplus.store.sqlite import reading, runs
-from periplus.store.sqlite.schema import drafted, exists, writing
+from periplus.store.sqlite.schema import SqliteStatements, drafted, exists, writing
 from periplus.urls.parameters import rules_key
 
 # All of it enters the target in one transaction, is read back and compared with what left, table by table; only then it
@@ -96,14 +97,14 @@ def into_database(folder: Path, store: str, watch: Watch) -> Moved:
         connection = stack.enter_context(contextlib.closing(reading.connect(folder)))
         stack.enter_context(reading.reading())
         stack.enter_context(reading.snapshot(connection))
-        runs.refuse(connection)
+        collection_runs.refuse(SqliteStatements(connection))
         rules = _rules(folder, connection)
         folder_copying.know_shards(connection, shard_of)
         target = stack.enter_context(contextlib.closing(connect(address)))
         database_copying.take_time(target)
         sent = _sent(connection, target, address, rules, watch)
         with writing(folder) as own:
-            runs.mark(own, str(address))
+            collection_runs.mark(SqliteStatements(own), str(address))
     return Moved(str(address), {name: total.rows for name, total in sent.items()})
 
 
@@ -193,11 +194,11 @@ def into_folder(store: str, folder: Path, watch: Watch) -> Moved:
     ):
         schema.check(connection, address.collection)
         database_copying.take_time(connection)
-        collection_runs.refuse(connection, unless=place)
+        collection_runs.refuse(PostgresStatements(connection), unless=place)
         with contextlib.ExitStack() as stack:
             # before all else, so that nobody joins a crawl that goes on elsewhere
-            collection_runs.mark(connection, place)
-            stack.callback(collection_runs.unmark, connection)
+            collection_runs.mark(PostgresStatements(connection), place)
+            stack.callback(collection_runs.unmark, PostgresStatements(connection))
             database_copying.bring_letters(connection, address.collection)
             with database_copying.one_moment(connection):
                 if (workers := table_rows.workers_at_work(connection)) or not ledger.is_empty(connection):

@@ -32,7 +32,9 @@ from periplus.model.results import (
 )
 from periplus.model.visit import FETCHED, REASONS_OF, Reason, State
 from periplus.present.wording import without_site_name
+from periplus.store.crawl_reads import state_tallies
 from periplus.store.sqlite import reading, runs, site_rows
+from periplus.store.sqlite.schema import SqliteStatements
 
 MAP_NODES = 400  # of the report's map: it opens branch by branch
 DEAD_NAMED = 2_000  # dead URLs with their pages: each page costs two look-ups
@@ -89,7 +91,7 @@ def _gathered(
         about=about(rows, analysis.ranking, now),
         finished=rows.run.ended or 0.0 if not rows.running else 0.0,
         # of all URLs, those outside included; only of the site's own where the collection has several sites
-        counts=tuple(reading.counts(connection, None if alone else site)),
+        counts=tuple(state_tallies(SqliteStatements(connection), None if alone else site)),
         pages=facts,
         ranked=tuple(fetched[np.argsort(-facts.rank[fetched], kind="stable")].tolist()),
         tree=map_tree(site_map, facts.rank, facts.size_bytes, graph.indexed, max_nodes=MAP_NODES) if site_map else None,

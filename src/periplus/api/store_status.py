@@ -11,9 +11,13 @@ from pathlib import Path
 from periplus.api.collection import Status
 from periplus.errors import UsageError
 from periplus.model.collection import SegmentState
-from periplus.store.postgres import runs, schema, table_rows
+from periplus.store import runs
+from periplus.store.crawl_reads import backlog, hosts_at_work, state_tallies, traps
+from periplus.store.postgres import hosts as host_rows
+from periplus.store.postgres import schema, table_rows
 from periplus.store.postgres.address import address_of
 from periplus.store.postgres.connection import connect
+from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.segments import object_storage, swept
 
 BUSIEST = 10
@@ -26,20 +30,21 @@ def store_status(store: str) -> Status:
         schema.check(connection, address.collection)
         with connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            hosts, waiting, entries = runs.sums(connection)
-            workers = runs.workers_at_work(connection)
+            statements = PostgresStatements(connection)
+            hosts, waiting, entries = backlog(statements)
+            workers = host_rows.workers_at_work(connection)
             return Status(
                 folder=Path(),
-                size_bytes=runs.size_bytes(connection),
+                size_bytes=host_rows.size_bytes(connection),
                 running=workers > 0,
-                paused=runs.is_paused(connection),
-                runs=tuple(runs.records(connection)),
-                counts=tuple(runs.tallies(connection)),
+                paused=runs.is_paused(statements),
+                runs=tuple(runs.records(statements)),
+                counts=tuple(state_tallies(statements)),
                 hosts=hosts,
                 hosts_waiting=waiting,
                 entries_waiting=entries,
-                busiest=tuple(runs.hosts_at_work(connection, BUSIEST)),
-                traps=tuple(runs.traps(connection)),
+                busiest=tuple(hosts_at_work(statements, BUSIEST, host_rows.time_now(connection, None))),
+                traps=tuple(traps(statements)),
                 store=str(address),
                 workers=workers,
             )

@@ -29,6 +29,7 @@ from periplus.analyse.webometrics import (
 from periplus.api.facts import run_name
 from periplus.errors import UsageError
 from periplus.model.graph import REASONS, UrlRows
+from periplus.model.ports import RunRecord
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, Unit
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import Url
@@ -97,7 +98,7 @@ class SurveyRows:
     fragment: WebFragment
     order: Ints  # ids of pages as they were asked for
     marks: Mapping[str, SiteMark]
-    runs: tuple[runs.RunRecord, ...]
+    runs: tuple[RunRecord, ...]
 
 
 def survey_of(
@@ -129,7 +130,7 @@ def survey_rows_of(connection: reading.Connection, units: Sequence[Unit], order:
     )
 
 
-def _units_of_starts(records: Iterable[runs.RunRecord]) -> tuple[Unit, ...]:
+def _units_of_starts(records: Iterable[RunRecord]) -> tuple[Unit, ...]:
     found: dict[str, Unit] = {}
     for record in records:
         for start in record.starts:
@@ -239,7 +240,7 @@ def _method(rows: SurveyRows, order: SurveyOrder, now: float) -> MethodSheet:
     )
 
 
-def _parameters(order: SurveyOrder, last: runs.RunRecord | None) -> tuple[tuple[str, str], ...]:
+def _parameters(order: SurveyOrder, last: RunRecord | None) -> tuple[tuple[str, str], ...]:
     """How was counted, then every setting of the last run that is not as it ships."""
     rules, defaults = order.rules, as_values(Settings())
     counted = [

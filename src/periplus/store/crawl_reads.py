@@ -7,8 +7,18 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
-from periplus.model.frontier import HostRow, Lease, PatternRecord, RunCounts, ShownLines, StoredRobots, TrapMemory
-from periplus.model.visit import Reason
+from periplus.model.frontier import (
+    HostRow,
+    Lease,
+    PatternRecord,
+    RunCounts,
+    ShownLines,
+    StoredRobots,
+    TrapMemory,
+    TrapTally,
+)
+from periplus.model.results import StateTally
+from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.store.dialect import Row, Statements
 from periplus.store.ledger_tables import shard_of_origin
@@ -135,12 +145,60 @@ class CrawlReads(Protocol):
     def busiest(self, most: int, now: float) -> Sequence[HostRow]:
         """Hosts with work, those with most waiting first."""
 
-        find = (
-            "SELECT key, pending, fetched, next_at, waits_for, lease_by IS NOT NULL FROM host WHERE pending > 0"
-            " ORDER BY pending DESC LIMIT ?"
+        moment = self.moment(now)
+        return self.read(lambda statements: hosts_at_work(statements, most, moment))
+
+    def traps(self) -> Sequence[TrapTally]:
+        """The URL patterns that were left out as endless series, the largest first."""
+        return self.read(traps)
+
+
+def hosts_at_work(statements: Statements, most: int, now: float) -> list[HostRow]:
+    """Hosts with work, those with most waiting first."""
+    find = (
+        "SELECT key, pending, fetched, next_at, waits_for, lease_by IS NOT NULL FROM host WHERE pending > 0"
+        " ORDER BY pending DESC, key LIMIT ?"
+    )
+    return [
+        HostRow(HostKey(key), pending, fetched, max(0.0, next_at - now), why, bool(leased))
+        for key, pending, fetched, next_at, why, leased in statements.rows(find, (most,))
+    ]
+
+
+def traps(statements: Statements) -> list[TrapTally]:
+    """The URL patterns left out as endless series, the largest first; looks at every URL where there are any."""
+    if not statements.rows("SELECT 1 FROM tally WHERE name = 'reason:trap' GROUP BY name HAVING sum(value) > 0"):
+        return []
+    end = f"{statements.dialect.position}(rule, ': ')"
+    pattern = f"CASE WHEN {end} > 0 THEN substr(rule, 1, {end} - 1) ELSE rule END"
+    find = f"SELECT {pattern}, count(*) FROM url WHERE reason = 'trap' GROUP BY 1 ORDER BY 2 DESC, 1"
+    return [TrapTally(name, urls) for name, urls in statements.rows(find)]
+
+
+def state_tallies(statements: Statements, site: SiteKey | None = None) -> list[StateTally]:
+    """URLs by state and reason, states in the order of State, most URLs first; of one site (looks at every URL), or of
+    all.
+    """
+    dialect = statements.dialect
+    if site is None:
+        rows = statements.rows(
+            "SELECT substr(name, 8), sum(value) FROM tally WHERE name LIKE 'reason:%'"
+            " GROUP BY name HAVING sum(value) > 0"
         )
-        rows, moment = self.read(lambda statements: statements.rows(find, (most,))), self.moment(now)
-        return [
-            HostRow(HostKey(key), pending, fetched, max(0.0, next_at - moment), why, bool(leased))
-            for key, pending, fetched, next_at, why, leased in rows
-        ]
+    else:
+        rows = statements.rows(
+            f"SELECT u.reason, count(*) FROM site s JOIN host h ON {dialect.beside('h', 's')}h.site_id = s.id"
+            f" JOIN url u ON {dialect.beside('u', 'h')}u.host_id = h.id WHERE s.key = ? GROUP BY u.reason",
+            (site,),
+        )
+    tallies = [StateTally(STATE_OF[Reason(name)], Reason(name), int(urls)) for name, urls in rows]
+    states = list(State)
+    return sorted(tallies, key=lambda tally: (states.index(tally.state), -tally.urls, tally.reason))
+
+
+def backlog(statements: Statements) -> tuple[int, int, int]:
+    """(hosts met, hosts with work waiting, entries of their lists, and of the inbox where there is one)."""
+    find = "SELECT count(*), count(*) FILTER (WHERE pending > 0), coalesce(sum(pending), 0) FROM host"
+    ((hosts, waiting, entries),) = statements.rows(find)
+    ((messages,),) = statements.rows("SELECT count(*) FROM inbox") if statements.dialect.has_shards else ((0,),)
+    return int(hosts), int(waiting), int(entries) + int(messages)

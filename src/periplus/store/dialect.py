@@ -85,7 +85,7 @@ POSTGRES = Dialect(
     position="strpos",
     of_long_text="md5({})",
     is_false="{} = 0",
-    for_update=" FOR UPDATE",
+    for_update=" FOR NO KEY UPDATE",
     skip_locked=" FOR UPDATE SKIP LOCKED",
     has_shards=True,
     has_triggers=False,

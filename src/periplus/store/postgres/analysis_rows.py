@@ -13,13 +13,14 @@ from periplus.model.dataset import LINKS, PAGES, URLS, ComputedTable, ResultNote
 from periplus.model.graph import LinkRows
 from periplus.model.ports import RunRecord
 from periplus.model.tables import HAS_PAGE
+from periplus.store import runs
 from periplus.store.datasets import PAGE_ROWS, TEXT_ROWS, sound
 from periplus.store.dialect import SHARDS
-from periplus.store.postgres import runs
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.ledger import lock_number
 from periplus.store.postgres.schema import LOCK_RESULTS
+from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.postgres.table_rows import (
     moment,
     number_blocks,
@@ -40,7 +41,7 @@ class DatabaseRows:
         self._connection = connection
 
     def runs(self) -> Sequence[RunRecord]:
-        return runs.records(self._connection)
+        return runs.records(PostgresStatements(self._connection))
 
     def hosts(self) -> Sequence[tuple[int, str, str]]:
         find = "SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id ORDER BY h.key"
@@ -120,7 +121,7 @@ class DatabaseResults:
         connection.execute(_TABLES)
 
     def runs(self) -> Sequence[RunRecord]:
-        return runs.records(self._connection)
+        return runs.records(PostgresStatements(self._connection))
 
     def dataset(self) -> str:
         row = self._connection.execute("SELECT dataset FROM result LIMIT 1").fetchone()

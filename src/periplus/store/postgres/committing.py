@@ -20,7 +20,7 @@ from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.hosts import NOW, Change, Holding, Member
 from periplus.store.postgres.ledger import DatabaseLedger, LedgerRun
 from periplus.store.postgres.pages import Parcels, store_dictionary, stored_bodies
-from periplus.store.postgres.runs import IS_PAUSED
+from periplus.store.runs import IS_PAUSED
 from periplus.urls.scope import site_key
 
 

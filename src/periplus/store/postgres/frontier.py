@@ -25,18 +25,17 @@ from periplus.model.frontier import (
     RefreshFinding,
     SideRequest,
     Task,
-    TrapTally,
 )
 from periplus.model.ports import CrawlScope, RunRecord, VisitReader
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
+from periplus.store import runs
 from periplus.store.crawl_reads import CrawlReads
 from periplus.store.dialect import Statements, shard_of
-from periplus.store.postgres import committing, hosts, runs, schema, survey
+from periplus.store.postgres import committing, hosts, schema, survey
 from periplus.store.postgres import ledger as ledgers
 from periplus.store.postgres import pages as stored_pages
-from periplus.store.postgres import runs as collection_runs
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.committing import Commit
 from periplus.store.postgres.connection import (
@@ -287,7 +286,7 @@ class PostgresCrawlStore(CrawlReads):
         given = self._given(now)
 
         def enter(connection: Connection) -> tuple[str, int]:
-            runs.refuse(connection)
+            runs.refuse(PostgresStatements(connection))
             self._bury_fallen(connection, given)
             return hosts.enter(connection, pid, self._storage.lease_s, given)
 
@@ -341,7 +340,7 @@ class PostgresCrawlStore(CrawlReads):
         return self._session.read(lambda connection: committing.fair_share(connection, given, checks=self._is_check))
 
     def is_paused(self) -> bool:
-        return self._session.read(runs.is_paused)
+        return self.read(runs.is_paused)
 
     def idle(self, now: float) -> bool:
         return self._session.read(lambda connection: committing.is_idle(connection, checks=self._is_check))
@@ -441,9 +440,6 @@ class PostgresCrawlStore(CrawlReads):
         find = "SELECT 1 FROM run WHERE id = %s AND state = 'running'"
         return self._session.read(lambda connection: connection.execute(find, (self._run.id,)).fetchone()) is not None
 
-    def traps(self) -> Sequence[TrapTally]:
-        return self._session.read(runs.traps)
-
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
         """Ids are given before their commits end: the last LATE are looked at again."""
         after -= survey.LATE if self._latest_visits else 0
@@ -540,6 +536,10 @@ class DatabaseHome:
             with connection.transaction():
                 return action(connection)
 
+    def _do_at(self, action: Callable[[Statements, float], None]) -> None:
+        """The action by shared statements, at the database's time."""
+        self._do(lambda connection: action(PostgresStatements(connection), hosts.time_now(connection, None)))
+
     @contextlib.contextmanager
     def only_crawl(self) -> Iterator[None]:
         """The server frees it when the connection ends; workers that join need no such hold."""
@@ -606,7 +606,8 @@ class DatabaseHome:
         def begun(connection: Connection) -> int:
             if further is not None:
                 connection.execute(survey.INDEXES)
-            return collection_runs.begin(connection, kind, starts, settings, further)
+            now = hosts.time_now(connection, None)
+            return runs.begin(PostgresStatements(connection), kind, starts, settings, now, further)
 
         return self._do(begun)
 
@@ -631,27 +632,27 @@ class DatabaseHome:
         return self._do(lambda connection: ask_again(connection, due_only=due_only))
 
     def add_starts(self, starts: Sequence[UrlId], sites: Sequence[SiteKey], now: float) -> None:
-        self._do(lambda connection: collection_runs.add_starts(connection, starts, sites))
+        self._do_at(lambda statements, moment: runs.add_starts(statements, starts, sites, moment))
 
     def end_run(self, run_id: int, state: str, note: str, now: float) -> None:
-        self._do(lambda connection: collection_runs.end(connection, run_id, state, note))
+        self._do_at(lambda statements, moment: runs.end(statements, run_id, state, note, moment))
 
     def pause(self, now: float) -> bool:
         def paused(connection: Connection) -> bool:
-            goes_on = collection_runs.workers_at_work(connection) > 0
+            goes_on = hosts.workers_at_work(connection) > 0
             if goes_on:
-                collection_runs.pause(connection)
+                runs.pause(PostgresStatements(connection), hosts.time_now(connection, None))
             return goes_on
 
         return self._do(paused)
 
     def resume(self, now: float) -> bool:
         return self._do(
-            lambda connection: collection_runs.resume(connection) and collection_runs.workers_at_work(connection) > 0
+            lambda connection: runs.resume(PostgresStatements(connection)) and hosts.workers_at_work(connection) > 0
         )
 
     def runs(self) -> Sequence[RunRecord]:
-        return self._do(collection_runs.records)
+        return self._do(lambda connection: runs.records(PostgresStatements(connection)))
 
     def findings(self, run_id: int) -> Mapping[RefreshFinding, int]:
-        return self._do(lambda connection: collection_runs.findings(connection, run_id))
+        return self._do(lambda connection: runs.findings(PostgresStatements(connection), run_id))

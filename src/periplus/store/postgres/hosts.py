@@ -15,7 +15,7 @@ from typing import NamedTuple
 from periplus.model.frontier import PRIORITY_CHECK, HostState, Lease, ReadyHost
 from periplus.model.web import HostKey, SiteKey
 from periplus.store.postgres.connection import Connection, columns_of
-from periplus.store.postgres.runs import IS_PAUSED
+from periplus.store.runs import IS_PAUSED
 
 # the database's clock, but for tests that hold it
 NOW = "coalesce(%(now)s::float8, extract(epoch FROM clock_timestamp())::float8)"
@@ -287,3 +287,20 @@ def _pace(state: HostState | None, now: float) -> tuple[object, ...]:
         state.waits_for,
         state.release,
     )
+
+
+def workers_at_work(connection: Connection) -> int:
+    row = connection.execute(
+        "SELECT count(*) FROM worker WHERE lease_until >= extract(epoch FROM clock_timestamp())"
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def size_bytes(connection: Connection) -> int:
+    """Of the collection's tables and indexes; segments lie elsewhere."""
+    find = (
+        "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
+        " WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
+    )
+    row = connection.execute(find).fetchone()
+    return int(row[0]) if row else 0

@@ -22,11 +22,12 @@ from periplus.model.ports import RunRecord
 from periplus.model.tables import RUNS, VIEWS, Column, ColumnKind, Table, any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
+from periplus.store import runs
 from periplus.store.dialect import SHARDS, shard_of
 from periplus.store.postgres import hosts, schema
-from periplus.store.postgres import runs as collection_runs
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection, connect
+from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.processes import process_lives
 from periplus.store.segments import RecordPlace
 
@@ -132,11 +133,11 @@ class DatabaseSite:
         self._connection = connection
 
     def runs(self) -> Sequence[RunRecord]:
-        return collection_runs.records(self._connection)
+        return runs.records(PostgresStatements(self._connection))
 
     def is_being_crawled(self, now: float) -> bool:
         """By the database's clock."""
-        return collection_runs.workers_at_work(self._connection) > 0
+        return hosts.workers_at_work(self._connection) > 0
 
     def redirects(self) -> LinkRows:
         return redirects(self._connection)

@@ -80,11 +80,6 @@ def asked_among(connection: sqlite3.Connection, urls: Sequence[Url]) -> set[tupl
     return {(text, purpose) for url in urls for text, purpose in connection.execute(find, (url, start))}
 
 
-def store_look(connection: sqlite3.Connection, visit_id: int, look: Look) -> None:
-    row = (visit_id, look.media_type, look.title, look.h1, look.text, json.dumps(dict(look.fragments)))
-    connection.execute("INSERT OR REPLACE INTO look VALUES (?, ?, ?, ?, ?, ?)", row)
-
-
 def asked(connection: sqlite3.Connection) -> Iterator[VisitEvidence]:
     """All that was ever asked to check links, oldest first; without what failed while our own net was down."""
     find = (
@@ -184,28 +179,6 @@ def restate(connection: sqlite3.Connection, revived: Iterable[tuple[int, str, st
             "UPDATE url SET reason = ?, rule = ?, status = ? WHERE id = ?", (reason, rule, status, url_id)
         )
         connection.executemany(_ADD_TALLY, [(before, -1), (reason, 1)])
-
-
-def settle(connection: sqlite3.Connection) -> None:
-    """What checks found dead is invalid, for whoever reads the collection. Within a transaction."""
-    _restate(connection, ("was", "was_rule"), ("reason", "rule", "status"))
-
-
-def lift(connection: sqlite3.Connection) -> None:
-    """The URLs stand again as the crawl left them, for whoever goes on with it. Within a transaction."""
-    _restate(connection, ("reason", "rule"), ("was", "was_rule", "was_status"))
-
-
-def _restate(connection: sqlite3.Connection, now: tuple[str, str], then: tuple[str, str, str]) -> None:
-    """now, then: columns of `verdict`. What stands otherwise meanwhile, since a crawl asked for it, stays."""
-    moved = f"FROM verdict v JOIN url u ON u.id = v.url_id WHERE u.reason = v.{now[0]} AND u.rule = v.{now[1]}"
-    ids = [row[0] for row in connection.execute(f"SELECT u.id {moved}")]
-    tallies = connection.execute(f"SELECT v.{now[0]}, v.{then[0]}, count(*) {moved} GROUP BY 1, 2").fetchall()
-    restate = (
-        "UPDATE url SET reason = v.{}, rule = v.{}, status = v.{} FROM verdict v WHERE v.url_id = url.id AND url.id = ?"
-    ).format(*then)
-    connection.executemany(restate, ((url_id,) for url_id in ids))
-    connection.executemany(_ADD_TALLY, [change for old, new, urls in tallies for change in ((old, -urls), (new, urls))])
 
 
 def crawled_as(connection: sqlite3.Connection) -> dict[int, str]:

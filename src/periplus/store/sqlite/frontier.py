@@ -26,18 +26,18 @@ from periplus.model.frontier import (
     RefreshFinding,
     SideRequest,
     Task,
-    TrapTally,
 )
 from periplus.model.ports import CrawlScope, RunRecord, VisitReader
 from periplus.model.tables import any_of
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
+from periplus.store import runs
 from periplus.store.crawl_reads import CrawlReads
 from periplus.store.dialect import Statements
 from periplus.store.processes import process_lives
-from periplus.store.sqlite import aliases, reading, runs, schema, survey
-from periplus.store.sqlite import runs as collection_runs
+from periplus.store.sqlite import aliases, reading, schema, survey
+from periplus.store.sqlite import runs as folder_runs
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
 from periplus.store.url_state import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body
 from periplus.urls.canonical import url_id
@@ -137,7 +137,7 @@ class SqliteCrawlStore(CrawlReads):
     # leases ----------------------------------------------------------------------------------------------------------
 
     def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
-        if now < self._latest - runs.NOTICED_S:
+        if now < self._latest - folder_runs.NOTICED_S:
             self._follow_the_clock(now)
         self._latest = max(now, self._latest)
         self._bury_fallen(now, now)  # here, for whoever waits for a dead worker's hosts never comes to lease
@@ -163,7 +163,7 @@ class SqliteCrawlStore(CrawlReads):
         with self._transaction():
             renewed = self._connection.execute("SELECT max(lease_until) FROM worker").fetchone()[0]
             if renewed is not None and renewed - self._storage.lease_s - now > back_s / 2:
-                runs.follow(self._connection, back_s, now)
+                folder_runs.follow(self._connection, back_s, now)
 
     def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
         leases = []
@@ -202,7 +202,7 @@ class SqliteCrawlStore(CrawlReads):
         return max(1, -(-hosts // max(1, workers)))
 
     def is_paused(self) -> bool:
-        return runs.is_paused(self._connection)
+        return self.read(runs.is_paused)
 
     def idle(self, now: float) -> bool:
         return self._connection.execute(f"SELECT 1 FROM host h WHERE {self._with_work} LIMIT 1").fetchone() is None
@@ -385,9 +385,6 @@ class SqliteCrawlStore(CrawlReads):
                     aliases.merge(self._connection, ledger, merger)
         return len(mergers)
 
-    def traps(self) -> Sequence[TrapTally]:
-        return reading.traps(self._connection)
-
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
         return survey.visits(self._connection, after, texts=texts)
 
@@ -450,13 +447,6 @@ def ask_again(folder: Path, now: float, *, due_only: bool) -> int:
     return added
 
 
-def findings(folder: Path, run_id: int) -> dict[RefreshFinding, int]:
-    """What a run found, by kind; every kind is named."""
-    with contextlib.closing(schema.connect(folder, read_only=True)) as connection:
-        counts = dict(connection.execute("SELECT name, value FROM run_count WHERE run_id = ?", (run_id,)))
-    return {finding: counts.get(finding.value, 0) for finding in RefreshFinding}
-
-
 class FolderHome:
     """One folder. See the protocol."""
 
@@ -468,7 +458,7 @@ class FolderHome:
 
     def only_crawl(self) -> AbstractContextManager[None]:
         schema.refuse_network_disk(self._folder)
-        return collection_runs.only_crawl(self._folder)
+        return folder_runs.only_crawl(self._folder)
 
     def prepare(self, rules: str, now: float) -> bool:
         is_there = schema.exists(self._folder)
@@ -489,7 +479,7 @@ class FolderHome:
         now: float,
         further: Mapping[str, object] | None = None,
     ) -> int:
-        return collection_runs.begin_run(self._folder, kind, starts, settings, now, further)
+        return folder_runs.begin_run(self._folder, kind, starts, settings, now, further)
 
     def note(self, name: str) -> str:
         with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection, reading.reading():
@@ -516,25 +506,26 @@ class FolderHome:
         return ask_again(self._folder, now, due_only=due_only)
 
     def add_starts(self, starts: Sequence[UrlId], sites: Sequence[SiteKey], now: float) -> None:
-        collection_runs.add_starts(self._folder, starts, now)
+        folder_runs.add_starts(self._folder, starts, now)
 
     def end_run(self, run_id: int, state: str, note: str, now: float) -> None:
-        collection_runs.end_run(self._folder, run_id, state, note, now)
+        folder_runs.end_run(self._folder, run_id, state, note, now)
 
     def pause(self, now: float) -> bool:
         with schema.writing(self._folder) as connection:
             goes_on = reading.is_being_crawled(connection, now)
             if goes_on:
-                collection_runs.pause(connection, now)
+                runs.pause(schema.SqliteStatements(connection), now)
             return goes_on
 
     def resume(self, now: float) -> bool:
         with schema.writing(self._folder) as connection:
-            return collection_runs.resume(connection) and reading.is_being_crawled(connection, now)
+            return runs.resume(schema.SqliteStatements(connection)) and reading.is_being_crawled(connection, now)
 
     def runs(self) -> Sequence[RunRecord]:
         with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection:
-            return collection_runs.run_records(connection)
+            return folder_runs.run_records(connection)
 
     def findings(self, run_id: int) -> Mapping[RefreshFinding, int]:
-        return findings(self._folder, run_id)
+        with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection:
+            return runs.findings(schema.SqliteStatements(connection), run_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import sqlite3
 import time
@@ -12,12 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.errors import StoreError, UsageError
-from periplus.model.frontier import HostRow, TrapTally
 from periplus.model.page import LinkKind, Position
-from periplus.model.results import StateTally
 from periplus.model.tables import VIEWS
-from periplus.model.visit import STATE_OF, Purpose, Reason, State
-from periplus.model.web import HostKey, SiteKey
+from periplus.model.visit import Purpose, Reason
+from periplus.store.processes import process_lives
 from periplus.store.sqlite import schema
 
 # Functions over a connection that only reads. A crawl may go on meanwhile: each statement sees one moment, and
@@ -118,66 +115,7 @@ def rows(cursor: sqlite3.Cursor) -> Iterator[tuple[object, ...]]:
 def is_being_crawled(connection: sqlite3.Connection, now: float) -> bool:
     """Whether a worker of this machine lives and holds a lease; a run that was killed still stands as running."""
     workers = connection.execute("SELECT pid FROM worker WHERE lease_until >= ?", (now,)).fetchall()
-    return any(_lives(pid) for (pid,) in workers)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # it exists, and is another user's
-    return True
-
-
-def counts(connection: sqlite3.Connection, site: SiteKey | None = None) -> list[StateTally]:
-    """URLs by state and reason, states in the order of State, most URLs first;
-    of one site (looks at every URL), or of all.
-    """
-    if site is None:
-        row = connection.execute(
-            "SELECT substr(name, 8), value FROM tally WHERE name LIKE 'reason:%' AND value > 0"
-        ).fetchall()
-    else:
-        row = connection.execute(
-            f"SELECT u.reason, count(*) FROM url u WHERE {SITE_OF_URL} GROUP BY u.reason", (site,)
-        ).fetchall()
-    tallies = [StateTally(STATE_OF[Reason(name)], Reason(name), urls) for name, urls in row]
-    states = list(State)
-    return sorted(tallies, key=lambda tally: (states.index(tally.state), -tally.urls, tally.reason))
-
-
-def traps(connection: sqlite3.Connection) -> list[TrapTally]:
-    """The URL patterns left out as endless series, the largest first; looks at every URL where there are any."""
-    if not connection.execute("SELECT 1 FROM tally WHERE name = 'reason:trap' AND value > 0").fetchone():
-        return []
-    find = (
-        "SELECT substr(rule, 1, instr(rule, ': ') - 1), count(*) FROM url WHERE reason = 'trap'"
-        " GROUP BY 1 ORDER BY 2 DESC, 1"
-    )
-    return [TrapTally(pattern, urls) for pattern, urls in connection.execute(find)]
-
-
-def sums(connection: sqlite3.Connection) -> tuple[int, int, int]:
-    """(hosts met, hosts with work waiting, entries of their to-do lists)."""
-    row = connection.execute(
-        "SELECT count(*), count(*) FILTER (WHERE pending > 0), coalesce(sum(pending), 0) FROM host"
-    ).fetchone()
-    return int(row[0]), int(row[1]), int(row[2])
-
-
-def hosts_at_work(connection: sqlite3.Connection, most: int, now: float) -> list[HostRow]:
-    """Hosts with work, those with most waiting first."""
-    find = (
-        "SELECT key, pending, fetched, next_at - ?, waits_for, lease_by IS NOT NULL FROM host WHERE pending > 0"
-        " ORDER BY pending DESC, key LIMIT ?"
-    )
-    rows = connection.execute(find, (now, most)).fetchall()
-    return [
-        HostRow(HostKey(key), pending, fetched, max(0.0, wait), why, bool(leased))
-        for key, pending, fetched, wait, why, leased in rows
-    ]
+    return any(process_lives(pid) for (pid,) in workers)
 
 
 # SQLite keeps a text in a column of numbers if it is told to. Reading every value with that in mind would cost every

@@ -1,9 +1,8 @@
-"""The runs of a collection in a folder: how each begins and ends, and whether it is paused or moved away."""
+"""The runs of a collection in a folder: one at a time, by a clock that may be set back."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,65 +11,9 @@ from pathlib import Path
 from periplus.errors import StoreError
 from periplus.model.ports import RunRecord
 from periplus.model.web import Url, UrlId
-from periplus.settings import Settings, as_values
-from periplus.store.sqlite import checks, schema
-
-__all__ = [
-    "CRAWL_LOCK",
-    "MOVED",
-    "NOTICED_S",
-    "PAUSED",
-    "RunRecord",
-    "add_starts",
-    "begin_run",
-    "end_run",
-    "follow",
-    "is_paused",
-    "last_known",
-    "mark",
-    "only_crawl",
-    "pause",
-    "refuse",
-    "resume",
-    "run_records",
-]
-
-
-# A pause is a word in the table meta, there until the crawl is resumed or ends, or another one begins.
-
-PAUSED = "paused"  # in meta: since when
-
-
-def is_paused(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM meta WHERE name = ?", (PAUSED,)).fetchone() is not None
-
-
-def pause(connection: sqlite3.Connection, now: float) -> None:
-    """Within a transaction."""
-    connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (PAUSED, repr(now)))
-
-
-def resume(connection: sqlite3.Connection) -> bool:
-    """Whether it was paused. Within a transaction."""
-    return connection.execute("DELETE FROM meta WHERE name = ?", (PAUSED,)).rowcount > 0
-
-
-# A collection that moved away is read as before, and crawled no more.
-
-MOVED = "moved"  # in meta: where to
-
-
-def mark(connection: sqlite3.Connection, place: str) -> None:
-    """Within a transaction."""
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (MOVED, place))
-
-
-def refuse(connection: sqlite3.Connection) -> None:
-    """Raises StoreError if it did."""
-    row = connection.execute("SELECT value FROM meta WHERE name = ?", (MOVED,)).fetchone()
-    if row:
-        raise StoreError(f"this collection moved to {row[0]}: crawl there. Here it stays as it was, to be read.")
-
+from periplus.settings import Settings
+from periplus.store import runs
+from periplus.store.sqlite import schema
 
 # When the clock is set back, times that were kept move with it: else each host would wait until
 # the old time comes again.
@@ -147,42 +90,21 @@ def begin_run(
     further: what else decides how it goes, kept among its settings; `seed` stands in a column of its own.
     """
     with schema.writing(folder) as connection:
-        refuse(connection)
-        resume(connection)
-        checks.lift(connection)
         follow(connection, last_known(connection) - now, now)
-        connection.execute(
-            "UPDATE run SET state = 'stopped', note = 'it did not end by itself', ended = ? WHERE state = 'running'",
-            (now,),
-        )
-        connection.execute("UPDATE host SET strikes = 0, waits_for = ''")
-        connection.execute("DELETE FROM robots WHERE cause <> '' OR status >= 500 OR status = 429")
-        insert = "INSERT INTO run (kind, starts, settings, seed, started, state) VALUES (?, ?, ?, ?, ?, 'running')"
-        # a password is no part of the record
-        values = as_values(settings) | {"auth": "***" if settings.identity.auth else ""}
-        values |= further or {}
-        row = connection.execute(
-            insert, (kind, json.dumps(list(starts)), json.dumps(values), values.get("seed", 0), now)
-        )
-        return int(row.lastrowid or 0)
+        return runs.begin(schema.SqliteStatements(connection), kind, starts, settings, now, further)
 
 
 def add_starts(folder: Path, ids: Sequence[UrlId], now: float) -> None:
     with schema.writing(folder) as connection:
-        connection.executemany("INSERT OR IGNORE INTO start VALUES (?, ?)", [(url_id, now) for url_id in ids])
+        rows = [(0, url_id, now) for url_id in ids]
+        schema.SqliteStatements(connection).upsert("start", "url_id, added", rows)
 
 
 def end_run(folder: Path, run_id: int, state: str, note: str, now: float) -> None:
     with schema.writing(folder) as connection:
-        resume(connection)
-        checks.settle(connection)  # before the run ends: history tells it by its run
-        connection.execute("UPDATE run SET state = ?, note = ?, ended = ? WHERE id = ?", (state, note, now, run_id))
+        runs.end(schema.SqliteStatements(connection), run_id, state, note, now)
 
 
 def run_records(connection: sqlite3.Connection) -> list[RunRecord]:
     """All runs, oldest first."""
-    columns = "id, kind, starts, settings, seed, started, ended, state, note, fetched, wire_bytes"
-    return [
-        RunRecord(row[0], row[1], tuple(json.loads(row[2])), json.loads(row[3]), *row[4:])
-        for row in connection.execute(f"SELECT {columns} FROM run ORDER BY id")
-    ]
+    return runs.records(schema.SqliteStatements(connection))

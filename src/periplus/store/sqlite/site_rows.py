@@ -127,11 +127,6 @@ def statuses(connection: sqlite3.Connection, site: SiteKey) -> tuple[NDArray[np.
     return _pairs(connection, f"SELECT u.id, u.status FROM url u WHERE {SITE_OF_URL} AND u.status > 0", (site,))
 
 
-def sites_of_urls(connection: sqlite3.Connection) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(ids of all URLs, the numbers of their sites)."""
-    return _pairs(connection, "SELECT u.id, h.site_id FROM url u CROSS JOIN host h ON h.id = u.host_id")
-
-
 def site_names(connection: sqlite3.Connection) -> dict[int, SiteKey]:
     return {number: SiteKey(key) for number, key in connection.execute("SELECT id, key FROM site")}
 

@@ -1,0 +1,156 @@
+"""The runs of a collection: how each begins and ends, whether it is paused or moved away. Within transactions."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from periplus.errors import StoreError
+from periplus.model.frontier import RefreshFinding
+from periplus.model.ports import RunRecord
+from periplus.model.web import SiteKey, Url, UrlId
+from periplus.settings import Settings, as_values
+from periplus.store.dialect import Statements
+
+# A pause is a word in the table meta, there until the crawl is resumed or ends, or another one begins.
+PAUSED = "paused"  # in meta: since when
+IS_PAUSED = f"EXISTS (SELECT 1 FROM meta WHERE name = '{PAUSED}')"
+# A collection that moved away is read as before, and crawled no more.
+MOVED = "moved"  # in meta: where to
+_SUM = (
+    "{0} + CAST((SELECT coalesce(sum(c.value), 0) FROM run_count c WHERE c.run_id = r.id AND c.name = '{0}') AS bigint)"
+)
+_AS_CRAWLED, _AS_CHECKED = ("was", "was_rule", "was_status"), ("reason", "rule", "status")
+
+
+def is_paused(statements: Statements) -> bool:
+    return bool(statements.rows(f"SELECT 1 WHERE {IS_PAUSED}"))
+
+
+def pause(statements: Statements, now: float) -> None:
+    statements.change("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (PAUSED, repr(now)))
+
+
+def resume(statements: Statements) -> bool:
+    """Whether it was paused."""
+    return statements.change("DELETE FROM meta WHERE name = ?", (PAUSED,)) > 0
+
+
+def mark(statements: Statements, place: str) -> None:
+    """The collection moved to a place."""
+    upsert = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+    statements.change(upsert, (MOVED, place))
+
+
+def unmark(statements: Statements) -> None:
+    """It did not arrive."""
+    statements.change("DELETE FROM meta WHERE name = ?", (MOVED,))
+
+
+def refuse(statements: Statements, *, unless: str = "") -> None:
+    """Raises StoreError if it moved. unless: a place to which it may have been on its way when the power failed."""
+    rows = statements.rows("SELECT value FROM meta WHERE name = ?", (MOVED,))
+    if rows and rows[0][0] != unless:
+        use = "; `DROP SCHEMA` deletes it" if statements.dialect.has_shards else ", to be read"
+        raise StoreError(f"this collection moved to {rows[0][0]}: crawl there. Here it stays as it was{use}.")
+
+
+def begin(
+    statements: Statements,
+    kind: str,
+    starts: Sequence[Url],
+    settings: Settings,
+    now: float,
+    further: Mapping[str, object] | None = None,
+) -> int:
+    """A new run; returns its id. What earlier runs knew of hosts' failures is forgotten: they are asked anew.
+
+    further: what else decides how it goes, kept among its settings; `seed` stands in a column of its own. Hosts are
+    locked in their order, as everywhere: workers of the last run may still be at work.
+    """
+    dialect = statements.dialect
+    refuse(statements)
+    resume(statements)
+    if dialect.has_triggers:  # that tell history by the last run
+        _restate(statements, 0, _AS_CHECKED, _AS_CRAWLED)
+    stop = "UPDATE run SET state = 'stopped', note = 'it did not end by itself', ended = ? WHERE state = 'running'"
+    statements.change(stop, (now,))
+    failing = "strikes <> 0 OR waits_for <> ''"
+    if dialect.for_update:
+        statements.rows(f"SELECT 1 FROM host WHERE {failing} ORDER BY {dialect.shard}id{dialect.for_update}")
+    statements.change(f"UPDATE host SET strikes = 0, waits_for = '' WHERE {failing}")
+    statements.change("DELETE FROM robots WHERE cause <> '' OR status >= 500 OR status = 429")
+    # a password is no part of the record
+    values = as_values(settings) | {"auth": "***" if settings.identity.auth else "", **(further or {})}
+    insert = (
+        "INSERT INTO run (kind, starts, settings, seed, started, state) VALUES (?, ?, ?, ?, ?, 'running') RETURNING id"
+    )
+    row = (kind, json.dumps(list(starts)), json.dumps(values), values.get("seed", 0), now)
+    run_id = int(statements.rows(insert, row)[0][0])
+    if not dialect.has_triggers:
+        _restate(statements, run_id, _AS_CHECKED, _AS_CRAWLED)
+    return run_id
+
+
+def end(statements: Statements, run_id: int, state: str, note: str, now: float) -> None:
+    resume(statements)
+    _restate(statements, run_id, _AS_CRAWLED, _AS_CHECKED)  # before the run ends: history tells it by its run
+    statements.change("UPDATE run SET state = ?, note = ?, ended = ? WHERE id = ?", (state, note, now, run_id))
+
+
+def add_starts(statements: Statements, starts: Sequence[UrlId], sites: Sequence[SiteKey], now: float) -> None:
+    shards = [statements.dialect.shard_of(site) for site in sites]
+    rows = [(shard, url_id, now) for shard, url_id in zip(shards, starts, strict=True)]
+    statements.upsert("start", "url_id, added", rows)
+
+
+def records(statements: Statements) -> list[RunRecord]:
+    """All runs, oldest first."""
+    sums = f"{_SUM.format('fetched')}, {_SUM.format('wire_bytes')}"
+    find = f"SELECT id, kind, starts, settings, seed, started, ended, state, note, {sums} FROM run r ORDER BY id"
+    return [
+        RunRecord(run_id, kind, tuple(json.loads(starts)), json.loads(settings), *others)
+        for run_id, kind, starts, settings, *others in statements.rows(find)
+    ]
+
+
+def findings(statements: Statements, run_id: int) -> Mapping[RefreshFinding, int]:
+    """What a run found, by kind; every kind is named."""
+    find = "SELECT name, sum(value) FROM run_count WHERE run_id = ? GROUP BY name"
+    counts = {name: int(value) for name, value in statements.rows(find, (run_id,))}
+    return {finding: counts.get(finding.value, 0) for finding in RefreshFinding}
+
+
+# What checks found dead that a crawl did not ask for is invalid between runs, and within one as the crawl left it.
+
+
+def _restate(statements: Statements, run_id: int, now: tuple[str, str, str], then: tuple[str, str, str]) -> None:
+    """now, then: columns of `verdict`. What stands otherwise meanwhile, since a crawl asked for it, stays."""
+    dialect = statements.dialect
+    verdicts = f"verdict v JOIN url u ON {dialect.beside('u', 'v')}u.id = v.url_id"
+    if dialect.for_update:
+        hosts = f"SELECT {'u.shard, ' if dialect.has_shards else ''}u.host_id FROM {verdicts}"
+        statements.rows(
+            f"SELECT 1 FROM host WHERE ({dialect.shard}id) IN ({hosts}) ORDER BY {dialect.shard}id{dialect.for_update}"
+        )
+    find = (
+        f"SELECT {'u.shard' if dialect.has_shards else '0'}, u.id, u.reason, u.rule, u.status, u.depth, u.first_seen,"
+        f" v.{then[0]}, v.{then[1]}, v.{then[2]} FROM {verdicts}"
+        f" WHERE u.reason = v.{now[0]} AND u.rule = v.{now[1]}"
+    )
+    past, urls, tallies = [], [], Counter[str]()
+    for shard, url_id, reason, rule, status, depth, first_seen, *new in statements.rows(find):
+        past.append((first_seen, (shard, url_id, run_id, reason, rule, status, depth)))
+        urls.append((shard, url_id, *new))
+        tallies["reason:" + reason] -= 1
+        tallies["reason:" + new[0]] += 1
+    if past and not dialect.has_triggers:
+        started = statements.rows("SELECT started FROM run WHERE id = ?", (run_id,))[0][0]
+        history = [row for first_seen, row in past if first_seen < started]
+        statements.upsert("url_history", "url_id, run_id, reason, rule, status, depth", history)
+    statements.update("url", "id, reason, rule, status", urls)
+    part, its_part = ("part, ", "0, ") if dialect.has_shards else ("", "")
+    add = f"ON CONFLICT ({part}name) DO UPDATE SET value = tally.value + excluded.value"
+    changes = [(name, change) for name, change in tallies.items() if change]
+    statements.change_each(f"INSERT INTO tally ({part}name, value) VALUES ({its_part}?, ?) {add}", changes)
