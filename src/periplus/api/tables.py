@@ -31,7 +31,7 @@ from periplus.present.wording import iso
 from periplus.present.writers import writer_named
 from periplus.store.sqlite import reading
 from periplus.store.sqlite import tables as stored_tables
-from periplus.store.sqlite.tables import LEAFED, Count, TableQuery
+from periplus.store.sqlite.tables import LEAFED, Count, TableFacet, TableQuery
 from periplus.urls.scope import site_key
 
 __all__ = [
@@ -62,8 +62,8 @@ class ResultTable:
 
 
 def _stories(folder: Path, _: str) -> Rows:
-    found = stored_stories(folder)
-    for number, story in enumerate(found.stories if found else (), 1):
+    stored = stored_stories(folder)
+    for number, story in enumerate(stored.stories if stored else (), 1):
         first = story.pages[0]
         last = max(page.date.when for page in story.pages)
         yield (number, story.title, len(story.sites), len(story.pages), iso(first.date.when), iso(last),
@@ -72,8 +72,8 @@ def _stories(folder: Path, _: str) -> Rows:
 
 
 def _story_pages(folder: Path, _: str) -> Rows:
-    found = stored_stories(folder)
-    for number, story in enumerate(found.stories if found else (), 1):
+    stored = stored_stories(folder)
+    for number, story in enumerate(stored.stories if stored else (), 1):
         for place, page in enumerate(story.pages, 1):
             after = delay(page.date, story.pages[0].date) if place > 1 else ""
             yield (
@@ -90,7 +90,7 @@ def _story_pages(folder: Path, _: str) -> Rows:
 
 
 def _judged(folder: Path, topic: str) -> Rows:
-    said = {True: "relevant", False: "not", None: None}
+    labels = {True: "relevant", False: "not", None: None}
     for one in judged_pages(folder, topic):
         page = one.page
         yield (
@@ -99,7 +99,7 @@ def _judged(folder: Path, topic: str) -> Rows:
             str(site_key(page.url)),
             round(page.probability, 4),
             page.probability >= _RELEVANT,
-            said[one.label],
+            labels[one.label],
             page.beginning,
         )
 
@@ -154,14 +154,6 @@ AUDIT_S = 120.0  # of reading what an audit needs
 WRITE_S = 600.0  # of one file
 PAGES_REMEMBERED = 100  # of tables; whoever goes back, or watches what has ended, asks for the same again
 REMEMBERED = 4  # audits and kept results in memory, of 100 to 400 bytes a row
-
-
-@dataclass(frozen=True, slots=True)
-class TableFacet:
-    """What the rows that answer have in one column, commonest first. value empty: nothing is said."""
-
-    name: str
-    values: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +268,7 @@ def leafed(connection: reading.Connection, table: Table, query: TableQuery, colu
         table.select(columns),
         rows,
         sample.count,
-        tuple(TableFacet(name, values) for name, values in sample.facets) if rows else (),
+        sample.facets if rows else (),
         sample.sampled,
         sample.count.capped and not query.sort and bool(table.order),
     )

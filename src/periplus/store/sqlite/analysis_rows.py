@@ -169,8 +169,8 @@ class RunEnd:
 
     @classmethod
     def after(cls, connection: sqlite3.Connection, run_id: int) -> RunEnd:
-        found = connection.execute("SELECT min(started) FROM run WHERE id > ?", (run_id,)).fetchone()[0]
-        return cls(run_id, FOREVER if found is None else found)
+        started = connection.execute("SELECT min(started) FROM run WHERE id > ?", (run_id,)).fetchone()[0]
+        return cls(run_id, FOREVER if started is None else started)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,20 +208,20 @@ def site_urls(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd, pas
         codes.append(_CODE[reason])
         depths.append(depth)
         statuses.append(min(status, 999))
-    found = UrlRows(np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(depths, np.int32))
-    return PastUrls(found, np.array(statuses, np.int16))
+    urls = UrlRows(np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(depths, np.int32))
+    return PastUrls(urls, np.array(statuses, np.int16))
 
 
 def redirects(connection: sqlite3.Connection, moment: RunEnd, past: UrlPast) -> LinkRows:
     """Where each URL that redirected led, and which page each alias is an address of, as the rules now say."""
-    found: dict[int, str] = dict(
+    rules: dict[int, str] = dict(
         connection.execute("SELECT id, rule FROM url WHERE reason = 'redirect' AND first_seen < ?", (moment.until,))
     )
     for identity, (reason, rule, _) in past.items():
-        found.pop(identity, None)
+        rules.pop(identity, None)
         if reason == Reason.REDIRECT:
-            found[identity] = rule
-    ends = {identity: url_id(Url(rule)) for identity, rule in found.items() if rule}
+            rules[identity] = rule
+    ends = {identity: url_id(Url(rule)) for identity, rule in rules.items() if rule}
     aliases = (
         "SELECT a.url_id, a.page_id FROM alias a JOIN url u ON u.id = a.url_id"
         " WHERE u.reason = 'alias' AND a.page_id IS NOT NULL"
@@ -239,10 +239,10 @@ def page_links(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) ->
         " UNION ALL SELECT l.source, l.target FROM link_history l JOIN url u ON u.id = l.source WHERE l.run_id > ?"
         f" AND l.first_seen < ? AND {of_site}"
     )
-    found = np.fromiter(
+    pairs = np.fromiter(
         rows(connection.execute(find, (site, moment.until, moment.run_id, moment.until, site))), dtype=_PAIR
     )
-    return LinkRows(np.ascontiguousarray(found["first"]), np.ascontiguousarray(found["second"]))
+    return LinkRows(np.ascontiguousarray(pairs["first"]), np.ascontiguousarray(pairs["second"]))
 
 
 def site_pages(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) -> dict[int, tuple[object, ...]]:
@@ -255,23 +255,20 @@ def site_pages(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) ->
         f"SELECT h.url_id, {', '.join(f'h.{name}' for name in PAST_FIELDS)}, min(h.run_id) FROM page_history h"
         " WHERE h.run_id > ? GROUP BY h.url_id"
     )
-    found: dict[int, tuple[object, ...]] = {row[0]: row[1:] for row in connection.execute(now, (site,))}
-    return found | {row[0]: row[1:-1] for row in connection.execute(then, (moment.run_id,)) if row[0] in found}
+    values: dict[int, tuple[object, ...]] = {row[0]: row[1:] for row in connection.execute(now, (site,))}
+    return values | {row[0]: row[1:-1] for row in connection.execute(then, (moment.run_id,)) if row[0] in values}
 
 
 def ids_at(connection: sqlite3.Connection, reasons: Iterable[Reason], past: UrlPast) -> NDArray[np.int64]:
     """The URLs, of any site, that stood at one of the reasons; ascending."""
-    wanted = frozenset(reason.value for reason in reasons)
-    marks = ", ".join("?" * len(wanted))
-    now = {
-        identity for (identity,) in connection.execute(f"SELECT id FROM url WHERE reason IN ({marks})", sorted(wanted))
-    }
-    then = (now - past.keys()) | {identity for identity, row in past.items() if row[0] in wanted}
+    names = frozenset(reason.value for reason in reasons)
+    now = {identity for (identity,) in connection.execute(f"SELECT id FROM url WHERE reason IN {any_of(names)}")}
+    then = (now - past.keys()) | {identity for identity, row in past.items() if row[0] in names}
     return np.array(sorted(then), np.int64)
 
 
 def texts_of(connection: sqlite3.Connection, ids: Iterable[int]) -> Iterator[tuple[UrlId, Url]]:
     """(id, URL) of those that are known."""
     for identity in ids:
-        if (texts := connection.execute("SELECT text FROM url WHERE id = ?", (identity,)).fetchone()) is not None:
-            yield UrlId(identity), Url(texts[0])
+        if (text := connection.execute("SELECT text FROM url WHERE id = ?", (identity,)).fetchone()) is not None:
+            yield UrlId(identity), Url(text[0])

@@ -82,6 +82,14 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
+class TableFacet:
+    """What the rows that answer have in one column, commonest first. value empty: nothing is said."""
+
+    name: str
+    values: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TableSample:
     """A first look at the rows that answer.
 
@@ -90,7 +98,7 @@ class TableSample:
 
     count: Count
     sampled: int
-    facets: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+    facets: tuple[TableFacet, ...]
     keys: list[object] | None
     # those asked for, where the sample met them; None: they are still to be found
     rows: tuple[tuple[object, ...], ...] | None = None
@@ -238,7 +246,9 @@ def sample_of(
         for tally, value in zip(tallies, shared[: len(tallies)], strict=True):
             tally[value] += 1
     brought = tuple(page) if brings else None
-    shares = tuple((column.name, _commonest(column, tally)) for column, tally in zip(facets, tallies, strict=True))
+    shares = tuple(
+        TableFacet(column.name, _commonest(column, tally)) for column, tally in zip(facets, tallies, strict=True)
+    )
     if len(keys) < most:
         return TableSample(Count(len(keys), False), len(keys), shares, keys if key else None, brought)
     if briefly:
