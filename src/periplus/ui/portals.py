@@ -22,7 +22,7 @@ from periplus.model.job import JobOrder
 from periplus.model.story import Portal
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about
-from periplus.ui.rendering import MEDIA, SANDBOX, line_or_fault
+from periplus.ui.rendering import MEDIA, SANDBOX
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, folder_of, now, state_of
 
@@ -37,13 +37,23 @@ PREVIEW = (
 )
 
 
-def portals(request: Request) -> Response:
+def portals(request: Request, refused: rendering.Refused | None = None) -> Response:
     """The portals of a collection, and the form that begins one; with a form in the address, its command."""
-    _, folder = folder_of(request)
-    asked, word = request.query_params, state_of(request).folder_word(folder)
-    if not asked.get("name"):
-        return _list(request, "", "")
-    return _list(request, *line_or_fault(lambda: command_line(portal_command(portal_of(asked, 0.0), word))))
+    state = state_of(request)
+    name, folder = folder_of(request)
+    values: dict[str, object] = {
+        "title": "Portals", "name": name,
+        "portals": [{"portal": one, "built": built} for one, built in work.portals(folder)],
+        "topics": topic_names(folder), "periods": list(PERIODS),
+        "period_of": {seconds: word for word, seconds in PERIODS.items()},
+    }  # fmt: skip
+
+    def line(asked: Mapping[str, str]) -> str:
+        if not asked.get("name"):
+            return ""
+        return command_line(portal_command(portal_of(asked, 0.0), state.folder_word(folder)))
+
+    return rendering.answer_form(request, "portals.html", values, line, refused)
 
 
 def create(request: Request) -> Response:
@@ -55,7 +65,7 @@ def create(request: Request) -> Response:
         _check_topic(folder, made)
         work.create(folder, made)
     except UsageError as error:
-        return _list(request, "", str(error), form)
+        return portals(request, (form, str(error)))
     state.add_job(JobOrder(build_command(made.name, state.folder_word(folder))))
     _schedule(state, folder, made)
     return rendering.to_screen(name, f"portal/{made.name}")
@@ -64,18 +74,6 @@ def create(request: Request) -> Response:
 def _check_topic(folder: Path, made: Portal) -> None:
     if made.topic and made.topic not in topic_names(folder):
         raise UsageError(f"the collection has no topic {made.topic[:80]!r}")
-
-
-def _list(request: Request, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
-    name, folder = folder_of(request)
-    values: dict[str, object] = {
-        "title": "Portals", "name": name,
-        "portals": [{"portal": one, "built": built} for one, built in work.portals(folder)], "line": line,
-        "fault": fault,
-        "topics": topic_names(folder), "periods": list(PERIODS),
-        "period_of": {seconds: word for word, seconds in PERIODS.items()},
-    }  # fmt: skip
-    return rendering.answer(request, "portals.html", values, form=form)
 
 
 def desk(request: Request) -> Response:

@@ -25,6 +25,7 @@ from periplus.present.draw import STYLE as DRAWING_STYLE
 from periplus.settings import VERSION
 from periplus.urls.canonical import url_id
 
+Refused = tuple[Mapping[str, str], str]  # a form that was sent, to be mended, and why
 # for what we draw of a site's own words
 SANDBOX = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
 MEDIA = {  # by the ending of a file
@@ -143,20 +144,32 @@ def wants_json(request: Request) -> bool:
     )
 
 
-def answer(
-    request: Request,
-    template: str,
-    values: Mapping[str, object],
-    status: int = 200,
-    form: Mapping[str, str] | None = None,
-) -> Response:
-    """The page, or its values as JSON where that is asked for. form: that was refused, to be mended."""
-    if form is not None:
-        values, status = {**values, "asked": dict(form)}, 400
+def answer(request: Request, template: str, values: Mapping[str, object], status: int = 200) -> Response:
+    """The page, or its values as JSON where that is asked for."""
     if wants_json(request):
         body = json.dumps(plain(values), ensure_ascii=False).encode("utf-8", "replace")
         return Response(body, status, media_type="application/json")
     return HTMLResponse(rendered(request, template, values).encode("utf-8", "replace"), status)
+
+
+def answer_form(
+    request: Request,
+    template: str,
+    values: Mapping[str, object],
+    line: Callable[[Mapping[str, str]], str],
+    refused: Refused | None = None,
+) -> Response:
+    """A screen with a form as the address fills it, with the commands that this means, or why it means nothing.
+
+    line: the commands; empty where the form is. A form that was refused is shown again.
+    """
+    if refused is not None:
+        form, fault = refused
+        return answer(request, template, {**values, "line": "", "fault": fault, "asked": dict(form)}, 400)
+    try:
+        return answer(request, template, {**values, "line": line(request.query_params), "fault": ""})
+    except UsageError as error:
+        return answer(request, template, {**values, "line": "", "fault": str(error)})
 
 
 def rendered(request: Request, template: str, values: Mapping[str, object]) -> str:
@@ -186,11 +199,3 @@ def style_sheet() -> bytes:
 def static(name: str) -> bytes:
     """A file of ours."""
     return files("periplus.ui").joinpath(f"static/{name}").read_bytes()
-
-
-def line_or_fault(line: Callable[[], str]) -> tuple[str, str]:
-    """(what a form means on a command line, why it means nothing): one of them is empty."""
-    try:
-        return line(), ""
-    except UsageError as error:
-        return "", str(error)

@@ -40,12 +40,21 @@ class CollectionRow:
     fault: str = ""
 
 
-def start(request: Request) -> Response:
+def start(request: Request, refused: rendering.Refused | None = None) -> Response:
     """The list of collections and the form; with a form in the address, the command that it means."""
-    asked = request.query_params
-    if not asked.get("url"):
-        return _screen(request, "", "")
-    return _screen(request, *rendering.line_or_fault(lambda: job_request(asked).line))
+    state = state_of(request)
+    with state.queue() as queue:
+        open_jobs = queue.open_jobs()
+    values = {
+        "title": "Collections",
+        "collections": [_row(name, folder) for name, folder in state.places.collections().items()],
+        "presets": [preset for preset in PRESETS if preset.command in state.commands], "periods": list(PERIODS),
+        "every": request.query_params.get("every", ""), "works": state.works,
+        "base": state.places.base.resolve(), "open_jobs": open_jobs,
+    }  # fmt: skip
+    return rendering.answer_form(
+        request, "start.html", values, lambda asked: job_request(asked).line if asked.get("url") else "", refused
+    )
 
 
 def begin(request: Request) -> Response:
@@ -56,27 +65,12 @@ def begin(request: Request) -> Response:
         if job.campaign is not None:
             survey.create(state.places.base / job.folder, job.campaign)
     except UsageError as error:
-        return _screen(request, "", str(error), form)
+        return start(request, (form, str(error)))
     with state.queue() as queue:
         if job.period_s:
             queue.repeat(job.order, job.period_s, now() + job.period_s)
         queue.add(job.order, now())
     return rendering.to_screen(job.folder.removesuffix(SUFFIX), "live" if job.campaign is None else "survey")
-
-
-def _screen(request: Request, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
-    """form: that was refused, to be mended."""
-    state = state_of(request)
-    with state.queue() as queue:
-        open_jobs = queue.open_jobs()
-    values = {
-        "title": "Collections",
-        "collections": [_row(name, folder) for name, folder in state.places.collections().items()],
-        "presets": [preset for preset in PRESETS if preset.command in state.commands], "periods": list(PERIODS),
-        "line": line, "fault": fault, "every": request.query_params.get("every", ""), "works": state.works,
-        "base": state.places.base.resolve(), "open_jobs": open_jobs,
-    }  # fmt: skip
-    return rendering.answer(request, "start.html", values, form=form)
 
 
 def _row(name: str, folder: Path) -> CollectionRow:

@@ -40,7 +40,7 @@ from periplus.schedule.survey import within_of
 from periplus.ui import rendering
 from periplus.ui.live import pushed
 from periplus.ui.remembered import LINKS, Counted, LazyTable, link_table, result_table, standing_table
-from periplus.ui.rendering import line_or_fault
+from periplus.ui.rendering import Refused
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, folder_of, now, state_of
 from periplus.ui.tables import columns_of, page_values, query_of, sent
@@ -68,15 +68,11 @@ class SurveyRow:
     fault: str = ""
 
 
-def surveys(request: Request) -> Response:
+FORM: dict[str, object] = {"rules": RULE_WORDS, "usual_pages": SURVEY_PAGES}  # what the form that makes one needs
+
+
+def surveys(request: Request, refused: Refused | None = None) -> Response:
     """The list, and the form that makes one; with a form in the address, the commands that it means."""
-    asked = dict(request.query_params)
-    if not asked.get("sites"):
-        return _list(request, "", "")
-    return _list(request, *line_or_fault(lambda: survey_request(asked, _folder_name(asked)).line))
-
-
-def _list(request: Request, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
     state = state_of(request)
     rows = [row for name, folder in state.places.collections().items() if (row := _row(name, folder)) is not None]
     values = {
@@ -84,13 +80,13 @@ def _list(request: Request, line: str, fault: str, form: Mapping[str, str] | Non
         "surveys": rows,
         "works": state.works,
         "base": state.places.base.resolve(),
-        **_form(line, fault),
+        **FORM,
     }
-    return rendering.answer(request, "surveys.html", values, form=form)
 
+    def line(asked: Mapping[str, str]) -> str:
+        return survey_request(asked, _folder_name(asked)).line if asked.get("sites") else ""
 
-def _form(line: str = "", fault: str = "") -> dict[str, object]:
-    return {"line": line, "fault": fault, "rules": RULE_WORDS, "usual_pages": SURVEY_PAGES}
+    return rendering.answer_form(request, "surveys.html", values, line, refused)
 
 
 def _folder_name(form: Mapping[str, str]) -> str:
@@ -133,36 +129,25 @@ def create(request: Request) -> Response:
     except UsageError as error:
         if within and campaign_here(folder) is not None:
             raise
-        return _screen(request, fault=str(error), form=form) if within else _list(request, "", str(error), form)
+        return (survey if within else surveys)(request, (form, str(error)))
     if form.get("run", "1"):
         state.add_job(job.order)
     return rendering.to_screen(request.path_params["name"] if within else folder.name.removesuffix(SUFFIX), "survey")
 
 
-def survey(request: Request) -> Response:
+def survey(request: Request, refused: Refused | None = None) -> Response:
     """How the survey stands; of a collection without one, the form that makes one."""
-    return _screen(request)
-
-
-def _screen(request: Request, fault: str = "", form: Mapping[str, str] | None = None) -> Response:
     name, folder = folder_of(request)
-    asked, word = dict(request.query_params) if form is None else dict(form), state_of(request).folder_word(folder)
-    if campaign_here(folder) is not None:
-        line = command_line(survey_run(_run_fields(asked), word).command)
-        return rendering.answer(
-            request,
-            "survey.html",
-            {"title": "Survey", **values(request), "line": line, "rules": RULE_WORDS, "statuses": STATUSES},
-        )
-    line = ""
-    if asked.get("sites") and not fault:
-        line, fault = line_or_fault(lambda: survey_request(asked, word).line)
-    return rendering.answer(
-        request,
-        "survey_none.html",
-        {"title": "Survey", "name": name, "surveyed": False, **_form(line, fault)},
-        form=form,
-    )
+    word = state_of(request).folder_word(folder)
+    if campaign_here(folder) is None:
+        none = {"title": "Survey", "name": name, "surveyed": False, **FORM}
+        return rendering.answer_form(
+            request, "survey_none.html", none,
+            lambda asked: survey_request(asked, word).line if asked.get("sites") else "", refused,
+        )  # fmt: skip
+    line = command_line(survey_run(_run_fields(request.query_params), word).command)
+    shown = {"title": "Survey", **values(request), "line": line, "rules": RULE_WORDS, "statuses": STATUSES}
+    return rendering.answer(request, "survey.html", shown)
 
 
 STATUSES = {

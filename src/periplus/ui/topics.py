@@ -24,7 +24,6 @@ from periplus.present.curves import write_harvest_svg
 from periplus.present.text import topic_values
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about, pushed
-from periplus.ui.rendering import line_or_fault
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, folder_of, state_of
 
@@ -49,13 +48,19 @@ class TopicRow:
     fault: str = ""
 
 
-def topics(request: Request) -> Response:
+def topics(request: Request, refused: rendering.Refused | None = None) -> Response:
     """The topics of a collection, and the form that makes one; with a form in the address, its command."""
-    _, folder = folder_of(request)
-    asked, word = request.query_params, state_of(request).folder_word(folder)
-    if not asked.get("name"):
-        return _list(request, "", "")
-    return _list(request, *line_or_fault(lambda: order_lines(train_order(asked, word))))
+    state = state_of(request)
+    name, folder = folder_of(request)
+    values: dict[str, object] = {
+        "title": "Topics", "name": name, "topics": [_row(folder, topic) for topic in topic_names(folder)],
+        "methods": METHODS, "jobs": _jobs(state, name, ""),
+    }  # fmt: skip
+
+    def line(asked: Mapping[str, str]) -> str:
+        return order_lines(train_order(asked, state.folder_word(folder))) if asked.get("name") else ""
+
+    return rendering.answer_form(request, "topics.html", values, line, refused)
 
 
 def create(request: Request) -> Response:
@@ -65,17 +70,8 @@ def create(request: Request) -> Response:
     try:
         state.add_job(train_order(form, state.folder_word(folder)))
     except UsageError as error:
-        return _list(request, "", str(error), form)
+        return topics(request, (form, str(error)))
     return rendering.to_screen(name, "topics")
-
-
-def _list(request: Request, line: str, fault: str, form: Mapping[str, str] | None = None) -> Response:
-    name, folder = folder_of(request)
-    values: dict[str, object] = {
-        "title": "Topics", "name": name, "topics": [_row(folder, topic) for topic in topic_names(folder)], "line": line,
-        "fault": fault, "methods": METHODS, "jobs": _jobs(state_of(request), name, ""),
-    }  # fmt: skip
-    return rendering.answer(request, "topics.html", values, form=form)
 
 
 def _row(folder: Path, name: str) -> TopicRow:
