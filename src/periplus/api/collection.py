@@ -1,4 +1,4 @@
-"""What does a collection hold, and what can be asked of it?"""
+"""A collection in a folder, and what can be asked of it."""
 
 from __future__ import annotations
 

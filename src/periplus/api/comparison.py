@@ -1,4 +1,4 @@
-"""How do two runs differ, of one collection or of two? Reads both as they ended, and has them compared."""
+"""Compares two runs, of one collection or of two, as each ended."""
 
 from __future__ import annotations
 

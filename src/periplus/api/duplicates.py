@@ -1,4 +1,4 @@
-"""Which pages of a collection say the same, or nearly so, in whatever encoding and markup?
+"""Finds the pages of a collection that say the same, or nearly so, in whatever encoding and markup.
 
 Equal digests are confirmed by the texts. Nearly equal texts are found among what is left, by their content: navigation
 would make pages alike that share nothing else.

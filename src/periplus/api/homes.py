@@ -1,4 +1,4 @@
-"""Is a collection kept in a folder or in a database? The one place where that is asked."""
+"""Opens what a collection is kept in, a folder or a database: the one place that tells them apart."""
 
 from __future__ import annotations
 

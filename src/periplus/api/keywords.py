@@ -1,4 +1,4 @@
-"""What are pages, a site, the answers to a query about?
+"""Finds keywords of pages, of a site, and of the answers to a query.
 
 Keywords by the words of the pages and those of the whole collection.
 """
@@ -106,16 +106,23 @@ class KeywordFinder:
                 return
 
     def _texts(self, pages: Iterable[PageBlocks]) -> Iterator[Reading]:
-        """The pages' contents, those with the same text once."""
-        seen: set[bytes] = set()
-        for page in pages:
-            if page.text_md5 not in seen:
-                seen.add(page.text_md5)
-                self._read += 1
-                self._watch(self._read)
-                text = read(content_text(page), page.language_found or page.language.partition("-")[0])
-                if text.words:
-                    yield text
+        return readings(pages, self._count)
+
+    def _count(self) -> None:
+        self._read += 1
+        self._watch(self._read)
+
+
+def readings(pages: Iterable[PageBlocks], watch: Callable[[], None] = lambda: None) -> Iterator[Reading]:
+    """The contents of pages that have words, those with the same text once. watch: called before each is read."""
+    seen: set[bytes] = set()
+    for page in pages:
+        if page.text_md5 not in seen:
+            seen.add(page.text_md5)
+            watch()
+            text = read(content_text(page), page.language_found or page.language.partition("-")[0])
+            if text.words:
+                yield text
 
 
 def content_text(page: PageBlocks) -> str:

@@ -1,4 +1,4 @@
-"""Which pages would teach a topic most, and what does it learn from each answer?
+"""Sessions in which a person labels the pages that teach a topic most.
 
 The page that it is least sure of is asked for next. After each answer the topic is learned anew: from all answers and,
 where the first examples are many, from some of these; from all of them when the session ends.

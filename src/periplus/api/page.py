@@ -1,4 +1,4 @@
-"""What is one page: what is known of it, and what was kept: its bytes, text, blocks, header, and itself as XML?"""
+"""One page of a collection: its facts, and what was kept of it: bytes, text, blocks, header, and canonical XML."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from periplus.analyse.cascades import cascades_of_stories
 from periplus.analyse.edition import Selection, leading_sentence, selection, without_sites
 from periplus.analyse.keywords.choosing import keywords_of_all
-from periplus.analyse.keywords.reading import NOTHING, Reading, counted, read
+from periplus.analyse.keywords.reading import NOTHING, counted
 from periplus.api.facts import run_name
-from periplus.api.keywords import content_text
+from periplus.api.keywords import readings
 from periplus.api.results import store_stories, when_stored, written
 from periplus.api.stories import ReadingRequest, influence, stories_of
 from periplus.api.topics import judge_of, text_of_page
@@ -140,7 +140,7 @@ PAGES_READ = 3  # of a story, for its sentence and its words: copies say the sam
 
 def described(connection: reading.Connection, entries: Sequence[Entry]) -> Iterator[Entry]:
     """The entries with their sentences, keywords and provenance."""
-    counts = counted(_readings(_spread(connection))) if entries else NOTHING
+    counts = counted(readings(_spread(connection))) if entries else NOTHING
     for entry in entries:
         ids = [UrlId(url_id(page.url)) for page in entry.story.pages]
         titles = {page.url: page.title for page in entry.story.pages}  # without the site's name, which is no keyword
@@ -153,7 +153,9 @@ def described(connection: reading.Connection, entries: Sequence[Entry]) -> Itera
             entry,
             sentence=next((sentence for sentence in sentences if sentence), ""),
             keywords=_keywords(
-                keywords_of_all(_readings(page for page in pages if page.url in copies), counts, KEYWORDS_ASKED)
+                keywords_of_all(
+                    readings(page for page in pages if page.blocks and page.url in copies), counts, KEYWORDS_ASKED
+                )
             ),
             provenance=tuple(portal_rows.provenance(connection, ids)),
         )
@@ -163,18 +165,8 @@ def _spread(connection: reading.Connection) -> Iterator[PageBlocks]:
     """Pages of all sites, as many of each: they say how rare words are."""
     sites = list(site_rows.site_names(connection))
     for site in sites[:PAGES_COUNTED]:
-        yield from text_rows.pages_of_site(connection, site, max(PAGES_COUNTED // len(sites), 1))
-
-
-def _readings(pages: Iterable[PageBlocks]) -> Iterator[Reading]:
-    """The pages' contents, equal ones once."""
-    seen: set[bytes] = set()
-    for page in pages:
-        if page.blocks and page.text_md5 not in seen:
-            seen.add(page.text_md5)
-            text = read(content_text(page), page.language_found or page.language.partition("-")[0])
-            if text.words:
-                yield text
+        pages = text_rows.pages_of_site(connection, site, max(PAGES_COUNTED // len(sites), 1))
+        yield from (page for page in pages if page.blocks)
 
 
 def _keywords(keywords: Iterable[Keyword]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""How is a collection brought up to date: what is asked again, by which settings, and what came of it?"""
+"""Brings a collection up to date by the settings of its last crawl, and counts what was new, changed or gone."""
 
 from __future__ import annotations
 

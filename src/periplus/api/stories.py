@@ -1,4 +1,4 @@
-"""Which stories went through the sites of a collection, and which few sites would one read to see most of them?"""
+"""Finds the stories that several sites of a collection tell, and the few sites that one reads to see most of them."""
 
 from __future__ import annotations
 

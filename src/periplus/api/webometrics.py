@@ -1,4 +1,4 @@
-"""What do many sites of one collection mean together: indicators, companion set, completeness, drawings, a report?"""
+"""Measures many sites of one collection together: indicators, companion set, completeness, drawings, a report."""
 
 from __future__ import annotations
 

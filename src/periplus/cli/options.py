@@ -1,4 +1,4 @@
-"""Which flags do the commands share?
+"""The options that commands share.
 
 Settings' flags are made from the table of settings; a collection is named or found.
 """

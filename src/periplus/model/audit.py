@@ -112,5 +112,5 @@ class Fault:
     @property
     def detail(self) -> str:
         """What all of its issues say; empty where they differ."""
-        said = {issue.detail for issue in self.issues}
-        return said.pop() if len(said) == 1 else ""
+        details = {issue.detail for issue in self.issues}
+        return details.pop() if len(details) == 1 else ""
