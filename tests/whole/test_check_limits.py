@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
+import pytest
 from voyage import Collection, flags_for, told
 
 from periplus.api.checking import settings_before
@@ -31,11 +32,12 @@ def long_way(far: Site, pages: int = 12) -> Site:
     return site
 
 
-def test_a_crawl_that_came_to_its_limit_stays_there_while_it_is_checked(tmp_path):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_crawl_that_came_to_its_limit_stays_there_while_it_is_checked(tmp_path, workers):
     far = Site("far.test")
     site = long_way(far)
     with serve(Web((site, far))) as server:
-        flags = [*flags_for(server.resolve, recheck_wait_s=0.2), "--no-sitemaps", "--trap-window", "0"]
+        flags = [*flags_for(server.resolve, recheck_wait_s=0.2, workers=workers), "--no-sitemaps", "--trap-window", "0"]
         crawled = told("crawl", server.url("a.test"), "-o", "kept", *flags, "--max-pages", "4", cwd=tmp_path)
         assert crawled.returncode == 0, crawled.stderr
         read = {entry.target for entry in server.log.of("a.test")}

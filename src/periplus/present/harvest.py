@@ -17,15 +17,15 @@ CURVE_CELLS = 40
 _HEADS = ("site", "pages", "new links", "last 50", "rule's score", "read", "state")
 
 
-def standing_lines(found: CampaignProgress, *, most: int = -1, boxes: bool = True) -> Iterator[str]:
+def standing_lines(progress: CampaignProgress, *, most: int = -1, boxes: bool = True) -> Iterator[str]:
     """Sites with most new links first, `most` of them; then the harvest. boxes: whether the output has block signs."""
-    order = sorted(found.sites, key=lambda row: (-row.links, -row.pages, row.short))
+    order = sorted(progress.sites, key=lambda row: (-row.links, -row.pages, row.short))
     shown = order if most < 0 else order[:most]
     yield from (f"  {line}" for line in aligned([_HEADS, *map(_cells, shown)], range(1, 6)))
     if len(order) > len(shown):
         yield f"  and {count_of(len(order) - len(shown), 'more site')}"
     yield ""
-    yield from _harvest_lines(found, STEPS if boxes else PLAIN_STEPS)
+    yield from _harvest_lines(progress, STEPS if boxes else PLAIN_STEPS)
 
 
 def _cells(row: SiteProgress) -> tuple[str, ...]:
@@ -42,15 +42,15 @@ def _cells(row: SiteProgress) -> tuple[str, ...]:
     )
 
 
-def _harvest_lines(found: CampaignProgress, steps: str) -> Iterator[str]:
-    harvest, campaign = found.harvest, found.campaign
+def _harvest_lines(progress: CampaignProgress, steps: str) -> Iterator[str]:
+    harvest, campaign = progress.harvest, progress.campaign
     total, baseline = harvest.total.found[-1], harvest.baseline
     budget = f" of {number(campaign.pages)}" if campaign.pages else ""
-    said = (
-        f"{number(found.pages)}{budget} pages, {number(int(total))} different external {harvest.item}s, "
+    text = (
+        f"{number(progress.pages)}{budget} pages, {number(int(total))} different external {harvest.item}s, "
         f"{harvest.recent:.2f} new a page lately"
     )
-    yield f"  {said}; rule {campaign.rule}, seed {campaign.seed}"
+    yield f"  {text}; rule {campaign.rule}, seed {campaign.seed}"
     yield f"  found        {drawn(harvest.total, max(total, 1.0), steps)} {number(int(total))}"
     outside = harvest.companions.found[-1]
     yield f"  new sites    {drawn(harvest.companions, max(outside, 1.0), steps)} {number(int(outside))}"
@@ -98,12 +98,17 @@ def drawn(curve: Curve, top: float, steps: str = STEPS) -> str:
     return "".join(marks)
 
 
-def write_standing_json(found: CampaignProgress, out: TextIO) -> None:
+def write_standing_json(progress: CampaignProgress, out: TextIO) -> None:
     """Everything, the curves too. out: UTF-8."""
-    campaign = dataclasses.asdict(found.campaign)
-    sites = [row._asdict() | {"share": row.share} for row in found.sites]
+    campaign = dataclasses.asdict(progress.campaign)
+    sites = [row._asdict() | {"share": row.share} for row in progress.sites]
     json.dump(
-        {"campaign": campaign, "pages": found.pages, "sites": sites, "harvest": dataclasses.asdict(found.harvest)},
+        {
+            "campaign": campaign,
+            "pages": progress.pages,
+            "sites": sites,
+            "harvest": dataclasses.asdict(progress.harvest),
+        },
         out,
         ensure_ascii=False,
     )

@@ -31,8 +31,8 @@ def method_sheet(results: SurveyResults) -> Html:
         ("sites without a page", number(sum(1 for record in method.units if record.state))),
         ("made", utc(method.created)),
     ]
-    said = [*method.runs, *counts, *method.parameters]
-    facts = table(["", ""], [[text(name), text(value)] for name, value in said], ["w", ""])
+    lines = [*method.runs, *counts, *method.parameters]
+    facts = table(["", ""], [[text(name), text(value)] for name, value in lines], ["w", ""])
     columns = [
         HtmlColumn("site"),
         HtmlColumn("prefixes", wide=True),

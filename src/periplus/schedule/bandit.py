@@ -358,9 +358,9 @@ class SitePolicy:
         self._rng = np.random.default_rng(self.seed)
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
-        known = self.places
+        places = self.places
         sites = np.array(
-            [known[host.site] if host.site in known else self._place(host.site) for host in ready], np.int64
+            [places[host.site] if host.site in places else self._place(host.site) for host in ready], np.int64
         )
         late = np.array([host.wait_s > self.patience_s for host in ready])
         fresh = self.yields.pages[0, sites] < self.rule.first

@@ -164,10 +164,10 @@ class PageOrder:
         slots = self._features[numbers]
         share = self._share[numbers]
         doubt = np.sqrt(self._variances[slots].sum(axis=1)) * share
-        found: NDArray[np.float64] = (
+        promises: NDArray[np.float64] = (
             self._prior[numbers] + self._weights[slots].sum(axis=1) * share + self.premium * doubt
         )
-        return found
+        return promises
 
     def learn(self, number: int, new_links: int) -> None:
         """What page `number` brought."""
@@ -185,7 +185,7 @@ def features(sighting: Sighting) -> tuple[list[str], set[str]]:
     steps = path.split("?")[0].strip("/").split("/")
     places = ["/".join(steps[:depth]) for depth in range(1, min(len(steps), 5))]
     named = {word.lower() for word in _WORD.findall(steps[-1])} - {"html", "htm", "index"}
-    said = [word.lower() for word in _WORD.findall(sighting.anchor)][:6]
+    anchor = [word.lower() for word in _WORD.findall(sighting.anchor)][:6]
     names = [
         "all",
         f"depth {min(sighting.depth, 6)}",
@@ -197,5 +197,5 @@ def features(sighting: Sighting) -> tuple[list[str], set[str]]:
     names.append("shape " + _DIGITS.sub("0", steps[-1]))
     names += [f"in {place}" for place in places]
     names += [f"name {word}" for word in sorted(named)[:6]]
-    names += [f"said {word}" for word in said]
-    return names, named | set(said)
+    names += [f"said {word}" for word in anchor]
+    return names, named | set(anchor)

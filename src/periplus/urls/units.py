@@ -100,8 +100,7 @@ def _short(name: str) -> str:
 
 
 def _default_prefix(url: Url) -> str:
-    found = _platform_site(site_key(url), url[url.index("/", 8) :], _patterns(UnitChoice().platforms))
-    return found or site_key(url)
+    return _platform_site(site_key(url), url[url.index("/", 8) :], _patterns(UnitChoice().platforms)) or site_key(url)
 
 
 def promoted(met: Unit, start: str = "") -> Unit:
@@ -114,12 +113,12 @@ def units_of(urls: Sequence[Url], targets: Sequence[Unit], choice: UnitChoice | 
 
     Raises UsageError for a prefix that two units claim.
     """
-    found = list(map(unit_finder(targets, choice), urls))
-    met = sorted({name for name in found if isinstance(name, str)})
+    places = list(map(unit_finder(targets, choice), urls))
+    met = sorted({name for name in places if isinstance(name, str)})
     numbers: dict[Found, int] = {name: len(targets) + place for place, name in enumerate(met)}
     numbers |= {place: place for place in range(len(targets))}
     units = (*targets, *(Unit(name, _short(name), "", (name,)) for name in met))
-    return UnitsOfUrls(units, np.fromiter(map(numbers.__getitem__, found), np.int32, len(found)))
+    return UnitsOfUrls(units, np.fromiter(map(numbers.__getitem__, places), np.int32, len(places)))
 
 
 def unit_finder(targets: Sequence[Unit], choice: UnitChoice | None = None) -> Callable[[Url], Found]:
@@ -130,14 +129,14 @@ def unit_finder(targets: Sequence[Unit], choice: UnitChoice | None = None) -> Ca
     finder = _finder(targets, choice or UnitChoice())
     entries: dict[str, Callable[[Path], Found] | Found] = {}
 
-    def found(url: Url) -> Found:
+    def unit(url: Url) -> Found:
         end = url.find("/", 8)
         entry = entries.get(url[:end])
         if entry is None:
             entry = entries[url[:end]] = finder(Url(url[: end + 1]))
         return entry(url[end:]) if callable(entry) else entry
 
-    return found
+    return unit
 
 
 def _finder(targets: Sequence[Unit], choice: UnitChoice) -> Callable[[Url], Callable[[Path], Found] | Found]:
@@ -187,12 +186,12 @@ def _of_host(site: str, claims: Mapping[str, list[tuple[Path, int]]]) -> list[tu
     """The claims on a host: its own, then those of `*.` domains around it, the nearest first;
     of equal paths the first counts.
     """
-    found = list(claims.get(site, ()))
+    around = list(claims.get(site, ()))
     name = site
     while name:
-        found += claims.get(f"*.{name}", ())
+        around += claims.get(f"*.{name}", ())
         name = name.partition(".")[2]
-    return [claim for place, claim in enumerate(found) if claim[0] not in {earlier[0] for earlier in found[:place]}]
+    return [claim for place, claim in enumerate(around) if claim[0] not in {earlier[0] for earlier in around[:place]}]
 
 
 def _is_below(path: Path, prefix: Path) -> bool:
@@ -210,8 +209,8 @@ def _patterns(platforms: Iterable[tuple[str, str]]) -> dict[str, re.Pattern[str]
 def _platform_site(site: str, path: Path, patterns: Mapping[str, re.Pattern[str]]) -> str:
     """The site below a hosting platform that a path belongs to; empty: none."""
     pattern = patterns.get(site) or patterns.get(EVERY_HOST)
-    found = pattern.match(path) if pattern else None
-    return site + found[0].replace("%7E", "~").replace("%7e", "~") if found else ""
+    match = pattern.match(path) if pattern else None
+    return site + match[0].replace("%7E", "~").replace("%7e", "~") if match else ""
 
 
 COLUMNS = ("start", "name", "short", "prefixes", "bundle", "official")
@@ -237,10 +236,10 @@ def unit_list(text: str) -> tuple[Unit, ...]:
         raise UsageError(
             f"the list of sites has columns that mean nothing: {', '.join(unknown)}. There are {', '.join(COLUMNS)}"
         )
-    found = csv.DictReader(io.StringIO("\n".join(lines[1:])), fieldnames=head, delimiter=mark, restval="")
+    rows = csv.DictReader(io.StringIO("\n".join(lines[1:])), fieldnames=head, delimiter=mark, restval="")
     return tuple(
         _unit({name: str(value).strip() for name, value in row.items() if name}, number)
-        for number, row in enumerate(found, 2)
+        for number, row in enumerate(rows, 2)
     )
 
 

@@ -40,7 +40,7 @@ class Pointer(NamedTuple):
     """A link, as it speaks for its target."""
 
     target: Url
-    said: str  # its anchor, and what stands around it
+    words: str  # its anchor, and what stands around it
     promise: float  # how relevant these words are by themselves, 0 to 1
 
 
@@ -61,8 +61,8 @@ class KindTally:
 
     def mean(self, kinds: Numbers, prior: Floats, weight: float) -> Floats:
         """Posterior mean of each kind: as if `weight` pages of the prior's worth had been read before."""
-        found: Floats = (self.worth[kinds] + weight * prior) / (self.pages[kinds] + weight)
-        return found
+        means: Floats = (self.worth[kinds] + weight * prior) / (self.pages[kinds] + weight)
+        return means
 
 
 @dataclass(slots=True)
@@ -168,10 +168,10 @@ class TopicalPages:
 
         Returns the new number.
         """
-        known = target in self.number_of
+        is_old = target in self.number_of
         old, new = self.meet(source), self.meet(target)
         self.take(old)
-        if not known:
+        if not is_old:
             for values in (
                 self.links,
                 self.from_others,
@@ -208,7 +208,7 @@ class TopicalPages:
     def _point(self, source: int, worth: float, pointers: Sequence[Pointer]) -> list[int]:
         targets: dict[int, None] = {}
         credit, host = self.credit[source], self.host[source]
-        for target, said, promise in pointers:
+        for target, words, promise in pointers:
             number = self.meet(target)
             if number == source or not self.waits[number]:
                 continue
@@ -216,7 +216,7 @@ class TopicalPages:
             if number in targets:
                 continue
             targets[number] = None
-            self._add_words(number, said)
+            self._add_words(number, words)
             links = int(self.links[number])
             if links < MOST_PARENTS:
                 self.parents[number, links] = source
@@ -280,9 +280,9 @@ def evidence(seen: TopicalPages, numbers: Numbers) -> Floats:
 
 
 def _odds(share: Floats) -> Floats:
-    kept = np.clip(share, 0.003, 0.997)
-    found: Floats = np.log(kept / (1 - kept))
-    return found
+    inner = np.clip(share, 0.003, 0.997)
+    odds: Floats = np.log(inner / (1 - inner))
+    return odds
 
 
 def _yields(seen: TopicalPages, numbers: Numbers, prior: float) -> tuple[Floats, Floats]:
@@ -305,10 +305,10 @@ def _words(seen: TopicalPages, numbers: Numbers, prior: float) -> tuple[Floats, 
     """(sum, greatest) of what a page's words add to the log odds, by the pages read that had them."""
     slots = seen.words[numbers].astype(np.int64)
     base = _odds(np.array(prior))
-    said = _odds(seen.of_word.mean(slots, np.full(slots.shape, prior), 1.5)) - base
-    said = np.where(slots < WORD_SLOTS, said, 0.0)
+    odds = _odds(seen.of_word.mean(slots, np.full(slots.shape, prior), 1.5)) - base
+    odds = np.where(slots < WORD_SLOTS, odds, 0.0)
     count = np.maximum((slots < WORD_SLOTS).sum(axis=1), 1)
-    return said.sum(axis=1) / np.sqrt(count), said.max(axis=1)
+    return odds.sum(axis=1) / np.sqrt(count), odds.max(axis=1)
 
 
 # Fitted (logistic regression) on crawls of six topics of a text graph and of two made webs, none of them among
@@ -319,8 +319,8 @@ WEIGHTS = np.array([-1.45, 0.29, 1.41, -0.26, -0.28, 0.56, 0.6, 1.9, 0.15, 0.3, 
 
 def weighed(seen: TopicalPages, numbers: Numbers) -> Floats:
     """The log odds that a page is on the topic, by all the evidence."""
-    found: Floats = evidence(seen, numbers) @ WEIGHTS
-    return found
+    odds: Floats = evidence(seen, numbers) @ WEIGHTS
+    return odds
 
 
 Order = Callable[[TopicalPages, Numbers], Floats]  # the promise of each of these pages: the greatest is next
@@ -339,13 +339,13 @@ def best_parent(seen: TopicalPages, numbers: Numbers) -> Floats:
 def all_parents(seen: TopicalPages, numbers: Numbers) -> Floats:
     """By the mean over all pages that link to it, and how many they are."""
     links = seen.links[numbers]
-    found: Floats = (
+    promises: Floats = (
         (seen.worth_sum[numbers] + 0.5 * seen.prior) / (links + 0.5)
         + 0.05 * np.log1p(links)
         + (links == 0)
         - 1e-9 * numbers
     )
-    return found
+    return promises
 
 
 def shark(seen: TopicalPages, numbers: Numbers) -> Floats:

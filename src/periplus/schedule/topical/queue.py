@@ -101,10 +101,10 @@ class SiteWaits:
         in the order they were met).
         """
         asleep = set() if resting is None else set(resting.tolist())
-        put_back, found = [], None
+        put_back, page = [], None
         if not self._next_active(asleep):
             self._promote(asleep)
-        while self._due and found is None:
+        while self._due and page is None:
             due, place = heapq.heappop(self._due)
             site = self._list[place]
             if site.due != due or not self._settled(site):
@@ -112,10 +112,10 @@ class SiteWaits:
             if place in asleep:
                 put_back.append((due, place))
             else:
-                found = self.take_from(site.key)
+                page = self.take_from(site.key)
         for entry in put_back:
             heapq.heappush(self._due, entry)
-        return found
+        return page
 
     def _next_active(self, asleep: set[int]) -> bool:
         while self._due and (

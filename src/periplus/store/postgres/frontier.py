@@ -443,11 +443,12 @@ class PostgresCrawlStore(CrawlReads):
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
         """Ids are given before their commits end: the last LATE are looked at again."""
         after -= survey.LATE if self._latest_visits else 0
-        while block := self._session.read(partial(survey.visits, after=after, texts=texts)):
+        while block := self._session.read(partial(survey.visits, after=after, texts=texts, but=self._latest_visits)):
             after = block[-1].id
-            yield from (visit for visit in block if visit.id not in self._latest_visits)
-            self._latest_visits |= {visit.id for visit in block}
-        self._latest_visits = {visit for visit in self._latest_visits if visit > after - survey.LATE}
+            ids = self._latest_visits.union(visit.id for visit in block)
+            late = max(ids) - survey.LATE
+            self._latest_visits = {visit for visit in ids if visit > late}
+            yield from block
 
     def note(self, name: str) -> str:
         return self._session.read(lambda connection: survey.note(connection, name))

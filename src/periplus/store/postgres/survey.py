@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from periplus.model.frontier import LinkSighting, PageVisit
 from periplus.model.page import NO_BLOCKS, LinkKind
@@ -24,7 +24,7 @@ _VISITS = """
 SELECT v.id, v.shard, v.url_id, u.text, u.depth, v.took_s, v.outcome <> 'skipped',
     v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299, CASE WHEN v.outcome = 'redirected' THEN v.detail ELSE '' END
 FROM visit v JOIN url u ON u.shard = v.shard AND u.id = v.url_id
-WHERE v.id > %s AND v.purpose = 'page' AND v.url_id <> 0 ORDER BY v.id LIMIT %s
+WHERE v.id > %s AND v.id <> ALL (%s) AND v.purpose = 'page' AND v.url_id <> 0 ORDER BY v.id LIMIT %s
 """
 # a target that nobody merged yet stands in the inbox
 _LINKS = f"""
@@ -56,9 +56,9 @@ def change_note(connection: Connection, name: str, changed: Callable[[str], str]
     return text
 
 
-def visits(connection: Connection, after: int, *, texts: bool) -> list[PageVisit]:
-    """The next AT_ONCE at most, see `model.ports.CrawlStore.visits`."""
-    rows = connection.execute(_VISITS, (after, AT_ONCE)).fetchall()
+def visits(connection: Connection, after: int, *, texts: bool, but: Iterable[int] = ()) -> list[PageVisit]:
+    """The next AT_ONCE at most, see `model.ports.CrawlStore.visits`. but: ids of those that are left out."""
+    rows = connection.execute(_VISITS, (after, list(but), AT_ONCE)).fetchall()
     pages = columns_of(sorted({(row[1], row[2]) for row in rows if row[7]}), 2)
     links: dict[int, list[LinkSighting]] = {}
     for source, target, kind, position, anchor, nofollow in connection.execute(_LINKS, pages) if pages[0] else ():
