@@ -27,7 +27,7 @@ from periplus.errors import UsageError
 from periplus.model.tables import EXPORTS
 from periplus.present.tables import FORMATS, write_table
 from periplus.present.wording import count_of, number
-from periplus.present.writers import writer_named, writers
+from periplus.present.writers import WRITERS, writer_named, writers
 
 # `periplus export`: whole tables as files, and the pages as an archive.
 
@@ -40,6 +40,11 @@ def export() -> None:
     thousand. With --store the collection is in PostgreSQL: its pages come as with --no-rank, and redirects
     and issues want a folder.
     """
+
+
+_FORMAT_SENTENCE = (
+    f"{', '.join(WRITERS)}, or one of an installed package; by default as the output's name ends, else csv."
+)
 
 
 def _table_command(name: str) -> click.Command:
@@ -58,7 +63,7 @@ def _table_command(name: str) -> click.Command:
         output_option,
         *[option("--no-rank", "Without final_url, inlinks, outlinks, rank and score: faster.", bool)]
         * (name == "pages"),
-        option("-f --format", "By default as the output's name ends, else csv.", tuple(writers())),
+        option("-f --format", _FORMAT_SENTENCE, metavar="FORMAT"),
     )
     return click.command(name, help=EXPORTS[name].sentence)(add(write))
 
@@ -75,6 +80,7 @@ def export_table(place: Path | str, name: str, format: str, output: Path | None,
     """
     from periplus.api.exporting import export_rows
 
+    writer = writer_named(format)
     if output is None and format not in FORMATS:
         raise UsageError(f"a {format} file needs a name: -o {name}.{format}")
     with export_rows(place, name, ranks=ranks) as exported:
@@ -83,7 +89,7 @@ def export_table(place: Path | str, name: str, format: str, output: Path | None,
                 write_table(exported.table.names, exported.rows, format, out)
             return
         try:
-            written = writer_named(format).write(exported.table, exported.rows, output)
+            written = writer.write(exported.table, exported.rows, output)
         except OSError as error:
             raise UsageError(f"{output} cannot be written: {error.strerror or error}") from None
     click.echo(f"Written to {output}" + (f": {written}" if written else ""), err=True)
