@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Protocol, TypeVar
 
 from periplus.model.frontier import (
@@ -26,18 +27,41 @@ from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 
 T = TypeVar("T")
+STATES_AT_ONCE = 500  # URLs of one statement: SQLite takes 32,766 values
 READ_AT_ONCE = 10_000  # of the URLs that an earlier run left out: there may be millions
 _FIRST_ID = -(1 << 63)  # no id is below it
 
 
-class CrawlReads(Protocol):
-    """The part of `model.ports.RunStore` that only reads. A store of one database says how its statements are run."""
-
-    run_id: int
+class RunReads(Protocol):
+    """The part of `model.ports.VisitReader` that every database answers alike."""
 
     @abstractmethod
     def read(self, action: Callable[[Statements], T]) -> T:
         """The action's result, without a transaction. It must bear to be done twice. Raises StoreError."""
+
+    def note(self, name: str) -> str:
+        return self.read(lambda statements: note(statements, name))
+
+    def waiting_by_host(self) -> dict[HostKey, int]:
+        find = "SELECT key, pending FROM host WHERE pending > 0"
+        return {HostKey(key): pending for key, pending in self.read(lambda statements: statements.rows(find))}
+
+    def states(self, urls: Sequence[Url]) -> dict[Url, tuple[str, str]]:
+        """By ids alone: a survey's hosts stay in the shard in which they were met."""
+        ids = {int(url_id(url)): url for url in urls}
+        rest = iter(ids)
+        states: dict[Url, tuple[str, str]] = {}
+        while some := list(islice(rest, STATES_AT_ONCE)):
+            find = f"SELECT id, reason, rule FROM url WHERE id IN ({', '.join('?' * len(some))})"
+            for identity, reason, rule in self.read(lambda statements: statements.rows(find, some)):  # noqa: B023 - at once
+                states[ids[identity]] = (reason, rule)
+        return states
+
+
+class CrawlReads(RunReads, Protocol):
+    """The part of `model.ports.RunStore` that only reads. A store of one database says how its statements are run."""
+
+    run_id: int
 
     @abstractmethod
     def moment(self, now: float) -> float:
@@ -151,6 +175,25 @@ class CrawlReads(Protocol):
     def traps(self) -> Sequence[TrapTally]:
         """The URL patterns that were left out as endless series, the largest first."""
         return self.read(traps)
+
+
+def note(statements: Statements, name: str) -> str:
+    """What stands in the table meta under a name; empty: nothing."""
+    rows = statements.rows("SELECT value FROM meta WHERE name = ?", (name,))
+    return str(rows[0][0]) if rows else ""
+
+
+def change_note(statements: Statements, name: str, changed: Callable[[str], str]) -> str:
+    """See `model.ports.CrawlHome.change_note`. Within a transaction."""
+    if statements.dialect.for_update:
+        statements.change("LOCK TABLE meta IN SHARE ROW EXCLUSIVE MODE")
+    text = changed(note(statements, name))
+    if text:
+        upsert = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        statements.change(upsert, (name, text))
+    else:
+        statements.change("DELETE FROM meta WHERE name = ?", (name,))
+    return text
 
 
 def hosts_at_work(statements: Statements, most: int, now: float) -> list[HostRow]:

@@ -28,10 +28,10 @@ from periplus.model.frontier import (
 )
 from periplus.model.ports import CrawlScope, RunRecord, VisitReader
 from periplus.model.visit import Purpose, Request
-from periplus.model.web import HostKey, SiteKey, Url, UrlId
+from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
 from periplus.store import runs
-from periplus.store.crawl_reads import CrawlReads
+from periplus.store.crawl_reads import CrawlReads, change_note, note
 from periplus.store.dialect import Statements, shard_of
 from periplus.store.postgres import committing, hosts, schema, survey
 from periplus.store.postgres import ledger as ledgers
@@ -450,15 +450,6 @@ class PostgresCrawlStore(CrawlReads):
             self._latest_visits = {visit for visit in ids if visit > late}
             yield from block
 
-    def note(self, name: str) -> str:
-        return self._session.read(lambda connection: survey.note(connection, name))
-
-    def waiting_by_host(self) -> dict[HostKey, int]:
-        return self._session.read(survey.waiting_by_host)
-
-    def states(self, urls: Sequence[Url]) -> dict[Url, tuple[str, str]]:
-        return self._session.read(lambda connection: survey.states(connection, urls))
-
     def bring_in_line(self, scope: CrawlScope) -> None:
         self._merge_if_due(0.0)
         self._session.run(lambda connection: survey.bring_in_line(connection, scope))
@@ -613,10 +604,10 @@ class DatabaseHome:
         return self._do(begun)
 
     def note(self, name: str) -> str:
-        return self._do(lambda connection: survey.note(connection, name))
+        return self._do(lambda connection: note(PostgresStatements(connection), name))
 
     def change_note(self, name: str, changed: Callable[[str], str]) -> str:
-        return self._do(lambda connection: survey.change_note(connection, name, changed))
+        return self._do(lambda connection: change_note(PostgresStatements(connection), name, changed))
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[VisitReader]:
@@ -624,7 +615,7 @@ class DatabaseHome:
             schema.check(connection, self.address.collection)
             with connection.transaction():
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                yield survey.SurveyReader(connection)
+                yield survey.DatabaseVisits(connection)
 
     def store(self, run_id: int, settings: Settings) -> PostgresCrawlStore:
         return PostgresCrawlStore(self.address, run_id, settings.budget, settings.storage)

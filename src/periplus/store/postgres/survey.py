@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from periplus.model.frontier import LinkSighting, PageVisit
 from periplus.model.page import NO_BLOCKS, LinkKind
 from periplus.model.ports import CrawlScope
 from periplus.model.visit import Reason
-from periplus.model.web import HostKey, Url, UrlId
+from periplus.model.web import Url, UrlId
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
+from periplus.store.crawl_reads import RunReads
+from periplus.store.dialect import Statements
 from periplus.store.postgres.connection import Connection, columns_of
+from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.url_state import REMOVED, UNKNOWN_DEPTH
-from periplus.urls.canonical import url_id
 
+T = TypeVar("T")
 AT_ONCE = 500  # visits that are read with their links in one go
 LATE = 1_000  # visits: one of a commit that took longer than so many others is learned of at the next start
 # Only collections with a survey or a topical crawl have them: what stands in every order is read by its id alone.
@@ -36,24 +40,6 @@ _TEXTS = """
 SELECT p.url_id, p.title, b.text, b.blocks, p.parts FROM unnest(%s::smallint[], %s::bigint[]) k(shard, id)
 JOIN page p ON p.shard = k.shard AND p.url_id = k.id LEFT JOIN body b ON b.shard = p.shard AND b.id = p.body_id
 """
-
-
-def note(connection: Connection, name: str) -> str:
-    """What stands in the table meta under a name; empty: nothing."""
-    row = connection.execute("SELECT value FROM meta WHERE name = %s", (name,)).fetchone()
-    return str(row[0]) if row else ""
-
-
-def change_note(connection: Connection, name: str, changed: Callable[[str], str]) -> str:
-    """See `model.ports.CrawlHome.change_note`. Within a transaction."""
-    connection.execute("LOCK TABLE meta IN SHARE ROW EXCLUSIVE MODE")
-    text = changed(note(connection, name))
-    if text:
-        upsert = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-        connection.execute(upsert, (name, text))
-    else:
-        connection.execute("DELETE FROM meta WHERE name = %s", (name,))
-    return text
 
 
 def visits(connection: Connection, after: int, *, texts: bool, but: Iterable[int] = ()) -> list[PageVisit]:
@@ -83,18 +69,6 @@ def visits(connection: Connection, after: int, *, texts: bool, but: Iterable[int
         )
         for visit, _, page, url, depth, took_s, asked, read, redirect in rows
     ]
-
-
-def waiting_by_host(connection: Connection) -> dict[HostKey, int]:
-    rows = connection.execute("SELECT key, pending FROM host WHERE pending > 0").fetchall()
-    return {HostKey(key): pending for key, pending in rows}
-
-
-def states(connection: Connection, urls: Sequence[Url]) -> dict[Url, tuple[str, str]]:
-    """(reason, rule) of those of the URLs that are stored."""
-    ids = {int(url_id(url)): url for url in urls}
-    rows = connection.execute("SELECT id, reason, rule FROM url WHERE id = ANY(%s)", (list(ids),)).fetchall()
-    return {ids[row[0]]: (row[1], row[2]) for row in rows}
 
 
 def urgent(connection: Connection, host_ids: Sequence[int]) -> frozenset[int]:
@@ -153,22 +127,16 @@ def bring_in_line(connection: Connection, scope: CrawlScope) -> None:
     connection.cursor().executemany(tally, [("reason:" + name, change) for name, change in moves.items() if change])
 
 
-class SurveyReader:
+class DatabaseVisits(RunReads):
     """`model.ports.VisitReader` over one connection."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
+    def read(self, action: Callable[[Statements], T]) -> T:
+        return action(PostgresStatements(self._connection))
+
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
         while block := visits(self._connection, after, texts=texts):
             yield from block
             after = block[-1].id
-
-    def note(self, name: str) -> str:
-        return note(self._connection, name)
-
-    def waiting_by_host(self) -> dict[HostKey, int]:
-        return waiting_by_host(self._connection)
-
-    def states(self, urls: Sequence[Url]) -> dict[Url, tuple[str, str]]:
-        return states(self._connection, urls)

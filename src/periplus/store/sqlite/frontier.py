@@ -33,7 +33,7 @@ from periplus.model.visit import Purpose, Request
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
 from periplus.store import runs
-from periplus.store.crawl_reads import CrawlReads
+from periplus.store.crawl_reads import CrawlReads, change_note, note
 from periplus.store.dialect import Statements
 from periplus.store.processes import process_lives
 from periplus.store.sqlite import aliases, reading, schema, survey
@@ -388,15 +388,6 @@ class SqliteCrawlStore(CrawlReads):
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
         return survey.visits(self._connection, after, texts=texts)
 
-    def note(self, name: str) -> str:
-        return survey.note(self._connection, name)
-
-    def waiting_by_host(self) -> dict[HostKey, int]:
-        return survey.waiting_by_host(self._connection)
-
-    def states(self, urls: Sequence[Url]) -> dict[Url, tuple[str, str]]:
-        return survey.states(self._connection, urls)
-
     def bring_in_line(self, scope: CrawlScope) -> None:
         with self._lock.transaction(self._connection):
             survey.bring_in_line(self._connection, scope)
@@ -483,11 +474,11 @@ class FolderHome:
 
     def note(self, name: str) -> str:
         with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection, reading.reading():
-            return survey.note(connection, name)
+            return note(schema.SqliteStatements(connection), name)
 
     def change_note(self, name: str, changed: Callable[[str], str]) -> str:
         with schema.writing(self._folder) as connection:
-            return survey.change_note(connection, name, changed)
+            return change_note(schema.SqliteStatements(connection), name, changed)
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[VisitReader]:

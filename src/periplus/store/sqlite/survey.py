@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,28 +17,21 @@ from periplus.model.ports import CrawlScope
 from periplus.model.tables import any_of
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, Url, UrlId
+from periplus.store import crawl_reads
+from periplus.store.dialect import Statements
 from periplus.store.sqlite import text_rows
 from periplus.store.sqlite.reading import rows
+from periplus.store.sqlite.schema import SqliteStatements
 from periplus.store.sqlite.site_rows import number_blocks
 from periplus.store.url_state import REMOVED, UNKNOWN_DEPTH
-from periplus.urls.canonical import url_id
 from periplus.urls.units import root_of
+
+T = TypeVar("T")
 
 
 def note(connection: sqlite3.Connection, name: str) -> str:
     """What stands in the table meta under a name; empty: nothing."""
-    row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-    return str(row[0]) if row else ""
-
-
-def change_note(connection: sqlite3.Connection, name: str, changed: Callable[[str], str]) -> str:
-    """See `model.ports.CrawlHome.change_note`. Within a transaction."""
-    text = changed(note(connection, name))
-    if text:
-        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, text))
-    else:
-        connection.execute("DELETE FROM meta WHERE name = ?", (name,))
-    return text
+    return crawl_reads.note(SqliteStatements(connection), name)
 
 
 def bring_in_line(connection: sqlite3.Connection, scope: CrawlScope) -> None:
@@ -277,32 +270,14 @@ def visits(connection: sqlite3.Connection, after: int, *, texts: bool = False) -
         yield stored
 
 
-def waiting_by_host(connection: sqlite3.Connection) -> dict[HostKey, int]:
-    rows = connection.execute("SELECT key, pending FROM host WHERE pending > 0")
-    return {HostKey(key): pending for key, pending in rows}
-
-
-def states(connection: sqlite3.Connection, urls: Sequence[Url]) -> dict[Url, tuple[str, str]]:
-    """(reason, rule) of those of the URLs that are stored."""
-    find = "SELECT reason, rule FROM url WHERE id = ?"
-    rows = {url: connection.execute(find, (url_id(url),)).fetchone() for url in urls}
-    return {url: (row[0], row[1]) for url, row in rows.items() if row}
-
-
-class SurveyReader:
+class SurveyReader(crawl_reads.RunReads):
     """`model.ports.VisitReader` over one connection."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
+    def read(self, action: Callable[[Statements], T]) -> T:
+        return action(SqliteStatements(self._connection))
+
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
         return visits(self._connection, after, texts=texts)
-
-    def note(self, name: str) -> str:
-        return note(self._connection, name)
-
-    def waiting_by_host(self) -> dict[HostKey, int]:
-        return waiting_by_host(self._connection)
-
-    def states(self, urls: Sequence[Url]) -> dict[Url, tuple[str, str]]:
-        return states(self._connection, urls)
