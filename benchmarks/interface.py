@@ -64,7 +64,7 @@ def main() -> None:
     asking = TestClient(application(state), base_url="http://127.0.0.1")
     started = time.perf_counter()
     asking.get(f"/c/{quote(Path(folder).name.removesuffix('.periplus'))}/graph")
-    state.browser.books.finish()
+    state.browser.indexes.finish()
     print(f"the book of its links was there after {time.perf_counter() - started:.1f} s")
     rows, all_s, all_worked = [], [], []
     for address in ADDRESSES:

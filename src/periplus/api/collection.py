@@ -232,16 +232,16 @@ class Collection:
                 )
         return url
 
-    def page(self, url: str, books: InlinkIndexes | None = None) -> Page:
+    def page(self, url: str, indexes: InlinkIndexes | None = None) -> Page:
         """One page with what is known and kept of it, to be asked while the collection is open.
 
-        books: that spare looking at every link. Raises InvalidUrl, UsageError.
+        indexes: that spare looking at every link. Raises InvalidUrl, UsageError.
         """
         from periplus.api.page import Page
 
-        book = books.of(self.folder, self._connection) if books else None
+        index = indexes.of(self.folder, self._connection) if indexes else None
         with reading.limited(self._connection, self._limit_s):
-            return Page(self._connection, listing.meant(self._connection, url), book)
+            return Page(self._connection, listing.meant(self._connection, url), index)
 
     def map(
         self, site: str = "", *, scale: str = "normalised", damping: float = 0.85, rounds: int | None = None

@@ -22,10 +22,10 @@ from periplus.store.sqlite.inlinks import InlinkIndexVersion, StoredInlinkIndex
 from periplus.store.sqlite.tables import TableQuery
 from periplus.urls.canonical import url_id
 
-SMALL_LINKS = 100_000  # rows: a book of so many is made in 0.3 s, and of each moment anew
-REMEMBERED = 8  # small books, of 2 MB at most
+SMALL_LINKS = 100_000  # rows: an index of so many is made in 0.3 s, and of each moment anew
+REMEMBERED = 8  # small indexes, of 2 MB at most
 WEBS_REMEMBERED = 6  # of a million URLs each takes some 50 MB
-# between two books of one collection that goes on being crawled: of ten million links one takes 17 s of a core
+# between two indexes of one collection that goes on being crawled: of ten million links one takes 17 s of a core
 AGAIN_S = 300.0
 FAILED_S = 3_600.0  # before another try where none could be made: the disk is full, or only read
 NARROWED = 10_000  # pages that link to one: of more, those that lie first on disk are found as soon
@@ -34,7 +34,7 @@ CHILD_NICE = 10  # whoever crawls or reads goes first
 
 @dataclass(slots=True)
 class InlinkIndexes:
-    """The books that somebody just asked for. For many threads."""
+    """The indexes that somebody just asked for. For many threads."""
 
     _small: Remembered[tuple[Path, InlinkIndexVersion], StoredInlinkIndex] = field(
         default_factory=lambda: Remembered(REMEMBERED)
@@ -45,7 +45,7 @@ class InlinkIndexes:
     )
 
     def of(self, folder: Path, connection: reading.Connection) -> StoredInlinkIndex | None:
-        """The collection's book, perhaps of a moment ago; None: none serves as yet, and one is being made.
+        """The collection's index, perhaps of a moment ago; None: none serves as yet, and one is being made.
 
         connection: to the collection.
         """
@@ -56,18 +56,18 @@ class InlinkIndexes:
                 small = self._small.put((folder, moment), _made(connection))
             if small is not None:
                 return small
-            book = inlinks.opened(folder)
-            if book is None or book.moment != moment:
+            index = inlinks.opened(folder)
+            if index is None or index.moment != moment:
                 self._ask(folder)
-            return book if book is not None and inlinks.still_holds(connection, book.moment) else None
+            return index if index is not None and inlinks.still_holds(connection, index.moment) else None
 
-    def web(self, folder: Path, book: StoredInlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
-        """The book's nodes of a kind and the links between them."""
-        key = (folder.resolve(), book.moment, grouping, menus)
-        return self._webs.of(key, lambda: web_of(book.links, grouping, menus=menus))
+    def web(self, folder: Path, index: StoredInlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
+        """The index's nodes of a kind and the links between them."""
+        key = (folder.resolve(), index.moment, grouping, menus)
+        return self._webs.of(key, lambda: web_of(index.links, grouping, menus=menus))
 
     def _ask(self, folder: Path) -> None:
-        """Has the book made, unless it is under way or was made just now."""
+        """Has the index made, unless it is under way or was made just now."""
         maker, begun = self._makers.get(folder, (None, 0.0))
         if maker is not None and (
             maker.poll() is None or time.monotonic() - begun < (FAILED_S if maker.returncode else AGAIN_S)
@@ -84,30 +84,30 @@ class InlinkIndexes:
 
 
 def narrowed(
-    folder: Path, connection: reading.Connection, table: str, query: TableQuery, books: InlinkIndexes
+    folder: Path, connection: reading.Connection, table: str, query: TableQuery, indexes: InlinkIndexes
 ) -> TableQuery:
     """The same query, and where it names a link's target or a visit's URL,
-    with the rows that a book knows to be the only ones.
+    with the rows that an index knows to be the only ones.
     """
     column = {"links": "target", "visits": "url"}.get(table)
     text = next((text for name, text in query.conditions if name == column), "")
-    if not text.startswith(("http://", "https://")) or (book := books.of(folder, connection)) is None:
+    if not text.startswith(("http://", "https://")) or (index := indexes.of(folder, connection)) is None:
         return query
     url = Url(text)
     if table == "visits":
-        return replace(query, within=("id", tuple(inlinks.visits_of(connection, book, url))))
-    many, sources = inlinks.linking(connection, book, url_id(url), NARROWED)
+        return replace(query, within=("id", tuple(inlinks.visits_of(connection, index, url))))
+    many, sources = inlinks.linking(connection, index, url_id(url), NARROWED)
     return replace(query, within=("source", (*sources, url_id(url)))) if many <= NARROWED else query
 
 
 def _made(connection: reading.Connection) -> StoredInlinkIndex:
-    book = inlinks.read(connection)
-    rank = pagerank(book_graph(book.links), tolerance=1e-6).scores.astype(np.float32)
-    return replace(book, links=replace(book.links, rank=rank))
+    index = inlinks.read(connection)
+    rank = pagerank(book_graph(index.links), tolerance=1e-6).scores.astype(np.float32)
+    return replace(index, links=replace(index.links, rank=rank))
 
 
 def make(folder: Path) -> None:
-    """Writes the collection's book. Raises NoCollection, StoreError, OSError."""
+    """Writes the collection's index. Raises NoCollection, StoreError, OSError."""
     # no snapshot: for its time a crawl's log could not be cut
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
         inlinks.write(folder, _made(connection))

@@ -183,7 +183,7 @@ class Browser:
         default_factory=lambda: Remembered(REMEMBERED, reading.Connection.close)
     )
     _pages: Remembered[_Key, TablePage] = field(default_factory=lambda: Remembered(PAGES_REMEMBERED))
-    books: InlinkIndexes = field(default_factory=InlinkIndexes)
+    indexes: InlinkIndexes = field(default_factory=InlinkIndexes)
 
     def page(self, folder: Path, name: str, query: TableQuery, columns: Sequence[str] = ()) -> TablePage:
         """Raises UsageError, NoCollection, and StoreError when it takes longer than READ_S."""
@@ -193,7 +193,7 @@ class Browser:
         if (page := self._pages.get(key)) is not None:
             return page
         with self._opened(folder, name) as (connection, table), reading.limited(connection, READ_S):
-            page = leafed(connection, table, narrowed(folder, connection, name, query, self.books), columns)
+            page = leafed(connection, table, narrowed(folder, connection, name, query, self.indexes), columns)
         return self._pages.put(key, page)
 
     def write(self, folder: Path, name: str, query: TableQuery, format: str, path: Path) -> None:

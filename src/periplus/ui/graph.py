@@ -47,7 +47,7 @@ def graph(request: Request) -> Response:
     name, folder = folder_of(request)
     asked = request.query_params
     graph_request = _graph_request(asked)
-    around = look(folder, graph_request, state_of(request).browser.books)
+    around = look(folder, graph_request, state_of(request).browser.indexes)
     values: dict[str, object] = {"title": "Link graph", "name": name, "wish": graph_request, "found": around}
     if not rendering.wants_json(request):
         values |= {"groupings": GROUPINGS, "sizes": MOST, "files": FILES}
@@ -84,7 +84,7 @@ def file(request: Request) -> Response:
     ending = request.path_params["ending"]
     if ending not in FILES:
         raise UsageError(f"there is no such file of a link graph: choose {', '.join(FILES)}")
-    around = look(folder, _graph_request(request.query_params), state_of(request).browser.books)
+    around = look(folder, _graph_request(request.query_params), state_of(request).browser.indexes)
     if around is None:
         raise UsageError("the links of this large collection are being put in order: ask again in a minute")
     if ending == "svg":
@@ -132,7 +132,7 @@ class Around:
     """The middle first, then its neighbours by step and rank.
 
     links: (source, end, links) by place; ranks: of the nodes; briefs: of their URLs. missed: visits that the
-    book does not know as yet.
+    index does not know as yet.
     """
 
     nodes: tuple[Neighbour, ...]
@@ -152,12 +152,12 @@ class Around:
         return f"{shown:,} of {least}{count_of(self.neighbours, 'neighbour')}, by rank"
 
 
-def look(folder: Path, request: NeighbourRequest, books: InlinkIndexes) -> Around | None:
-    """The neighbourhood; None: the collection is large, and its book is still being made.
+def look(folder: Path, request: NeighbourRequest, indexes: InlinkIndexes) -> Around | None:
+    """The neighbourhood; None: the collection is large, and its index is still being made.
 
     An empty URL is the first start's.
 
-    Raises UsageError for a URL that the book does not know; NoCollection, StoreError.
+    Raises UsageError for a URL that the index does not know; NoCollection, StoreError.
     """
     with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):
         if not request.url:
@@ -165,31 +165,33 @@ def look(folder: Path, request: NeighbourRequest, books: InlinkIndexes) -> Aroun
             if not starts:
                 raise UsageError("the collection has no run yet: there is nothing that links to anything")
             request = replace(request, url=starts[0])
-        book = books.of(folder, connection)
-        if book is None:
+        index = indexes.of(folder, connection)
+        if index is None:
             return None
-        return neighbours_of(connection, book, books.web(folder, book, request.grouping, menus=request.menus), request)
+        return neighbours_of(
+            connection, index, indexes.web(folder, index, request.grouping, menus=request.menus), request
+        )
 
 
 def neighbours_of(
-    connection: reading.Connection, book: StoredInlinkIndex, web: Web, request: NeighbourRequest
+    connection: reading.Connection, index: StoredInlinkIndex, web: Web, request: NeighbourRequest
 ) -> Around:
     """The neighbourhood.
 
-    web: of the request's grouping. Raises UsageError for a URL that the book does not know.
+    web: of the request's grouping. Raises UsageError for a URL that the index does not know.
     """
     url = listing.meant(connection, request.url)
-    place = inlinks.place_of(book, url_id(url))
+    place = inlinks.place_of(index, url_id(url))
     if place < 0:
         raise UsageError(
             f"the collection's links do not name {url} as yet. The table of pages finds URLs that contain a text."
         )
     near = neighbourhood(web, NeighbourhoodQuery(int(web.groups[place]), request.steps, request.most))
-    ids = book.links.ids[[node.place for node in near.nodes]].tolist()
+    ids = index.links.ids[[node.place for node in near.nodes]].tolist()
     if request.grouping is Grouping.PAGE:
         ids[0] = url_id(url)
     briefs = page_rows.briefs(connection, ids)
-    missed = inlinks.moment_of(connection).visit - book.moment.visit
+    missed = inlinks.moment_of(connection).visit - index.moment.visit
     nodes, ranks = _neighbours(near, briefs, request.grouping, web), tuple(node.rank for node in near.nodes)
     return Around(nodes, near.links, near.neighbours, near.bounded, ranks, tuple(briefs), missed)
 

@@ -49,7 +49,7 @@ def page(request: Request) -> Response:
         raise UsageError(f"name a page with url=, and perhaps a view: {', '.join(filter(None, VIEWS))}")
     state = state_of(request)
     with open_collection(folder, time_limit_s=READ_S) as collection:
-        one = collection.page(url, state.browser.books)
+        one = collection.page(url, state.browser.indexes)
         if asked.get("raw"):
             return _raw(one, view)
         summary = one.summary()
