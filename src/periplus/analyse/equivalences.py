@@ -130,24 +130,28 @@ def propose(pages: Iterable[SeenPage], *, confirmations: int = CONFIRMATIONS) ->
     )
 
 
+_Key = tuple[str, frozenset[Difference]]  # a place, and differences that are judged as one there
+
+
 def _of_site(site: SiteKey, pages: list[SeenPage], confirmations: int) -> list[Proposal]:
     """Rounds until nothing new is accepted: what was accepted is seen through."""
-    accepted: dict[tuple[str, frozenset[Difference]], Proposal] = {}
-    others: dict[tuple[str, frozenset[Difference]], Proposal] = {}
+    accepted: dict[_Key, Proposal] = {}
+    others: dict[_Key, Proposal] = {}
     for _ in range(ROUNDS):
-        plain = _Plain(frozenset((where, differences) for where, differences in accepted))
         judged = {
             (proposal.place, proposal.differences): proposal
-            for hypothesis in _hypotheses(pages, plain)
-            for proposal in _judged(site, pages, hypothesis, plain, confirmations)
+            for hypothesis in _hypotheses(pages, accepted.keys())
+            for proposal in _judged(site, pages, hypothesis, accepted.keys(), confirmations)
         }
-        fresh = {
-            key: proposal
-            for key, proposal in judged.items()
-            if proposal.verdict is DifferenceVerdict.SAME and key not in accepted
+        same = {key for key, proposal in judged.items() if proposal.verdict is DifferenceVerdict.SAME}
+        others = {key: proposal for key, proposal in judged.items() if key not in same}
+        fresh = same - accepted.keys()
+        # of several in one place those that no smaller one contains: what goes along without need is judged again alone
+        accepted |= {
+            key: judged[key]
+            for key in judged
+            if key in fresh and not any(other[0] == key[0] and other[1] < key[1] for other in fresh)
         }
-        others = {key: proposal for key, proposal in judged.items() if proposal.verdict is not DifferenceVerdict.SAME}
-        accepted |= _smallest(fresh)
         if not fresh:
             break
     proven = {(where, difference) for where, differences in accepted for difference in differences}
@@ -159,47 +163,24 @@ def _of_site(site: SiteKey, pages: list[SeenPage], confirmations: int) -> list[P
     return list(accepted.values()) + rest
 
 
-def _smallest(
-    proposals: dict[tuple[str, frozenset[Difference]], Proposal],
-) -> dict[tuple[str, frozenset[Difference]], Proposal]:
-    """Of several findings in one place, those that no smaller one contains:
-    what goes along without need is judged again by itself.
-    """
-    return {
-        key: value
-        for key, value in proposals.items()
-        if not any(other[0] == key[0] and other[1] < key[1] for other in proposals)
-    }
+def _seen_through(url: Url, accepted: Set[_Key]) -> frozenset[Difference]:
+    """The accepted differences that hold at this URL."""
+    hold = (differences for where, differences in accepted if place(url, differences) == where)
+    return frozenset(itertools.chain.from_iterable(hold))
 
 
-class _Plain:
-    """Sees through what is accepted already."""
-
-    def __init__(self, accepted: frozenset[tuple[str, frozenset[Difference]]]) -> None:
-        self._accepted = accepted
-
-    def differences(self, url: Url) -> frozenset[Difference]:
-        """Those of the accepted that hold at this URL."""
-        return frozenset(
-            difference
-            for where, differences in self._accepted
-            if place(url, differences) == where
-            for difference in differences
-        )
-
-
-def _hypotheses(pages: Sequence[SeenPage], plain: _Plain) -> list[frozenset[Difference]]:
+def _hypotheses(pages: Sequence[SeenPage], accepted: Set[_Key]) -> list[frozenset[Difference]]:
     """Each parameter and index file by itself, and whatever sets tell pages of equal text apart."""
     sets: dict[frozenset[Difference], int] = defaultdict(int)
     for page in pages:
-        for difference in differences_of(page.url) - plain.differences(page.url):
+        for difference in differences_of(page.url) - _seen_through(page.url, accepted):
             sets[frozenset({difference})] += 1
     alike: dict[bytes, Url] = {}
     for page in sorted(pages, key=lambda page: (page.text_digest, _core(page.url), page.url)):
         before = alike.get(page.text_digest)
         alike[page.text_digest] = page.url
         apart = differences_between(before, page.url) if before else None
-        if apart and 0 < len(left := apart - plain.differences(page.url)) <= MOST_DIFFERENCES:
+        if apart and 0 < len(left := apart - _seen_through(page.url, accepted)) <= MOST_DIFFERENCES:
             sets[left] += 1
     often = sorted(sets, key=lambda differences: (-sets[differences], sorted(differences)))
     return often[:MOST_NAMES]
@@ -211,62 +192,24 @@ def _core(url: Url) -> str:
     )
 
 
-@dataclass(slots=True)
-class _Evidence:
-    same: int = 0
-    near: int = 0
-    different: int = 0
-
-
 def _judged(
-    site: SiteKey, pages: Sequence[SeenPage], differences: frozenset[Difference], plain: _Plain, confirmations: int
+    site: SiteKey,
+    pages: Sequence[SeenPage],
+    differences: frozenset[Difference],
+    accepted: Set[_Key],
+    confirmations: int,
 ) -> list[Proposal]:
     """The hypothesis in each place where pages have it."""
     groups: dict[tuple[str, str], list[SeenPage]] = defaultdict(list)
     for page in pages:
-        through = plain.differences(page.url)
+        through = _seen_through(page.url, accepted)
         if not differences <= through:
             groups[place(page.url, differences), without(page.url, through | differences)].append(page)
     places: dict[str, list[list[SeenPage]]] = defaultdict(list)
     for (where, _), group in groups.items():
         if len(group) > 1 or not differences_of(group[0].url).isdisjoint(differences):
             places[where].append(group)
-    return [
-        _proposal(site, where, differences, _Pairs(places[where], plain, differences), confirmations)
-        for where in sorted(places)
-    ]
-
-
-class _Pairs:
-    """Pairs of neighbours in groups, those aside that are one URL once the accepted differences are seen through."""
-
-    def __init__(self, groups: Sequence[Sequence[SeenPage]], plain: _Plain, differences: frozenset[Difference]) -> None:
-        self.evidence = _Evidence()
-        self.texts: set[bytes] = set()
-        self.equal: list[tuple[Url, Url]] = []
-        self.unequal: list[tuple[Url, Url]] = []
-        self.urls: set[Url] = set()
-        self._differences = differences
-        for group in groups:
-            spelled = {without(page.url, plain.differences(page.url)): page for page in group}
-            variants = [spelled[key] for key in sorted(spelled)]
-            self.urls.update(page.url for page in group)
-            for one, other in itertools.pairwise(variants):
-                self._book(one, other)
-
-    def _book(self, one: SeenPage, other: SeenPage) -> None:
-        # only then does it speak for each of the differences
-        whole = self._differences <= (differences_between(one.url, other.url) or frozenset())
-        if one.text_digest == other.text_digest:
-            self.evidence.same += whole
-            if not whole:
-                return
-            self.texts.add(one.text_digest)
-            self.equal.append((one.url, other.url))
-            return
-        self.evidence.different += 1
-        self.evidence.near += whole and _is_near(one.shingles, other.shingles)
-        self.unequal.append((one.url, other.url))
+    return [_proposal(site, (where, differences), places[where], accepted, confirmations) for where in sorted(places)]
 
 
 def _is_near(one: Set[int] | None, other: Set[int] | None) -> bool:
@@ -277,36 +220,48 @@ def _is_near(one: Set[int] | None, other: Set[int] | None) -> bool:
 
 
 def _proposal(
-    site: SiteKey, where: str, differences: frozenset[Difference], pairs: _Pairs, confirmations: int
+    site: SiteKey, key: _Key, groups: Sequence[Sequence[SeenPage]], accepted: Set[_Key], confirmations: int
 ) -> Proposal:
-    seen = pairs.evidence
-    enough = seen.same + seen.near >= confirmations
-    if seen.different > seen.near:
+    """By pairs of neighbours in groups, those aside that are one URL once the accepted differences are seen through."""
+    where, differences = key
+    texts: set[bytes] = set()
+    equal: list[tuple[Url, Url]] = []
+    unequal: list[tuple[Url, Url]] = []
+    near = 0
+    for group in groups:
+        spelled = {without(page.url, _seen_through(page.url, accepted)): page for page in group}
+        for one, other in itertools.pairwise(spelled[spelling] for spelling in sorted(spelled)):
+            # only then does it speak for each of the differences
+            whole = differences <= (differences_between(one.url, other.url) or frozenset())
+            if one.text_digest != other.text_digest:
+                near += whole and _is_near(one.shingles, other.shingles)
+                unequal.append((one.url, other.url))
+            elif whole:
+                texts.add(one.text_digest)
+                equal.append((one.url, other.url))
+    enough = len(equal) + near >= confirmations
+    if len(unequal) > near:
         verdict = DifferenceVerdict.DIFFERENT
-    elif seen.near and enough:
+    elif near and enough:
         verdict = DifferenceVerdict.NEAR
-    elif not seen.near and enough and len(pairs.texts) >= PAGES:
+    elif not near and enough and len(texts) >= PAGES:
         verdict = DifferenceVerdict.SAME
     else:
         verdict = DifferenceVerdict.UNKNOWN
-    examples = (pairs.unequal if verdict is DifferenceVerdict.DIFFERENT else pairs.equal or pairs.unequal)[:EXAMPLES]
-    paths = (
-        tuple(sorted({"/".join(map(mask, _path(url).split("/"))) for url in pairs.urls}))
-        if not where.endswith("*")
-        else (where,)
-    )
+    urls = {page.url for group in groups for page in group}
+    patterns = sorted({"/".join(map(mask, _path(url).split("/"))) for url in urls})
     return Proposal(
-        site,
-        where,
-        differences,
-        verdict,
-        seen.same,
-        seen.near,
-        seen.different,
-        len(pairs.texts),
-        tuple(examples),
-        paths,
-        _preferred(differences, pairs.urls),
+        site=site,
+        place=where,
+        differences=differences,
+        verdict=verdict,
+        same=len(equal),
+        near=near,
+        different=len(unequal),
+        pages=len(texts),
+        examples=tuple((unequal if verdict is DifferenceVerdict.DIFFERENT else equal or unequal)[:EXAMPLES]),
+        paths=(where,) if where.endswith("*") else tuple(patterns),
+        prefer=_preferred(differences, urls),
     )
 
 
@@ -397,19 +352,11 @@ def _guards(
 
 
 def _site_table(proven: Sequence[Proposal], wide: set[Difference]) -> str:
-    kinds = {
-        kind: sorted(difference.name for difference in wide if difference.kind == kind)
-        for kind in ("parameter", "path-parameter", "index")
-    }
     lines = _evidence([proposal for proposal in proven if proposal.differences & wide])
     lines += ["[[site]]", f"site = {_text(proven[0].site)}"]
-    lines += [
-        f"{field} = {_list(kinds[kind])}"
-        for kind, field in (("parameter", "ignored"), ("path-parameter", "path_ignored"))
-        if kinds[kind]
-    ]
-    if kinds["index"]:
-        lines.append(f"index = {_list(kinds['index'])}")
+    for kind, field in (("parameter", "ignored"), ("path-parameter", "path_ignored"), ("index", "index")):
+        if names := sorted(difference.name for difference in wide if difference.kind == kind):
+            lines.append(f"{field} = {_list(names)}")
     for kind in _FORMS:
         votes = [proposal.prefer for proposal in proven if Difference(kind) in proposal.differences]
         if Difference(kind) in wide and votes and votes[0]:
@@ -428,25 +375,20 @@ def _script_table(group: Sequence[Proposal], wide: set[Difference]) -> str:
             if difference.kind == "parameter"
         }
     )
-    paths = sorted({path for proposal in group for path in proposal.paths})
+    paths = {path for proposal in group for path in proposal.paths}
     is_sorted = any(ORDER in proposal.differences for proposal in group)
-    lines = [
-        *_evidence(group),
-        "[[script]]",
-        f"path = {_list(paths)}",
-        f"site = {_text(group[0].site)}",
-        f"ignored = {_list(names)}",
-    ]
-    return "\n".join([*lines, f"sort = {'true' if is_sorted else 'false'}"]) + "\n"
+    return _script(_evidence(group), group[0].site, paths, names, is_sorted)
 
 
 def _guard(proposal: Proposal) -> str:
-    lines = [
-        f"# {proposal.sentence}: kept from the folder's rule below",
-        "[[script]]",
-        f"path = {_list(sorted(proposal.paths))}",
-    ]
-    return "\n".join([*lines, f"site = {_text(proposal.site)}", "ignored = []", "sort = false"]) + "\n"
+    return _script(
+        [f"# {proposal.sentence}: kept from the folder's rule below"], proposal.site, proposal.paths, (), False
+    )
+
+
+def _script(head: list[str], site: SiteKey, paths: Iterable[str], ignored: Iterable[str], is_sorted: bool) -> str:
+    lines = [*head, "[[script]]", f"path = {_list(sorted(paths))}", f"site = {_text(site)}"]
+    return "\n".join([*lines, f"ignored = {_list(ignored)}", f"sort = {'true' if is_sorted else 'false'}"]) + "\n"
 
 
 def _evidence(proposals: Iterable[Proposal]) -> list[str]:
