@@ -12,7 +12,7 @@ from periplus.model.story import Cascades, Holdout, Influence, Objective
 from periplus.present.draw import Axes, clipped, element, heading, write_sheet
 from periplus.present.markup import bar, document, left_out, table, text
 from periplus.present.tables import aligned, json_text, write_table
-from periplus.present.wording import cells, count_of, number, visible
+from periplus.present.wording import cells, count_of, number, text_bar, visible
 
 GOALS = {
     Objective.DL: "detect the most stories",
@@ -25,7 +25,6 @@ SHARES = {
     Objective.PA: "of the sites that could be ahead of",
 }
 MISSED_NAMED = 5
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 _COLUMNS = ("rank", "site", "gain", "value", "cost", "stories_added")
 
 
@@ -48,7 +47,7 @@ def influence_lines(
     yield lines[0]
     room = max(width - max(map(cells, lines)) - 4, 10)
     for line, one in zip(lines[1:], influence.chosen, strict=True):
-        yield f"{line}  {_bar(one.value, room)}"
+        yield f"{line}  {text_bar(one.value, room)}"
     yield ""
     yield from verdict_lines(influence, objective, ahead)
     yield from _missed(cascades, influence)
@@ -93,11 +92,6 @@ def _last(values: Sequence[float]) -> float:
 
 def _share(part: float, whole: float) -> float:
     return part / whole if whole else 1.0
-
-
-def _bar(share: float, width: int) -> str:
-    eighths = round(max(0.0, min(share, 1.0)) * width * 8)
-    return _EIGHTHS[8] * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
 
 
 def write_influence_csv(cascades: Cascades, influence: Influence, out: TextIO) -> None:

@@ -20,7 +20,7 @@ from periplus.model.results import OTHERS, About, MapNode, PageColumns, PageOver
 from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.present.markup import characters, escaped
-from periplus.present.wording import REASON_WORDS, cells, count_of, fit, iso, labels, number
+from periplus.present.wording import EIGHTHS, REASON_WORDS, cells, count_of, fit, iso, labels, number, text_bar
 from periplus.settings import PRODUCT_TOKEN, VERSION
 
 LINKED = "linked"  # no single value, but bytes by class: a page's `linked_values`
@@ -165,7 +165,7 @@ class _Signs:
     more: str
 
 
-_BOXES = _Signs("├─ ", "└─ ", "│  ", " ▏▎▍▌▋▊▉█", "…")
+_BOXES = _Signs("├─ ", "└─ ", "│  ", EIGHTHS, "…")
 _ASCII = _Signs("|- ", "`- ", "|  ", " #", "~")
 
 
@@ -193,10 +193,8 @@ def map_text(tree: MapNode, facts: PageColumns, *, width: int = 100, ascii_only:
         else:
             page = facts.page(node.page)
             count = number(node.pages) if node.pages > 1 else ""
-            line = (
-                f"{_left(lead, name, _remark(page), left, signs)}  "
-                f"{_bar(page.score, bar_cells, signs)}{page.score:>5}  {count:>{count_cells}}"
-            )
+            bar = text_bar(page.score / 100, bar_cells, signs.parts).ljust(bar_cells)
+            line = f"{_left(lead, name, _remark(page), left, signs)}  {bar}{page.score:>5}  {count:>{count_cells}}"
             stack.extend(_rows_below(node, facts, lead_below, signs))
         yield (line.encode("ascii", "replace").decode("ascii") if ascii_only else line).rstrip()
 
@@ -241,16 +239,6 @@ def _remark(page: PageOverview) -> str:
 def _unread(node: MapNode) -> str:
     missing = node.pages - node.indexed
     return f", {number(missing)} not fetched" if missing else ""
-
-
-def _bar(score: int, width: int, signs: _Signs) -> str:
-    """score of 100 as a bar; nothing where there is no room."""
-    if not width:
-        return ""
-    steps = len(signs.parts) - 1
-    filled = round(score / 100 * width * steps)
-    whole, part = divmod(filled, steps)
-    return (signs.parts[-1] * whole + (signs.parts[part] if part else "")).ljust(width)
 
 
 NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"

@@ -152,9 +152,8 @@ def _page(edition: Edition, path: str, template: str, title: str = "", **values:
     """(path, a page of XHTML that every browser takes as HTML too): one style sheet beside it, no script, nothing from
     elsewhere.
     """
-    telling = len({page.site for entry in edition.entries for page in entry.story.pages})
     around = {"edition": edition, "portal": edition.portal, "path": path, "root": "../" * path.count("/")}
-    values = around | {"title": title, "telling": telling, "wide": False} | values
+    values = around | {"title": title, "wide": False} | values
     return path, _environment().get_template(template).render(values) + "\n"
 
 
@@ -171,6 +170,7 @@ def front_page(edition: Edition) -> tuple[str, str]:
         FRONT,
         "front.html",
         wide=True,
+        telling=len({page.site for entry in edition.entries for page in entry.story.pages}),
         more=len(edition.entries) - len(edition.front),
         most=max((site.stories for site in edition.sites), default=1) or 1,
         words=[spelling[word] for word, _ in times.most_common(WORDS_SHOWN)],

@@ -63,6 +63,15 @@ def fit(text: str, width: int, *, more: str = "…") -> str:
     return begin + more[:width] + " " * free
 
 
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def text_bar(share: float, width: int, parts: str = EIGHTHS) -> str:
+    """share of width columns as a bar. parts: what is drawn of its last column, from nothing to all."""
+    whole, part = divmod(round(max(0.0, min(share, 1.0)) * width * (len(parts) - 1)), len(parts) - 1)
+    return parts[-1] * whole + (parts[part] if part else "")
+
+
 STATE_WORDS = {
     State.INDEXED: "fetched",
     State.REGISTERED: "known, not fetched",
