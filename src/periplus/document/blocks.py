@@ -112,14 +112,14 @@ _PLAIN = frozenset(("en", "nl", "id", "it"))  # written with hardly a mark
 _SHARE = 40  # of the characters one in so many is beyond ASCII, where a language with marks is suspected
 
 
-def with_languages(blocks: Blocks, language: str) -> Blocks:
+def with_languages(blocks: Blocks, texts: Sequence[str], language: str) -> Blocks:
     """The blocks, with the languages of those that are in another than the page's.
 
-    language: the page's primary tag. What a block declares for itself stays.
+    texts: of the blocks. language: the page's primary tag. What a block declares for itself stays.
     """
     if language not in _MARKED and (language not in _PLAIN or blocks.text.isascii()):
         return blocks
-    declared, texts = blocks.own_languages(), blocks.texts()
+    declared = blocks.own_languages()
     strange = [
         place
         for place, text in enumerate(texts)
@@ -353,47 +353,37 @@ def _pieces(markup: str, layout: _Layout) -> list[tuple[_Frame, str]]:
 
 
 def _columns(title: str, pieces: Sequence[tuple[_Frame, str]]) -> Blocks:
-    kinds, texts, shares, places = bytearray(), list[str](), list[int](), list[BlockPlace]()
+    rows: list[tuple[int, str, int, BlockPlace]] = []  # kind, text, share of links, place
     if title:
-        kinds.append(_TITLE)
-        texts.append(title)
-        shares.append(1)
-        places.append(("head/title", 0, _AT_HEAD, ""))
+        rows.append((_TITLE, title, 1, ("head/title", 0, _AT_HEAD, "")))
     in_link = False  # a link may hold several blocks
     for frame, text in pieces:
-        kind, share, alts = frame.kind, 1, _NONE
-        chars = 0
+        kind, chars, alts = frame.kind, 0, _NONE
         if "<" in text or in_link:
             text, chars, alts, in_link = _without_links(text, in_link)  # noqa: PLW2901
         if "&" in text:
             text = _unescaped(text)  # noqa: PLW2901
-        if kind == _CODE:
+        if kind == _CODE and chars >= 0:
             text = _code(text)  # noqa: PLW2901
         elif "  " in text or not text.isprintable():
             # the only white space that `isprintable` lets pass is the plain space
             text = " ".join(text.split())  # noqa: PLW2901
         else:
             text = text.strip()  # noqa: PLW2901
-        if text:
-            if chars < 0:
-                share = 0
-                if kind == _CODE:
-                    text = " ".join(text.split())  # noqa: PLW2901
-                if kind != _HEADING:
-                    kind = _LINK
-            elif chars:
-                share = chars + 1 if chars != len(text) else 0
-            kinds.append(kind)
-            texts.append(text)
-            shares.append(share)
-            places.append(frame.place)
+        if not text:
+            pass
+        elif not chars:
+            rows.append((kind, text, 1, frame.place))
+        elif chars < 0:
+            rows.append((_LINK if kind != _HEADING else kind, text, 0, frame.place))
+        else:
+            rows.append((kind, text, chars + 1 if chars != len(text) else 0, frame.place))
         for alt in alts:
-            kinds.append(_ALT)
-            texts.append(alt)
-            shares.append(1)
-            places.append((f"{frame.path}/img" if frame.path else "img", 0, frame.position, frame.language))
-    if not places:
+            place = (f"{frame.path}/img" if frame.path else "img", 0, frame.position, frame.language)
+            rows.append((_ALT, alt, 1, place))
+    if not rows:
         return NO_BLOCKS
+    kinds, texts, shares, places = zip(*rows, strict=True)
     return Blocks.of_columns(bytes(kinds), texts, shares, places)
 
 
@@ -447,12 +437,12 @@ def _chars(part: str) -> int:
     return len(" ".join((part if "&" not in part else _unescaped(part)).split()))
 
 
-def words_of(blocks: Blocks) -> str:
-    """The text with the white space of code folded too: what digests are taken of."""
+def words_of(blocks: Blocks, texts: Sequence[str]) -> str:
+    """The text with the white space of code folded too: what digests are taken of. texts: of the blocks."""
     if _CODE not in blocks.kinds:
         return blocks.text
-    texts = zip(blocks.kinds, blocks.texts(), strict=True)  # to fold the whole text takes half as long again
-    return "\n".join([whitespace.blocks(text) if kind == _CODE else text for kind, text in texts if kind not in APART])
+    pairs = zip(blocks.kinds, texts, strict=True)  # to fold the whole text takes half as long again
+    return "\n".join([whitespace.blocks(text) if kind == _CODE else text for kind, text in pairs if kind not in APART])
 
 
 def first_blocks(blocks: Blocks, most_chars: int) -> tuple[Blocks, tuple[str, ...]]:

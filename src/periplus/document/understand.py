@@ -78,8 +78,9 @@ def understand(url: Url, fetched: Fetched, *, with_xml: bool = False) -> Documen
     content = reader(source) if reader else _unread(source)
     metadata, links = content.metadata, content.links
     blocks, bounds = first_blocks(content.blocks, TEXT_CHARS)
+    texts = blocks.texts()
     language = page_language(metadata.language, blocks.text)
-    words = without_session_values(words_of(blocks), url, links)
+    words = without_session_values(words_of(blocks, texts), url, links)
     # the one that writes letter and mark apart: its pages have the digests of others' nevertheless
     if source.encoding.name == "windows-1258":
         words = normalize("NFC", words)
@@ -89,7 +90,7 @@ def understand(url: Url, fetched: Fetched, *, with_xml: bool = False) -> Documen
         language=metadata.language,
         title=metadata.title,
         description=metadata.description,
-        blocks=with_languages(blocks, language),
+        blocks=with_languages(blocks, texts, language),
         links=links,
         bad_links=content.bad_links,
         digests=digests(fetched.body, words),

@@ -369,15 +369,12 @@ class Blocks(Columns[Block]):
         cls, kinds: bytes, texts: Sequence[str], shares: Sequence[int], places: Sequence[BlockPlace]
     ) -> Blocks:
         """The columns of one block or more, of which the texts are apart yet."""
-        own = list(compress(texts, kinds.translate(_IS_TEXT)))
-        text = "\n".join(own)
+        text = "\n".join(compress(texts, kinds.translate(_IS_TEXT)))
         apart = [words.replace("\n", " ") for words in compress(texts, kinds.translate(_IS_APART))]
-        lines: Sequence[int] = ()
-        if text.count("\n") >= len(own):  # to look takes half of what a call takes
-            lines = [
-                words.count("\n") if "\n" in words and kind not in APART else 0
-                for kind, words in zip(kinds, texts, strict=True)
-            ]
+        lines = [  # to look takes half of what a call takes
+            words.count("\n") if "\n" in words and kind not in APART else 0
+            for kind, words in zip(kinds, texts, strict=True)
+        ]
         paths, levels, positions, languages = zip(*places, strict=True)
         return cls(
             text,
@@ -385,7 +382,7 @@ class Blocks(Columns[Block]):
             kinds,
             bytes(levels) if any(levels) else b"",
             bytes(positions),
-            narrow(lines),
+            narrow(lines if any(lines) else ()),
             narrow(shares if shares.count(1) < len(shares) else ()),
             *numbered(paths),
             *(numbered(languages) if any(languages) else ()),
