@@ -10,7 +10,7 @@ from voyage import crawled, environment, told
 
 from periplus.api.collection import open_collection
 from periplus.api.comparison import compare_runs
-from periplus.api.refreshing import refresh, refresh_order
+from periplus.api.crawling import refresh, refresh_order
 from periplus.errors import UsageError
 from testweb import GraphRecipe, Site, graph_site, serve
 from testweb.site import NOT_FOUND, Page

@@ -10,7 +10,7 @@ import pytest
 from voyage import crawled
 
 from periplus.api.comparison import run_view
-from periplus.api.refreshing import refresh, refresh_order
+from periplus.api.crawling import refresh, refresh_order
 from periplus.store.sqlite import reading
 from testweb import GraphRecipe, graph_site, serve
 from testweb.site import NOT_FOUND, Page

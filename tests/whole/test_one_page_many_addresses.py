@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from voyage import crawled, settings_for
 
 from periplus.api.audit import issues_of
-from periplus.api.refreshing import refresh, refresh_order
+from periplus.api.crawling import refresh, refresh_order
 from periplus.cli.main import main
 from periplus.model.frontier import RefreshFinding
 from periplus.model.visit import Reason

@@ -9,10 +9,9 @@ import pytest
 from postgres_voyage import StoredCollection, crawled_into, crawling_order
 from voyage import PATIENCE_S, Collection, crawled
 
-from periplus.api.crawling import crawl
+from periplus.api.crawling import crawl, refresh, refresh_order
 from periplus.api.homes import home_of
 from periplus.api.joining import join, run_in_progress, settings_of_run
-from periplus.api.refreshing import refresh, refresh_order
 from periplus.errors import StoreError, UsageError
 from periplus.model.visit import Reason
 from periplus.store.postgres.address import address_of

@@ -11,7 +11,7 @@ from voyage import Collection, command, crawled, environment, flags_for, served_
 
 from periplus.acquire import discovery
 from periplus.api.collection import open_collection
-from periplus.api.refreshing import RefreshEnd, refresh, refresh_order
+from periplus.api.crawling import RefreshEnd, refresh, refresh_order
 from periplus.model.frontier import FIRST_INTERVAL_S, GROWTH, SHRINKING, RefreshFinding
 from testweb import GraphRecipe, faults, graph_site, serve
 from testweb.site import NOT_FOUND, Page

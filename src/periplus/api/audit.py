@@ -49,7 +49,6 @@ from periplus.store.sqlite.page_rows import Contents
 from periplus.urls.canonical import url_id
 from periplus.urls.mailto import mailto_problem
 
-CHECK = "check"  # the kind of run that checks links
 NEAR_PAGES = 20_000  # whose texts are compared unasked: about 1 ms each, and 1 kB of memory
 UNMARKED_PAGES = 500  # of them in which content is yet to be told from navigation: up to 20 ms each
 # targets of links with a fragment whose bodies are looked at: 1 to 2 ms each; a manual of 10,000 pages has 9,000
@@ -228,7 +227,7 @@ class _Urls:
 
 def _check_settings(connection: reading.Connection) -> tuple[float, int]:
     """(seconds between two failures that make a link broken, redirects that are followed) of the last check."""
-    stored = next((run.settings for run in reversed(runs.run_records(connection)) if run.kind == CHECK), {})
+    stored = next((run.settings for run in reversed(runs.run_records(connection)) if run.kind == checks.CHECK), {})
     spacing_s, hops = stored.get("recheck_wait_s"), stored.get("redirect_hops")
     return (
         spacing_s if isinstance(spacing_s, float) else Politeness().recheck_wait_s,
@@ -500,7 +499,7 @@ def _key(issue: Issue) -> tuple[str, int, int]:
 def baseline_run(folder: Path, name: str) -> int:
     """The run that `--baseline` names: its number, or `last` for the latest check that ended. Raises UsageError."""
     with contextlib.closing(reading.connect(folder)) as connection:
-        ended = [run.id for run in runs.run_records(connection) if run.kind == CHECK and run.state == "done"]
+        ended = [run.id for run in runs.run_records(connection) if run.kind == checks.CHECK and run.state == "done"]
     if name == "last" and ended:
         return ended[-1]
     if name.isascii() and name.isdigit() and int(name) in ended:

@@ -13,10 +13,8 @@ import numpy as np
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.fetch import check_side_request
 from periplus.analyse.verdicts import SILENT, net_seems_down, probe_url
-from periplus.api.audit import CHECK
-from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, at_limit, crawl, work, workable
+from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, at_limit, crawl, last_settings, work, workable
 from periplus.api.evidence import FAILED, UrlEvidence
-from periplus.api.refreshing import last_settings
 from periplus.model.frontier import SideRequest
 from periplus.model.graph import REASONS
 from periplus.model.ports import RunRecord
@@ -108,7 +106,7 @@ def settings_before(folder: Path) -> Settings:
 def _crawls(folder: Path) -> list[RunRecord]:
     """And refreshes, oldest first. Raises NoCollection."""
     with contextlib.closing(reading.connect(folder)) as connection:
-        return [record for record in runs.run_records(connection) if record.kind != CHECK]
+        return [record for record in runs.run_records(connection) if record.kind != checks.CHECK]
 
 
 def _is_over(crawl: RunRecord) -> bool:
@@ -131,7 +129,7 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
     left = last.note if last.state == "stopped" else ""
     settings = _for_a_check(workable(order.crawl.settings))
     crawl_order = dataclasses.replace(order.crawl, settings=settings)
-    run_id = runs.begin_run(order.crawl.folder, CHECK, crawl_order.starts, order.crawl.settings, clock.now())
+    run_id = runs.begin_run(order.crawl.folder, checks.CHECK, crawl_order.starts, order.crawl.settings, clock.now())
     since = _begun(order.crawl.folder, clock.now())
     store = SqliteCrawlStore(order.crawl.folder, run_id, settings.budget, settings.storage)
     stop_note = net_note = ""

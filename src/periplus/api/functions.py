@@ -24,9 +24,8 @@ from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:  # loaded by whichever function needs them
     from periplus.api.checking import CheckEnd
-    from periplus.api.crawling import CrawlEnd, Progress
+    from periplus.api.crawling import CrawlEnd, Progress, RefreshEnd
     from periplus.api.database import DatabaseCollection
-    from periplus.api.refreshing import RefreshEnd
     from periplus.model.audit import Fault, Issue
     from periplus.model.collection import DeletionPlan
     from periplus.model.story import Influence, Stories
@@ -89,8 +88,8 @@ def refresh(place: Path | str, *, due_only: bool = False, watch: Watch | None = 
     place: a folder, or an address. due_only: only what is likely to have changed. settings: in place of those of the
     last crawl. Raises NoCollection, UsageError where nothing was crawled yet, UnknownSetting, StoreError.
     """
-    from periplus.api.refreshing import refresh as run
-    from periplus.api.refreshing import refresh_order
+    from periplus.api.crawling import refresh as run
+    from periplus.api.crawling import refresh_order
 
     where = str(place) if is_address(str(place)) else Path(place)
     return run(refresh_order(where, settings, due_only=due_only), watch or _silent)

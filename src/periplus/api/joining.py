@@ -12,9 +12,8 @@ from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.engines.stages import TasksOnCluster
-from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, verdict, work, workable
+from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, last_settings, verdict, work, workable
 from periplus.api.engines import SPARK, cluster_named
-from periplus.api.refreshing import last_settings
 from periplus.errors import StoreError, UsageError
 from periplus.model.ports import RunRecord, RunStore
 from periplus.model.web import Url

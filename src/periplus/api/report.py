@@ -13,7 +13,7 @@ from periplus.analyse.audit_input import AuditInput, Mask
 from periplus.analyse.issues import causes
 from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, map_tree
 from periplus.analyse.sizes import site_sizes
-from periplus.api.audit import CHECK, SiteAudit, site_audit
+from periplus.api.audit import SiteAudit, site_audit
 from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, about, analysed, chosen_start, read_site, site_starts
 from periplus.model.audit import VERDICTS, Fault, Grade, Verdict
 from periplus.model.graph import REASONS, LinkRows
@@ -33,7 +33,7 @@ from periplus.model.results import (
 from periplus.model.visit import FETCHED, REASONS_OF, Reason, State
 from periplus.present.wording import without_site_name
 from periplus.store.crawl_reads import state_tallies
-from periplus.store.sqlite import reading, runs, site_rows
+from periplus.store.sqlite import checks, reading, runs, site_rows
 from periplus.store.sqlite.schema import SqliteStatements
 
 MAP_NODES = 400  # of the report's map: it opens branch by branch
@@ -64,7 +64,7 @@ def report_data(
         analysis = replace(analysis, facts=replace(analysis.facts, title=without_site_name(analysis.facts.title)))
         # 160 MB less for ten million links
         rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
-        judged = any(run.kind == CHECK for run in runs.run_records(connection))
+        judged = any(run.kind == checks.CHECK for run in runs.run_records(connection))
         audit = site_audit(connection, start, near=near, links=links, judged=judged)
         del links  # as much again
         return _gathered(connection, rows, analysis, audit, now)

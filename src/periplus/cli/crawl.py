@@ -289,9 +289,8 @@ def refresh(collection: Path | None, store: str, everything: bool, every: float 
     those that vanished, keeps what was. A page found unchanged is due less often, one that changed more often.
     Afterwards: `periplus diff`.
     """
-    from periplus.api.crawling import check_order
-    from periplus.api.refreshing import refresh as run
-    from periplus.api.refreshing import refresh_order
+    from periplus.api.crawling import check_order, refresh_order
+    from periplus.api.crawling import refresh as run
 
     place = checked_store(store) or collection_folder(collection)
     given = {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}

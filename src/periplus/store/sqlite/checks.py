@@ -17,6 +17,7 @@ from periplus.model.tables import any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 
+CHECK = "check"  # the kind of run that checks links
 VERDICTS = """CREATE TABLE verdict (
     url_id INTEGER PRIMARY KEY, reason TEXT NOT NULL, rule TEXT NOT NULL, status INTEGER NOT NULL,
     was TEXT NOT NULL, was_rule TEXT NOT NULL, was_status INTEGER);
