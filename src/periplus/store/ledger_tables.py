@@ -242,5 +242,13 @@ class LedgerTables:
         statements.change(less, (len(entries), *dialect.placed(*host)))
 
 
+def forget_entries(statements: Statements, host: HostRef, stale: Sequence[tuple[int, int]]) -> None:
+    """Drops entries, (priority, seq), whose URL was done by way of another one (a sitemap's, then a link's)."""
+    dialect = statements.dialect
+    dropped = statements.delete("queue", "host_id, priority, seq", [(*host, *entry) for entry in stale])
+    less = f"UPDATE host SET pending = pending - ? WHERE {dialect.here}id = ?"
+    statements.change(less, (len(dropped), *dialect.placed(*host)))
+
+
 def shard_of_origin(statements: Statements, origin: Origin) -> int:
     return statements.dialect.shard_of(site_key(Url(f"{origin}/")))

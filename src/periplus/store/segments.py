@@ -389,12 +389,12 @@ def swept(storage: ObjectStorage, claimed: Iterable[RecordPlace]) -> Iterator[Se
         while here is not None and here[0] < name:
             yield _state(storage, *here, frozenset())
             here = next(sizes, None)
-        wanted = frozenset((place.start, place.length) for place in places)
+        named = frozenset((place.start, place.length) for place in places)
         if here is not None and here[0] == name:
-            yield _state(storage, *here, wanted)
+            yield _state(storage, *here, named)
             here = next(sizes, None)
         else:
-            yield SegmentState(name, 0, 0, 0, 0, 0, len(wanted))
+            yield SegmentState(name, 0, 0, 0, 0, 0, len(named))
     while here is not None:
         yield _state(storage, *here, frozenset())
         here = next(sizes, None)

@@ -109,16 +109,16 @@ def warcinfo(note: RunNote, version: str, file_name: str) -> WarcRecord:
 
 
 def records_of(
-    exchange: Exchange, run: RunNote, info_id: str, known: Capture | None
+    exchange: Exchange, run: RunNote, info_id: str, earlier: Capture | None
 ) -> tuple[list[WarcRecord], Capture | None]:
     """The records of one visit; and, if it wrote a body in full, where.
 
-    known: where the same bytes were written before.
+    earlier: where the same bytes were written before.
     """
     if exchange.outcome == "failed":
         return [_failure(exchange, info_id)], None
-    repeats = known is not None and exchange.body is not None and exchange.purpose == "page"
-    answered, capture = answer(exchange, info_id, known if repeats else None)
+    repeats = earlier is not None and exchange.body is not None and exchange.purpose == "page"
+    answered, capture = answer(exchange, info_id, earlier if repeats else None)
     return [answered, _request(exchange, run, info_id, answered.record_id)], capture
 
 
@@ -139,7 +139,7 @@ def conversion(exchange: Exchange, info_id: str, answer_id: str, xml: tuple[byte
 def answer(exchange: Exchange, info_id: str, capture: Capture | None) -> tuple[WarcRecord, Capture | None]:
     """The record of a visit that was answered; and, if it wrote a body in full, where.
 
-    known: where the same bytes were written before.
+    capture: where the same bytes were written before.
     """
     payload = exchange.body or b""
     fields, digest = _head_fields(exchange, info_id), capture.payload_digest if capture else sha1(payload)

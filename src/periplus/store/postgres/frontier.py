@@ -33,6 +33,8 @@ from periplus.settings import Budget, Settings, Storage
 from periplus.store import runs
 from periplus.store.crawl_reads import CrawlReads, change_note, note
 from periplus.store.dialect import Statements, shard_of
+from periplus.store.ledger import HostRef
+from periplus.store.ledger_tables import forget_entries
 from periplus.store.postgres import committing, hosts, schema, survey
 from periplus.store.postgres import ledger as ledgers
 from periplus.store.postgres import pages as stored_pages
@@ -157,14 +159,7 @@ def forget(connection: Connection, lease: Lease, stale: Stale) -> None:
     held = "SELECT 1 FROM host WHERE shard = %s AND id = %s AND epoch = %s AND lease_by IS NOT NULL FOR NO KEY UPDATE"
     if connection.execute(held, (shard, lease.host_id, lease.epoch)).fetchone() is None:
         return
-    drop = (
-        "DELETE FROM queue q USING unnest(%s::bigint[], %s::bigint[]) k(priority, seq)"
-        " WHERE q.shard = %s AND q.host_id = %s AND q.priority = k.priority AND q.seq = k.seq"
-    )
-    dropped = connection.execute(drop, (*columns_of(stale, 2), shard, lease.host_id)).rowcount
-    connection.execute(
-        "UPDATE host SET pending = pending - %s WHERE shard = %s AND id = %s", (dropped, shard, lease.host_id)
-    )
+    forget_entries(PostgresStatements(connection), HostRef(shard, lease.host_id), stale)
 
 
 class Limit(NamedTuple):

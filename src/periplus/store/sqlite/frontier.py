@@ -35,6 +35,8 @@ from periplus.settings import Budget, Settings, Storage
 from periplus.store import runs
 from periplus.store.crawl_reads import CrawlReads, change_note, note
 from periplus.store.dialect import Statements
+from periplus.store.ledger import HostRef
+from periplus.store.ledger_tables import forget_entries
 from periplus.store.processes import process_lives
 from periplus.store.sqlite import aliases, reading, schema, survey
 from periplus.store.sqlite import runs as folder_runs
@@ -297,7 +299,9 @@ class SqliteCrawlStore(CrawlReads):
         query = TaskQuery(lease.host_id, most, in_hand, self._twins_in_hand(lease.host_id, in_hand), now)
         entries = map(TaskRow._make, self._connection.execute(find, (lease.host_id, own, most + len(in_hand) + 64)))
         choice = chosen(query, entries, self._held)
-        self._forget([(lease.host_id, *entry) for entry in choice.stale])
+        if choice.stale:
+            with contextlib.nullcontext() if self._connection.in_transaction else self._transaction():
+                forget_entries(self._statements, HostRef(0, lease.host_id), choice.stale)
         return choice.answer(bool(in_hand), now)
 
     def _held(self, url_id: int, reason: str) -> Held:
@@ -321,16 +325,6 @@ class SqliteCrawlStore(CrawlReads):
         )
         least = self._connection.execute(find, (host_id,)).fetchone()[0]
         return 0 if least is None else int(least)
-
-    def _forget(self, stale: Sequence[tuple[int, int, int]]) -> None:
-        """Drops entries whose URL was done by way of another entry (a sitemap's, then a link's)."""
-        if not stale:
-            return
-        drop = "DELETE FROM queue WHERE host_id = ? AND priority = ? AND seq = ?"
-        less = "UPDATE host SET pending = pending - ? WHERE id = ?"
-        with contextlib.nullcontext() if self._connection.in_transaction else self._transaction():
-            self._connection.executemany(drop, stale)
-            self._connection.execute(less, (len(stale), stale[0][0]))
 
     # writing ---------------------------------------------------------------------------------------------------------
 

@@ -265,9 +265,9 @@ def opened(folder: Path) -> StoredInlinkIndex | None:
             if head["version"] != VERSION:
                 return None
             place, arrays = file.tell(), {}
-            for name, said, count in head["arrays"]:
+            for name, kind_name, count in head["arrays"]:
                 place += -place % ALIGNED
-                kind = np.dtype(said)
+                kind = np.dtype(kind_name)
                 arrays[name] = np.memmap(file, kind, "r", place, (count,)) if count else np.zeros(0, kind)
                 place += count * kind.itemsize
             links, visited, same = (
@@ -298,10 +298,8 @@ def linking(connection: sqlite3.Connection, book: StoredInlinkIndex, target: int
     newer = np.array(_newer(connection, book), np.int64)
     if len(newer):
         sources = sources[~np.isin(links.ids[sources], newer)]
-    found = "SELECT DISTINCT l.source FROM link l WHERE l.target = ? AND l.source IN (SELECT value FROM json_each(?))"
-    fresh = [
-        source for (source,) in connection.execute(found, (target, json.dumps(newer.tolist()))) if source != target
-    ]
+    find = "SELECT DISTINCT l.source FROM link l WHERE l.target = ? AND l.source IN (SELECT value FROM json_each(?))"
+    fresh = [source for (source,) in connection.execute(find, (target, json.dumps(newer.tolist()))) if source != target]
     sources = sources[sources != place]
     best = np.lexsort((sources, -links.rank[sources]))[:most]
     return len(sources) + len(fresh), (fresh + links.ids[sources[best]].tolist())[:most]

@@ -270,13 +270,13 @@ _ENTRIES = "SELECT portal || ': ' || min(url) FROM portal_page GROUP BY portal, 
 
 def facts(connection: sqlite3.Connection) -> dict[NoticeKind, set[str]]:
     """By kind, what holds now: what was told before is the teller's business."""
-    found = {
+    facts_of = {
         kind: {text for (text,) in connection.execute(question, {"most": MOST})}
         for kind, question in _QUESTIONS.items()
     }
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'portal_page'").fetchone():
-        found[NoticeKind.PORTAL] = {text for (text,) in connection.execute(_ENTRIES, {"most": MOST})}
-    return found
+        facts_of[NoticeKind.PORTAL] = {text for (text,) in connection.execute(_ENTRIES, {"most": MOST})}
+    return facts_of
 
 
 def newest_run(connection: sqlite3.Connection) -> int:
