@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import re
+from collections import Counter
+from itertools import pairwise
 
 import networkx as nx
 import numpy as np
@@ -12,7 +14,7 @@ from lxml import etree
 
 from periplus.api.webometrics import FORMATS, survey_of, write_survey
 from periplus.errors import UsageError
-from periplus.present.draw import apart, nice, placed, short_names
+from periplus.present.draw import HUES, Axes, apart, folder_hues, nice, placed, short_names
 from periplus.present.network import STEPS, matrix_of, network_of, shade, write_network_svg
 from periplus.present.survey_report import TABLES, survey_table
 from periplus.urls.units import unit_of
@@ -161,3 +163,17 @@ def test_axes_end_at_numbers_whose_quarters_are_whole(value, top):
 def test_names_are_cut_and_still_told_apart():
     names = ["site-number-1.example.org", "site-number-12.example.org", "short", "short", "another-long-name.example"]
     assert short_names(names, 14) == ["site…-1.examp…", "site…-12.exam…", "short", "short", "another-long-…"]
+
+
+def test_a_folder_has_one_colour_in_all_pictures_unless_a_commoner_one_has_it():
+    alone = {name: folder_hues(Counter([name]))[name] for name in ("/news/", "/people/", "/a/", "/b/", "/c/", "/d/")}
+    together = folder_hues(Counter({name: 9 - place for place, name in enumerate(alone)}))
+    assert len(together) == len(set(together.values())) == len(HUES)
+    assert together["/news/"] == alone["/news/"]
+
+
+def test_names_at_the_ends_of_curves_do_not_cover_one_another():
+    names = Axes(0, 50, 100, 200, 1, 1).names([(0.5, "teal", "a"), (0.5, "red", "b"), (0.49, "blue", "c")])
+    lines = sorted(float(y) for y in re.findall(r'<text [^>]*y="([0-9.]+)"', names))
+    assert len(lines) == 3
+    assert min(later - earlier for earlier, later in pairwise(lines)) >= 12
