@@ -21,13 +21,13 @@ from periplus.analyse.engines.dataset_files import Ints, Mask, blocks, flags, is
 from periplus.analyse.engines.stages import Engine, StageTask
 from periplus.analyse.linkgraph import (
     LinksOfDomains,
+    counted,
     distinct_sorted,
     external_domains,
     hierarchical_map,
     invalid_links,
 )
 from periplus.analyse.pagerank import pagerank
-from periplus.analyse.webometrics import counted
 from periplus.model.graph import LinkGraph
 from periplus.model.web import Url
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from periplus.analyse.linkgraph import row_places
 from periplus.model.graph import NAV, PART, InlinkIndex, LinkGraph, place_of_ends
 from periplus.model.web import Url
 
@@ -144,18 +145,9 @@ def _page_links(
     book: InlinkIndex, menu: NDArray[np.bool_], menus: bool, nodes: Places, into: bool
 ) -> tuple[Places, Places, Places]:
     offsets, ends = (book.in_offsets, book.in_ends) if into else (book.out_offsets, book.out_ends)
-    of, rows = _slices(offsets, nodes)
+    of, rows = row_places(offsets, nodes)
     counted, places = _counts(ends[rows], of, menu, menus, into=into)
     return of[counted], places[counted], np.ones(int(counted.sum()), np.int64)
-
-
-def _slices(offsets: NDArray[np.int64], rows: Places) -> tuple[Places, Places]:
-    """(row, place) of every value in these rows of compressed sparse rows."""
-    begins = offsets[rows]
-    counts = offsets[rows + 1] - begins
-    return np.repeat(rows, counts), np.arange(int(counts.sum())) + np.repeat(
-        begins - (np.cumsum(counts) - counts), counts
-    )
 
 
 def _matrix(
@@ -181,7 +173,7 @@ def _node_links(
     out: sparse.csr_array, back: sparse.csr_array, nodes: Places, into: bool
 ) -> tuple[Places, Places, Places]:
     matrix = back if into else out
-    of, rows = _slices(matrix.indptr.astype(np.int64), nodes)
+    of, rows = row_places(matrix.indptr.astype(np.int64), nodes)
     return of, matrix.indices[rows].astype(np.int64), matrix.data[rows]
 
 

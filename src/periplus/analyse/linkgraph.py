@@ -126,9 +126,21 @@ def _guessed(ids: NDArray[np.int64], first: NDArray[np.int32], queries: NDArray[
 def distinct_sorted(values: NDArray[np.int64]) -> NDArray[np.int64]:
     """Each value once, ascending. As np.unique, which takes 17 s for 11 M values where this takes 0.3 (NumPy 2.4)."""
     ascending = np.sort(values)
+    return ascending[_firsts(ascending)]
+
+
+def counted(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(each value once, ascending; how often it stands there)."""
+    ascending = np.sort(values)
+    begins = np.flatnonzero(_firsts(ascending))
+    return ascending[begins], np.diff(np.append(begins, len(ascending))).astype(np.int64)
+
+
+def _firsts(ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Of each value, whether it is another one than that before."""
     first = np.ones(len(ascending), np.bool_)
     first[1:] = ascending[1:] != ascending[:-1]
-    return ascending[first]
+    return first
 
 
 # relative: ranks of like pages differ by rounding (about 1e-15 a link), true differences are known to 1e-9 only
@@ -201,7 +213,8 @@ def depths_below(
         met = []
         # the best last: of several writes to one place the last stays
         for pages in _parts(offsets, frontier[np.argsort(-precedence[frontier])], links_at_once):
-            sources, children = _links_out(offsets, targets, pages)
+            sources, places = row_places(offsets, pages)
+            children = targets[places]
             below = depth[children] < 0
             sources, children = sources[below], children[below]
             fresh = parent[children] < 0
@@ -221,13 +234,12 @@ def _parts(offsets: NDArray[np.int64], pages: Places, links_at_once: int) -> Ite
         begin = after
 
 
-def _links_out(offsets: NDArray[np.int64], targets: Places, pages: Places) -> tuple[Places, Places]:
-    """(source, target) of every link out of the pages, in their order."""
-    starts = offsets[pages]
-    counts = offsets[pages + 1] - starts
-    shift = starts - (np.cumsum(counts) - counts)  # from a link's place in the answer to its place in targets
-    positions = np.arange(counts.sum()) + np.repeat(shift, counts)
-    return np.repeat(pages, counts), targets[positions]
+def row_places(offsets: NDArray[np.int64], rows: Places) -> tuple[Places, NDArray[np.int64]]:
+    """(row, place) of every value in these rows of compressed sparse rows, in their order."""
+    starts = offsets[rows]
+    counts = offsets[rows + 1] - starts
+    shift = starts - (np.cumsum(counts) - counts)  # from a value's place in the answer to its place in the rows
+    return np.repeat(rows, counts), np.arange(counts.sum()) + np.repeat(shift, counts)
 
 
 def depth_first_places(

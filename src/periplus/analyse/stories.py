@@ -15,6 +15,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from periplus.analyse.duplicates import Hashes, shingles
+from periplus.analyse.linkgraph import distinct_sorted
 from periplus.document.digest import without_marks
 from periplus.model.page import APART, POSITION_CODES, Blocks, Part, Position
 from periplus.model.story import DateOrigin, Order, PageDate, Stories, Story, StoryPage
@@ -205,11 +206,7 @@ def _telling(row: Ints, column: Ints, distinct: int, sites: Ints) -> NDArray[np.
     """bool[known]: whether a run may speak of a story: not on very many pages, and not a site's own formula."""
     pages = np.bincount(column, minlength=distinct)
     many = int(sites.max(initial=0)) + 1
-    # sorting: numpy's own way to distinct values takes thrice as long on these
-    pairs = np.sort(column * many + sites[row])
-    first = np.ones(len(pairs), np.bool_)
-    first[1:] = pairs[1:] != pairs[:-1]
-    on_sites = np.bincount(pairs[first] // many, minlength=distinct)
+    on_sites = np.bincount(distinct_sorted(column * many + sites[row]) // many, minlength=distinct)
     return (pages <= PAGES_OF_SHINGLE) & (pages <= A_SITE * on_sites)
 
 

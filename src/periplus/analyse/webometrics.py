@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from periplus.analyse.linkgraph import distinct_sorted, places_in_sorted, resolved
+from periplus.analyse.linkgraph import counted, distinct_sorted, places_in_sorted, resolved
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus, Unit
 from periplus.model.visit import FETCHED, Reason
@@ -172,15 +172,6 @@ def unit_links(fragment: WebFragment, model: DocumentModel) -> UnitLinks:
     distinct, counts = counted(pairs)
     counts = np.ones_like(counts) if model is DocumentModel.SITE else counts
     return UnitLinks(model, (distinct // units).astype(np.int32), (distinct % units).astype(np.int32), counts)
-
-
-def counted(values: Ints) -> tuple[Ints, Ints]:
-    """(each value once, ascending; how often it stands there)."""
-    ascending = np.sort(values)
-    first = np.ones(len(ascending), np.bool_)
-    first[1:] = ascending[1:] != ascending[:-1]
-    begins = np.flatnonzero(first)
-    return ascending[begins], np.diff(np.append(begins, len(ascending))).astype(np.int64)
 
 
 def _distinct_documents(fragment: WebFragment, number: Ints) -> tuple[Ints, Ints]:
