@@ -6,13 +6,13 @@ import signal
 from pathlib import Path
 
 from periplus.api import survey, topical_run
-from periplus.api.crawling import CrawlOrder, run_worker
+from periplus.api.crawling import CrawlOrder, PolicyMaker, run_worker
 from periplus.children import Parent
 from periplus.model.web import Url
 from periplus.settings import settings_from
 
 # by kind of run; in any other hosts take turns
-CHOOSERS = {survey.SURVEY: survey.choice_of, topical_run.KIND: topical_run.choice_of}
+POLICIES: dict[str, PolicyMaker] = {survey.SURVEY: survey.policy_of, topical_run.KIND: topical_run.policy_of}
 
 
 def main() -> None:
@@ -31,8 +31,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: parent.ended.set())
     store = order.home.store(content["run_id"], order.settings)
     try:
-        choose = CHOOSERS.get(order.kind)
-        run_worker(store, order, parent.ended.is_set, choose(store, order) if choose else None)
+        make = POLICIES.get(order.kind)
+        run_worker(store, order, parent.ended.is_set, make(store, order) if make else None)
     finally:
         store.close()
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Aliases, Discovery
@@ -98,14 +98,14 @@ class CrawlEnd:
     traps: tuple[TrapTally, ...] = ()  # patterns of URLs that were left out as endless series
 
 
-class Choice(NamedTuple):
-    """What the workers of a run choose by, where hosts do not just take turns."""
+class RunPolicy(Policy, Protocol):
+    """What the workers of a run choose by, with its scope, where hosts do not just take turns."""
 
-    policy: Policy
-    scope: CrawlScope
+    @property
+    def scope(self) -> CrawlScope: ...
 
 
-Chooser = Callable[[RunStore, CrawlOrder], Choice]  # makes it in each worker, of the run's store and order
+PolicyMaker = Callable[[RunStore, CrawlOrder], RunPolicy]  # makes it in each worker, of the run's store and order
 
 Labour = Callable[[RunStore, CrawlOrder, int, Callable[[Progress], bool]], tuple[str, float]]
 """Does what waits of a run, until nothing is left: see `work`, which does it here, and `joining`,
@@ -197,18 +197,18 @@ def work(
     order: CrawlOrder,
     run_id: int,
     watch: Callable[[Progress], bool],
-    choice: Choice | None = None,
+    policy: RunPolicy | None = None,
 ) -> tuple[str, float]:
     """Does what waits, with further processes where they help.
 
     Returns (why it was stopped, empty if nothing was left; seconds).
 
-    choice: what the worker of this process chooses by instead; of others, see `serve_as_child`.
+    policy: what the worker of this process chooses by instead; of others, see `serve_as_child`.
     """
     supervisor = Supervisor(store, order, run_id, watch)
     ended_by_itself = False
     try:
-        run_worker(store, order, supervisor.tick, choice)
+        run_worker(store, order, supervisor.tick, policy)
         store.merge_aliases()
         ended_by_itself = not supervisor.stop_note
     finally:
@@ -236,8 +236,8 @@ def open_run(store: RunStore, order: CrawlOrder, now: float, scope: CrawlScope |
     order.home.add_starts([candidate.url_id for candidate in starts], [candidate.site for candidate in starts], now)
 
 
-def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], choice: Choice | None = None) -> None:
-    """One worker in this process, until it is done. choice: see `work`."""
+def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], policy: RunPolicy | None = None) -> None:
+    """One worker in this process, until it is done. policy: see `work`."""
     settings = order.settings
     auth_hosts = frozenset(map(host_key, order.starts)) if settings.identity.auth else frozenset[HostKey]()
     clock = SystemClock()
@@ -255,9 +255,9 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], cho
         store=store,
         transport=transport,
         clock=clock,
-        policy=choice.policy if choice else SiteTurns(settings.budget.quantum),
+        policy=policy or SiteTurns(settings.budget.quantum),
         detector=lambda memory, past: TrapDetector(settings.scope.trap_window, memory, past),
-        scope=choice.scope if choice else site_scope(order.starts, settings.scope),
+        scope=policy.scope if policy else site_scope(order.starts, settings.scope),
         mine=mine,
         aliases=Aliases(
             rules_of(order.rules), (lambda site: _lessons(store, site)) if settings.scope.learn_parameters else None

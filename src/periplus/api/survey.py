@@ -16,7 +16,7 @@ import numpy as np
 
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.harvest import harvest_of, harvest_rows
-from periplus.api.crawling import Choice, CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
+from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
 from periplus.api.homes import home_of
 from periplus.api.rules import rules_text
 from periplus.api.webometrics import mark_sites
@@ -171,11 +171,11 @@ def _order(place: Place, campaign: Campaign, settings: Settings) -> CrawlOrder:
     return CrawlOrder(folder, starts, workable(settings), rules, kind=SURVEY, store=store)
 
 
-def choice_of(store: RunStore, order: CrawlOrder) -> Choice:
+def policy_of(store: RunStore, order: CrawlOrder) -> SurveyPolicy:
     """What a worker of a survey's run chooses by. store: of the run."""
     policy = survey_policy(campaign_from(store.note(PLAN), order.home), order.settings)
     policy.learn(store.visits(0))
-    return Choice(policy, policy.scope)
+    return policy
 
 
 class _Run:
@@ -226,7 +226,7 @@ class _Run:
             policy.learn(store.visits(0))
             self._policy = policy
             if left or not self._campaign.pages:
-                note, _ = work(store, order, run_id, self._tick, Choice(policy, policy.scope))
+                note, _ = work(store, order, run_id, self._tick, policy)
             else:
                 self._tick(Progress(store.counts(), (), 0.0, 0, False))
             self._counts, self._waiting = store.counts(), not store.idle(time.time())

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.topic.judging import content_text
-from periplus.api.crawling import Choice, CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
+from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
 from periplus.api.rules import rules_text
 from periplus.api.topics import judge_of, topic_file
 from periplus.errors import UsageError
@@ -150,11 +150,10 @@ def _engine_order(order: TopicalOrder) -> CrawlOrder:
     )
 
 
-def choice_of(store: RunStore, order: CrawlOrder) -> Choice:
+def policy_of(store: RunStore, order: CrawlOrder) -> TopicalPolicy:
     """What a further worker of a topical crawl chooses by."""
     further = dict(order.further)
-    policy = _policy(store, order, judge_of(Path(further["folder"]), further["topic"]).judge)
-    return Choice(policy, policy.scope)
+    return _policy(store, order, judge_of(Path(further["folder"]), further["topic"]).judge)
 
 
 def _policy(store: RunStore, order: CrawlOrder, judge: Judge) -> TopicalPolicy:
@@ -195,7 +194,7 @@ class _Run:
             scope = site_scope(engine.starts, engine.settings.scope)
             open_run(store, engine, clock.now(), scope)
             self._policy = _policy(store, engine, self._order.judge)
-            note, _ = work(store, engine, run_id, self._tick, Choice(self._policy, scope))
+            note, _ = work(store, engine, run_id, self._tick, self._policy)
             self._policy.learn(store.visits(self._policy.mark, texts=True))
             counts, waiting = store.counts(), not store.idle(clock.now())
             reason, rule = store.url_state(self._order.seeds[0])

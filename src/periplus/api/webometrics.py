@@ -57,13 +57,13 @@ from periplus.present.network import (
 )
 from periplus.present.survey_report import survey_report
 from periplus.present.wording import REASON_WORDS, utc
+from periplus.schedule.survey import ITEMS
 from periplus.settings import Settings, as_values
 from periplus.store.sqlite import reading, runs, schema, site_rows, survey
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import registered_domain
 from periplus.urls.units import UnitChoice, UnitsOfUrls, unit_of, units_of
 
-ITEMS = ("page", "host", "domain")
 FORMATS = {
     "report": ("html",),
     "network": ("svg", "gexf"),
