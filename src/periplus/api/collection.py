@@ -214,7 +214,7 @@ class Collection:
     def __contains__(self, url: str) -> bool:
         """Whether the URL, in any spelling, was ever seen."""
         with reading.limited(self._connection, self._limit_s):
-            return listing.is_known(self._connection, listing.meant(self._connection, url))
+            return listing.is_known(self._connection, listing.resolved(self._connection, url))
 
     def resolve(self, text: str) -> Url:
         """The URL of the collection that a text means: canonical, with the scheme that was seen where it names none.
@@ -223,7 +223,7 @@ class Collection:
         """
         with reading.limited(self._connection, self._limit_s):
             try:
-                url = listing.meant(self._connection, text)
+                url = listing.resolved(self._connection, text)
             except InvalidUrl:
                 raise InvalidUrl(f"{text!r} is no URL; write it in full, like https://example.org/page") from None
             if not listing.is_known(self._connection, url):
@@ -241,7 +241,7 @@ class Collection:
 
         index = indexes.of(self.folder, self._connection) if indexes else None
         with reading.limited(self._connection, self._limit_s):
-            return Page(self._connection, listing.meant(self._connection, url), index)
+            return Page(self._connection, listing.resolved(self._connection, url), index)
 
     def map(
         self, site: str = "", *, scale: str = "normalised", damping: float = 0.85, rounds: int | None = None

@@ -36,7 +36,7 @@ __all__ = [
 def deletion_of_pages(texts: Iterable[str], folder: Path) -> Deletion:
     """The wish to delete these pages. Raises InvalidUrl, and UsageError for one that the collection does not know."""
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-        urls = tuple(dict.fromkeys(listing.meant(connection, text) for text in texts))
+        urls = tuple(dict.fromkeys(listing.resolved(connection, text) for text in texts))
         ids = tuple(map(url_id, urls))
         there = deletion.texts_of(connection, ids)
     if unknown := next((url for url in urls if url not in there), None):

@@ -138,12 +138,12 @@ def _near(
             watch("Reading pages", len(heads), len(pages))
             yield without_marks(text)
 
-    known = sketches(folded_texts())
+    sketched = sketches(folded_texts())
 
     def shingles_of(place: int) -> Hashes:
         return shingles(without_marks(contents.again(heads[place].page.url_id)))
 
-    return near_heads(heads, known, shingles_of, threshold)
+    return near_heads(heads, sketched, shingles_of, threshold)
 
 
 class _Contents:

@@ -54,7 +54,7 @@ class KeywordFinder:
         if len(targets) == 1 and targets[0] in sites:
             pages = text_rows.pages_of_site(self._connection, sites[targets[0]], PAGES_OF_SUBJECT)
             return self._group(targets[0], pages, framed=True)
-        return self._of_pages([listing.meant(self._connection, text) for text in targets])
+        return self._of_pages([listing.resolved(self._connection, text) for text in targets])
 
     def of_some(self, subject: str, urls: Sequence[Url]) -> KeywordList:
         """What tells these pages of the collection from the others. Raises UsageError where there are none."""

@@ -180,7 +180,7 @@ def neighbours_of(
 
     web: of the request's grouping. Raises UsageError for a URL that the index does not know.
     """
-    url = listing.meant(connection, request.url)
+    url = listing.resolved(connection, request.url)
     place = inlinks.place_of(index, url_id(url))
     if place < 0:
         raise UsageError(

@@ -136,7 +136,7 @@ def is_known(connection: sqlite3.Connection, url: Url) -> bool:
     return connection.execute("SELECT 1 FROM url WHERE id = ?", (url_id(url),)).fetchone() is not None
 
 
-def meant(connection: sqlite3.Connection, text: str) -> Url:
+def resolved(connection: sqlite3.Connection, text: str) -> Url:
     """The URL that a user means: of one written without scheme the spelling that the collection knows, else https.
 
     Raises InvalidUrl.
