@@ -16,7 +16,7 @@ from periplus.errors import ExtensionError
 from periplus.extensions import guarded, loaded
 from periplus.model.audit import VERDICTS, Category, CausedBy, Grade, IssueKind, Verdict
 from periplus.model.graph import REASONS
-from periplus.model.page import LinkKind
+from periplus.model.page import PULLED_KINDS, LinkKind
 from periplus.model.visit import Reason
 
 log = logging.getLogger(__name__)
@@ -82,22 +82,10 @@ CHAIN_HOPS = 2  # the first hop that can be saved
 
 # Links
 
-_PARTS = frozenset(
-    {
-        LinkKind.IMAGE,
-        LinkKind.STYLE,
-        LinkKind.SCRIPT,
-        LinkKind.MEDIA,
-        LinkKind.OBJECT,
-        LinkKind.ICON,
-        LinkKind.FRAME,
-        LinkKind.IFRAME,
-    }
-)
 # by which a reader comes to a page
 _WAYS = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH})
 # by browsers, or warned of, where a secure page fetches them insecurely (Mixed Content, W3C)
-_BLOCKED = _PARTS - {LinkKind.ICON}
+_BLOCKED = PULLED_KINDS - {LinkKind.ICON}
 _OTHER_VERDICTS = [  # each has a finding of its own
     VERDICTS.index(verdict) for verdict in (Verdict.SERVER_ERROR, Verdict.MISSING, Verdict.SUSPECT, Verdict.REFUSED)
 ]
@@ -115,7 +103,7 @@ def _broken(*, parts: bool) -> Check:
 
     def check(site: AuditInput) -> IssueColumns:
         broken = site.dead & ~np.isin(site.urls.verdict, _OTHER_VERDICTS)
-        return _links(site, site.followed & broken[site.links.target] & (site.is_kind(_PARTS) == parts))
+        return _links(site, site.followed & broken[site.links.target] & (site.is_kind(PULLED_KINDS) == parts))
 
     return check
 

@@ -169,7 +169,7 @@ PHRASES = frozenset(
 )
 """Each is a whole title, heading or part of a title: `How to mend 404 pages` is none."""
 
-OPENINGS = (
+OPENINGS = [
     "oops",
     "sorry",
     "ups",
@@ -184,7 +184,7 @@ OPENINGS = (
     "http",
     "404",
     "410",
-)
+]
 """What may stand before a phrase: `Oops! Page not found`, `404: Page not found`."""
 
 

@@ -32,10 +32,10 @@ from periplus.urls.scope import site_key
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a site's pages pull in, by ids, and all sizes that are known."""
+    """What a site's pages pull in, by ids, and all sizes that are recorded."""
 
     links: LinkRows
-    known: stored_rows.AnyPages
+    sizes: stored_rows.AnyPages
 
 
 def known_sizes(connection: reading.Connection) -> stored_rows.AnyPages:
@@ -74,9 +74,9 @@ def linked_with_parts(graph: LinkGraph, facts: PageColumns, parts: Parts) -> Lin
     nodes = np.concatenate([ids, further])
     sizes, types = np.zeros(len(nodes), np.int64), [*facts.media_type, *[""] * len(further)]
     sizes[:count] = facts.size_bytes
-    row = places_in_sorted(parts.known.ids, nodes)
+    row = places_in_sorted(parts.sizes.ids, nodes)
     for node in np.flatnonzero((sizes == 0) & (row >= 0)).tolist():
-        sizes[node], types[node] = parts.known.sizes[row[node]], parts.known.media_types[row[node]]
+        sizes[node], types[node] = parts.sizes.sizes[row[node]], parts.sizes.media_types[row[node]]
     linked = linked_bytes(_extended(graph, nodes, links), sizes, types)
     return LinkedBytes(linked.sizes[:count], linked.unsized[:count])
 

@@ -274,8 +274,8 @@ class Marks:
         for page, traces in new:
             self._learn(page, traces)
         parts = parts_of_each(page_context(page.blocks, self._evidence[page.site_id], traces) for page, traces in new)
-        found = {page.url_id: of_page for (page, _), of_page in zip(new, parts, strict=True)}
-        return [found.get(page.url_id, page.parts or ()) for page in pages]
+        parts_of_page = {page.url_id: of_page for (page, _), of_page in zip(new, parts, strict=True)}
+        return [parts_of_page.get(page.url_id, page.parts or ()) for page in pages]
 
     def _learn(self, page: PageBlocks, traces: Traces) -> None:
         self._load(page.site_id)
