@@ -156,7 +156,7 @@ class Scope:
     )
     exclude: tuple[str, ...] = _row((), "URLs that match one of these regular expressions are not fetched.")
     max_depth: int = _row(
-        -1, "Depths below the start that are fetched; -1: no limit.", unit="depths", low=-1, high=1_000_000
+        -1, "How many clicks from the start pages are fetched; -1: no limit.", unit="clicks", low=-1, high=1_000_000
     )
     sitemaps: bool = _row(True, "Read sitemap.xml as a further source of URLs.")
     url_bytes: int = _row(4096, "Longest URL that is fetched.", unit="bytes", low=64, high=65_536)

@@ -190,7 +190,7 @@ def test_a_sunburst_says_which_depths_it_has_no_room_for():
     root = drawn(node, facts_of([f"https://e.org/{page}" for page in range(30)], [""] * 30), form="sunburst")
     links = len(list(root.iter(f"{SVG}a")))
     assert 5 < links < 10
-    assert f"the first {links} of 30 depths" in " ".join(root.itertext())
+    assert f"the first {links} of 30 rings" in " ".join(root.itertext())
 
 
 angles = st.floats(0, WHOLE)

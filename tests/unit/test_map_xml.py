@@ -96,7 +96,7 @@ def test_xml_is_valid_and_holds_the_tree_in_order():
             "damping": "0.85",
             "rounds": "42",
         },
-        **{"ties": "greater rank, then smaller URL", "pages": "8", "depths": "4", "unreached": "1"},
+        **{"ties": "greater rank, then smaller URL", "pages": "8", "deepest": "3", "unreached": "1"},
     }
     assert dict(root[0].attrib) == {"name": "include", "value": 'a"<b\n'}
     assert dict(root[1][0].attrib) == {

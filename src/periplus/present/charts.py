@@ -113,7 +113,7 @@ def _sunburst(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int])
     depths, most = _depths(places), int(radius / LEAST_RING)
     wide = radius / (min(max(depths, 2), most) - 1 + DISC)
     if depths > most:
-        yield caption(12, TOP + 12, f"the first {most} of {depths} depths;", "soft")
+        yield caption(12, TOP + 12, f"the first {most} of {depths} rings;", "soft")
         yield caption(12, TOP + 28, "deeper pages count for their branch", "soft")
     yield f'<g transform="translate({room[0] / 2:.1f} {TOP + radius:.1f})">\n'
     for place in places:

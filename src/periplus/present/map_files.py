@@ -96,7 +96,7 @@ def about_values(about: About, site_map: SiteMap) -> dict[str, str | int | float
         "rounds": about.rounds,
         "ties": about.ties,
         "pages": len(site_map.order),
-        "depths": site_map.max_depth + 1,
+        "deepest": site_map.max_depth,
         "unreached": int(np.count_nonzero(site_map.depth < 0)),
     }
     return {name: value for name, value in values.items() if about.run or name not in ("run", "created")}

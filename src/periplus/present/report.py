@@ -212,7 +212,7 @@ def _head(data: ReportData) -> Html:
             )
             for grade in Grade
         ),
-        ("depths", number(len(data.depths)), ""),
+        ("clicks deep", number(max(len(data.depths) - 1, 0)), ""),
     ]
     cells = "".join(f'<div class="{kind}"><dt>{name}</dt><dd>{value}</dd></div>' for name, value, kind in figures)
     return "\n".join(lines) + f'\n<dl class="figures">{cells}</dl>'

@@ -33,7 +33,7 @@
     <xsl:text>&#10;#head(</xsl:text><xsl:call-template name="text"><xsl:with-param name="of" select="@start"/></xsl:call-template>
     <xsl:text>, (</xsl:text>
     <xsl:call-template name="figure"><xsl:with-param name="value" select="@pages"/><xsl:with-param name="one" select="'page'"/></xsl:call-template>
-    <xsl:call-template name="figure"><xsl:with-param name="value" select="@depths"/><xsl:with-param name="one" select="'depth'"/></xsl:call-template>
+    <xsl:call-template name="figure"><xsl:with-param name="value" select="@deepest"/><xsl:with-param name="one" select="'click deep'"/><xsl:with-param name="many" select="'clicks deep'"/></xsl:call-template>
     <xsl:if test="@unreached != 0">
       <xsl:text>("</xsl:text><xsl:value-of select="format-number(@unreached, '#,##0')"/><xsl:text>", "reached by no link"), </xsl:text>
     </xsl:if>
@@ -57,8 +57,10 @@
   <xsl:template name="figure">
     <xsl:param name="value"/>
     <xsl:param name="one"/>
+    <xsl:param name="many" select="concat($one, 's')"/>
     <xsl:text>("</xsl:text><xsl:value-of select="format-number($value, '#,##0')"/><xsl:text>", "</xsl:text>
-    <xsl:value-of select="$one"/><xsl:if test="$value != 1">s</xsl:if><xsl:text>"), </xsl:text>
+    <xsl:choose><xsl:when test="$value = 1"><xsl:value-of select="$one"/></xsl:when><xsl:otherwise><xsl:value-of select="$many"/></xsl:otherwise></xsl:choose>
+    <xsl:text>"), </xsl:text>
   </xsl:template>
 
   <xsl:template name="fact">

@@ -37,9 +37,9 @@
           <h1><xsl:value-of select="$host"/></h1>
           <p class="soft">
             <xsl:value-of select="format-number(@pages, '#,##0')"/>
-            <xsl:choose><xsl:when test="@pages = 1"> page in </xsl:when><xsl:otherwise> pages in </xsl:otherwise></xsl:choose>
-            <xsl:value-of select="format-number(@depths, '#,##0')"/>
-            <xsl:choose><xsl:when test="@depths = 1"> depth</xsl:when><xsl:otherwise> depths</xsl:otherwise></xsl:choose>
+            <xsl:choose><xsl:when test="@pages = 1"> page, up to </xsl:when><xsl:otherwise> pages, up to </xsl:otherwise></xsl:choose>
+            <xsl:value-of select="format-number(@deepest, '#,##0')"/>
+            <xsl:choose><xsl:when test="@deepest = 1"> click deep</xsl:when><xsl:otherwise> clicks deep</xsl:otherwise></xsl:choose>
             <xsl:text>, crawled from </xsl:text>
             <xsl:call-template name="link"><xsl:with-param name="url" select="@start"/><xsl:with-param name="name" select="@start"/></xsl:call-template>
             <xsl:text>. </xsl:text>
