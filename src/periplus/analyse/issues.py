@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -252,11 +252,6 @@ def _condition(text: str) -> Condition:
     if most < 0:
         raise UsageError(f"{text!r} fails always: there are never fewer than 0")
     return Condition(ALIASES.get(name, name), most)
-
-
-def new_issues(issues: Iterable[Issue], baseline: Set[tuple[str, str, str]]) -> list[Issue]:
-    """Those that the baseline, the keys of an earlier run's issues, lacks. Wording and grade make no issue new."""
-    return [issue for issue in issues if issue.key not in baseline]
 
 
 def gate(conditions: Iterable[Condition], counted: Mapping[str, int], *, baseline: str = "") -> GateResult:
