@@ -9,7 +9,7 @@ SECONDS_EACH ?= 60
 WORKERS ?= 2# test processes; more only help on more cores
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-browser test-spark test-faults test-real fuzz quality bench bench-peers demo docs clean
+.PHONY: help setup check test test-browser test-spark test-faults test-real fuzz quality bench bench-peers demo docs dist clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -69,6 +69,16 @@ demo: $(STAMP) ## Crawl and map a small synthetic web on this machine, and show 
 
 docs: $(STAMP) ## Write docs/cli.md and docs/settings.md anew from the code.
 	$(PY) -m periplus.cli.reference
+
+DIST ?= dist
+dist: $(STAMP) ## Build the sdist and, from it, the wheel, into dist/; needs no network.
+	rm -rf build src/periplus.egg-info
+	mkdir -p $(DIST)
+	rm -f $(DIST)/periplus-*
+	$(PY) -c 'from setuptools import build_meta; build_meta.build_sdist("$(DIST)")' >/dev/null
+	rm -rf src/periplus.egg-info
+	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation -w $(DIST) $(DIST)/periplus-*.tar.gz
+	@ls -l $(DIST)/periplus-*
 
 clean: ## Delete .venv, build products and caches; collections stay.
 	rm -rf $(VENV) build dist demo-out src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,110 @@
+"""What `make dist` builds installs into an empty environment, and does its work there with its own dependencies alone.
+
+Nothing comes from a network: the dependencies that the wheel names, and what these name in turn, are linked from the
+environment of the tests, one distribution at a time. What else that environment has is not seen.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from voyage import PATIENCE_S, flags_for
+
+from testweb import GraphRecipe, graph_site, serve
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that `make dist` writes."""
+    folder = tmp_path_factory.mktemp("dist")
+    line = ["make", "-s", "dist", f"DIST={folder}", f"PY={sys.executable}"]
+    ran = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return folder
+
+
+def wheel_of(dist: Path) -> Path:
+    (wheel,) = dist.glob("*.whl")
+    return wheel
+
+
+def requirements(package: Distribution) -> list[str]:
+    """The names of what a distribution needs without extras, on this machine."""
+    from packaging.requirements import Requirement
+
+    rows = [Requirement(text) for text in package.requires or ()]
+    return [row.name for row in rows if row.marker is None or row.marker.evaluate({"extra": ""})]
+
+
+def link_packages(names: list[str], folder: Path) -> None:
+    """Links the named distributions, and what they need, into a site-packages folder."""
+    seen: set[str] = set()
+    while names:
+        name = re.sub(r"[-_.]+", "-", names.pop()).lower()
+        if name in seen:
+            continue
+        seen.add(name)
+        package = distribution(name)
+        names += requirements(package)
+        for top in {file.parts[0] for file in package.files or () if file.parts[0] not in ("..", "__pycache__")}:
+            link = folder / top
+            if not link.exists():
+                link.symlink_to(Path(str(package.locate_file(top))))
+
+
+@pytest.fixture(scope="module")
+def program(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`periplus`, installed from the wheel into an empty environment."""
+    folder = tmp_path_factory.mktemp("empty") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=PATIENCE_S)
+    line = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--quiet"]
+    options = ["--disable-pip-version-check", "--no-index", "--no-deps", wheel_of(dist)]
+    subprocess.run([*line, *options], check=True, timeout=PATIENCE_S)
+    (packages,) = (folder / "lib").glob("python*/site-packages")
+    (metadata,) = packages.glob("periplus-*.dist-info")
+    link_packages(requirements(Distribution.at(metadata)), packages)
+    return folder / "bin" / "periplus"
+
+
+def test_the_wheel_is_built_from_the_sdist_and_holds_every_file_of_the_packages(dist: Path) -> None:
+    assert len(list(dist.glob("periplus-*.tar.gz"))) == 1
+    with ZipFile(wheel_of(dist)) as wheel:
+        files = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    sources = {
+        str(path.relative_to(ROOT / "src"))
+        for package in ("periplus", "periplus_spark")
+        for path in (ROOT / "src" / package).rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    assert files == sources
+
+
+def test_it_crawls_maps_checks_reports_and_searches_from_an_empty_environment(program: Path, tmp_path: Path) -> None:
+    def ran(line: str, *codes: int) -> str:
+        words = [str(program), *shlex.split(line)]
+        end = subprocess.run(
+            words, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env={"HOME": "/"}
+        )
+        assert end.returncode in (codes or (0,)), (line, end.stdout, end.stderr)
+        return end.stdout
+
+    with serve(graph_site(GraphRecipe(seed=7, pages=12, page_bytes=1500, host="example.org"))) as server:
+        flags = shlex.join(flags_for(server.resolve, ["example.org"]))
+        start = server.url("example.org", "/")
+        assert ran("--version").startswith("periplus, version ")
+        ran(f"crawl {start} -o site.periplus -q {flags}")
+        ran(f"check {start} -o check.periplus -q --no-external {flags}")
+    assert "12 pages" in ran("map -c site.periplus")
+    ran("report -c site.periplus")
+    assert (tmp_path / "site.periplus" / "report.html").exists()
+    words = ran("pages -c site.periplus -f jsonl --columns title").split('"title": "')[1].split('"')[0]
+    assert words.split()[0] in ran(f"search -c site.periplus {shlex.quote(words.split()[0])}")
