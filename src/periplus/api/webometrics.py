@@ -131,16 +131,16 @@ def survey_rows_of(connection: reading.Connection, units: Sequence[Unit], order:
 
 
 def _units_of_starts(records: Iterable[RunRecord]) -> tuple[Unit, ...]:
-    found: dict[str, Unit] = {}
+    units: dict[str, Unit] = {}
     for record in records:
         for start in record.starts:
             unit = unit_of(start)
-            found.setdefault(unit.prefixes[0], unit)
-    if not found:
+            units.setdefault(unit.prefixes[0], unit)
+    if not units:
         raise UsageError(
             "the collection has no run yet, so there is nothing to survey: `periplus crawl URL URL ...` begins one"
         )
-    return tuple(found.values())
+    return tuple(units.values())
 
 
 def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyResults:
@@ -173,9 +173,9 @@ def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyRes
 def _connectivity(
     links: UnitLinks, fragment: WebFragment, companions: Sequence[CompanionSite]
 ) -> tuple[Connectivity, ...]:
-    found = connectivity(links, fragment.units, fragment.chosen)
+    rows = connectivity(links, fragment.units, fragment.chosen)
     ties = [site.unit for site in companions if site.kind is CompanionClass.COMMUNICATOR]
-    return (*found, connectivity_with(links, fragment.chosen, ties, len(fragment.units))) if ties else found
+    return (*rows, connectivity_with(links, fragment.chosen, ties, len(fragment.units))) if ties else rows
 
 
 def harvests(rows: SurveyRows, item: str) -> tuple[HarvestRows, HarvestRows]:
@@ -191,13 +191,15 @@ def harvests(rows: SurveyRows, item: str) -> tuple[HarvestRows, HarvestRows]:
     external = (turn[fragment.sources] >= 0) & (fragment.unit[fragment.sources] != fragment.unit[fragment.ends])
     page, end = turn[fragment.sources[external]], fragment.ends[external]
     names = tuple(unit.short for unit in fragment.units[: fragment.chosen])
-    known = np.bincount(fragment.unit[fragment.fetched | fragment.waiting], minlength=len(fragment.units))[
+    documents = np.bincount(fragment.unit[fragment.fetched | fragment.waiting], minlength=len(fragment.units))[
         : fragment.chosen
     ]
     site = fragment.unit[document]
     outside = fragment.unit[end] >= fragment.chosen
-    found = harvest_rows(names, known, site, (page, _items(rows, end, item)))
-    return found, harvest_rows(names, known, site, (page[outside], fragment.unit[end[outside]].astype(np.int64)))
+    external_rows = harvest_rows(names, documents, site, (page, _items(rows, end, item)))
+    return external_rows, harvest_rows(
+        names, documents, site, (page[outside], fragment.unit[end[outside]].astype(np.int64))
+    )
 
 
 def _items(rows: SurveyRows, end: Ints, item: str) -> Ints:
@@ -218,7 +220,7 @@ def _items(rows: SurveyRows, end: Ints, item: str) -> Ints:
 
 def _method(rows: SurveyRows, order: SurveyOrder, now: float) -> MethodSheet:
     fragment, last = rows.fragment, rows.runs[-1] if rows.runs else None
-    said = tuple(
+    runs = tuple(
         (
             run_name(run),
             f"{utc(run.started)} to {utc(run.ended) if run.ended else 'now'}, {run.state}, {run.fetched:,} fetched",
@@ -228,7 +230,7 @@ def _method(rows: SurveyRows, order: SurveyOrder, now: float) -> MethodSheet:
     ended = (last.ended or last.started) if last else 0.0
     return MethodSheet(
         title=order.title or f"Survey of {fragment.chosen} sites",
-        runs=said,
+        runs=runs,
         run=run_name(last) if last else "",
         created=now or ended,
         model=order.model,
@@ -288,7 +290,7 @@ def _records(rows: SurveyRows) -> tuple[UnitRecord, ...]:
         return int(sum(table[unit, place[reason]] for reason in reasons))
 
     dead = [reason for reason in Reason if STATE_OF[reason] is State.INVALID]
-    found = []
+    records = []
     for unit in range(chosen):
         why = "" if fetched[unit] else _why_not(rows.urls, rows.fragment.units[unit], table[unit])
         counts = (
@@ -298,8 +300,8 @@ def _records(rows: SurveyRows) -> tuple[UnitRecord, ...]:
             of(unit, dead),
             of(unit, (Reason.REDIRECT,)),
         )
-        found.append(UnitRecord(unit, int(fetched[unit]), *counts, why))
-    return tuple(found)
+        records.append(UnitRecord(unit, int(fetched[unit]), *counts, why))
+    return tuple(records)
 
 
 def _why_not(urls: UrlRows, unit: Unit, counts: Ints) -> str:
@@ -325,15 +327,15 @@ def mark_sites(folder: Path | str, noted: Iterable[SiteMark], now: float) -> Non
         schema.store_marks(connection, noted, now)
 
 
-def with_rules(found: SurveyResults, rows: SurveyRows, rules: CompanionRules) -> SurveyResults:
+def with_rules(results: SurveyResults, rows: SurveyRows, rules: CompanionRules) -> SurveyResults:
     """The same survey under other thresholds: nothing is crawled or read again."""
     pages = unit_links(rows.fragment, DocumentModel.PAGE)
     companions = companion_set(rows.fragment, pages, rules, rows.marks)
     return dataclasses.replace(
-        found,
+        results,
         companions=companions,
         connectivity=_connectivity(pages, rows.fragment, companions),
-        model=fragment_model(rows.fragment, found.matrix, companions),
+        model=fragment_model(rows.fragment, results.matrix, companions),
     )
 
 
@@ -347,7 +349,7 @@ def external_links(folder: Path | str) -> Iterator[survey.ExternalLink]:
         yield from survey.external_links(connection)
 
 
-def write_survey(found: SurveyResults, what: str, format: str, out: TextIO, *, max_sites: int = 200) -> None:
+def write_survey(results: SurveyResults, what: str, format: str, out: TextIO, *, max_sites: int = 200) -> None:
     """One drawing or document, as FORMATS names them.
 
     out: UTF-8, newline="". Raises UsageError for what there is not.
@@ -355,23 +357,25 @@ def write_survey(found: SurveyResults, what: str, format: str, out: TextIO, *, m
     if format not in FORMATS.get(what, ()):
         choices = "; ".join(f"{name} as {', '.join(formats)}" for name, formats in FORMATS.items())
         raise UsageError(f"a survey writes no {what} as {format}: there are {choices}")
-    title, said = found.method.title, survey_caption(found)
+    title, caption = results.method.title, survey_caption(results)
     match what, format:
         case "network", "svg":
-            write_network_svg(network_of(found, max_sites), title, said, out)
+            write_network_svg(network_of(results, max_sites), title, caption, out)
         case "network", _:
-            write_network_gexf(found, network_of(found, max_sites), out)
+            write_network_gexf(results, network_of(results, max_sites), out)
         case "matrix", "csv":
-            write_matrix_csv(found, out)
+            write_matrix_csv(results, out)
         case "matrix", _:
-            write_heat_map([unit.short for unit in found.units[: found.chosen]], matrix_of(found), title, said, out)
+            write_heat_map(
+                [unit.short for unit in results.units[: results.chosen]], matrix_of(results), title, caption, out
+            )
         case "yield", _:
-            write_yield_curves(found.harvest, title, said, out)
+            write_yield_curves(results.harvest, title, caption, out)
         case "fragment", "xml":
-            write_fragment_xml(found, out)
+            write_fragment_xml(results, out)
         case "fragment", "json":
-            write_fragment_json(found, out)
+            write_fragment_json(results, out)
         case "fragment", _:
-            write_fragment_svg(found.model, title, said, out)
+            write_fragment_svg(results.model, title, caption, out)
         case _:
-            out.write(survey_report(found))
+            out.write(survey_report(results))
