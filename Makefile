@@ -4,7 +4,8 @@ PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13 python3.1
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 VENV := .venv
 PY := $(VENV)/bin/python
-STAMP := $(VENV)/.periplus-installed
+STAMP := $(VENV)/.periplus-installed# what a user needs
+TOOLS := $(VENV)/.periplus-tools# what developers need
 SECONDS_EACH ?= 60
 WORKERS ?= 2# test processes; more only help on more cores
 
@@ -18,15 +19,23 @@ setup: $(STAMP) ## Make .venv and install Periplus into it, in the exact version
 
 # Setuptools is installed first and building is not isolated, so that the build too has the version of constraints.txt,
 # and so that a second install with everything there needs no network.
+INSTALL := $(PY) -m pip install --disable-pip-version-check -c constraints.txt
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(PY) || test -n "$(PYTHON)" || { echo "Periplus needs Python 3.11 or newer and finds none; name one: make setup PYTHON=/path/to/python3"; exit 1; }
 	@test -x $(PY) || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Periplus needs Python 3.11 or newer; this is " + sys.version.split()[0])'
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt setuptools
-	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]'
+	@echo "Installing Periplus and what it needs into $(VENV): some 120 MB, a minute or two."
+	$(INSTALL) --quiet setuptools
+	$(INSTALL) --no-build-isolation -e '.[all]'
+	@touch $@
+	@echo "Done. Now: . $(VENV)/bin/activate && periplus"
+
+$(TOOLS): $(STAMP)
+	@echo "Installing what developers need (tests, types, format) into $(VENV)."
+	$(INSTALL) --no-build-isolation -e '.[all,dev]'
 	@touch $@
 
-check: $(STAMP) ## Format, lint, types, layers, architecture, stale references: seconds.
+check: $(TOOLS) ## Format, lint, types, layers, architecture, stale references: seconds.
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
@@ -34,34 +43,34 @@ check: $(STAMP) ## Format, lint, types, layers, architecture, stale references: 
 	$(PY) -m periplus.cli.reference --check
 	$(PY) -m pytest tests/architecture
 
-test: $(STAMP) ## Every test but those of minutes (faults, real sites, Spark): some six minutes on two cores.
+test: $(TOOLS) ## Every test but those of minutes (faults, real sites, Spark): some six minutes on two cores.
 	$(PY) -m pytest -n $(WORKERS)
 
-test-browser: $(STAMP) ## Install Chromium where there is none (Debian's, as root), and run the tests that need it.
+test-browser: $(TOOLS) ## Install Chromium where there is none (Debian's, as root), and run the tests that need it.
 	.ci/chromium
 	CI=true $(PY) -m pytest -n $(WORKERS) -m browser
 
-test-spark: $(STAMP) ## Compute and crawl on a Spark cluster of this machine's own; installs pyspark (450 MB), needs Java 17: minutes.
+test-spark: $(TOOLS) ## Compute and crawl on a Spark cluster of this machine's own; installs pyspark (450 MB), needs Java 17: minutes.
 	@command -v java >/dev/null || { echo "Spark needs Java 17: apt-get install openjdk-17-jre-headless"; exit 1; }
-	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev,cluster]'
+	$(INSTALL) --no-build-isolation -e '.[all,dev,cluster]'
 	PERIPLUS_TEST_SPARK=1 $(PY) -m pytest -m spark
 
-test-faults: $(STAMP) ## Kill, freeze and crowd workers, fill disks, lie about names, for as long as it takes: many minutes.
+test-faults: $(TOOLS) ## Kill, freeze and crowd workers, fill disks, lie about names, for as long as it takes: many minutes.
 	$(PY) -m pytest -m faults
 
-test-real: $(STAMP) ## Crawl nineteen real manuals (Debian packages, fetched once: 250 MB) beside another reader, whole and interrupted: an hour.
+test-real: $(TOOLS) ## Crawl nineteen real manuals (Debian packages, fetched once: 250 MB) beside another reader, whole and interrupted: an hour.
 	$(PY) -m pytest -m real
 
-fuzz: $(STAMP) ## Feed each reader of strangers' bytes with what it has never seen, a minute each; SECONDS_EACH=3600 for longer.
+fuzz: $(TOOLS) ## Feed each reader of strangers' bytes with what it has never seen, a minute each; SECONDS_EACH=3600 for longer.
 	$(PY) quality/fuzz/run.py --seconds $(SECONDS_EACH)
 
-quality: $(STAMP) ## Measure what cannot be proved, beside the aims; fails below the floors of quality/floors.json.
+quality: $(TOOLS) ## Measure what cannot be proved, beside the aims; fails below the floors of quality/floors.json.
 	$(PY) quality/run.py
 
-bench: $(STAMP) ## Measure time and memory, each as a ratio to a baseline of the same run.
+bench: $(TOOLS) ## Measure time and memory, each as a ratio to a baseline of the same run.
 	$(PY) benchmarks/run.py
 
-bench-peers: $(STAMP) ## Crawl the same pages beside Scrapy, Crawlee, minet, wget, wget2, HTTrack and LinkChecker; INSTALL=--install-peers fetches those of Python.
+bench-peers: $(TOOLS) ## Crawl the same pages beside Scrapy, Crawlee, minet, wget, wget2, HTTrack and LinkChecker; INSTALL=--install-peers fetches those of Python.
 	$(PY) benchmarks/beside_peers.py $(INSTALL)
 
 demo: $(STAMP) ## Crawl and map a small synthetic web on this machine, and show the results.

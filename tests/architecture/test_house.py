@@ -11,7 +11,7 @@ import pytest
 SRC = Path(__file__).parents[2] / "src" / "periplus"
 # lines at 120 columns; a capability that needs more raises the budget of its package, and says why in its commit
 BUDGETS = {
-    ".": 900, "acquire": 2_500, "analyse": 10_300, "api": 10_200, "cli": 5_400, "document": 6_300, "jobs": 750,
+    ".": 960, "acquire": 2_500, "analyse": 10_300, "api": 10_200, "cli": 5_400, "document": 6_300, "jobs": 750,
     "model": 4_800, "present": 6_400, "schedule": 2_700, "search": 1_400, "store": 13_400, "ui": 4_400, "urls": 1_900,
 }  # fmt: skip
 MODULES = 290

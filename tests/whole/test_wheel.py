@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that `make dist` writes."""
     folder = tmp_path_factory.mktemp("dist")
-    line = ["make", "-s", "dist", f"DIST={folder}", f"PY={sys.executable}"]
+    line = ["make", "-s", "dist", f"DIST={folder}", f"PY={sys.executable}", "-o", ".venv/.periplus-installed"]
     ran = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return folder
@@ -86,6 +86,11 @@ def test_the_wheel_is_built_from_the_sdist_and_holds_every_file_of_the_packages(
         if path.is_file() and path.suffix != ".pyc"
     }
     assert files == sources
+
+
+def test_the_core_has_at_most_fourteen_dependencies(program: Path) -> None:
+    (metadata,) = program.parents[1].glob("lib/python*/site-packages/periplus-*.dist-info")
+    assert len(requirements(Distribution.at(metadata))) <= 14
 
 
 def test_it_crawls_maps_checks_reports_and_searches_from_an_empty_environment(program: Path, tmp_path: Path) -> None:

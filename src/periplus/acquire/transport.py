@@ -16,6 +16,7 @@ import pycurl
 from isal import isal_zlib
 
 from periplus.errors import UsageError
+from periplus.extras import is_installed
 from periplus.model.ports import Clock, Response
 from periplus.model.visit import Cause, Cut, Headers, Purpose, Request
 from periplus.model.web import HostKey
@@ -26,6 +27,7 @@ STEP_BYTES = 262_144  # inflated at a time; between steps the limits are looked 
 RATIO_GRACE_BYTES = 1_048_576  # below this no ratio is suspicious
 ZSTD_WINDOW_BYTES = 1 << 23  # RFC 9659: larger windows are not for content codings
 ZSTD_SLICE_BYTES = 512  # 4 bytes may become 128 KB (RFC 8878, 3.1.1.2): so a step is 16 MB at most
+HAS_BROTLI = is_installed("brotli")  # a server is not asked for what is not understood
 MOST_CODINGS = 3  # a chain of more is an attack, not an answer
 
 
@@ -90,14 +92,20 @@ def _brotli(body: bytes) -> Iterator[tuple[bytes, int]]:
         yield step, len(body)
 
 
-_DECODERS = {"gzip": _gzip, "x-gzip": _gzip, "deflate": _deflate, "zstd": _zstd, "br": _brotli}
+_DECODERS = {"gzip": _gzip, "x-gzip": _gzip, "deflate": _deflate, "zstd": _zstd}
+if HAS_BROTLI:
+    _DECODERS["br"] = _brotli
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    import brotli
     import zstandard
 
-    return (zlib.error, cast(type[Exception], isal_zlib.error), zstandard.ZstdError, brotli.error, ValueError)
+    errors = (zlib.error, cast(type[Exception], isal_zlib.error), zstandard.ZstdError, ValueError)
+    if not HAS_BROTLI:
+        return errors
+    import brotli
+
+    return (*errors, brotli.error)
 
 
 def _one(body: bytes, coding: str, limits: FetchLimits) -> tuple[bytes, Cut]:
@@ -146,7 +154,7 @@ def inflate(body: bytes, content_encoding: str, limits: FetchLimits) -> tuple[by
 # be opened, after name resolution, so a name that changes its address between check and use gets nowhere.
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,text/plain;q=0.8,*/*;q=0.5"
-ACCEPT_ENCODING = "gzip, deflate, br, zstd"
+ACCEPT_ENCODING = "gzip, deflate, br, zstd" if HAS_BROTLI else "gzip, deflate, zstd"
 READ_AHEAD_BYTES = 65_536  # an unwanted body up to this size is read to its end: cheaper than a new connection
 SUPPRESS_CONNECT_HEADERS = 265  # an option of libcurl that pycurl does not name
 PATROL_S = 0.25  # how often waiting exchanges are looked at for their first byte

@@ -23,11 +23,12 @@ from periplus.analyse.engines.stages import (
 )
 from periplus.errors import ExtensionError, UsageError
 from periplus.extensions import extensions
+from periplus.extras import absence
 
 LOCAL = "local[*]"
 SPARK = "spark"
 MEMORY_SHARE = 0.5  # of what is free: others want some, and the estimate is one
-NO_SPARK = "this needs pyspark, which is not installed: pip install 'periplus[cluster]', and Java 17 on every machine"
+NO_SPARK = f"{absence('pyspark')}, and Java 17 on every machine"
 _MEMORY = Path("/proc/meminfo")
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
 _OF_TEXTS = ("near", "templates", "cascades")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from periplus.errors import UsageError
+from periplus.extras import extra_needed
 from periplus.model.ports import CrawlHome
 from periplus.store.postgres.address import SCHEMES, address_of
 from periplus.store.sqlite.frontier import FolderHome
@@ -30,7 +29,7 @@ def home_of(place: Path | str) -> CrawlHome:
     """
     if isinstance(place, Path):
         return FolderHome(place)
-    with _extra():
+    with extra_needed():
         from periplus.store.postgres.frontier import DatabaseHome
     return DatabaseHome(address_of(place))
 
@@ -48,7 +47,7 @@ def whole_of(place: Path | str) -> AbstractContextManager[WholeRows]:
         from periplus.store.sqlite import analysis_rows
 
         return analysis_rows.whole(place)
-    with _extra():
+    with extra_needed():
         from periplus.store.postgres import analysis_rows as stored_results
     return stored_results.whole(address_of(place))
 
@@ -59,33 +58,20 @@ def results_of(place: Path | str, now: float) -> AbstractContextManager[ResultSt
         from periplus.store.sqlite import analysis_rows
 
         return analysis_rows.results(place, now)
-    with _extra():
+    with extra_needed():
         from periplus.store.postgres import analysis_rows as stored_results
     return stored_results.results(address_of(place), now)
 
 
 def site_reader_of(store: str) -> AbstractContextManager[SiteReader]:
     """How sites of a collection in a database are read. Raises as `whole_of`."""
-    with _extra():
+    with extra_needed():
         from periplus.store.postgres.table_rows import site_reader
     return site_reader(address_of(store))
 
 
 def rows_of(store: str, table: str) -> AbstractContextManager[Iterator[tuple[object, ...]]]:
     """The rows of a table of a collection in a database, streamed. Raises as `whole_of`."""
-    with _extra():
+    with extra_needed():
         from periplus.store.postgres.table_rows import table_rows
     return table_rows(address_of(store), table)
-
-
-@contextlib.contextmanager
-def _extra() -> Iterator[None]:
-    """Says which extra is missing."""
-    try:
-        yield
-    except ModuleNotFoundError as missing:
-        if missing.name != "psycopg":
-            raise
-        raise UsageError(
-            "collections in PostgreSQL need the extra `postgres`: pip install 'periplus[postgres]'"
-        ) from None

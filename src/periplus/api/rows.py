@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from periplus.errors import UsageError
+from periplus.extras import extra_needed
 from periplus.model.tables import Column, ColumnKind, Row, row_maker
 
 if TYPE_CHECKING:
@@ -62,10 +63,8 @@ class Rows:
 
         Raises UsageError where pyarrow is not installed.
         """
-        try:
+        with extra_needed():
             import pyarrow
-        except ImportError:
-            raise UsageError("Arrow tables need pyarrow: pip install 'periplus[parquet]'") from None
         types = {"integer": pyarrow.int64(), "real": pyarrow.float64(), "boolean": pyarrow.bool_()}
         schema = pyarrow.schema([(column.name, types.get(column.kind, pyarrow.string())) for column in self._columns])
         rows, batches = iter(self), []

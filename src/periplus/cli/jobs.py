@@ -29,6 +29,7 @@ from periplus.cli.options import (
 )
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import StoreError, UsageError
+from periplus.extras import extra_needed
 from periplus.present.wording import utc
 
 if TYPE_CHECKING:
@@ -279,7 +280,9 @@ def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tu
     PERIPLUS_TOKEN=... periplus serve --host 0.0.0.0 --name crawls.example.org
     """
     from periplus.cli.main import command_names
-    from periplus.ui import app
+
+    with extra_needed():
+        from periplus.ui import app
     from periplus.ui.safety import Locks, needs_token
     from periplus.ui.state import AppState, places
 

@@ -175,6 +175,13 @@ class _Commands(click.Group):
                 err=True,
             )
             sys.exit(1)
+        except ModuleNotFoundError as error:
+            from periplus.extras import EXTRAS, absence
+
+            if error.name not in EXTRAS:
+                raise
+            click.echo(f"periplus: {absence(error.name)}", err=True)
+            sys.exit(2)
         except KeyboardInterrupt:  # where a command has nothing to store first
             click.echo("\nStopped.", err=True)
             sys.exit(128 + signal.SIGINT)

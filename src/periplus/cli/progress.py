@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from periplus.children import RunnerLink
+from periplus.extras import is_installed
 from periplus.model.job import JobProgress
 from periplus.present.wording import duration, size
 
@@ -55,7 +56,7 @@ class Display:
         """every_s: between two lines; 0: PLAIN_EVERY_S."""
         self._quiet, self._runner = quiet, RunnerLink()
         self._live: Live | None = None
-        if is_drawn and not quiet and sys.stderr.isatty():
+        if is_drawn and not quiet and sys.stderr.isatty() and is_installed("rich"):
             # loaded here: its 50 ms are nothing that a crawl from cron need spend
             from rich.console import Console
             from rich.live import Live

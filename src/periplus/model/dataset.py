@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.errors import StoreError, UsageError
+from periplus.errors import StoreError
+from periplus.extras import extra_needed
 from periplus.model import tables
 from periplus.model.graph import LinkRows
 from periplus.model.page import LINK_KINDS, POSITIONS
@@ -167,10 +168,8 @@ TABLES: Mapping[str, Table] = {table.name: table for table in (HOSTS, URLS, REDI
 
 def parquet_module() -> pyarrow.parquet:
     """pyarrow.parquet. Raises UsageError where it is missing."""
-    try:
+    with extra_needed():
         import pyarrow.parquet
-    except ImportError:
-        raise UsageError("Parquet needs pyarrow, which is not installed: pip install 'periplus[parquet]'") from None
     return pyarrow.parquet
 
 

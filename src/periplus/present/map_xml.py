@@ -11,6 +11,7 @@ import numpy as np
 from lxml import etree
 
 from periplus.errors import UsageError
+from periplus.extras import extra_needed
 from periplus.model.results import About, PageColumns, SiteMap
 from periplus.present.map_files import (
     VALUES,
@@ -211,7 +212,8 @@ def write_map_pdf(
     system's, and where there are none, boxes stand for the signs. Nothing is loaded from a network.
     Raises UsageError for an unknown value or more than LIMITS.pages.
     """
-    import typst
+    with extra_needed():
+        import typst
 
     source = typst_source(site_map, facts, about, values=values, max_depth=max_depth)
     out.write(typst.compile(source.encode("utf-8"), format="pdf"))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from periplus.errors import UsageError
 from periplus.extensions import guarded, loaded
+from periplus.extras import extra_needed
 from periplus.model.dataset import arrow_schema, parquet_module
 from periplus.model.tables import Column, ColumnKind, Table, sound
 from periplus.present.tables import write_table
@@ -126,7 +127,8 @@ def write_xlsx(name: str, columns: Sequence[Column], rows: Rows, path: Path, she
     Texts are written as texts, so that none is computed or becomes a link, whatever it begins with; longer ones than a
     cell holds are cut, and whole numbers that a double does not hold are texts.
     """
-    import xlsxwriter
+    with extra_needed():
+        import xlsxwriter
 
     options = {
         "constant_memory": True,

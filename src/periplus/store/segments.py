@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, cast
 from isal import igzip
 
 from periplus.errors import StoreError, UsageError
+from periplus.extras import extra_needed
 from periplus.model.collection import Exchange, RunNote, SegmentState
 from periplus.model.visit import Headers
 from periplus.model.web import Url
@@ -75,12 +76,8 @@ def object_storage(place: str) -> ObjectStorage:
     scheme, mark, rest = place.partition("://")
     if not mark or scheme in ("file", "local"):
         return FolderStorage(Path(rest if mark else place))
-    try:
+    with extra_needed():
         import fsspec
-    except ImportError:
-        raise UsageError(
-            f"segments on {scheme}:// need fsspec, which is not installed: pip install 'periplus[segments]'"
-        ) from None
     try:
         system, folder = fsspec.core.url_to_fs(place)
     except (ImportError, ValueError) as error:  # an unknown scheme, or one whose package is missing; it says which

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from periplus.document.formats.converted import Converted, block, page
+from periplus.extras import absence, is_installed
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -32,6 +33,8 @@ def html_of(text: str) -> Converted:
         title, text = title_match[1] if title_match else "", text[matter.end() :]
     end = _end(text)
     fault = f"long: what stands behind {end:,} characters was read as plain text" if end < len(text) else ""
+    if not is_installed("markdown_it"):
+        return Converted(page((block("pre", text),), title), absence("markdown_it"))
     return Converted(page((_renderer().render(text[:end]), block("pre", text[end:])), title), fault)
 
 

@@ -20,6 +20,7 @@ from typing import IO
 
 from periplus.children import finish_child, start_child
 from periplus.document.formats.converted import Converted, page
+from periplus.extras import absence, is_installed
 
 # of addresses: after a manual of 800 pages a reader has 45 MB of them; a file may have 32 MB, and its text 20
 MEMORY_BYTES = 1 << 30
@@ -116,6 +117,8 @@ def _reader() -> PdfReader:
 
 def html_of(body: bytes) -> Converted:
     """A PDF file converted to HTML. Total, and bounded in time and memory."""
+    if not is_installed("pypdfium2"):
+        return Converted(page(()), absence("pypdfium2"))
     return _reader().html_of(body)
 
 

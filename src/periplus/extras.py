@@ -1,0 +1,54 @@
+"""Names the packages that Periplus can do without, what each is for, and the extra that installs it.
+
+The core (crawl, map, check, report, search) needs none of them. Each extra of pyproject.toml stands here with its
+packages; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+from periplus.errors import UsageError
+
+EXTRAS = {  # by the module that is imported: (the package, its extra, what needs it)
+    "brotli": ("brotli", "brotli", "Answers in brotli"),
+    "fsspec": ("fsspec", "segments", "Segments on object storage"),
+    "markdown_it": ("markdown-it-py", "office", "Reading Markdown"),
+    "psycopg": ("psycopg", "postgres", "Collections in PostgreSQL"),
+    "pyarrow": ("pyarrow", "parquet", "Parquet and Arrow tables"),
+    "pypdfium2": ("pypdfium2", "pdf", "Reading PDF files"),
+    "pyspark": ("pyspark", "cluster", "Work on a Spark cluster"),
+    "rich": ("rich", "progress", "A panel that shows how far a crawl is"),
+    "starlette": ("starlette", "ui", "The interface in a browser"),
+    "typst": ("typst", "pdf", "Writing a map as PDF"),
+    "uvicorn": ("uvicorn", "ui", "The interface in a browser"),
+    "xlsxwriter": ("xlsxwriter", "office", "Writing Excel files"),
+}
+
+
+def is_installed(module: str) -> bool:
+    """Whether a package of EXTRAS is here, without importing it."""
+    try:
+        return find_spec(module) is not None
+    except ValueError:  # it was hidden from this process, as tests do
+        return False
+
+
+def absence(module: str) -> str:
+    """The sentence that says what a missing package is for, and the command that installs it."""
+    package, extra, purpose = EXTRAS[module]
+    return f"{purpose} needs {package}, which is not installed: pip install 'periplus[{extra}]'"
+
+
+@contextlib.contextmanager
+def extra_needed() -> Iterator[None]:
+    """Turns the import of a missing package of EXTRAS within into a UsageError; other failures pass."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module not in EXTRAS:
+            raise
+        raise UsageError(absence(module)) from None
