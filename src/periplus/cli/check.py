@@ -13,6 +13,7 @@ from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, 
 from periplus.cli.options import (
     FOLDER,
     SUFFIX,
+    LongCommand,
     collection_folder,
     format_option,
     opened,
@@ -38,7 +39,7 @@ GATE_FAILED = 5
 _FORMATS = (*FORMATS, "junit", "github")
 
 
-@click.command()
+@click.command(cls=LongCommand)
 @click.argument("starts", nargs=-1, metavar="[URL]...")
 @option(
     "-i --input lists",

@@ -20,6 +20,7 @@ from periplus.children import runner_has_died
 from periplus.cli.options import (
     FOLDER,
     SUFFIX,
+    LongCommand,
     collection_folder,
     collection_option,
     option,
@@ -45,7 +46,7 @@ TRAPS_NAMED = 3  # patterns of what was left out, at the end of a crawl
 _PASSWORD = re.compile(r"(postgres(?:ql)?://[^:@/?]*):[^@/?]*@")  # of a database's address
 
 
-@click.command()
+@click.command(cls=LongCommand)
 @click.argument("starts", nargs=-1, metavar="[URL]...")
 @option(
     "-i --input lists",
@@ -273,7 +274,7 @@ class Period(click.ParamType[float]):
         return seconds
 
 
-@click.command()
+@click.command(cls=LongCommand)
 @collection_option
 @option("--store", "A collection in PostgreSQL, in place of a folder.", str, "", metavar="ADDRESS")
 @option("--all/--due everything", "Ask for every page, or only for those whose own interval is over.", bool, True)

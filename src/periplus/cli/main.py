@@ -192,9 +192,15 @@ class _Commands(click.Group):
             sys.exit(0)
 
 
-@click.command(cls=_Commands, epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=_Commands,
+    invoke_without_command=True,
+    epilog=_EXIT_CODES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(VERSION, prog_name="periplus")
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """Periplus charts a chosen part of the web.
 
     It crawls sites politely, keeps what it saw in one folder, and shows each site's structure.
@@ -203,3 +209,7 @@ def main() -> None:
     periplus crawl https://example.org     fetch a site into ./example.org.periplus
     periplus map                           show its structure
     """
+    if ctx.invoked_subcommand is None:
+        from periplus.cli.start import next_steps
+
+        click.echo("\n".join(next_steps()))

@@ -92,12 +92,84 @@ def flag_of(row: SettingRow) -> str:
     return "--" + row.name.removesuffix("_s").replace("_", "-")
 
 
+# in the order of help; the group of a setting gives the title where no flag is named here
+_TITLES = {
+    "": "What it does",
+    "scope": "Where",
+    "budget": "How much",
+    "politeness": "How polite",
+    "storage": "What to keep",
+    "identity": "Network",
+    "limits": "Limits",
+    "auditing": "Output",
+}
+_PLACED = {
+    "lists": "Where", "collection": "Where", "store": "Where", "site": "Where", "sitemaps": "Where",
+    "max_depth": "How much", "everything": "How much", "every": "How much", "external": "How much",
+    "fragments": "How much", "offline": "How much", "workers": "How much", "rate": "How polite", "head": "How polite",
+    "user_agent": "How polite", "contact": "How polite", "fresh": "What to keep", "near": "Output",
+    "fail_on": "Output", "baseline": "Output", "format": "Output", "output": "Output",
+    "quiet": "Output", "no_progress": "Output", "verbose": "Output",
+}  # fmt: skip
+_EVERYDAY = frozenset({
+    "lists", "collection", "store", "scope", "include", "exclude", "max_depth", "max_pages", "max_time_s", "external",
+    "fragments", "offline", "every", "delay_s", "rate", "mine", "contact", "fresh", "keep_xml", "part_sizes", "proxy",
+    "auth", "allow_private", "body_bytes", "total_timeout_s", "fail_on", "baseline", "ignore", "format", "output",
+    "quiet", "verbose",
+})  # fmt: skip
+"""Flags of `--help`, of whatever command has many; the others are shown by --help-all."""
+HELP_ALL = "periplus.help_all"  # where click keeps that every flag is to be shown
+
+
+def _show_all(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        ctx.meta[HELP_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+class LongCommand(click.Command):
+    """A command with many flags: its help shows those of every day, in groups; --help-all shows every one."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        every = click.Option(
+            ["--help-all"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_all,
+            help="Show every flag and exit.",
+        )
+        return [*super().get_params(ctx), every]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        group_of = {row.name: row.group for row in rows()}
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in _TITLES.values()}
+        asides, left_out = [], 0
+        for param in self.get_params(ctx):
+            record, name = param.get_help_record(ctx), param.name or ""
+            if record is None or isinstance(param, click.Argument):
+                continue
+            if name == "help_all" or param is self.get_help_option(ctx):
+                asides.append(record)
+            elif ctx.meta.get(HELP_ALL) or name in _EVERYDAY or name not in {*group_of, *_PLACED}:
+                sections[_PLACED.get(name) or _TITLES[group_of.get(name, "")]].append(record)
+            else:
+                left_out += 1
+        if left_out:
+            asides[-1] = (asides[-1][0], f"Show every flag, these and {left_out} more, and exit.")
+        for title, records in {**sections, "Help": asides}.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds a flag for every setting of a crawl; unset ones arrive as None or ()."""
     # what hits weigh is for periplus.toml: no crawl knows it
     for row in reversed([row for row in rows() if row.group != "searching"]):
         names = [name for name in (_SHORT.get(row.name), flag_of(row), row.name) if name]
-        text = row.sentence + (f" [{row.unit}; {row.default:g}]" if row.unit else "")
+        text = row.sentence + (f" [{row.unit}; {row.default:.12g}]" if row.unit else "")
         if row.kind is bool:
             names[-2] = f"{flag_of(row)}/--no-{flag_of(row)[2:]}"
             command = click.option(*names, default=None, help=text)(command)

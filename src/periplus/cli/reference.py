@@ -12,6 +12,7 @@ from types import ModuleType
 
 import click
 
+from periplus.cli.options import HELP_ALL
 from periplus.model.tables import EXPORTS, VIEWS, Column
 from periplus.settings import SettingRow, Settings, rows
 
@@ -140,6 +141,7 @@ def cli_reference(command: click.Command, name: str = "periplus") -> str:
             color=False,
             help_option_names=helps,
         )
+        context.meta[HELP_ALL] = True
         parts.append(f"## {path}\n\n```text\n{item.get_help(context)}\n```\n")
     return "\n".join(parts)
 

@@ -13,6 +13,7 @@ import click
 from periplus.cli.options import (
     FOLDER,
     SETTINGS_FILE,
+    LongCommand,
     WholeNumber,
     collection_folder,
     collection_option,
@@ -307,7 +308,7 @@ def remove(names: tuple[str, ...], place: Path | str) -> None:
     click.echo(f"Took out {', '.join(unit.name for unit in gone)}; there are {len(campaign.units):,}", err=True)
 
 
-@survey.command()
+@survey.command(cls=LongCommand)
 @_campaign_options
 @option("-q --quiet", "No progress; only the end is told.", bool)
 @verbose_option

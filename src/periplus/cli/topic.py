@@ -14,6 +14,7 @@ from periplus.cli.options import (
     FOLDER,
     SETTINGS_FILE,
     SUFFIX,
+    LongCommand,
     collection_folder,
     collection_option,
     columns_of,
@@ -308,7 +309,7 @@ def _write(learned: Topic, as_json: bool, output: Path | None) -> None:
 # `periplus topic crawl`: fetches what is about a topic, wherever it is, starting from a few pages.
 
 
-@topic.command()
+@topic.command(cls=LongCommand)
 @click.argument("name")
 @click.argument("seeds", nargs=-1, metavar="[URL]...")
 @option(
