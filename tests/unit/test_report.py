@@ -31,7 +31,7 @@ from periplus.model.results import (
 )
 from periplus.model.visit import STATE_OF, Reason
 from periplus.present import markup
-from periplus.present.report import DEAD_IN_FULL, SHOWN, site_report
+from periplus.present.report import DEAD_IN_FULL, site_report
 
 HOSTILE = '</style></title><script>alert("1")</script><img src=x onerror=alert(2)>\x1b\u202e'
 HOME, PAGE = "https://e.org/", 'https://e.org/a"><script>'
@@ -155,7 +155,7 @@ def test_a_dead_link_names_its_pages_and_words():
 
 def test_a_list_that_is_cut_says_what_is_missing():
     assert "And 3 more groups" in words(
-        read(duplicates=data_of().duplicates * (SHOWN + 3)).xpath("//section[@id='duplicates']")[0]
+        read(duplicates=data_of().duplicates * (markup.SHOWN + 3)).xpath("//section[@id='duplicates']")[0]
     )
 
 

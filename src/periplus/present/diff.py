@@ -158,7 +158,7 @@ def diff_page(diff: Comparison) -> str:
         ("issues", (len(diff.issues.new), len(diff.issues.gone)), "bad" if diff.issues.new else ""),
     ]
     title = f"{text(diff.before.name)} and {text(diff.after.name)}: what changed"
-    nav, body = sectioned((name, head, content.strip()) for name, head, content in sections)
+    nav, body = sectioned(sections)
     return document(title, f"<h1>{_host(diff)}: what changed</h1>\n{html.head(diff, figures)}\n{nav}", body)
 
 

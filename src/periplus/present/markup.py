@@ -12,9 +12,10 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from periplus.present.wording import count_of, number, short, size, utc, visible
+from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, number, short, size, utc, visible
 
 if TYPE_CHECKING:
     import jinja2
@@ -125,6 +126,12 @@ def environment(**filters: Callable[..., object]) -> jinja2.Environment:
         "utc": utc,
         "short": short,
         "link": lambda url, name="": Markup(link(url, name)),
+        "bar": lambda parts, whole, kind="": Markup(bar(parts, whole, kind)),
+        "paged": lambda table: Markup(paged(table)),
+        "at_home": at_home,
+        "path": lambda url: urlsplit(url).path,
+        "state_words": STATE_WORDS.__getitem__,
+        "reason_words": REASON_WORDS.__getitem__,
         "spaced": _spaced,
         "cut": lambda text, most: text if len(text) <= most else text[: most - 1] + "…",
     }
@@ -148,7 +155,7 @@ def macros(template: str) -> jinja2.environment.TemplateModule:
 
 def sectioned(sections: Iterable[tuple[str, str, Html]]) -> tuple[Html, Html]:
     """(links to the sections, the sections): each (id, heading, content); what has no content is left out."""
-    shown = [section for section in sections if section[2]]
+    shown = [(name, head, content.strip()) for name, head, content in sections if content.strip()]
     nav = "".join(f'<a href="#{name}">{head}</a>' for name, head, _ in shown)
     body = "\n".join(f'<section id="{name}"><h2>{head}</h2>\n{content}\n</section>' for name, head, content in shown)
     return f"<nav>{nav}</nav>", body
@@ -202,9 +209,12 @@ Cell = str | int | tuple[str, str]  # a text, a number, or a link as (URL, name)
 
 @dataclass(frozen=True, slots=True)
 class HtmlColumn:
-    """kind: `text`; `link`, a URL with a name; `n`, a number; `bytes`, a size. wide: left out on a telephone."""
+    """value: of an item of the table. kind: `text`; `link`, a URL with a name; `n`, a number; `bytes`, a size.
+    wide: left out on a telephone.
+    """
 
     head: str
+    value: Callable[[Any], Cell]
     kind: str = "text"
     wide: bool = False
 
@@ -216,11 +226,11 @@ class HtmlColumn:
 
 @dataclass(frozen=True, slots=True)
 class PagedTable:
-    """total: rows that there are, if rows are only the first of them."""
+    """items: one a row, of any type that the columns know. total: how many there are, if these are only the first."""
 
     name: str  # of the element: unique on the page
     columns: Sequence[HtmlColumn]
-    rows: Iterable[Sequence[Cell]]
+    items: Iterable[Any]
     total: int
     origin: str = ""  # scheme://host of the site itself, which its URLs are shown without
     elsewhere: str = ""  # where the rest is to be had: "`periplus pages` lists all"
@@ -228,7 +238,7 @@ class PagedTable:
 
 def paged(table: PagedTable) -> Html:
     """The table's HTML; with its data where it has more rows than are shown. Nothing for no rows."""
-    rest = islice(table.rows, CARRIED)
+    rest = ([column.value(item) for column in table.columns] for item in islice(table.items, CARRIED))
     first = list(islice(rest, SHOWN))
     if not first:
         return ""

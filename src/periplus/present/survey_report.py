@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TextIO
 
 from periplus.errors import UsageError
-from periplus.model.survey import CompanionClass, SiteMark
+from periplus.model.survey import CompanionClass, SiteMark, Unit
 from periplus.model.tables import Column, ColumnKind, Table
 from periplus.model.webometrics import CampaignProgress, Connectivity, ImpactFactor, SurveyResults
 from periplus.present.curves import write_yield_curves
@@ -33,38 +33,25 @@ def method_sheet(results: SurveyResults) -> Html:
     ]
     lines = [*method.runs, *counts, *method.parameters]
     facts = table(["", ""], [[text(name), text(value)] for name, value in lines], ["w", ""])
+    units = results.units
     columns = [
-        HtmlColumn("site"),
-        HtmlColumn("prefixes", wide=True),
-        HtmlColumn("fetched", "n"),
-        HtmlColumn("waiting", "n"),
-        HtmlColumn("robots.txt", "n"),
+        HtmlColumn("site", lambda record: units[record.unit].name),
+        HtmlColumn("prefixes", lambda record: " ".join(units[record.unit].prefixes), wide=True),
+        HtmlColumn("fetched", lambda record: record.fetched, "n"),
+        HtmlColumn("waiting", lambda record: record.waiting, "n"),
+        HtmlColumn("robots.txt", lambda record: record.robots, "n"),
+        HtmlColumn("refused", lambda record: record.refused, "n"),
+        HtmlColumn("dead", lambda record: record.dead, "n"),
+        HtmlColumn("redirects", lambda record: record.redirects, "n", wide=True),
+        HtmlColumn("bundle", lambda record: _bundle(units[record.unit]), wide=True),
+        HtmlColumn("state", lambda record: record.state or "read"),
     ]
-    columns += [
-        HtmlColumn("refused", "n"),
-        HtmlColumn("dead", "n"),
-        HtmlColumn("redirects", "n", wide=True),
-        HtmlColumn("bundle", wide=True),
-        HtmlColumn("state"),
-    ]
-    rows = (
-        (
-            results.units[record.unit].name,
-            " ".join(results.units[record.unit].prefixes),
-            record.fetched,
-            record.waiting,
-            record.robots,
-            record.refused,
-            record.dead,
-            record.redirects,
-            results.units[record.unit].bundle + ("" if results.units[record.unit].official else " (not official)"),
-            record.state or "read",
-        )
-        for record in method.units
-    )
-    return facts + (
-        f"<h3>What became of each site's URLs</h3>{paged(PagedTable('record-rows', columns, rows, len(method.units)))}"
-    )
+    rows = paged(PagedTable("record-rows", columns, method.units, len(method.units)))
+    return facts + f"<h3>What became of each site's URLs</h3>{rows}"
+
+
+def _bundle(unit: Unit) -> str:
+    return unit.bundle + ("" if unit.official else " (not official)")
 
 
 Row = tuple[object, ...]
@@ -392,35 +379,18 @@ def _network(results: SurveyResults) -> Html:
 
 def _indicators(results: SurveyResults) -> Html:
     columns = [
-        HtmlColumn("site"),
-        HtmlColumn("pages", "n"),
-        HtmlColumn("read, %", "n"),
-        HtmlColumn("links in", "n"),
-        HtmlColumn("from sites", "n"),
+        HtmlColumn("site", lambda row: results.units[row.unit].name),
+        HtmlColumn("pages", lambda row: row.fetched, "n"),
+        HtmlColumn("read, %", lambda row: round(100 * row.share), "n"),
+        HtmlColumn("links in", lambda row: row.in_links, "n"),
+        HtmlColumn("from sites", lambda row: row.in_units, "n"),
+        HtmlColumn("links out", lambda row: row.out_links, "n"),
+        HtmlColumn("to sites", lambda row: row.out_units, "n"),
+        HtmlColumn("to companions", lambda row: row.out_companion, "n", wide=True),
+        HtmlColumn("self-links", lambda row: row.self_links, "n", wide=True),
+        HtmlColumn("external WIF", lambda row: _factor(row.external_wif), "n"),
+        HtmlColumn("WIF", lambda row: _factor(row.wif), "n", wide=True),
     ]
-    columns += [
-        HtmlColumn("links out", "n"),
-        HtmlColumn("to sites", "n"),
-        HtmlColumn("to companions", "n", wide=True),
-        HtmlColumn("self-links", "n", wide=True),
-    ]
-    columns += [HtmlColumn("external WIF", "n"), HtmlColumn("WIF", "n", wide=True)]
-    rows = (
-        (
-            results.units[row.unit].name,
-            row.fetched,
-            round(100 * row.share),
-            row.in_links,
-            row.in_units,
-            row.out_links,
-            row.out_units,
-            row.out_companion,
-            row.self_links,
-            _factor(row.external_wif),
-            _factor(row.wif),
-        )
-        for row in results.figures
-    )
     model = results.method.model.value
     note = f"Links are distinct pairs of documents (model: {model}), in and out within the target set. "
     note += (
@@ -433,7 +403,7 @@ def _indicators(results: SurveyResults) -> Html:
         "would be a count: that is what is shown."
     )
     totals = ", ".join(f"{number(count)} by {model.value}" for model, count in results.totals)
-    shown = paged(PagedTable("unit-rows", columns, rows, len(results.figures)))
+    shown = paged(PagedTable("unit-rows", columns, results.figures, len(results.figures)))
     return f'<p class="note">{text(note)}</p>{shown}<p class="note">All links between sites: {totals}.</p>'
 
 
@@ -502,33 +472,22 @@ def _fragment(results: SurveyResults) -> Html:
 
 def _report_companions(results: SurveyResults) -> Html:
     columns = [
-        HtmlColumn("site"),
-        HtmlColumn("class"),
-        HtmlColumn("sites linking", "n"),
-        HtmlColumn("pages linking", "n"),
-        HtmlColumn("links", "n", wide=True),
+        HtmlColumn("site", lambda site: site.name),
+        HtmlColumn("class", lambda site: site.kind.value),
+        HtmlColumn("sites linking", lambda site: site.units, "n"),
+        HtmlColumn("pages linking", lambda site: site.pages, "n"),
+        HtmlColumn("links", lambda site: site.links, "n", wide=True),
+        HtmlColumn("links back to", lambda site: "not read" if site.back is None else count_of(site.back, "site")),
+        HtmlColumn("status", lambda site: site.status.value, wide=True),
+        HtmlColumn("tags", lambda site: ", ".join(site.tags), wide=True),
     ]
-    columns += [HtmlColumn("links back to"), HtmlColumn("status", wide=True), HtmlColumn("tags", wide=True)]
-    rows = (
-        (
-            site.name,
-            site.kind.value,
-            site.units,
-            site.pages,
-            site.links,
-            "not read" if site.back is None else count_of(site.back, "site"),
-            site.status.value,
-            ", ".join(site.tags),
-        )
-        for site in results.companions
-    )
     kinds = ", ".join(
         f"{number(sum(site.kind is kind for site in results.companions))} {kind.value}" for kind in CompanionClass
     )
     note = f"Sites outside the target set, ranked by how many different sites of it link to them: {kinds}. "
     note += "Sites that were not read to the end hide some of their links, so the counts are least values."
     return f'<p class="note">{text(note)}</p>' + paged(
-        PagedTable("companion-rows", columns, rows, len(results.companions))
+        PagedTable("companion-rows", columns, results.companions, len(results.companions))
     )
 
 
@@ -559,9 +518,12 @@ def _report_co_links(results: SurveyResults) -> Html:
         ("co-rows", "Linked from the same sites", results.co_inlinks),
         ("coupling-rows", "Linking to the same sites", results.couplings),
     ):
-        columns = [HtmlColumn("site"), HtmlColumn("and"), HtmlColumn("sites", "n")]
-        rows = ((results.units[pair.first].name, results.units[pair.second].name, pair.sites) for pair in pairs)
-        shown = paged(PagedTable(name, columns, rows, len(pairs)))
+        columns = [
+            HtmlColumn("site", lambda pair: results.units[pair.first].name),
+            HtmlColumn("and", lambda pair: results.units[pair.second].name),
+            HtmlColumn("sites", lambda pair: pair.sites, "n"),
+        ]
+        shown = paged(PagedTable(name, columns, pairs, len(pairs)))
         parts.append(f"<h3>{head}</h3>{shown}" if shown else "")
     return "".join(parts)
 
