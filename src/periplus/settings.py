@@ -17,6 +17,8 @@ from typing import Any, get_type_hints
 from periplus.errors import UnknownSetting
 
 VERSION = "0.1.0"
+SUFFIX = ".periplus"  # of the folders that hold collections
+SETTINGS_FILE = "periplus.toml"  # in such a folder: its settings and rules
 PRODUCT_TOKEN = "periplus"  # the name that robots.txt groups are matched against (RFC 9309, 2.2.1)
 DELAY_FLOOR_S = 0.5  # for hosts that are not declared as one's own: no setting goes below it
 

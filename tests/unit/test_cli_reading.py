@@ -228,5 +228,5 @@ def test_ctrl_c_ends_with_the_code_that_the_help_names(folder, monkeypatch):
     def interrupted(*words, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("periplus.api.collection.open_collection", interrupted)
+    monkeypatch.setattr("periplus.api.collection.Collection", interrupted)
     assert run("status", code=130)[1].strip() == "Stopped."

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from deleted import content, sound
 from interface import client, token_of
 from periplus.api import deleting
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.jobs.runner import ordered
@@ -117,7 +117,7 @@ def test_what_a_deleted_run_changed_counts_to_the_next(folder: Path) -> None:
     deleting.delete(folder, Deletion(run=2))
     with contextlib.closing(reading.connect(folder)) as connection:
         assert connection.execute("SELECT run_id, reason FROM url_history").fetchall() == [(3, "ok")]
-    with open_collection(folder) as kept:
+    with Collection(folder) as kept:
         assert kept.diff("1", "3").removed == ()
 
 
@@ -169,12 +169,12 @@ def test_search_finds_it_no_longer_and_another_stands_for_its_duplicates(tmp_pat
         f"{START}b": page("Lantern light", "/"),
     }
     folder = stored(tmp_path / "e.periplus", web, [START])
-    with open_collection(folder) as kept:
+    with Collection(folder) as kept:
         assert len(kept.search("lantern").hits) == 1
         (group,) = kept.duplicates().groups
         representative = group.url
     deleting.delete(folder, Deletion(ids(str(representative))))
-    with open_collection(folder) as kept:
+    with Collection(folder) as kept:
         (hit,) = kept.search("lantern").hits
         assert hit.url != representative
         assert hit.twins == ()

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 from click.testing import CliRunner
 
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.store.bodies import BodyCodec, unpack_blocks, unpack_headers, unpack_parts
@@ -65,7 +65,7 @@ def test_a_view_without_end_is_stopped_by_a_time_limit(given):
 
 def test_reading_it_starts_none_of_its_triggers(given):
     folder = given("CREATE TRIGGER evil AFTER UPDATE ON url BEGIN DELETE FROM page; END")
-    with open_collection(folder) as collection:
+    with Collection(folder) as collection:
         assert collection.status().hosts == 1
         assert collection.page(START).text()
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from periplus.analyse.ego import Grouping, NeighbourhoodQuery, neighbourhood, web_of
 from periplus.api import inlink_index
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.api.deleting import delete, deletion_of_pages
 from periplus.api.inlink_index import InlinkIndexes, make
 from periplus.api.tables import Browser, TableQuery
@@ -178,7 +178,7 @@ def test_tables_and_pages_are_the_same_with_a_book_and_without(
             patched.setattr(InlinkIndexes, "of", lambda *_: None)
             without = Browser().page(folder, table, wish)
         assert with_book == without, url
-        with open_collection(folder) as kept:
+        with Collection(folder) as kept:
             one, other = kept.page(url, InlinkIndexes()), kept.page(url)
             assert one.summary() == other.summary(), url
             assert set(one.inlinks(50)) == {link for link in other.inlinks(50) if link.source != url}, url

@@ -13,7 +13,7 @@ from lxml import etree
 from warcio.archiveiterator import ArchiveIterator
 
 from periplus.api.archives import export_warc
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.settings import Settings, settings_from
@@ -107,7 +107,7 @@ def test_json_is_for_what_has_parts(folder):
 
 def test_xml_that_was_kept_needs_no_bytes(tmp_path):
     folder = made(tmp_path / "k.periplus", settings_from({"keep_xml": True, "keep_bodies": False, "keep_text": False}))
-    with open_collection(folder) as kept:
+    with Collection(folder) as kept:
         page = kept.page("https://e.org/")
         assert page.summary().kept == ("xml",)
         data, media_type = page.xml()

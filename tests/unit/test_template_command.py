@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.api.templates import shorkin_text
 from periplus.cli.main import main
 from periplus.errors import UsageError
@@ -91,7 +91,7 @@ def test_nothing_is_written_over(folder, tmp_path):
 
 def test_an_unknown_site_or_method_is_refused(folder):
     assert "choose among e.org" in run("nowhere.org", "-c", folder).output
-    with open_collection(folder) as kept, pytest.raises(UsageError, match="choose among site, shorkin"):
+    with Collection(folder) as kept, pytest.raises(UsageError, match="choose among site, shorkin"):
         kept.templates(method="luck")
 
 

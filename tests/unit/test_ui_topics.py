@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from test_ui_accessible import faults
 
 from interface import client, token_of
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.api.labelling import Labelling, Sessions
 from periplus.api.results import judged_pages
 from periplus.api.topical_run import HarvestPoint, harvest_of, is_due, note_harvest
@@ -44,7 +44,7 @@ def learned(tmp_path_factory):
     home = "<!DOCTYPE html><title>Home</title>" + "".join(f'<a href="{url}">{url[-2:]}</a>' for url in pages)
     stored(where / "c.periplus", {"https://e.org/": home, **pages}, ["https://e.org/"])
     examples = [[f"https://e.org/{kind}/{at}" for at in range(4)] for kind in ("sea", "food")]
-    with open_collection(where / "c.periplus") as kept:
+    with Collection(where / "c.periplus") as kept:
         train_topic(kept, TopicOrder("sea", *examples))
     done = CliRunner().invoke(
         main, ["topic", "judge", "sea", "--keep", "-c", str(where / "c.periplus")], catch_exceptions=False
@@ -158,7 +158,7 @@ def test_undo_takes_the_last_answer_back_and_asks_again(folder):
 
 def test_a_label_taken_back_leaves_the_one_before_it(folder):
     collection = folder / "c.periplus"
-    with open_collection(collection) as kept:
+    with Collection(collection) as kept:
         session = Labelling(kept, "sea")
         url = session.least_sure().url
         session.answer(True)
@@ -303,7 +303,7 @@ def test_an_order_of_a_topic_says_what_is_wrong():
 
 
 def test_two_people_label_different_topics_at_once_and_one_topic_in_turn(folder):
-    with open_collection(folder / "c.periplus") as kept:
+    with Collection(folder / "c.periplus") as kept:
         train_topic(
             kept, TopicOrder("food", *([f"https://e.org/{kind}/{at}" for at in range(4)] for kind in ("food", "sea")))
         )

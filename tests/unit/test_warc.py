@@ -13,7 +13,7 @@ from warcio.checker import Checker
 from warcio.warcwriter import WARCWriter
 
 from periplus.api.archives import export_warc, import_archives
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.collection import Exchange, RunNote
@@ -258,7 +258,7 @@ def imported(tmp_path, data, name="x.warc.gz", **order):
     path = tmp_path / name
     path.write_bytes(data)
     done = import_archives(tmp_path / "i", (path,), **order)
-    with open_collection(tmp_path / "i") as kept:
+    with Collection(tmp_path / "i") as kept:
         return done, {row.url.removeprefix("http://e.org"): row for row in kept.pages()}
 
 

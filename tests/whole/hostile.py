@@ -14,7 +14,7 @@ from voyage import TESTS
 
 from newsroom import edition, entry, story
 from periplus.api import portal, survey
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.api.portal import publish
 from periplus.api.results import store_judged, store_stories
 from periplus.api.topics import TopicOrder, add_label, judged_pages, train_topic
@@ -88,7 +88,7 @@ def _add(site: Site, path: str, title: str, body: str) -> None:
 def surveyed(folder: Path) -> None:
     """A survey of it, whose names, bundle, title and tags attack too."""
     texts = TABLE["texts"]
-    with open_collection(folder) as kept:
+    with Collection(folder) as kept:
         home = kept.runs()[0].starts[0]
     units = (
         unit_of(home, texts[5], texts[1][:40], bundle=texts[2]),
@@ -113,7 +113,7 @@ def told(folder: Path) -> None:
         for number, text in enumerate(texts)
     }
     collection = stored(folder, {home: page("Home", *pages), **pages}, [home])
-    with open_collection(collection) as kept:
+    with Collection(collection) as kept:
         train_topic(kept, TopicOrder("t", [f"{home}1*"]))
         store_judged(collection, "t", judged_pages(kept, "t", -1))
     add_label(collection, "t", Example(texts[1], True, "labelled", f"{home}2"))

@@ -8,7 +8,7 @@ import pytest
 from voyage import Collection, crawled
 
 from periplus.api.archives import export_warc, import_archives
-from periplus.api.collection import open_collection
+from periplus.api.functions import open_collection
 from periplus.model.visit import Reason
 from testweb import GraphRecipe, Page, PageLink, Server, Site, Web, graph_site, serve
 from testweb.recipes import web_of

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from voyage import crawled, environment, told
 
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.api.comparison import compare_runs
 from periplus.api.crawling import refresh, refresh_order
 from periplus.errors import UsageError
@@ -141,7 +141,7 @@ def test_the_command_in_three_formats(story, tmp_path):
 
 
 def test_from_python(story):
-    with open_collection(story["folder"]) as collection:
+    with Collection(story["folder"]) as collection:
         assert collection.diff("1", "2") == diff(story["folder"], "1", "2")
         assert collection.diff("last", "last", other=story["other"]).is_empty
 

@@ -11,7 +11,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.api.duplicates import duplicates
 from periplus.cli.main import main
 from periplus.document.digest import without_marks
@@ -83,7 +83,7 @@ def kept(tmp_path_factory):
 def test_every_pages_text_is_the_original(kept):
     folder, texts, _ = kept
     wrong = []
-    with open_collection(folder) as collection:
+    with Collection(folder) as collection:
         for url, language in texts.items():
             text = collection.page(url).text()
             original = "\n".join(["Page", *TEXTS[language][1:]])
@@ -96,7 +96,7 @@ def test_every_pages_text_is_the_original(kept):
 
 def test_every_duplicate_is_found_and_nothing_else(kept):
     folder, texts, near = kept
-    with open_collection(folder) as collection:
+    with Collection(folder) as collection:
         found = collection.duplicates()
     groups = [{group.url, *(page.url for page in group.pages)} for group in found.groups]
     every = texts | near
@@ -109,7 +109,7 @@ def test_every_duplicate_is_found_and_nothing_else(kept):
 
 def test_of_one_text_the_version_with_diacritics_stands_for_all(kept):
     folder, texts, _ = kept
-    with open_collection(folder) as collection:
+    with Collection(folder) as collection:
         found = collection.duplicates(near=1.0)
     for group in found.groups:
         language = texts[group.url]
@@ -122,7 +122,7 @@ def test_of_one_text_the_version_with_diacritics_stands_for_all(kept):
 
 def test_a_page_with_some_words_more_is_near_and_measured(kept):
     folder, _, near = kept
-    with open_collection(folder) as collection:
+    with Collection(folder) as collection:
         found = collection.duplicates()
     apart = [(group, page) for group in found.groups for page in group.pages if page.like is Likeness.NEAR]
     assert {page.url for _, page in apart} == set(near)
@@ -163,7 +163,7 @@ def test_nearly_equal_hits_of_a_search_are_one(tmp_path):
             "Harbours", "<p>Another harbour has a lighthouse, and nothing else is said of it here.</p>"
         ),
     }
-    with open_collection(stored(tmp_path / "c", pages, ["https://e.org/"])) as collection:
+    with Collection(stored(tmp_path / "c", pages, ["https://e.org/"])) as collection:
         found = collection.search("lighthouse harbour")
     assert found.total == 3
     assert sorted((hit.title, len(hit.near)) for hit in found.hits) == [("Harbours", 0), ("Lighthouses", 1)]
@@ -193,6 +193,6 @@ def test_without_marks_content_is_told_for_this_answer_alone(tmp_path):
     with pytest.raises(UsageError, match=r"from 0\.3 to 1"):
         duplicates(connection, near=0.1)
     connection.close()
-    with open_collection(folder) as collection:
+    with Collection(folder) as collection:
         again = collection.duplicates("e.org")
     assert (again.groups, again.notes) == (found.groups, ())

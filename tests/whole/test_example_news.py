@@ -13,7 +13,7 @@ import pytest
 
 import stored as small
 from periplus.api import portal as portals
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.api.stories import stories_of
 from periplus.api.topics import TopicOrder, train_topic
 from periplus.model.story import Portal
@@ -83,7 +83,7 @@ def test_a_portal_of_one_topic_has_its_stories_and_no_others(coastnews, folder, 
     for post in coastnews.posts(TODAY):
         if coastnews.SITES[post.site][1] in topic:
             topic[coastnews.SITES[post.site][1]].append(coastnews.address(post, ""))
-    with open_collection(folder) as kept:
+    with Collection(folder) as kept:
         train_topic(kept, TopicOrder("sea", topic["sea"][:30], topic["land"]))
     portals.create(folder, Portal("coast", "The Seven Lights", TODAY.timestamp(), topic="sea"))
     edition, _ = portals.build(folder, "coast", tmp_path / "out", TODAY.timestamp())

@@ -10,8 +10,8 @@ import pytest
 from voyage import Collection, command, crawled, environment, flags_for, served_apart, until
 
 from periplus.acquire import discovery
-from periplus.api.collection import open_collection
 from periplus.api.crawling import RefreshEnd, refresh, refresh_order
+from periplus.api.functions import open_collection
 from periplus.model.frontier import FIRST_INTERVAL_S, GROWTH, SHRINKING, RefreshFinding
 from testweb import GraphRecipe, faults, graph_site, serve
 from testweb.site import NOT_FOUND, Page

@@ -18,7 +18,7 @@ from served_interface import served
 from voyage import crawled
 
 from browser import Browser
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from testweb import serve
 
 # had words become markup
@@ -57,7 +57,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.mark.parametrize("policy", ["kept", "left aside"])
 def test_no_screen_runs_a_script_of_the_web(collections: Path, address: str, browser: Browser, policy: str) -> None:
-    with open_collection(collections / "x.periplus") as kept:
+    with Collection(collections / "x.periplus") as kept:
         home = kept.runs()[0].starts[0]
     browser.without_policy(policy == "left aside")
     browser.alarms.clear()

@@ -12,7 +12,7 @@ import stored as small
 from browser import Browser
 from newsweb import NewsRecipe, news_web
 from periplus.api import portal
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.api.topics import TopicOrder, stored_labels, train_topic
 from periplus.model.story import Portal
 from stored import stored
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A news web with a portal that waits for approval, and a topic of two stories."""
     monkeypatch.setattr(small, "NOW", WEB.now)
     collection = stored(tmp_path / "n.periplus", WEB.pages, WEB.starts)
-    with open_collection(collection) as kept:
+    with Collection(collection) as kept:
         first = [url for url, number in WEB.story_of.items() if number == 0][:3]
         train_topic(kept, TopicOrder("first", first))
     portal.create(collection, Portal("coast", "The coast", WEB.now, sites=4, approve=True))

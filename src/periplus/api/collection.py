@@ -19,7 +19,7 @@ from periplus.model.ports import RunRecord
 from periplus.model.results import StateTally
 from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table
 from periplus.model.web import Url
-from periplus.settings import read_settings
+from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.crawl_reads import backlog, hosts_at_work, state_tallies, traps
 from periplus.store.runs import is_paused
 from periplus.store.sqlite import listing, reading, schema
@@ -38,16 +38,6 @@ if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when 
     from periplus.model.search import SearchResult
     from periplus.model.topic import KeywordList
 
-__all__ = [
-    "Collection",
-    "Rows",
-    "Status",
-    "contents",
-    "open_collection",
-]
-
-SUFFIX = ".periplus"
-SETTINGS_FILE = "periplus.toml"
 REPORT_FILE = "report.html"
 
 
@@ -405,11 +395,6 @@ def _without_collector() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def open_collection(folder: Path | str, *, time_limit_s: float = 0.0) -> Collection:
-    """The collection in folder, to be read. time_limit_s: longest time of one question; 0: no limit."""
-    return Collection(Path(folder), time_limit_s)
 
 
 def contents(folder: Path) -> list[Path]:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from periplus.api.collection import Status
 from periplus.api.exporting import export_rows, exported_table
-from periplus.api.homes import home_of, name_of
+from periplus.api.homes import home_of
 from periplus.api.rows import Rows
+from periplus.errors import UsageError
+from periplus.model.collection import SegmentState
+from periplus.store.crawl_reads import backlog, hosts_at_work, state_tallies, traps
+from periplus.store.postgres.address import Address, address_of
+from periplus.store.runs import is_paused, records
+from periplus.store.segments import object_storage, swept
 
-if TYPE_CHECKING:
-    from periplus.api.collection import Status
+if TYPE_CHECKING:  # what needs the extra `postgres` is loaded by whichever function connects
     from periplus.api.site import Site
     from periplus.model.ports import RunRecord
+    from periplus.store.postgres.connection import Connection
+
+BUSIEST = 10  # hosts that a status names
 
 
 class DatabaseCollection:
@@ -25,8 +36,8 @@ class DatabaseCollection:
 
     def __init__(self, address: str) -> None:
         """Raises NoCollection, StoreError."""
-        self._address = address
-        home_of(address).runs()
+        self._text, self._address = address, address_of(address)
+        self.runs()
 
     def __enter__(self) -> DatabaseCollection:
         return self
@@ -37,20 +48,40 @@ class DatabaseCollection:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<DatabaseCollection {name_of(self._address)}>"
+        return f"<DatabaseCollection {self._address.collection}>"
 
     def close(self) -> None:
         """Does nothing: no connection is held."""
 
     def runs(self) -> Sequence[RunRecord]:
         """All runs, oldest first."""
-        return home_of(self._address).runs()
+        return home_of(self._text).runs()
 
     def status(self) -> Status:
-        """What there is, in one value."""
-        from periplus.api.store_status import store_status
+        """What there is, in one value and one snapshot."""
+        from periplus.store.postgres import hosts as host_rows
+        from periplus.store.postgres.statements import PostgresStatements
 
-        return store_status(self._address)
+        with _connected(self._address) as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            statements = PostgresStatements(connection)
+            hosts, waiting, entries = backlog(statements)
+            workers = host_rows.workers_at_work(connection)
+            return Status(
+                folder=Path(),
+                size_bytes=host_rows.size_bytes(connection),
+                running=workers > 0,
+                paused=is_paused(statements),
+                runs=tuple(records(statements)),
+                counts=tuple(state_tallies(statements)),
+                hosts=hosts,
+                hosts_waiting=waiting,
+                entries_waiting=entries,
+                busiest=tuple(hosts_at_work(statements, BUSIEST, host_rows.time_now(connection, None))),
+                traps=tuple(traps(statements)),
+                store=str(self._address),
+                workers=workers,
+            )
 
     def map(
         self, site: str = "", *, scale: str = "normalised", damping: float = 0.85, rounds: int | None = None
@@ -59,13 +90,59 @@ class DatabaseCollection:
         from periplus.api.facts import RankOrder
         from periplus.api.site import stored_map
 
-        return stored_map(self._address, site, RankOrder(scale, damping, rounds))
+        return stored_map(self._text, site, RankOrder(scale, damping, rounds))
 
     def table(self, name: str) -> Rows:
         """One table whole: `urls`, `pages`, `links`, `visits`, `hosts`, ...: docs/sql.md. Raises UsageError."""
 
         def read(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            with export_rows(self._address, name, ranks=False) as exported:
+            with export_rows(self._text, name, ranks=False) as exported:
                 yield from exported.rows
 
         return Rows(name, exported_table(name, ranks=False).columns, read)
+
+
+def check_segments(
+    store: str, *, delete: bool = False, watch: Callable[[str], None] = lambda name: None
+) -> Sequence[SegmentState]:
+    """Reads every segment of a collection in a database, and says whether it holds what pages point at.
+
+    delete: those that no page points into, while nobody crawls. watch: is told the segment that was read. Raises
+    UsageError, NoCollection, StoreError.
+    """
+    from periplus.store.postgres import table_rows
+
+    address = address_of(store)
+    with _connected(address) as connection:
+        place = table_rows.place_of_segments(connection)
+        if not place:
+            raise UsageError(f"{address} keeps the bytes of its pages in the database: there are no segments to check")
+        if delete and (workers := table_rows.workers_at_work(connection)):
+            raise UsageError(
+                f"{workers} workers are at work: what they have written and not yet entered looks "
+                "unused. Stop them, then delete."
+            )
+        # segments are read between two blocks of rows
+        connection.execute("SET idle_in_transaction_session_timeout = 0")
+        states, storage = [], object_storage(place)
+        with connection.transaction():
+            for state in swept(storage, table_rows.claimed(connection)):
+                watch(state.name)
+                states.append(state)
+        if delete:
+            for state in states:
+                if state.is_unused:
+                    storage.delete(state.name)
+        storage.close()
+        return states
+
+
+@contextlib.contextmanager
+def _connected(address: Address) -> Iterator[Connection]:
+    """To a collection that is there. Raises UsageError, NoCollection, StoreError."""
+    from periplus.store.postgres import schema
+    from periplus.store.postgres.connection import connect
+
+    with contextlib.closing(connect(address)) as connection:
+        schema.check(connection, address.collection)
+        yield connection

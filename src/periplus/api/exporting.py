@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from periplus.api.homes import is_address, rows_of
+from periplus.api.homes import rows_of
 from periplus.errors import UsageError
 from periplus.model.tables import CHAINS, EXPORTS, ISSUES, PAGES, RANKED_PAGES, Table
 from periplus.present import issues
+from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Answer, ask
 

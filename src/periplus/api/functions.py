@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from periplus.api.collection import SETTINGS_FILE, SUFFIX, Collection
+from periplus.api.collection import Collection
 from periplus.api.exporting import asked, export_rows
-from periplus.api.homes import is_address
 from periplus.api.rows import Rows
 from periplus.errors import UsageError
 from periplus.model.tables import Column, ColumnKind
 from periplus.model.web import SiteKey, Url
-from periplus.settings import read_settings, settings_from
-from periplus.urls.canonical import canonical
-from periplus.urls.scope import site_key
+from periplus.settings import SETTINGS_FILE, SUFFIX, read_settings, settings_from
+from periplus.store.postgres.address import is_address
+from periplus.urls.canonical import start_urls
+from periplus.urls.scope import site_name
 
 if TYPE_CHECKING:  # loaded by whichever function needs them
     from periplus.api.checking import CheckEnd
@@ -73,7 +73,7 @@ def crawl(
     from periplus.api.crawling import crawl as run
 
     starts = _urls(start)
-    where = Path(_name_of(starts)) if folder is None else folder
+    where = Path(site_name(starts[0]) + SUFFIX) if folder is None else folder
     if is_address(str(where)):
         order = CrawlOrder(Path(), starts, settings_from(settings), store=str(where))
     else:
@@ -139,7 +139,7 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
     starts = _urls(start) if start else ()
     if folder is None and not starts:
         raise UsageError("nothing to check: give a URL, or the folder of a collection")
-    where = Path(folder) if folder is not None else Path(_name_of(starts))
+    where = Path(folder) if folder is not None else Path(site_name(starts[0]) + SUFFIX)
     before = settings_from({}) if starts else settings_before(where)
     chosen = settings_from(settings, read_settings(where / SETTINGS_FILE, before))
     audit_rules(chosen.auditing.grade, chosen.auditing.ignore)  # refused before a check rather than after it
@@ -276,11 +276,7 @@ def _urls(start: str | Sequence[str]) -> tuple[Url, ...]:
     texts = [start] if isinstance(start, str) else list(start)
     if not texts:
         raise UsageError("no start: give a URL")
-    return tuple(canonical(text if "://" in text else f"https://{text}") for text in texts)
-
-
-def _name_of(starts: Sequence[Url]) -> str:
-    return site_key(starts[0]).replace(":", "-").strip("[]") + SUFFIX
+    return start_urls(texts)
 
 
 def _kind(values: Sequence[object]) -> ColumnKind:

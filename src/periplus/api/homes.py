@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING
 
 from periplus.extras import extra_needed
 from periplus.model.ports import CrawlHome
-from periplus.store.postgres.address import SCHEMES, address_of
+from periplus.store.postgres.address import address_of
 from periplus.store.sqlite.frontier import FolderHome
 
 if TYPE_CHECKING:  # arrays: only when they are asked for
     from periplus.model.dataset import ResultStore, WholeRows
     from periplus.model.graph import SiteReader
-
-
-def is_address(text: str) -> bool:
-    """Whether a text names a collection in a database, and no folder."""
-    return text.startswith(SCHEMES)
 
 
 def home_of(place: Path | str) -> CrawlHome:

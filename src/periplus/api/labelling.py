@@ -16,7 +16,7 @@ from typing import NamedTuple
 from periplus.analyse.topic.judging import Judge, learned_on, word_counts
 from periplus.analyse.topic.training import examples_of, learned
 from periplus.api.cache import Remembered
-from periplus.api.collection import Collection, open_collection
+from periplus.api.collection import Collection
 from periplus.api.topics import (
     Watch,
     add_label,
@@ -172,7 +172,7 @@ class Sessions:
         with session.lock:
             stamp = file.stat().st_mtime_ns if file.exists() else 0
             if session.labelling is None or session.stamp != stamp:
-                with open_collection(folder) as collection:
+                with Collection(folder) as collection:
                     session.labelling = Labelling(collection, name)
                 session.stamp = stamp
             yield session.labelling

@@ -10,16 +10,16 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from periplus.api.homes import is_address
-from periplus.api.rules import SETTINGS_FILE, rules_text
+from periplus.api.rules import rules_text
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.collection import RunNote
+from periplus.settings import SETTINGS_FILE
 from periplus.store import runs as collection_runs
 from periplus.store.dialect import shard_of
 from periplus.store.moving import MovedBody, Row, Sum, summed
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import ledger, schema, table_rows
-from periplus.store.postgres.address import Address, address_of
+from periplus.store.postgres.address import Address, address_of, is_address
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.copying import BodyTarget
 from periplus.store.postgres.frontier import DatabaseHome

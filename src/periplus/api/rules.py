@@ -10,6 +10,7 @@ from periplus.analyse.duplicates import shingles
 from periplus.analyse.equivalences import Proposal, SeenPage, propose
 from periplus.errors import UsageError
 from periplus.model.web import UrlId
+from periplus.settings import SETTINGS_FILE
 from periplus.store.sqlite import aliases, reading
 from periplus.store.sqlite.aliases import Reapplied
 from periplus.store.sqlite.page_rows import Contents
@@ -18,7 +19,6 @@ from periplus.urls.aliases import cores_shared
 from periplus.urls.canonical import canonical
 from periplus.urls.parameters import Applied, apply, rules_key, rules_of
 
-SETTINGS_FILE = "periplus.toml"
 SAMPLED = 4  # one shingle in so many is compared: enough to tell a print version, a quarter of the memory
 
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, lines_of, notice, start_urls
+from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, lines_of, notice
 from periplus.cli.options import (
     FOLDER,
-    SUFFIX,
     LongCommand,
     collection_folder,
     format_option,
@@ -28,7 +27,9 @@ from periplus.errors import NoCollection, UsageError
 from periplus.model.web import Url
 from periplus.present.tables import FORMATS
 from periplus.present.wording import count_of
-from periplus.urls.scope import site_key
+from periplus.settings import SUFFIX
+from periplus.urls.canonical import start_urls
+from periplus.urls.scope import site_name
 
 if TYPE_CHECKING:
     from periplus.analyse.issues import Condition
@@ -142,27 +143,27 @@ def _say_end(end: CheckEnd) -> None:
     )
 
 
-def _places(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None) -> tuple[list[Url], Path]:
+def _places(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None) -> tuple[tuple[Url, ...], Path]:
     """(where to begin, the collection's folder)."""
     lines = [line for file in lists for line in lines_of(file)]
     urls = start_urls([*starts, *lines])
     if urls:
-        return urls, collection or Path(site_key(urls[0]).replace(":", "-").strip("[]") + SUFFIX)
+        return urls, collection or Path(site_name(urls[0]) + SUFFIX)
     if lists:
         raise UsageError("the list names no URL")
     try:
-        return [], collection_folder(collection)
+        return (), collection_folder(collection)
     except NoCollection as error:
         raise UsageError(f"no URL to check, and {error}") from None
 
 
-def _run(folder: Path, urls: list[Url], settings: Any, flags: dict[str, Any]) -> tuple[Any, bool]:
+def _run(folder: Path, urls: tuple[Url, ...], settings: Any, flags: dict[str, Any]) -> tuple[Any, bool]:
     """(how the check ended, whether by the user)."""
     from periplus.api.checking import CheckOrder, starts_known
     from periplus.api.checking import check as run
     from periplus.api.crawling import CrawlOrder, check_order
 
-    crawl_order = CrawlOrder(folder, tuple(urls) or starts_known(folder), settings)
+    crawl_order = CrawlOrder(folder, urls or starts_known(folder), settings)
     check_order(crawl_order)
     configure_logs(flags["verbose"])
     notice(settings)

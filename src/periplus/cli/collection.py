@@ -13,7 +13,6 @@ import click
 
 from periplus.cli.options import (
     FOLDER,
-    SUFFIX,
     collection_option,
     collection_place,
     format_option,
@@ -25,7 +24,7 @@ from periplus.cli.options import (
 from periplus.cli.progress import Watch
 from periplus.errors import StoreError
 from periplus.present.wording import count_of, number
-from periplus.settings import Settings
+from periplus.settings import SUFFIX, Settings
 
 if TYPE_CHECKING:
     from periplus.model.collection import SegmentState
@@ -77,7 +76,7 @@ def segments(address: str, delete: bool, format: str, output: Path | None) -> No
     periplus segments postgresql://me@db/crawls?collection=press
     periplus segments postgresql://me@db/crawls?collection=press --delete
     """
-    from periplus.api.store_status import check_segments
+    from periplus.api.database import check_segments
 
     watch = Watch()
     states = check_segments(address, delete=delete, watch=lambda name: watch(f"Read {name}", 0, 0))
@@ -137,13 +136,12 @@ def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], 
     """
     from periplus.api.archives import import_archives, origin_of_archives
     from periplus.settings import settings_from
-    from periplus.urls.canonical import canonical
-    from periplus.urls.scope import site_key
+    from periplus.urls.canonical import start_urls
+    from periplus.urls.scope import site_name
 
-    given = tuple(canonical(text if "://" in text else f"https://{text}") for text in starts)
     settings: Settings | None = settings_from({"scope": scope}) if scope else None
-    begin, settings = origin_of_archives(files, given, settings)
-    folder = output or Path(site_key(begin[0]).replace(":", "-").strip("[]") + SUFFIX)
+    begin, settings = origin_of_archives(files, start_urls(starts), settings)
+    folder = output or Path(site_name(begin[0]) + SUFFIX)
     done = import_archives(folder, files, begin, settings)
     for damage in done.damages:
         click.echo(f"periplus: {damage}", err=True)

@@ -19,24 +19,23 @@ import click
 from periplus.children import runner_has_died
 from periplus.cli.options import (
     FOLDER,
-    SUFFIX,
     LongCommand,
     collection_folder,
     collection_option,
+    given_settings,
     option,
     setting_options,
     settings_of,
     verbose_option,
 )
 from periplus.cli.progress import crawl_display, say
-from periplus.errors import InvalidUrl, PeriplusError, UsageError
+from periplus.errors import PeriplusError, UsageError
 from periplus.model.frontier import TrapTally
 from periplus.model.visit import FETCHED
-from periplus.model.web import Url
 from periplus.present.wording import duration, size, utc
-from periplus.settings import DELAY_FLOOR_S, Settings, rows
-from periplus.urls.canonical import canonical
-from periplus.urls.scope import site_key
+from periplus.settings import DELAY_FLOOR_S, SUFFIX, Settings
+from periplus.urls.canonical import start_urls
+from periplus.urls.scope import site_name
 
 # `periplus crawl`: starts, goes on with, or begins anew a collection.
 
@@ -98,11 +97,11 @@ def crawl(
     if not urls:
         raise UsageError("no start: give a URL, or a file of URLs with -i")
     store: str = checked_store(flags["store"], fresh=fresh)
-    folder = collection or (Path() if store else Path(site_key(urls[0]).replace(":", "-").strip("[]") + SUFFIX))
+    folder = collection or (Path() if store else Path(site_name(urls[0]) + SUFFIX))
     if rate is not None:
         flags["delay_s"] = 1 / rate
     settings = settings_of(flags, folder)
-    order = CrawlOrder(folder, tuple(urls), settings, store=store)
+    order = CrawlOrder(folder, urls, settings, store=store)
     check_order(order)
     configure_logs(flags["verbose"])
     notice(settings)
@@ -136,20 +135,6 @@ def checked_store(store: str, *, fresh: bool = False) -> str:
                 "schema in the database first."
             )
     return store
-
-
-def start_urls(texts: list[str]) -> list[Url]:
-    """Starts as users write them: `example.org` means https://example.org/. Raises InvalidUrl."""
-    starts: dict[Url, None] = {}
-    for text in texts:
-        full = text if "://" in text else f"https://{text}"
-        try:
-            if full is not text and "@" in text.partition("/")[0]:  # mailto:, or a password where nobody expects one
-                raise InvalidUrl
-            starts[canonical(full)] = None
-        except InvalidUrl:
-            raise InvalidUrl(f"{text!r} is no URL that can be crawled; write it like https://example.org/") from None
-    return list(starts)
 
 
 def lines_of(file: Iterable[str]) -> list[str]:
@@ -294,8 +279,7 @@ def refresh(collection: Path | None, store: str, everything: bool, every: float 
     from periplus.api.crawling import refresh as run
 
     place = checked_store(store) or collection_folder(collection)
-    given = {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}
-    order = refresh_order(place, given, due_only=not everything)
+    order = refresh_order(place, given_settings(flags), due_only=not everything)
     check_order(order)
     configure_logs(flags["verbose"])
     notice(order.settings)

@@ -68,11 +68,11 @@ def pages(
 
     Every URL that was ever seen is in the list; `--state indexed` leaves what was fetched.
     """
-    from periplus.api.collection import open_collection
+    from periplus.api.collection import Collection
 
     given = {name: value for name, value in filters.items() if value is not None}
     names = _columns(columns, PAGE_COLUMNS, SEEN.names)
-    with open_collection(collection_folder(collection)) as reader, opened(output, exact=format != "table") as out:
+    with Collection(collection_folder(collection)) as reader, opened(output, exact=format != "table") as out:
         rows = reader.pages(**given, limit=-1 if limit is None else limit, columns=names)
         write_table(names, rows, format, out)
 
@@ -104,7 +104,7 @@ def links(
     A page's links that agree in target, kind and position are one row (`times` counts them). Rows are ordered
     with --from or --to only.
     """
-    from periplus.api.collection import open_collection
+    from periplus.api.collection import Collection
 
     most = -1 if limit is None else limit
     bad = filters.pop("bad")
@@ -112,7 +112,7 @@ def links(
     if bad and (given or columns):
         raise UsageError("--bad goes with --from, --limit, --format and -o only")
     names = BAD_LINKS.names if bad else _columns(columns, LINK_COLUMNS, LINKS.names)
-    with open_collection(collection_folder(collection)) as reader, opened(output, exact=format != "table") as out:
+    with Collection(collection_folder(collection)) as reader, opened(output, exact=format != "table") as out:
         chosen = {name: value for name, value in filters.items() if value}
         if bad:
             rows = reader.bad_links(source=filters["source"], limit=most)
@@ -153,12 +153,12 @@ def page(url: str, collection: Path | None, form: str | None, format: str, as_js
     periplus page https://example.org/ --as blocks           headings, paragraphs, items, cells; and links to it
     periplus page https://example.org/a.pdf --as xml | xmllint --xpath '//*[local-name()="h1"]' -
     """
-    from periplus.api.collection import open_collection
+    from periplus.api.collection import Collection
 
     as_json = as_json or format == "json"
     if as_json and form in ("xml", "text", "source"):
         raise UsageError(f"--as {form} is written as it is: leave --json out")
-    with open_collection(collection_folder(collection)) as reader:
+    with Collection(collection_folder(collection)) as reader:
         try:
             stored_page = reader.page(url)
         except InvalidUrl:

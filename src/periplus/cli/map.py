@@ -133,21 +133,21 @@ def _made(place: Path | str, flags: dict[str, Any]) -> Site:
         from periplus.api.site import stored_map
 
         return stored_map(place, flags["site"], order)
-    from periplus.api.collection import open_collection
+    from periplus.api.collection import Collection
 
-    with open_collection(place) as collection:
+    with Collection(place) as collection:
         return collection.map(flags["site"], scale=order.scale, damping=order.damping, rounds=order.rounds)
 
 
 def _write_sitemaps(place: Path | str, output: Path | None, site: str) -> None:
-    from periplus.api.collection import open_collection
+    from periplus.api.collection import Collection
 
     assert output is not None  # _refuse_terminal
     if isinstance(place, str):
         raise UsageError(
             "sitemap.xml is made of collections in folders: `periplus move` makes one of a collection in a database"
         )
-    with open_collection(place) as collection:
+    with Collection(place) as collection:
         for path in collection.sitemaps(output, site):
             click.echo(path)
 
@@ -187,9 +187,9 @@ def report(collection: Path | None, site: str, output: Path | None, near: bool |
     redirects, duplicates, sizes, depth, links to other sites. Long tables turn pages, sort and filter. An earlier
     report there is written over.
     """
-    from periplus.api.collection import open_collection
+    from periplus.api.collection import Collection
 
-    with open_collection(collection_folder(collection)) as opened:
+    with Collection(collection_folder(collection)) as opened:
         try:
             path = opened.report(output, site, near=near)
         except OSError as error:

@@ -145,7 +145,7 @@ def send(folder: Path, collections: tuple[Path, ...]) -> None:
     crawls without the queue.
     """
     from periplus.api.notices import deliver, look
-    from periplus.cli.options import SUFFIX
+    from periplus.settings import SUFFIX
 
     for collection in collections or sorted(folder.glob(f"*{SUFFIX}")):
         for notice in look(folder, collection, time.time()):

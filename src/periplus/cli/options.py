@@ -18,10 +18,8 @@ from typing import Any, BinaryIO, TextIO
 import click
 
 from periplus.errors import NoCollection, UsageError
-from periplus.settings import SettingRow, Settings, read_settings, rows, settings_from
+from periplus.settings import SETTINGS_FILE, SUFFIX, SettingRow, Settings, read_settings, rows, settings_from
 
-SUFFIX = ".periplus"
-SETTINGS_FILE = "periplus.toml"
 COLLECTION = "periplus.collection"  # where click keeps which one a command reads, for what is said at its end
 PIPED_COLUMNS = 100  # width of a text that goes to a file or a pipe
 LARGEST = 2**63 - 1  # of SQLite's integers
@@ -183,10 +181,14 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def given_settings(flags: dict[str, Any]) -> dict[str, Any]:
+    """The settings among a command's flags that were given."""
+    return {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}
+
+
 def settings_of(flags: dict[str, Any], folder: Path, base: Settings | None = None) -> Settings:
     """base (or the defaults), then the collection's periplus.toml, then the flags. Raises UnknownSetting."""
-    given = {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}
-    return settings_from(given, read_settings(folder / SETTINGS_FILE, base))
+    return settings_from(given_settings(flags), read_settings(folder / SETTINGS_FILE, base))
 
 
 collection_option = option(

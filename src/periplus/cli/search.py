@@ -64,9 +64,9 @@ def search(query: tuple[str, ...], collection: Path | None, format: str, output:
     periplus search '"harbour lights" -storm site:example.org after:2024'
     periplus search --facets -f json 'přístav OR гавань'
     """
-    from periplus.api.collection import open_collection
+    from periplus.api.collection import Collection
 
-    with open_collection(collection_folder(collection)) as reader:
+    with Collection(collection_folder(collection)) as reader:
         result = reader.search(" ".join(query), watch=_reporter(), **flags)
     with opened(output, exact=format != "text") as out:
         if format == "json":
@@ -87,9 +87,9 @@ def index(collection: Path | None, anew: bool) -> None:
     `periplus search` does so by itself; do it beforehand for a large collection that was crawled
     with --no-index or imported.
     """
-    from periplus.api.collection import open_collection
+    from periplus.api.collection import Collection
 
-    with open_collection(collection_folder(collection)) as reader:
+    with Collection(collection_folder(collection)) as reader:
         click.echo(reader.index(anew=anew, watch=_reporter()))
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from periplus.cli.options import SUFFIX
 from periplus.errors import PeriplusError
 from periplus.present.wording import count_of, number, utc, visible
+from periplus.settings import SUFFIX
 
 if TYPE_CHECKING:
     from periplus.api.collection import Status
@@ -74,10 +74,10 @@ def _one(folder: Path) -> Iterator[str]:
 
 def _status(folder: Path) -> Status | str:
     """How a collection stands; a text: why that cannot be told."""
-    from periplus.api.collection import open_collection
+    from periplus.api.collection import Collection
 
     try:
-        with open_collection(folder) as collection:
+        with Collection(folder) as collection:
             return collection.status()
     except PeriplusError as error:
         return str(error)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from periplus.cli.crawl import checked_store, traps_left
+from periplus.cli.crawl import traps_left
 from periplus.cli.options import (
     collection_folder,
     collection_option,
@@ -51,26 +51,16 @@ RUNS_SHOWN = 5
 @output_option
 def status(collection: Path | None, store: str, format: str, output: Path | None) -> None:
     """Say what a collection holds and how its runs ended."""
-    report = _in_database(store) if store else _in_folder(collection_folder(collection))
+    from periplus.api.collection import Collection
+    from periplus.api.database import DatabaseCollection
+
+    with DatabaseCollection(store) if store else Collection(collection_folder(collection)) as reader:
+        report = reader.status()
     with opened(output, exact=format != "text") as out:
         if format == "json":
             out.write(json.dumps(as_json(report), ensure_ascii=False, indent=1) + "\n")
         else:
             out.writelines(line + "\n" for line in lines(report))
-
-
-def _in_folder(folder: Path) -> Status:
-    from periplus.api.collection import open_collection
-
-    with open_collection(folder) as collection:
-        return collection.status()
-
-
-def _in_database(store: str) -> Status:
-    checked_store(store)
-    from periplus.api.store_status import store_status
-
-    return store_status(store)
 
 
 def lines(report: Status) -> Iterator[str]:

@@ -64,11 +64,11 @@ def duplicates(site: str, collection: Path | None, near: float, format: str, mos
     periplus duplicates example.org --near 0.6   less alike, too
     periplus duplicates --csv -o same.csv        a row a page, for a spreadsheet
     """
-    from periplus.api.collection import open_collection
+    from periplus.api.collection import Collection
     from periplus.present.tables import write_table
     from periplus.present.text import COLUMNS, duplicate_lines, duplicate_rows, write_duplicate_json
 
-    with open_collection(collection_folder(collection)) as reader:
+    with Collection(collection_folder(collection)) as reader:
         duplicate_groups = reader.duplicates(site, near=near, watch=Watch())
     with opened(output, exact=format != "text") as out:
         if format == "json":
@@ -117,7 +117,7 @@ def template(site: str, collection: Path | None, method: str | None, output: Pat
     periplus template --text plain               what remains of each page, as text
     periplus template --remove bare              the pages' own source without navigation; their scripts are theirs
     """
-    from periplus.api.collection import open_collection
+    from periplus.api.collection import Collection
     from periplus.present.template import template_lines, write_template_json
 
     if flags["remove"] and method == "site":
@@ -134,7 +134,7 @@ def template(site: str, collection: Path | None, method: str | None, output: Pat
         _refuse_filled(folder)
     if len(set(folders)) < len(folders):
         raise UsageError("--html, --text and --remove need a folder each")
-    with open_collection(collection_folder(collection)) as reader:
+    with Collection(collection_folder(collection)) as reader:
         templates = reader.templates(site, method=method, rules=rules, watch=Watch())
         with opened(output, exact=flags["format"] == "json") as out:
             if flags["format"] == "json":
@@ -298,12 +298,12 @@ def keywords(
     periplus keywords --query 'harbour lights' -n 20      what goes with these words
     periplus keywords --method singlerank --json URL      as published, for programs
     """
-    from periplus.api.collection import open_collection
+    from periplus.api.collection import Collection
 
     if target and flags["query"] is not None:
         raise UsageError("give either pages or a site, or --query")
     watch = Watch()
-    with open_collection(collection_folder(collection)) as reader:
+    with Collection(collection_folder(collection)) as reader:
         result = reader.keywords(*target, watch=lambda pages: watch("pages read", pages, 0), **flags)
     with opened(output, exact=as_json) as out:
         if as_json:

@@ -12,7 +12,6 @@ import click
 
 from periplus.cli.options import (
     FOLDER,
-    SETTINGS_FILE,
     LongCommand,
     WholeNumber,
     collection_folder,
@@ -25,6 +24,7 @@ from periplus.cli.options import (
     output_option,
     place_option,
     setting_options,
+    settings_of,
     store_option,
     verbose_option,
 )
@@ -36,7 +36,6 @@ from periplus.present.wording import count_of
 if TYPE_CHECKING:
     from periplus.model.survey import Unit
     from periplus.model.webometrics import SurveyResults
-    from periplus.settings import Settings
 
 
 # What comes of a survey: its tables of links, its report, its drawings and files.
@@ -321,14 +320,14 @@ def run(place: Path | str, quiet: bool, verbose: int, **flags: Any) -> None:
     a host, robots.txt is obeyed. Depth below the start is limited to 5 (--max-depth), and sitemaps are left
     alone, unless told otherwise.
     """
-    from periplus.api.survey import change
+    from periplus.api.survey import DEFAULTS, change
     from periplus.api.survey import run as go_on
     from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, notice
     from periplus.cli.progress import campaign_display, say
 
     if flags["max_pages"] is not None:
         raise UsageError("a survey's pages are counted over all its runs: say --pages, not --max-pages")
-    settings = _settings(flags, place)
+    settings = settings_of(flags, Path() if isinstance(place, str) else place, DEFAULTS)
     if changes := _given(flags):
         change(place, lambda before: dataclasses.replace(before, **changes))
     configure_logs(verbose)
@@ -400,16 +399,6 @@ def _units(starts: tuple[str, ...], lists: tuple[Any, ...]) -> tuple[Unit, ...]:
 
 def _given(flags: dict[str, Any]) -> dict[str, Any]:
     return {name: flags[name] for name in CHANGEABLE if flags.get(name) is not None}
-
-
-def _settings(flags: dict[str, Any], place: Path | str) -> Settings:
-    """A survey's defaults, then the collection's periplus.toml (of a database: that of this folder), then the flags."""
-    from periplus.api.survey import DEFAULTS
-    from periplus.settings import read_settings, rows, settings_from
-
-    given = {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}
-    folder = Path() if isinstance(place, str) else place
-    return settings_from(given, read_settings(folder / SETTINGS_FILE, DEFAULTS))
 
 
 for _command in (links, mark, report, export):

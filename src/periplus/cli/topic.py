@@ -12,8 +12,6 @@ import click
 
 from periplus.cli.options import (
     FOLDER,
-    SETTINGS_FILE,
-    SUFFIX,
     LongCommand,
     collection_folder,
     collection_option,
@@ -24,6 +22,7 @@ from periplus.cli.options import (
     option,
     output_option,
     setting_options,
+    settings_of,
     store_option,
     verbose_option,
 )
@@ -31,12 +30,12 @@ from periplus.cli.progress import Display, Watch, say, troubles
 from periplus.errors import UsageError
 from periplus.model.job import JobProgress
 from periplus.present.wording import count_of, duration, size, visible
+from periplus.settings import SUFFIX
 
 if TYPE_CHECKING:
     from periplus.api.labelling import Labelling
     from periplus.api.topical_run import TopicalEnd, TopicalProgress
     from periplus.model.topic import Judged, Topic
-    from periplus.settings import Settings
 
 METHODS = ("calibrated", "svm", "online")  # of `model.topic.Method`
 ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits")  # of `schedule.topical.queue`
@@ -99,11 +98,11 @@ def train(
     \b
     periplus topic train films -p films/ -n 'https://example.org/news/*' -n search:"football OR weather"
     """
-    from periplus.api.collection import open_collection
+    from periplus.api.collection import Collection
     from periplus.api.topics import TopicOrder, train_topic
     from periplus.model.topic import Method
 
-    with open_collection(_place(name, positives, negatives, collection)) as reader:
+    with Collection(_place(name, positives, negatives, collection)) as reader:
         learned = train_topic(
             reader, TopicOrder(name, positives, negatives, Method(flags["method"]), flags["background"]), Watch()
         )
@@ -173,14 +172,14 @@ def judge(name: str, targets: tuple[str, ...], collection: Path | None, output: 
 
     Without URL or FILE: all pages of the collection, best first.
     """
-    from periplus.api.collection import open_collection
+    from periplus.api.collection import Collection
     from periplus.api.results import store_judged
     from periplus.api.topics import judged_pages, judged_target
 
     limit, as_json = flags["limit"], flags["as_json"]
     if targets and flags["keep"]:
         raise UsageError("--keep is for all pages of the collection: name none")
-    with open_collection(collection_folder(collection)) as reader:
+    with Collection(collection_folder(collection)) as reader:
         judged = (
             [judged_target(reader, name, target) for target in targets]
             if targets
@@ -215,10 +214,10 @@ def remove(name: str, collection: Path | None) -> None:
 @collection_option
 def learn(name: str, collection: Path | None) -> None:
     """Learn a topic anew from its examples and all labels given since, and say how well."""
-    from periplus.api.collection import open_collection
+    from periplus.api.collection import Collection
     from periplus.api.topics import relearned
 
-    with open_collection(collection_folder(collection)) as reader:
+    with Collection(collection_folder(collection)) as reader:
         Watch()("learning", 0, 0)
         _write(relearned(reader, name), False, None)
 
@@ -233,10 +232,10 @@ def label(name: str, collection: Path | None, limit: int | None) -> None:
     Two keys: y, it belongs to the topic; n, it does not. s skips, q ends. Every answer is kept as it is given. Without
     a terminal the keys are read from the input, as in: printf 'y\\nn\\nq\\n' | periplus topic label films
     """
-    from periplus.api.collection import open_collection
+    from periplus.api.collection import Collection
     from periplus.api.labelling import Labelling
 
-    with open_collection(collection_folder(collection)) as reader:
+    with Collection(collection_folder(collection)) as reader:
         session = Labelling(reader, name, Watch())
         try:
             _ask(session, limit)
@@ -353,16 +352,17 @@ def crawl(
     periplus topic train ships -p words:"harbour ship sailor" -c ships.periplus
     periplus topic crawl ships https://example.org/ -c ships.periplus --max-pages 5000 --least-harvest 0.1
     """
-    from periplus.api.topical_run import TopicalOrder, crawl_topic
+    from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
     from periplus.api.topics import judge_of
-    from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, lines_of, notice, start_urls
+    from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, lines_of, notice
+    from periplus.urls.canonical import start_urls
 
     starts = start_urls([*seeds, *(line for file in lists for line in lines_of(file))])
     if not starts:
         raise UsageError("no seed: name a few pages on the topic, or a file of them with -i")
     folder = collection_folder(collection)
     judge = judge_of(flags["topic_from"] or folder, name)
-    settings = _settings(flags, folder)
+    settings = settings_of(flags, folder, DEFAULTS)
     configure_logs(flags["verbose"])
     notice(settings)
     stopping, display = StopOnSignal(), Display(quiet=flags["quiet"], is_drawn=False)
@@ -371,10 +371,10 @@ def crawl(
         _show(display, standing)
         return stopping.asked
 
-    listed = tuple(start_urls(lines_of(known))) if known else ()
+    listed = start_urls(lines_of(known)) if known else ()
     order = TopicalOrder(
         folder,
-        tuple(starts),
+        starts,
         name,
         judge.judge,
         settings,
@@ -389,15 +389,6 @@ def crawl(
     if flags["as_json"]:
         click.echo(json.dumps(_as_json(end)))
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.end.state])
-
-
-def _settings(flags: dict[str, Any], folder: Path) -> Settings:
-    """A topical crawl's defaults, then the collection's periplus.toml, then the flags."""
-    from periplus.api.topical_run import DEFAULTS
-    from periplus.settings import read_settings, rows, settings_from
-
-    given = {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}
-    return settings_from(given, read_settings(folder / SETTINGS_FILE, DEFAULTS))
 
 
 def _show(display: Display, standing: TopicalProgress) -> None:

@@ -22,11 +22,11 @@ from periplus.model.webometrics import Campaign
 from periplus.present.wording import count_of
 from periplus.schedule.bandit import rules
 from periplus.schedule.survey import ITEMS, WITHIN, checked
+from periplus.settings import SUFFIX
 from periplus.urls.canonical import canonical
-from periplus.urls.scope import site_key
+from periplus.urls.scope import site_name
 from periplus.urls.units import unit_list
 
-SUFFIX = ".periplus"
 MOST_STARTS = 1_000
 # pages fetched of the sites named, before the topic is learned: thirty of the topic among them are enough
 FOLLOW_FIRST = 300
@@ -161,7 +161,7 @@ def job_request(form: Form) -> JobRequest:
     if len(starts) > 1 and not preset.many:
         raise UsageError(f"“{preset.title}” takes one address; for several choose “Fetch a set of sites”")
     period_s = period(form)
-    folder = folder_name(form.get("name", "") or site_key(starts[0]).replace(":", "-").strip("[]"))
+    folder = folder_name(form.get("name", "") or site_name(starts[0]))
     further = flags({field: text for field, text in form.items() if field != "max_pages"})
     if preset.command == "survey":
         request = survey_request({"sites": "\n".join(starts), "pages": form.get("max_pages", "")}, folder)

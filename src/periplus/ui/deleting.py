@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from periplus.api import deleting
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.api.tables import TableQuery
 from periplus.errors import UsageError
 from periplus.jobs.forms import whole
@@ -41,7 +41,7 @@ def delete(request: Request) -> Response:
     )
     values: dict[str, object] = {"title": "Delete", "name": name, "deleted": asked.get("deleted", "")}
     if not (deletion.pages or deletion.site is not None or deletion.run):
-        with open_collection(folder, time_limit_s=READ_S) as collection:
+        with Collection(folder, time_limit_s=READ_S) as collection:
             runs = [
                 {"id": run.id, "kind": run.kind, "started": run.started, "state": run.state, "fetched": run.fetched}
                 for run in reversed(collection.runs())

@@ -12,7 +12,7 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.api.site import Site
 from periplus.errors import UsageError
 from periplus.jobs.forms import choice, whole
@@ -80,7 +80,7 @@ def site_map(request: Request) -> Response:
 def _site(request: Request) -> tuple[list[str], Site]:
     """(sites of the starts, the map that is asked for)."""
     _, folder = folder_of(request)
-    with open_collection(folder, time_limit_s=READ_S) as collection:
+    with Collection(folder, time_limit_s=READ_S) as collection:
         starts = [Url(start) for run in collection.runs() for start in run.starts]
     sites = list(dict.fromkeys(str(site_key(start)) for start in starts))
     site = request.query_params.get("site", "") or (sites[0] if len(sites) > 1 else "")

@@ -11,7 +11,7 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from periplus.api.collection import Collection, open_collection
+from periplus.api.collection import Collection
 from periplus.api.page import Page
 from periplus.api.tables import TableQuery
 from periplus.errors import PeriplusError, UsageError
@@ -48,7 +48,7 @@ def page(request: Request) -> Response:
     if view not in VIEWS or not url:
         raise UsageError(f"name a page with url=, and perhaps a view: {', '.join(filter(None, VIEWS))}")
     state = state_of(request)
-    with open_collection(folder, time_limit_s=READ_S) as collection:
+    with Collection(folder, time_limit_s=READ_S) as collection:
         one = collection.page(url, state.browser.indexes)
         if asked.get("raw"):
             return _raw(one, view)
@@ -189,7 +189,7 @@ def _query(request: Request) -> str:
 
 def _searched(name: str, folder: Path, query: str, hits: int, at: int) -> PageSearch:
     try:
-        with open_collection(folder, time_limit_s=SEARCH_READ_S) as collection:
+        with Collection(folder, time_limit_s=SEARCH_READ_S) as collection:
             result = collection.search(query, limit=hits, page=at, facets=True, watch=_until(CATCH_UP_S))
             return PageSearch(name, result)
     except PeriplusError as error:

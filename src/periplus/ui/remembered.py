@@ -10,7 +10,7 @@ from pathlib import Path
 
 from periplus.api import survey
 from periplus.api.cache import Remembered
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.api.site import Site
 from periplus.api.survey import PLAN, LinkChoice
 from periplus.api.tables import TablePage, TableQuery, leafed, written
@@ -52,7 +52,7 @@ class Maps:
             key = (folder.resolve(), site, *stored_tables.version(connection))
 
         def make() -> Site:
-            with open_collection(folder, time_limit_s=READ_S) as collection:
+            with Collection(folder, time_limit_s=READ_S) as collection:
                 return collection.map(site)
 
         return self._sites.of(key, make)

@@ -11,12 +11,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from periplus.api import survey
-from periplus.api.collection import Status, open_collection
+from periplus.api.collection import Collection, Status
 from periplus.errors import PeriplusError, UsageError
 from periplus.jobs.forms import whole
-from periplus.jobs.presets import PERIODS, PRESETS, SUFFIX, job_request, period
+from periplus.jobs.presets import PERIODS, PRESETS, job_request, period
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.visit import State
+from periplus.settings import SUFFIX
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, now, state_of
@@ -75,7 +76,7 @@ def begin(request: Request) -> Response:
 
 def _row(name: str, folder: Path) -> CollectionRow:
     try:
-        with open_collection(folder, time_limit_s=READ_S) as collection:
+        with Collection(folder, time_limit_s=READ_S) as collection:
             return _of_status(name, collection.status(0))
     except PeriplusError as error:
         return CollectionRow(name, fault=str(error))

@@ -14,8 +14,8 @@ from periplus.api.cache import Remembered
 from periplus.api.labelling import Sessions
 from periplus.api.tables import Browser
 from periplus.errors import NoCollection, UsageError
-from periplus.jobs.presets import SUFFIX
 from periplus.model.job import Job, JobOrder, JobState
+from periplus.settings import SUFFIX
 from periplus.store.job_queue import JobQueue
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.remembered import Maps, Surveys

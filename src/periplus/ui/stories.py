@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from periplus.analyse.cascades import cascades_of_stories
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.api.results import stored_stories, stored_story, stories_file, when_stored
 from periplus.api.stories import ReadingRequest, influence
 from periplus.errors import PeriplusError, UsageError
@@ -204,5 +204,5 @@ def keywords(request: Request) -> Response:
 
 
 def _keywords(folder: Path, of: list[str], query: str) -> object:
-    with open_collection(folder, time_limit_s=READ_S) as collection:
+    with Collection(folder, time_limit_s=READ_S) as collection:
         return collection.keywords(*of, query=query or None, most=KEYWORDS)

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from periplus.api import survey as api_survey
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.api.survey import LinkChoice, campaign_here, decide, marks_in
 from periplus.api.tables import TableQuery
 from periplus.api.webometrics import FORMATS, SurveyOrder, write_survey
@@ -21,7 +21,6 @@ from periplus.errors import NoCollection, PeriplusError, UsageError
 from periplus.jobs.forms import choice, decimal, whole
 from periplus.jobs.presets import (
     RULE_WORDS,
-    SUFFIX,
     SURVEY_PAGES,
     command_line,
     folder_name,
@@ -37,6 +36,7 @@ from periplus.present.harvest import completeness_told, round_robin_told
 from periplus.present.network import matrix_part, survey_caption
 from periplus.present.survey_report import HEAT_SITES
 from periplus.schedule.survey import within_of
+from periplus.settings import SUFFIX
 from periplus.ui import rendering
 from periplus.ui.live import pushed
 from periplus.ui.remembered import LINKS, Counted, LazyTable, link_table, result_table, standing_table
@@ -99,7 +99,7 @@ def _row(name: str, folder: Path) -> SurveyRow | None:
         campaign = campaign_here(folder)
         if campaign is None:
             return None
-        with open_collection(folder, time_limit_s=READ_S) as collection:
+        with Collection(folder, time_limit_s=READ_S) as collection:
             status = collection.status(0)
     except PeriplusError as error:
         return SurveyRow(name, fault=str(error))

@@ -14,7 +14,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
-from periplus.api.collection import open_collection
+from periplus.api.collection import Collection
 from periplus.api.tables import TableFacet, TablePage, TableQuery, table_of
 from periplus.errors import NoCollection
 from periplus.jobs.forms import whole
@@ -218,7 +218,7 @@ def compare(request: Request) -> Response:
     asked = request.query_params
     before, after = asked.get("before", "last-1"), asked.get("after", "last")
     values: dict[str, object] = {"title": "Compare", "name": name, "before": before, "after": after, "comparison": None}
-    with open_collection(folder, time_limit_s=READ_S) as collection:
+    with Collection(folder, time_limit_s=READ_S) as collection:
         runs = collection.runs()
         if len(runs) > 1 or "before" in asked:
             values["comparison"] = collection.diff(before, after, site=asked.get("site", ""))

@@ -10,7 +10,7 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from periplus.api.collection import Collection, open_collection
+from periplus.api.collection import Collection
 from periplus.api.labelling import Labelling
 from periplus.api.results import JudgedPage, judged_file, judged_pages, when_stored
 from periplus.api.topical_run import harvest_of
@@ -105,7 +105,7 @@ def topic(request: Request) -> Response:
     name, folder = folder_of(request)
     chosen = request.path_params["topic"]
     learned = topic_of(folder, chosen)
-    with open_collection(folder, time_limit_s=READ_S) as collection:
+    with Collection(folder, time_limit_s=READ_S) as collection:
         starts = _starts(collection)
     line = ""
     if request.query_params.get("show") == "crawl":
@@ -195,7 +195,7 @@ def act(request: Request) -> Response:
         case "learn":
             order = JobOrder(("topic", "learn", chosen, "-c", word), then=(judge_command(chosen, word),))
         case "crawl":
-            with open_collection(folder, time_limit_s=READ_S) as collection:
+            with Collection(folder, time_limit_s=READ_S) as collection:
                 order = crawl_order(chosen, form, _starts(collection), word)
         case _:
             raise UsageError(f"nothing is known of {what[:50]!r}: judge, learn, crawl or remove")
@@ -225,7 +225,7 @@ def label(request: Request) -> Response:
 def _blocks(folder: Path, url: Url) -> Iterator[str]:
     """What one reads of a page: the first blocks of its content, of all its text where that is not marked."""
     try:
-        with open_collection(folder, time_limit_s=READ_S) as collection:
+        with Collection(folder, time_limit_s=READ_S) as collection:
             page = collection.page(url)
             blocks, parts, title = page.blocks(), page.parts(), page.row.title or ""
     except PeriplusError:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from periplus.api.cache import Remembered
-from periplus.api.collection import Status, open_collection
+from periplus.api.collection import Collection, Status
 from periplus.api.survey import PLAN, depth_settings, standing
 from periplus.model.webometrics import CampaignProgress
 from periplus.schedule.survey import SurveyPolicy, campaign_from, survey_policy
@@ -215,7 +215,7 @@ class Watchers:
 
 
 def _moment(folder: Path, watch: _Watch, now: float) -> Moment:
-    with open_collection(folder, time_limit_s=READ_S) as collection:
+    with Collection(folder, time_limit_s=READ_S) as collection:
         status = collection.status(HOSTS)
     run = status.runs[-1] if status.runs else None
     with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):

@@ -7,6 +7,7 @@ counting, never for fetching), `places` (the way to it from its registered domai
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 import ada_url
@@ -52,6 +53,20 @@ def canonical(text: str, base: Url | None = None) -> Url:
     Source: URL Living Standard, 4.4 and 4.5, as ada-url 4 implements it.
     """
     return _parsed(text, base)[0]
+
+
+def start_urls(texts: Iterable[str]) -> tuple[Url, ...]:
+    """URLs as people write them, each once: `example.org` means https://example.org/. Raises InvalidUrl."""
+    starts: dict[Url, None] = {}
+    for text in texts:
+        full = text if "://" in text else f"https://{text}"
+        try:
+            if full is not text and "@" in text.partition("/")[0]:  # mailto:, or a password where nobody expects one
+                raise InvalidUrl
+            starts[canonical(full)] = None
+        except InvalidUrl:
+            raise InvalidUrl(f"{text!r} is no URL that can be crawled; write it like https://example.org/") from None
+    return tuple(starts)
 
 
 def resolve(href: str, base: Url) -> tuple[Url, str]:
