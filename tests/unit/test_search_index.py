@@ -2,10 +2,13 @@
 
 import contextlib
 import dataclasses
+import random
+from collections import Counter
 
 import pytest
 
 import periplus.search.index
+from periplus.document.words import table
 from periplus.model.page import NO_BLOCKS, Block, BlockKind, Blocks, Part, Position
 from periplus.model.search import PageToIndex
 from periplus.search.asking import CHARS, Highlighter, MatchWindow, Searcher, snippet
@@ -306,3 +309,31 @@ def test_names_and_labels():
     assert hosts("a.docs.example.co.uk") == ["a.docs.example.co.uk", "docs.example.co.uk", "example.co.uk"]
     assert "html" in type_names("application/xhtml+xml")
     assert whole_name("Příliš — žluťoučký!") == "prilis zlutoucky"
+
+
+def test_what_is_left_unread_has_no_hits():
+    """Blocks are passed over by stretches that all answering forms hold: every English ending keeps them."""
+    roots = "able abil hop hopp fli fly sk ski d l dy nobl noble relat rational conditional sens vi organ general"
+    endings = " e s es ed ing y ies ied ying ability ational ization iveness ly ousness fulness ement ency bly ogist"
+    words = [root + ending for root in roots.split() for ending in endings.split(" ")]
+    for asked in words:
+        highlighter = Highlighter(parse(asked).root, ["en"])
+        stem = table("en")[asked]
+        answers = [word for word in words if table("en")[word] == stem]
+        assert all(highlighter.hits(word, "en") == [(0, len(word), 0)] for word in answers), asked
+
+
+def test_blocks_of_less_worth_than_the_best_are_not_searched_for_places():
+    rng = random.Random(7)
+    vocabulary = ["harbour", "harbours", "city", "cities", "c++", "of", "the", "far_away", "Příliš", "it’s", "end\nof"]
+    for _ in range(300):
+        texts = [" ".join(rng.choices(vocabulary, k=rng.randrange(1, 60))) for _ in range(8)]
+        highlighter = Highlighter(parse(" ".join(rng.sample(vocabulary, 2))).root, ["en", "cs"])
+        best = snippet(text(*texts), (), highlighter, "en")
+        blocks = [snippet(text(one), (), highlighter, "en") for one in text(*texts).texts()]
+        assert best in blocks
+        for one in text(*texts).texts():
+            counts, most = highlighter.counts(one, "en"), highlighter.at_most(one, "en")
+            hits = Counter(word for _, _, word in highlighter.hits(one, "en"))
+            assert counts is None or counts == hits
+            assert most is None or all(most.get(word, 0) >= times for word, times in hits.items())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,6 +19,7 @@ from periplus.model.web import UrlId
 # of words instead, in any number of pages.
 
 CHARS_LEAST = 200  # of content; of fewer, a sentence or two being alike says nothing
+_ROUNDING = 1e-9
 
 
 def repeated(contents: Sequence[Collection[str]], threshold: float) -> list[int]:
@@ -29,22 +29,20 @@ def repeated(contents: Sequence[Collection[str]], threshold: float) -> list[int]
     has; each block counts once.
     """
     heads_of: list[int] = []
-    sizes: list[int] = []
-    heads: defaultdict[str, list[int]] = defaultdict(list)  # of a block: the pages that have it and repeat no other
+    heads: list[tuple[int, int, set[str]]] = []  # place, characters and blocks of each that repeats no other
     for place, content in enumerate(contents):
         own = set(content)
         size = sum(map(len, own))
-        shared: Counter[int] = Counter()
-        for block in own:
-            for head in heads.get(block, ()):
-                shared[head] += len(block)
-        alike = {head: chars / (size + sizes[head] - chars) for head, chars in shared.items()}
+        alike: dict[int, float] = {}
+        for head, head_size, blocks in heads if size >= CHARS_LEAST else ():
+            # at best one has all of the other: hardly any two pages need be compared
+            if min(size, head_size) >= (threshold - _ROUNDING) * max(size, head_size):
+                chars = sum(map(len, own & blocks))
+                alike[head] = chars / (size + head_size - chars)
         best = max(alike, key=lambda head: (alike[head], -head), default=place)
-        heads_of.append(best if size >= CHARS_LEAST and alike.get(best, 0.0) >= threshold else place)
-        sizes.append(size)
+        heads_of.append(best if alike.get(best, 0.0) >= threshold else place)
         if heads_of[-1] == place:
-            for block in own:
-                heads[block].append(place)
+            heads.append((place, size, own))
     return heads_of
 
 

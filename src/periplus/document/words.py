@@ -180,12 +180,15 @@ def _table(algorithm: str) -> _Terms:
     return _Terms(algorithm)
 
 
-def table(language: str) -> dict[str, str]:
-    """Forms with their terms; `table[form]` of any form.
+@lru_cache(maxsize=1_024)  # pages declare what they like
+def algorithm_of(language: str) -> str:
+    """The stemmer of a language, BCP 47; empty: it has none, and stems equal to its forms."""
+    return STEMMERS.get(language.lower().partition("-")[0].partition("_")[0], "")
 
-    language: BCP 47; one without a stemmer has stems equal to its forms.
-    """
-    return _table(STEMMERS.get(language.lower().partition("-")[0].partition("_")[0], ""))
+
+def table(language: str) -> dict[str, str]:
+    """Forms with their terms; `table[form]` of any form. language: BCP 47."""
+    return _table(algorithm_of(language))
 
 
 def pairs(run: str) -> list[str]:
