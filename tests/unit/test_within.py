@@ -36,7 +36,7 @@ def test_what_brought_links_brings_its_directory_forward():
     for _ in range(50):
         number = order.next()
         asked.append(number)
-        order.told(number, 4 * (number % 2))
+        order.learn(number, 4 * (number % 2))
     assert sum(number % 2 for number in asked[10:]) >= 30
 
 
@@ -48,7 +48,7 @@ def test_siblings_in_words_speak_for_one_another():
     for _ in range(30):
         number = order.next()
         asked.append(number)
-        order.told(number, 6 * (number % 3 == 0))
+        order.learn(number, 6 * (number % 3 == 0))
     assert sum(number % 3 == 0 for number in asked) >= 15
 
 
@@ -74,7 +74,7 @@ def test_the_same_history_gives_the_same_order():
             order.offer(sighting(f"/{page % 7}/{page}.html", anchor=f"word{page % 5}"))
         while (number := order.next()) is not None:
             asked.append(number)
-            order.told(number, number % 4)
+            order.learn(number, number % 4)
         return asked
 
     assert played() == played()
@@ -89,5 +89,5 @@ def test_any_yield_is_taken(links: int):
     order = PageOrder()
     number = order.offer(sighting("/" + "\ud800é" * 400))
     order.next()
-    order.told(number, links)
+    order.learn(number, links)
     assert order.next() is None

@@ -135,7 +135,9 @@ def test_a_topical_crawl_of_two_workers_judges_all_that_both_read(place, tmp_pat
             (tmp_path / name / f"{number}.txt").write_text(prose(name == "good", f"{name} {number}"))
     words = ("topic", "train", "ships", "-p", tmp_path / "good", "-n", tmp_path / "bad", "-c", topics)
     assert told(*words, cwd=tmp_path).returncode == 0
-    base = order_of(ships, place, topics if isinstance(place, str) else place, max_pages=60, workers=2, concurrency=4)
+    base = order_of(
+        ships, place, topics if isinstance(place, str) else place, max_pages=60, workers=2, concurrency=4, delay_s=0.25
+    )
     order = TopicalOrder(
         base.folder,
         base.seeds,
