@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -109,7 +109,9 @@ class Politeness:
     )
     concurrency: int = _row(128, "Requests at once in one worker, over all hosts.", unit="requests", low=1, high=2000)
     mine: tuple[str, ...] = _row(
-        (), "Hosts declared your own: only they may have a delay under 0.5 s, per-host above 1, or robots ignored."
+        (),
+        "Hosts declared your own (`*.example.org`: all below): only they may have a delay under 0.5 s, per-host above "
+        "1, or robots ignored.",
     )
     ignore_robots: bool = _row(False, "Do not ask for robots.txt of hosts that are your own; stored with the run.")
     retries: int = _row(
@@ -360,7 +362,7 @@ def settings_from(values: Mapping[str, Any], base: Settings | None = None) -> Se
     for name, value in values.items():
         row = table.get(name)
         if row is None:
-            raise UnknownSetting(f"there is no setting {name!r}; `periplus settings` lists them")
+            raise UnknownSetting(f"there is no setting {name!r}{_nearest(name, table)}; `periplus settings` lists them")
         changes.setdefault(row.group, {})[name] = _checked(row, value)
     parts = {group: dataclasses.replace(getattr(base, group), **named) for group, named in changes.items()}
     return dataclasses.replace(base, **parts)
@@ -375,15 +377,46 @@ def as_values(settings: Settings) -> dict[str, Any]:
     return flat
 
 
-def read_settings(path: Path, base: Settings | None = None) -> Settings:
-    """The `[settings]` table of a TOML file over base. A missing file changes nothing."""
+def _nearest(name: str, names: Iterable[str]) -> str:
+    """The name that somebody may have had in mind, in parentheses; empty where none is like it."""
+    from difflib import get_close_matches  # for errors alone
+
+    matches = get_close_matches(name.strip("-").replace("-", "_"), list(names), 1, 0.6)
+    return f" (is it {matches[0]}?)" if matches else ""
+
+
+FILE_TABLES = ("settings", "site", "script")  # of periplus.toml; [[site]] and [[script]] are rules, `urls.parameters`
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """The `[settings]` table of a TOML file; none where there is no file.
+
+    Raises UnknownSetting for a file that is no TOML, and for whatever stands outside of FILE_TABLES.
+    """
     if not path.exists():
-        return base or Settings()
+        return {}
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UnknownSetting(f"{path} is not valid TOML: {error}") from None
+    for name in content:
+        if name in {row.name for row in rows()}:
+            raise UnknownSetting(f"{path}: {name} stands outside of a table: write it below the line [settings]")
+        if name not in FILE_TABLES:
+            raise UnknownSetting(
+                f"{path}: there is no table {name!r}{_nearest(name, FILE_TABLES)}: it may have [settings], [[site]] "
+                "and [[script]]"
+            )
     values = content.get("settings", {})
     if not isinstance(values, dict):
         raise UnknownSetting(f"{path}: settings is a table, as in [settings]")
-    return settings_from(values, base)
+    return values
+
+
+def read_settings(path: Path, base: Settings | None = None) -> Settings:
+    """The `[settings]` table of a TOML file over base. A missing file changes nothing. Raises as `read_values`."""
+    try:
+        values = read_values(path)
+        return settings_from(values, base) if values else base or Settings()
+    except UnknownSetting as error:
+        raise error if str(error).startswith(str(path)) else UnknownSetting(f"{path}: {error}") from None

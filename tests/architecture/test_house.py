@@ -11,8 +11,8 @@ import pytest
 SRC = Path(__file__).parents[2] / "src" / "periplus"
 # lines at 120 columns; a capability that needs more raises the budget of its package, and says why in its commit
 BUDGETS = {
-    ".": 960, "acquire": 2_500, "analyse": 10_300, "api": 10_200, "cli": 5_550, "document": 6_300, "jobs": 750,
-    "model": 4_800, "present": 6_400, "schedule": 2_700, "search": 1_500, "store": 13_400, "ui": 4_400, "urls": 1_910,
+    ".": 1_000, "acquire": 2_500, "analyse": 10_300, "api": 10_200, "cli": 5_600, "document": 6_300, "jobs": 750,
+    "model": 4_800, "present": 6_400, "schedule": 2_700, "search": 1_500, "store": 13_400, "ui": 4_400, "urls": 1_950,
 }  # fmt: skip
 MODULES = 291
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports

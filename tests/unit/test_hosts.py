@@ -2,8 +2,11 @@
 
 import pytest
 
+from periplus.errors import UsageError
 from periplus.urls import hosts
 from periplus.urls.canonical import canonical
+from periplus.urls.hosts import is_named
+from periplus.urls.scope import own_hosts
 
 
 @pytest.mark.parametrize(
@@ -91,3 +94,48 @@ def test_without_www():
 def test_is_ip():
     assert all(map(hosts.is_ip, ("127.0.0.1", "[::1]", "::1", "2001:db8::1")))
     assert not any(map(hosts.is_ip, ("example.org", "1.2.3", "1.2.3.4.5", "", "[]", "a1")))
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Example.org", "example.org"),
+        ("example.org:8080", "example.org:8080"),
+        ("münchen.example", "xn--mnchen-3ya.example"),
+        ("*.Example.org", "*.example.org"),
+        ("*.example", "*.example"),
+        ("[::1]", "[::1]"),
+        ("[::1]:80", "[::1]:80"),
+        ("127.0.0.1", "127.0.0.1"),
+    ],
+)
+def test_hosts_of_ones_own_are_written_as_urls_write_them(text, names):
+    assert own_hosts([text]) == (names,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("https://example.org/", "example.org/a", "*", "*example.org", "a.*.org", "", "a b", "me@example.org"),
+        *("*.com", "*.co.uk", "*.github.io", "*.example.org:80"),
+    ],
+)
+def test_what_is_no_host_cannot_be_ones_own(text):
+    with pytest.raises(UsageError, match=r"is no host|belongs to many"):
+        own_hosts([text])
+
+
+@pytest.mark.parametrize(
+    ("host", "named"),
+    [
+        ("a.example.org:443", True),
+        ("b.a.example.org:80", True),
+        ("example.org:443", False),
+        ("notexample.org:443", False),
+        ("plain.net:443", True),
+        ("ported.net:8080", True),
+        ("ported.net:443", False),
+    ],
+)
+def test_a_host_is_ones_own_by_name_port_or_what_it_lies_below(host, named):
+    assert is_named(host, frozenset({"*.example.org", "plain.net", "ported.net:8080"})) is named

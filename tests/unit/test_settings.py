@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from periplus.cli.main import main
+from periplus.cli.options import settings_of
 from periplus.errors import UnknownSetting
 from periplus.settings import (
     DELAY_FLOOR_S,
@@ -17,6 +21,7 @@ from periplus.settings import (
     Settings,
     as_values,
     read_settings,
+    read_values,
     rows,
     settings_from,
 )
@@ -126,7 +131,7 @@ def test_settings_survive_json(chosen):
 
 
 def test_a_file_changes_what_it_names(tmp_path):
-    (tmp_path / "periplus.toml").write_text('[settings]\nmax_depth = 3\ninclude = ["/a/"]\n\n[other]\nx = 1\n')
+    (tmp_path / "periplus.toml").write_text('[settings]\nmax_depth = 3\ninclude = ["/a/"]\n')
     read = read_settings(tmp_path / "periplus.toml")
     assert read == settings_from({"max_depth": 3, "include": ["/a/"]})
 
@@ -142,3 +147,50 @@ def test_a_bad_file_is_refused_with_the_one_error(tmp_path, content):
     (tmp_path / "periplus.toml").write_bytes(content)
     with pytest.raises(UnknownSetting):
         read_settings(tmp_path / "periplus.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("delay_s = 2.0\n", r"periplus\.toml: delay_s stands outside of a table: write it below the line \[settings\]"),
+        ("[setting]\n", r"no table 'setting' \(is it settings\?\)"),
+        ("speed = 3\n", "no table 'speed'"),
+        ("[settings]\nmax_page = 3\n", r"periplus\.toml: .*'max_page' \(is it max_pages\?\)"),
+        ("[settings]\nmax-pages = 3\n", r"is it max_pages\?"),
+        ("[settings.limits]\nbody_bytes = 3\n", "no setting 'limits'"),
+        ("settings = 3\n", r"as in \[settings\]"),
+        ("[settings", "not valid TOML"),
+    ],
+)
+def test_whatever_a_file_holds_is_read_or_refused(text, message, tmp_path):
+    path = tmp_path / "periplus.toml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(UnknownSetting, match=message):
+        read_settings(path)
+
+
+def test_tables_of_rules_are_no_settings(tmp_path):
+    path = tmp_path / "periplus.toml"
+    path.write_text('[settings]\nmax_pages = 3\n[[site]]\nwww = "with"\n', "utf-8")
+    assert read_values(path) == {"max_pages": 3}
+
+
+def test_the_file_of_the_folder_goes_before_the_one_here_and_flags_before_both(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "e.org.periplus"
+    folder.mkdir()
+    (tmp_path / "periplus.toml").write_text("[settings]\nmax_pages = 1\nmax_depth = 1\ndelay_s = 1.0\n", "utf-8")
+    (folder / "periplus.toml").write_text("[settings]\nmax_pages = 2\nmax_depth = 2\n", "utf-8")
+    chosen = settings_of({"max_depth": 3}, folder)
+    assert (chosen.budget.max_pages, chosen.scope.max_depth, chosen.politeness.delay_s) == (2, 3, 1.0)
+    shown = (
+        CliRunner().invoke(main, ["settings", "--effective", "-f", "csv", "-c", "e.org.periplus"]).output.splitlines()
+    )
+    assert {"max_pages,2,e.org.periplus/periplus.toml", "delay_s,1.0,periplus.toml", "retries,2,default"} <= set(shown)
+
+
+def test_rules_that_lie_where_no_collection_reads_them_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "periplus.toml").write_text('[[site]]\nslash = "add"\n', "utf-8")
+    with pytest.raises(UnknownSetting, match=r"write them into e\.org\.periplus/periplus\.toml"):
+        settings_of({}, Path("e.org.periplus"))

@@ -15,7 +15,7 @@ from periplus.model.ports import Policy, TrapDetection
 from periplus.model.visit import Cause, Failed, Fetched, Outcome, Request, Visit
 from periplus.model.web import HostKey, Origin
 from periplus.settings import DELAY_FLOOR_S, Politeness
-from periplus.urls.hosts import special_network
+from periplus.urls.hosts import is_named, special_network
 
 # Promises, over any history: a request starts no sooner than the host's delay after the one before it started;
 # a wait that the server asked for (Retry-After) is kept, and where it is longer than the limit the host is
@@ -195,8 +195,8 @@ class AddressTurns:
     def __init__(self, most_names: int, gap_s: float, mine: frozenset[str] = frozenset()) -> None:
         """most_names: of one address that are asked side by side.
 
-        gap_s: between two starts at an address that has more. mine: hosts that take no turns, by
-        name, or by name and port.
+        gap_s: between two starts at an address that has more. mine: hosts that take no turns, as
+        `scope.own_hosts` writes them.
         """
         self._most, self._gap_s, self._mine = most_names, gap_s, mine
         self._address: dict[str, str] = {}
@@ -232,12 +232,7 @@ class AddressTurns:
         """When a host may be asked: now, and it is taken to be asked; or at a later time, which is kept for it."""
         name = host.rpartition(":")[0]
         place = self._places.get(self._address.get(name, ""))
-        if (
-            place is None
-            or len(place.names) <= self._most
-            or host in place.asked
-            or not self._mine.isdisjoint((host, name))
-        ):
+        if place is None or len(place.names) <= self._most or host in place.asked or is_named(host, self._mine):
             return now
         slot = place.slots.pop(host, place.next_slot)
         if slot <= now and not place.asked and place.free_at <= now:

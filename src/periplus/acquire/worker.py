@@ -48,7 +48,7 @@ from periplus.model.ports import (
 from periplus.model.visit import CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
 from periplus.model.web import Url, UrlId
 from periplus.settings import Settings
-from periplus.urls.hosts import host_key, origin_of
+from periplus.urls.hosts import host_key, is_named, origin_of
 
 log = logging.getLogger(__name__)
 _BROKEN = Failed(Cause.BUG)
@@ -77,7 +77,7 @@ class WorkerDeps:
     policy: Policy
     detector: Callable[[TrapMemory, HostPast], TrapDetection]
     scope: CrawlScope
-    mine: frozenset[str]  # hosts declared one's own: names, or names with ports
+    mine: frozenset[str]  # hosts declared one's own, as `scope.own_hosts` writes them
     aliases: Aliases
     addresses: AddressTurns
 
@@ -204,7 +204,7 @@ class Worker:
             policy.learn(self._store.visits(policy.mark, texts=policy.reads_text))
 
     def _hold(self, lease: Lease, now: float) -> None:
-        mine = not self._deps.mine.isdisjoint({lease.host, lease.host.rpartition(":")[0]})
+        mine = is_named(lease.host, self._deps.mine)
         # a Crawl-delay follows when the rules are known, before they let anything pass
         delay = delay_for(self._politeness, mine, None)
         pace = Pace(delay, lease.rate, now + lease.wait_s, lease.strikes, lease.answered)

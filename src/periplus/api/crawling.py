@@ -36,7 +36,7 @@ from periplus.settings import Settings, as_values, rows, settings_from
 from periplus.store.sqlite.checks import CHECK
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import apply, rules_of
-from periplus.urls.scope import site_scope
+from periplus.urls.scope import own_hosts, site_scope
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +122,7 @@ def check_order(order: CrawlOrder) -> None:
         raise UsageError("--ignore-robots holds only for hosts of your own: name them with --mine HOST")
     if not politeness.mine and politeness.per_host > 1:
         raise UsageError("--per-host above 1 holds only for hosts of your own: name them with --mine HOST")
+    own_hosts(politeness.mine)
     site_scope(order.starts, order.settings.scope)
     identity = order.settings.identity
     resolve_entries(identity.resolve)
@@ -151,7 +152,7 @@ def workable(settings: Settings) -> Settings:
         settings.storage, lease_s=max(settings.storage.lease_s, 2 * settings.limits.total_timeout_s)
     )
     mine, at_once = (
-        tuple(name.lower() for name in settings.politeness.mine),
+        own_hosts(settings.politeness.mine),
         affordable(settings.politeness.concurrency),
     )
     politeness = dataclasses.replace(settings.politeness, mine=mine, concurrency=at_once)

@@ -88,7 +88,7 @@ def crawl(
     you like: the same command goes on where it stopped. Afterwards: `periplus map`, `periplus report`.
 
     With --store the collection is in a database, and `periplus worker --store` joins the crawl from any machine.
-    Settings are read from periplus.toml in the folder -o, or here.
+    Settings are read from periplus.toml here and in the folder -o; the latter goes first, and flags before both.
     """
     from periplus.api.crawling import CrawlOrder, check_order
     from periplus.api.crawling import crawl as run

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TextIO
 
 import click
 
-from periplus.errors import NoCollection, UsageError
+from periplus.errors import NoCollection, UnknownSetting, UsageError
 from periplus.settings import SETTINGS_FILE, SUFFIX, SettingRow, Settings, read_settings, rows, settings_from
 
 COLLECTION = "periplus.collection"  # where click keeps which one a command reads, for what is said at its end
@@ -187,8 +187,30 @@ def given_settings(flags: dict[str, Any]) -> dict[str, Any]:
 
 
 def settings_of(flags: dict[str, Any], folder: Path, base: Settings | None = None) -> Settings:
-    """base (or the defaults), then the collection's periplus.toml, then the flags. Raises UnknownSetting."""
-    return settings_from(given_settings(flags), read_settings(folder / SETTINGS_FILE, base))
+    """base (or the defaults), then the files of `settings_files`, then the flags. Raises UnknownSetting."""
+    for path in settings_files(folder):
+        base = read_settings(path, base)
+    return settings_from(given_settings(flags), base)
+
+
+def settings_files(folder: Path) -> list[Path]:
+    """Where settings are read from, the later over the earlier: periplus.toml here, and in the collection's folder.
+
+    Raises UnknownSetting for rules in the one that lies here: a collection must find its rules wherever it is read.
+    """
+    import tomllib
+
+    files = [path for path in (Path(SETTINGS_FILE), folder / SETTINGS_FILE) if path.is_file()]
+    if len(files) > 1 and files[0].samefile(files[1]):
+        return files[1:]
+    if files and files[0] != folder / SETTINGS_FILE:
+        with contextlib.suppress(tomllib.TOMLDecodeError, UnicodeDecodeError):  # said where it is read
+            if {"site", "script"} & tomllib.loads(files[0].read_text("utf-8")).keys():
+                raise UnknownSetting(
+                    f"{files[0]} here has rules ([[site]], [[script]]), which are read in the collection's folder "
+                    f"alone: write them into {folder / SETTINGS_FILE}"
+                )
+    return files
 
 
 collection_option = option(

@@ -18,17 +18,20 @@ from periplus.cli.options import (
     opened,
     option,
     output_option,
+    settings_files,
+    settings_of,
 )
 from periplus.cli.reference import shown_default, value_range
-from periplus.errors import ExtensionError
+from periplus.errors import ExtensionError, NoCollection
 from periplus.extensions import GROUPS, extensions
 from periplus.present.tables import write_table
 from periplus.present.wording import count_of, visible
-from periplus.settings import SettingRow, rows
+from periplus.settings import SettingRow, as_values, read_values, rows
 
 # `periplus settings`: every setting with its flag, default and range.
 
 COLUMNS = ("name", "flag", "default", "unit", "values", "meaning")
+EFFECTIVE_COLUMNS = ("name", "value", "source")
 EXTENSION_COLUMNS = ("group", "name", "package", "fault")
 FORMATS = ("text", "csv", "json", "jsonl")
 
@@ -36,13 +39,23 @@ FORMATS = ("text", "csv", "json", "jsonl")
 @click.command()
 @format_option(FORMATS)
 @option("--extensions added", "List what installed packages add to Periplus instead.", bool)
+@option("--effective", "List the value of each instead, and where it comes from.", bool)
+@collection_option
 @output_option
-def settings(format: str, output: Path | None, added: bool) -> None:
+def settings(format: str, output: Path | None, added: bool, effective: bool, collection: Path | None) -> None:
     """List every setting, its default and its range.
 
-    They are flags of `periplus crawl`, and names in the table [settings] of periplus.toml in a
-    collection's folder. Flags go first.
+    They are flags of `periplus crawl`, and names in the table [settings] of periplus.toml, here or in a
+    collection's folder. Flags go first, then the folder's file.
+
+    \b
+    periplus settings --effective -c FOLDER    what a crawl of the folder would take without flags, and from where
     """
+    if effective:
+        with opened(output, exact=format != "text") as out:
+            effective_rows = _effective_rows(_folder(collection))
+            write_table(EFFECTIVE_COLUMNS, effective_rows, "table" if format == "text" else format, out)
+        return
     with opened(output, exact=format != "text") as out:
         if added:
             write_table(EXTENSION_COLUMNS, _extension_rows(), "table" if format == "text" else format, out)
@@ -50,6 +63,25 @@ def settings(format: str, output: Path | None, added: bool) -> None:
             out.write(settings_text(min(columns_of(out), 110)))
         else:
             write_table(COLUMNS, map(_cells, rows()), format, out)
+
+
+def _folder(collection: Path | None) -> Path:
+    """The one named, the only one here, or this folder."""
+    try:
+        return collection_folder(collection)
+    except NoCollection:
+        return Path()
+
+
+def _effective_rows(folder: Path) -> Iterator[tuple[str, object, str]]:
+    """Of each setting its name, its value, and the file that it comes from. Raises UnknownSetting."""
+    sources: dict[str, str] = {}
+    for path in settings_files(folder):
+        sources.update(dict.fromkeys(read_values(path), str(path)))
+    values = as_values(settings_of({}, folder))
+    for row in rows():
+        value = values[row.name]
+        yield row.name, ", ".join(value) if row.many else value, sources.get(row.name, "default")
 
 
 def _extension_rows() -> Iterator[tuple[str, ...]]:

@@ -127,6 +127,25 @@ def is_within(host: str, domain: str) -> bool:
     return host.endswith("." + domain) and not is_ip(domain) and not is_ip(host) and not _is_public_suffix(domain)
 
 
+def is_named(host: HostKey, names: frozenset[str]) -> bool:
+    """Whether names, as `scope.own_hosts` writes them, has the host: itself, with its port, or what it lies below."""
+    name = host.rpartition(":")[0]
+    if not names.isdisjoint((host, name)):
+        return True
+    return any(name.endswith(pattern[1:]) for pattern in names if pattern.startswith("*."))
+
+
+@cache
+def _suffixes_listed() -> PublicSuffixList:
+    """Without the rule that an unknown top level domain is a suffix too."""
+    return PublicSuffixList(accept_unknown=False)
+
+
+def is_listed_suffix(name: str) -> bool:
+    """Whether the public suffix list has this name: `com`, `co.uk`, `github.io`, and not `intranet`."""
+    return _suffixes_listed().publicsuffix(name) == name
+
+
 def _plain(host: str) -> str:
     """Lower case, without the dot that marks a name as complete."""
     return host.lower().removesuffix(".") or host  # `http://./` names a host, oddly enough

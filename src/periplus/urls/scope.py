@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from periplus.errors import UsageError
+from periplus.errors import InvalidUrl, UsageError
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import Scope
 from periplus.urls import hosts
+from periplus.urls.canonical import canonical
 
 
 def site_key(url: Url) -> SiteKey:
@@ -127,3 +129,26 @@ def _compiled(setting: str, expressions: Iterable[str]) -> tuple[re.Pattern[str]
                 "before them to mean themselves"
             ) from None
     return tuple(patterns)
+
+
+def own_hosts(names: Iterable[str]) -> tuple[str, ...]:
+    """The hosts that a user names, as URLs write them: `example.org`, `example.org:8080`, `*.example.org` (all below).
+
+    Raises UsageError for what is none of them, and for all names below a public suffix, which belong to many.
+    """
+    return tuple(_own_host(text) for text in names)
+
+
+def _own_host(text: str) -> str:
+    star, rest = ("*.", text[2:]) if text.startswith("*.") else ("", text)
+    url: Url | None = None
+    with contextlib.suppress(InvalidUrl):
+        url = canonical(f"http://{rest}/")
+    if url is None or any(mark in rest for mark in "*/@?# ") or (star and ":" in rest):
+        raise UsageError(
+            f"{text!r} is no host: write example.org, example.org:8080, or *.example.org for all that lie below"
+        )
+    if star and hosts.is_listed_suffix(hosts.host_name(url)):
+        raise UsageError(f"{text!r} cannot be one's own: what lies below {rest} belongs to many")
+    has_port = not rest.endswith("]") and ":" in rest
+    return star + (hosts.host_key(url) if has_port else hosts.host_name(url))
