@@ -4,55 +4,19 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Iterator, Mapping
-from typing import TextIO
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from periplus.errors import UsageError
 from periplus.model.survey import CompanionClass, SiteMark, Unit
 from periplus.model.tables import Column, ColumnKind, Table
-from periplus.model.webometrics import CampaignProgress, Connectivity, ImpactFactor, SurveyResults
+from periplus.model.webometrics import CampaignProgress, CoLink, ImpactFactor, SurveyResults
 from periplus.present.curves import write_yield_curves
 from periplus.present.fragment import write_fragment_svg
 from periplus.present.harvest import completeness_told, round_robin_told
-from periplus.present.markup import Html, HtmlColumn, PagedTable, document, paged, sectioned, table, text
+from periplus.present.markup import HtmlColumn, PagedTable, document, macros, sectioned, text
 from periplus.present.network import matrix_of, network_of, survey_caption, write_heat_map, write_network_svg
 from periplus.present.wording import count_of, number, utc
-
-
-def method_sheet(results: SurveyResults) -> Html:
-    """Runs, parameters, counts, and what became of each unit's URLs, exclusions by robots.txt among it."""
-    method = results.method
-    counts = [
-        ("sites in the target set", number(results.chosen)),
-        ("documents", number(method.documents)),
-        ("distinct links", number(method.links)),
-        ("pages merged for equal content", number(method.merged)),
-        ("URLs forbidden by robots.txt", number(sum(record.robots for record in method.units))),
-        ("sites without a page", number(sum(1 for record in method.units if record.state))),
-        ("made", utc(method.created)),
-    ]
-    lines = [*method.runs, *counts, *method.parameters]
-    facts = table(["", ""], [[text(name), text(value)] for name, value in lines], ["w", ""])
-    units = results.units
-    columns = [
-        HtmlColumn("site", lambda record: units[record.unit].name),
-        HtmlColumn("prefixes", lambda record: " ".join(units[record.unit].prefixes), wide=True),
-        HtmlColumn("fetched", lambda record: record.fetched, "n"),
-        HtmlColumn("waiting", lambda record: record.waiting, "n"),
-        HtmlColumn("robots.txt", lambda record: record.robots, "n"),
-        HtmlColumn("refused", lambda record: record.refused, "n"),
-        HtmlColumn("dead", lambda record: record.dead, "n"),
-        HtmlColumn("redirects", lambda record: record.redirects, "n", wide=True),
-        HtmlColumn("bundle", lambda record: _bundle(units[record.unit]), wide=True),
-        HtmlColumn("state", lambda record: record.state or "read"),
-    ]
-    rows = paged(PagedTable("record-rows", columns, method.units, len(method.units)))
-    return facts + f"<h3>What became of each site's URLs</h3>{rows}"
-
-
-def _bundle(unit: Unit) -> str:
-    return unit.bundle + ("" if unit.official else " (not official)")
-
 
 Row = tuple[object, ...]
 _TEXT, _WHOLE, _REAL, _BOOLEAN = ColumnKind.TEXT, ColumnKind.INTEGER, ColumnKind.REAL, ColumnKind.BOOLEAN
@@ -318,66 +282,95 @@ def survey_report(results: SurveyResults) -> str:
     Every figure stands under the run, the document model and the share of pages that was read; texts
     from the web are escaped.
     """
-    title = text(results.method.title)
-    nav, body = sectioned(_sections(results))
-    foot = f"<footer><p>{text(survey_caption(results))}. Made {text(utc(results.method.created))}.</p></footer>\n"
-    return document(title, f"<h1>{title}</h1>\n{_head(results)}\n{nav}", body, foot=foot, rules=_STYLE)
-
-
-def _sections(results: SurveyResults) -> list[tuple[str, str, Html]]:
-    return [
-        ("network", "How the sites hang together", _network(results)),
-        ("indicators", "Sites of the target set", _indicators(results)),
-        ("matrix", "Who links to whom", _matrix(results)),
-        ("connectivity", "Connectivity", _report_connectivity(results)),
-        ("fragment", "Model of the web fragment", _fragment(results)),
-        ("companions", "Companion set", _report_companions(results)),
-        ("communicators", "Communicators", _communicators(results)),
-        ("colinks", "Linked together, linking alike", _report_co_links(results)),
-        ("domains", "Countries and domains", _report_suffixes(results)),
-        ("harvest", "The harvest, and how complete it is", _harvest(results)),
-        ("method", "Method sheet", method_sheet(results)),
+    html: Any = macros("survey_report.html")
+    method, harvest, caption = results.method, results.harvest, survey_caption(results)
+    names = [unit.short for unit in results.units[: results.chosen]]
+    network = _picture(results, write_network_svg, network_of(results))
+    fragment = _picture(results, write_fragment_svg, results.model)
+    matrix = "" if results.chosen > HEAT_SITES else _picture(results, write_heat_map, names, matrix_of(results))
+    curves = _picture(results, write_yield_curves, harvest)
+    kinds = [(kind, sum(site.kind is kind for site in results.companions)) for kind in CompanionClass]
+    measured = [site for site in results.companions if site.gain is not None]
+    co_links = [
+        ("Linked from the same sites", _pair_rows("co-rows", results.co_inlinks, results.units)),
+        ("Linking to the same sites", _pair_rows("coupling-rows", results.couplings, results.units)),
     ]
-
-
-def _head(results: SurveyResults) -> Html:
-    harvest = results.harvest
+    progress = (completeness_told(harvest), round_robin_told(harvest.baseline))
+    sections = [
+        ("network", "How the sites hang together", html.drawing(network, _NETWORK)),
+        ("indicators", "Sites of the target set", html.indicators(_figure_rows(results), method.model, results.totals)),
+        ("matrix", "Who links to whom", html.matrix(matrix, results.chosen)),
+        ("connectivity", "Connectivity", html.connectivity(results.connectivity)),
+        ("fragment", "Model of the web fragment", html.drawing(fragment, _FRAGMENT)),
+        ("companions", "Companion set", html.companions(_companion_rows(results), kinds)),
+        ("communicators", "Communicators", html.communicators(measured)),
+        ("colinks", "Linked together, linking alike", html.colinks(co_links)),
+        ("domains", "Countries and domains", html.suffixes(results.suffixes_out, results.suffixes_in)),
+        ("harvest", "The harvest, and how complete it is", html.harvest(harvest, *progress, curves)),
+        ("method", "Method sheet", html.method(_facts(results), _record_rows(results))),
+    ]
     figures = [
-        ("sites in the target set", number(results.chosen)),
-        ("pages fetched", number(sum(row.fetched for row in results.figures))),
-        ("links between them", number(sum(row.in_links for row in results.figures))),
-        ("companion sites", number(len(results.companions))),
-        (f"external {harvest.item}s found", number(harvest.richness.observed)),
+        ("sites in the target set", results.chosen),
+        ("pages fetched", sum(row.fetched for row in results.figures)),
+        ("links between them", sum(row.in_links for row in results.figures)),
+        ("companion sites", len(results.companions)),
+        (f"external {harvest.item}s found", harvest.richness.observed),
     ]
-    cells = "".join(f"<div><dt>{text(name)}</dt><dd>{value}</dd></div>" for name, value in figures)
-    empty = [results.units[record.unit].name for record in results.method.units if record.state]
-    lines = f'<p class="soft">{text(survey_caption(results))}.</p>'
-    if empty:
-        lines += (
-            f'<p class="notice">{count_of(len(empty), "site")} without a page: {text(", ".join(empty[:10]))}. '
-            "The method sheet says why.</p>"
-        )
-    return f'{lines}\n<dl class="figures">{cells}</dl>'
+    empty = [results.units[record.unit].name for record in method.units if record.state]
+    nav, body = sectioned(sections)
+    title, foot = text(method.title), html.foot(caption, method.created)
+    head = f"<h1>{title}</h1>\n{html.head(caption, figures, empty)}\n{nav}"
+    return document(title, head, body, foot=foot, rules=_STYLE)
 
 
-def _drawing(write: Callable[[TextIO], None], caption: str) -> Html:
-    """An SVG as an image of its own, so that its style stays with it."""
+_NETWORK = "Companion sites are drawn if at least two sites of the target set link to them, global ones not."
+_FRAGMENT = "The target set, the classes of its companion set, and the links between them."
+
+
+def _picture(results: SurveyResults, write: Callable[..., None], *values: object) -> str:
+    """The SVG that `write` makes of the values, in Base64."""
     out = io.StringIO()
-    write(out)
-    data = base64.b64encode(out.getvalue().encode("utf-8", "replace")).decode("ascii")
-    return (
-        f'<figure class="drawing"><img alt="{text(caption)}" '
-        f'src="data:image/svg+xml;base64,{data}"/><figcaption>{text(caption)}</figcaption></figure>'
-    )
+    write(*values, results.method.title, survey_caption(results), out)
+    return base64.b64encode(out.getvalue().encode("utf-8", "replace")).decode("ascii")
 
 
-def _network(results: SurveyResults) -> Html:
-    network = network_of(results)
-    caption = "Companion sites are drawn if at least two sites of the target set link to them, global ones not."
-    return _drawing(lambda out: write_network_svg(network, results.method.title, survey_caption(results), out), caption)
+def _facts(results: SurveyResults) -> list[tuple[str, str]]:
+    """Runs, counts and parameters."""
+    method = results.method
+    counts = [
+        ("sites in the target set", number(results.chosen)),
+        ("documents", number(method.documents)),
+        ("distinct links", number(method.links)),
+        ("pages merged for equal content", number(method.merged)),
+        ("URLs forbidden by robots.txt", number(sum(record.robots for record in method.units))),
+        ("sites without a page", number(sum(1 for record in method.units if record.state))),
+        ("made", utc(method.created)),
+    ]
+    return [*method.runs, *counts, *method.parameters]
 
 
-def _indicators(results: SurveyResults) -> Html:
+def _record_rows(results: SurveyResults) -> PagedTable:
+    units = results.units
+    columns = [
+        HtmlColumn("site", lambda record: units[record.unit].name),
+        HtmlColumn("prefixes", lambda record: " ".join(units[record.unit].prefixes), wide=True),
+        HtmlColumn("fetched", lambda record: record.fetched, "n"),
+        HtmlColumn("waiting", lambda record: record.waiting, "n"),
+        HtmlColumn("robots.txt", lambda record: record.robots, "n"),
+        HtmlColumn("refused", lambda record: record.refused, "n"),
+        HtmlColumn("dead", lambda record: record.dead, "n"),
+        HtmlColumn("redirects", lambda record: record.redirects, "n", wide=True),
+        HtmlColumn("bundle", lambda record: _bundle(units[record.unit]), wide=True),
+        HtmlColumn("state", lambda record: record.state or "read"),
+    ]
+    return PagedTable("record-rows", columns, results.method.units, len(results.method.units))
+
+
+def _bundle(unit: Unit) -> str:
+    return unit.bundle + ("" if unit.official else " (not official)")
+
+
+def _figure_rows(results: SurveyResults) -> PagedTable:
     columns = [
         HtmlColumn("site", lambda row: results.units[row.unit].name),
         HtmlColumn("pages", lambda row: row.fetched, "n"),
@@ -391,20 +384,7 @@ def _indicators(results: SurveyResults) -> Html:
         HtmlColumn("external WIF", lambda row: _factor(row.external_wif), "n"),
         HtmlColumn("WIF", lambda row: _factor(row.wif), "n", wide=True),
     ]
-    model = results.method.model.value
-    note = f"Links are distinct pairs of documents (model: {model}), in and out within the target set. "
-    note += (
-        "WIF: linking pages / pages of the site. It compares sites of one kind and "
-        "country that were read to the same "
-        "share; many pages push it down, "
-    )
-    note += (
-        "and pages outside this survey that link there are not in it. Of a site of which one page was fetched it "
-        "would be a count: that is what is shown."
-    )
-    totals = ", ".join(f"{number(count)} by {model.value}" for model, count in results.totals)
-    shown = paged(PagedTable("unit-rows", columns, results.figures, len(results.figures)))
-    return f'<p class="note">{text(note)}</p>{shown}<p class="note">All links between sites: {totals}.</p>'
+    return PagedTable("unit-rows", columns, results.figures, len(results.figures))
 
 
 def _factor(factor: ImpactFactor) -> str:
@@ -413,64 +393,7 @@ def _factor(factor: ImpactFactor) -> str:
     return f"{factor.value:.2f} = {number(factor.linking)}/{number(factor.documents)}"
 
 
-def _matrix(results: SurveyResults) -> Html:
-    if results.chosen > HEAT_SITES:
-        return (
-            f'<p class="note">{number(results.chosen)} sites are too many for a picture: the matrix is '
-            "written as CSV.</p>"
-        )
-    names = [unit.short for unit in results.units[: results.chosen]]
-    return _drawing(
-        lambda out: write_heat_map(names, matrix_of(results), results.method.title, survey_caption(results), out),
-        "Each row links to the columns; shades go by the logarithm.",
-    )
-
-
-def _report_connectivity(results: SurveyResults) -> Html:
-    rows = [_connected(row) for row in results.connectivity]
-    heads = [
-        "vertices",
-        "sites",
-        "arcs",
-        "density",
-        "returned",
-        "largest strong",
-        "strong parts",
-        "largest weak",
-        "weak parts",
-    ]
-    note = (
-        "Direct links between sites. Bundles: all sites of one organisation as one vertex. Strong: each reaches each "
-        "along the arrows; weak: in any direction."
-    )
-    return f'<p class="note">{text(note)}</p>' + table(heads, rows, ["w", *["n"] * 8])
-
-
-def _connected(row: Connectivity) -> list[Html]:
-    sizes = [
-        number(row.strong[0]) if row.strong else "–",
-        number(len(row.strong)),
-        number(row.weak[0]) if row.weak else "–",
-        number(len(row.weak)),
-    ]
-    return [
-        text(row.vertices),
-        number(row.sites),
-        number(row.arcs),
-        f"{row.density:.3f}",
-        f"{100 * row.reciprocity:.0f} %",
-        *sizes,
-    ]
-
-
-def _fragment(results: SurveyResults) -> Html:
-    return _drawing(
-        lambda out: write_fragment_svg(results.model, results.method.title, survey_caption(results), out),
-        "The target set, the classes of its companion set, and the links between them.",
-    )
-
-
-def _report_companions(results: SurveyResults) -> Html:
+def _companion_rows(results: SurveyResults) -> PagedTable:
     columns = [
         HtmlColumn("site", lambda site: site.name),
         HtmlColumn("class", lambda site: site.kind.value),
@@ -481,83 +404,13 @@ def _report_companions(results: SurveyResults) -> Html:
         HtmlColumn("status", lambda site: site.status.value, wide=True),
         HtmlColumn("tags", lambda site: ", ".join(site.tags), wide=True),
     ]
-    kinds = ", ".join(
-        f"{number(sum(site.kind is kind for site in results.companions))} {kind.value}" for kind in CompanionClass
-    )
-    note = f"Sites outside the target set, ranked by how many different sites of it link to them: {kinds}. "
-    note += "Sites that were not read to the end hide some of their links, so the counts are least values."
-    return f'<p class="note">{text(note)}</p>' + paged(
-        PagedTable("companion-rows", columns, results.companions, len(results.companions))
-    )
+    return PagedTable("companion-rows", columns, results.companions, len(results.companions))
 
 
-def _communicators(results: SurveyResults) -> Html:
-    measured = [site for site in results.companions if site.gain is not None]
-    rows = [
-        [
-            text(site.name),
-            number(site.units),
-            number(site.back or 0),
-            f"{number(site.gain.strong_before)} → {number(site.gain.largest_strong)}",
-            f"{number(site.gain.weak_before)} → {number(site.gain.largest_weak)}",
-            f"{number(site.gain.pairs_before)} → {number(site.gain.pairs)}",
-        ]
-        for site in measured
-        if site.gain is not None
+def _pair_rows(name: str, pairs: Sequence[CoLink], units: Sequence[Unit]) -> PagedTable:
+    columns = [
+        HtmlColumn("site", lambda pair: units[pair.first].name),
+        HtmlColumn("and", lambda pair: units[pair.second].name),
+        HtmlColumn("sites", lambda pair: pair.sites, "n"),
     ]
-    if not rows:
-        return ""
-    note = "What each adds by itself to the target set, in its sites and ordered pairs of sites that reach each other."
-    heads = ["site", "sites linking", "links back to", "largest strong part", "largest weak part", "pairs in reach"]
-    return f'<p class="note">{note}</p>' + table(heads, rows, ["", "n", "n", "n", "n", "n"])
-
-
-def _report_co_links(results: SurveyResults) -> Html:
-    parts = []
-    for name, head, pairs in (
-        ("co-rows", "Linked from the same sites", results.co_inlinks),
-        ("coupling-rows", "Linking to the same sites", results.couplings),
-    ):
-        columns = [
-            HtmlColumn("site", lambda pair: results.units[pair.first].name),
-            HtmlColumn("and", lambda pair: results.units[pair.second].name),
-            HtmlColumn("sites", lambda pair: pair.sites, "n"),
-        ]
-        shown = paged(PagedTable(name, columns, pairs, len(pairs)))
-        parts.append(f"<h3>{head}</h3>{shown}" if shown else "")
-    return "".join(parts)
-
-
-def _report_suffixes(results: SurveyResults) -> Html:
-    parts = []
-    for head, tallies in (("Linked to", results.suffixes_out), ("Linking here", results.suffixes_in)):
-        rows = [
-            [
-                text(f".{tally.suffix}" if tally.suffix else "no name"),
-                "country" if tally.country else "generic",
-                number(tally.sites),
-                number(tally.links),
-            ]
-            for tally in tallies[:50]
-        ]
-        if rows:
-            parts.append(
-                f"<div><h3>{head}</h3>{table(['suffix', 'kind', 'sites', 'links'], rows, ['', 'w', 'n', 'n'])}</div>"
-            )
-    return f'<div class="columns">{"".join(parts)}</div>' if parts else ""
-
-
-def _harvest(results: SurveyResults) -> Html:
-    harvest, rich = results.harvest, results.harvest.richness
-    note = f"{number(rich.observed)} different external {harvest.item}s on {count_of(rich.pages, 'page')}: "
-    note += f"{number(rich.once)} on one page only, {number(rich.twice)} on two. "
-    note += f"Complete: {completeness_told(harvest)}; reckoned by site, and pages that nobody met are not in it. "
-    note += (
-        f"The last pages brought {harvest.recent:.2g} new ones each. A round robin: "
-        f"{round_robin_told(harvest.baseline)}."
-    )
-    drawing = _drawing(
-        lambda out: write_yield_curves(harvest, results.method.title, survey_caption(results), out),
-        "What was found over the pages fetched.",
-    )
-    return f'<p class="note">{text(note)}</p>{drawing}'
+    return PagedTable(name, columns, pairs, len(pairs))
