@@ -9,7 +9,7 @@ import zipfile
 import pytest
 from click.testing import CliRunner
 
-from periplus.api.exporting import table
+from periplus.api.exporting import export_rows
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.tables import EXPORTS, Column, ColumnKind
@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
 
 
 def rows_of(folder, name, **options):
-    with table(folder, name, **options) as found:
+    with export_rows(folder, name, **options) as found:
         return [dict(zip(found.table.names, row, strict=True)) for row in found.rows]
 
 

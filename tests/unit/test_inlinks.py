@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from periplus.analyse.ego import Grouping, NeighbourhoodQuery, neighbourhood, web_of
 from periplus.api import inlink_index
 from periplus.api.collection import Collection
-from periplus.api.deleting import delete, deletion_of_pages
+from periplus.api.deleting import delete, ids_of
 from periplus.api.inlink_index import InlinkIndexes, make
 from periplus.api.tables import Browser, TableQuery
+from periplus.model.collection import Deletion
 from periplus.model.graph import NAV, PART, place_of_ends
 from periplus.store.sqlite import inlinks, reading
 from periplus.urls.canonical import canonical, url_id
@@ -90,7 +91,7 @@ def test_a_book_does_not_outlive_what_it_knew(folder: Path) -> None:
 
 def test_a_book_does_not_outlive_a_deletion(folder: Path) -> None:
     book = read(folder)
-    delete(folder, deletion_of_pages((canonical("https://e.org/a"),), folder))
+    delete(folder, Deletion(ids_of(folder, [canonical("https://e.org/a")])))
     with contextlib.closing(reading.connect(folder)) as connection:
         assert not inlinks.still_holds(connection, book.moment)
     assert_as_the_tables_say(folder, read(folder))

@@ -14,7 +14,6 @@ from click.testing import CliRunner
 from periplus.api import moving
 from periplus.api.homes import home_of
 from periplus.api.moving import move
-from periplus.api.rules import apply_rules
 from periplus.cli.main import main
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.visit import Headers
@@ -25,7 +24,9 @@ from periplus.store.moving import Sum
 from periplus.store.postgres.connection import connect
 from periplus.store.segments import object_storage
 from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite.aliases import reapply
 from periplus.urls.canonical import canonical, url_id
+from periplus.urls.parameters import rules_key, rules_of
 from stored import page, stored
 
 SITE = {
@@ -380,7 +381,7 @@ def test_what_cannot_move_is_said(address, folder, tmp_path):
 def test_rules_for_urls_move_along(address, folder, tmp_path):
     rules = '[[site]]\nsite = "e.org"\nignored = ["sid"]\n'
     (folder / "periplus.toml").write_text(rules)
-    apply_rules(folder, rules, 1.0)
+    reapply(folder, rules_of(rules), rules_key(rules), 1.0)
     move(str(folder), address.text)
     assert home_of(address.text).rules_text() == rules
     assert home_of(address.text).prepare(rules, 1.0), "the same rules are no others"

@@ -11,7 +11,8 @@ from lxml import etree
 
 import stored
 from newsweb import DATED, NewsRecipe, NewsWeb, news_web
-from periplus.api.stories import ReadingRequest, cascades_in, holdout, influence, stories_of
+from periplus.analyse.cascades import cascades_of_stories
+from periplus.api.stories import ReadingRequest, holdout, influence, stories_of
 from periplus.cli.main import main
 from periplus.model.story import DateOrigin, Objective, Stories
 
@@ -97,7 +98,7 @@ def test_impossible_wishes_are_refused_with_a_way_out(folder: Path, words: tuple
 
 
 def test_influence_of_the_planted_web_is_proved_the_best(folder: Path) -> None:
-    cascades = cascades_in(folder)
+    cascades = cascades_of_stories(stories_of(folder))
     for objective in Objective:
         found = influence(cascades, ReadingRequest(objective, 4))
         assert found.value >= 0.997 * found.lp_bound

@@ -14,8 +14,8 @@ import pytest
 import tantivy
 
 import periplus
-from periplus.api import indexing
 from periplus.api import search_index as index_follower
+from periplus.api.crawling import finish_indexing, start_indexing
 from periplus.api.search_index import IndexWorker, catch_up, standing
 from periplus.search import index as search_index
 from periplus.search.index import FOLDER, FORMS, ID, NAMES, TERM_FIELDS, Ranks, open_index, read_state
@@ -174,7 +174,7 @@ def test_sites_that_are_only_linked_to_are_not_ranked(tmp_path):
 def test_a_follower_that_is_killed_goes_on(folder, tmp_path):
     expected = from_scratch(folder, tmp_path)
     for _ in range(3):
-        child = indexing.start(folder)
+        child = start_indexing(folder)
         until(lambda: read_state(folder) is not None, "the first state of the index")
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
@@ -184,8 +184,8 @@ def test_a_follower_that_is_killed_goes_on(folder, tmp_path):
 
 
 def test_a_follower_ends_with_the_crawl_and_with_its_parent(folder):
-    child = indexing.start(folder)
-    indexing.finish(child, lambda: False)
+    child = start_indexing(folder)
+    finish_indexing(child, lambda: False)
     assert (child.returncode, standing(folder)) == (0, (0, True))
     orphan = subprocess.Popen(
         [sys.executable, "-m", "periplus.api.search_index"], stdin=subprocess.PIPE, env=environment()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.fetch import check_side_request
+from periplus.analyse.issues import audit_rules
 from periplus.analyse.verdicts import SILENT, net_seems_down, probe_url
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, at_limit, crawl, last_settings, work, workable
 from periplus.api.evidence import FAILED, UrlEvidence
@@ -20,7 +21,7 @@ from periplus.model.graph import REASONS
 from periplus.model.ports import RunRecord
 from periplus.model.visit import Cause, Purpose, Reason, Request
 from periplus.model.web import HostKey, Url
-from periplus.settings import Auditing, Budget, Settings
+from periplus.settings import SETTINGS_FILE, Auditing, Budget, Settings, read_settings, settings_from
 from periplus.store.sqlite import checks, reading, runs, schema, site_rows
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.urls.canonical import canonical, url_id
@@ -80,6 +81,26 @@ def check(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
         return CheckEnd(0, crawled.state, crawled.note, 0, crawled)
     with runs.only_crawl(order.crawl.folder):
         return dataclasses.replace(_check_alone(order, watch), crawl=crawled)
+
+
+def order_for(
+    folder: Path,
+    starts: tuple[Url, ...],
+    given: Mapping[str, object],
+    *,
+    external: bool = True,
+    fragments: bool = True,
+    head: bool = True,
+) -> CheckOrder:
+    """A check of what begins at these starts, by the folder's periplus.toml over the defaults; without starts
+    of the whole collection, by it over the settings of the last crawl.
+
+    given: settings in place of those. Raises UnknownSetting, UsageError, NoCollection.
+    """
+    settings = settings_from(given, read_settings(folder / SETTINGS_FILE, None if starts else settings_before(folder)))
+    audit_rules(settings.auditing.grade, settings.auditing.ignore)  # refused before a check rather than after it
+    order = CrawlOrder(folder, starts or starts_known(folder), settings)
+    return CheckOrder(order, external, fragments, head, onward=bool(starts))
 
 
 def starts_known(folder: Path) -> tuple[Url, ...]:

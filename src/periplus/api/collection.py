@@ -185,10 +185,10 @@ class Collection:
 
         `pages` has what is computed of each page. Raises UsageError for a name that there is not.
         """
-        from periplus.api.exporting import exported_table, table
+        from periplus.api.exporting import export_rows, exported_table
 
         def read(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            with table(self.folder, name) as exported:
+            with export_rows(self.folder, name) as exported:
                 yield from exported.rows
 
         return Rows(name, exported_table(name).columns, read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
 import logging
@@ -19,10 +20,9 @@ from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.politeness import AddressTurns, delay_for
 from periplus.acquire.transport import CurlTransport, Wire, affordable, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
-from periplus.api import indexing
 from periplus.api.homes import home_of
 from periplus.api.rules import rules_text
-from periplus.children import finish_child, start_child, stop_child
+from periplus.children import finish_child, send, start_child, stop_child
 from periplus.document.formats.table import may_be_read
 from periplus.errors import UsageError
 from periplus.model.frontier import HostRow, RefreshFinding, RunCounts, TrapTally
@@ -47,6 +47,10 @@ CHILD_GRACE_S = 15.0  # a child that was told to stop and does not within this t
 GC_THRESHOLD = 50_000
 # URLs that a run opens again in one transaction: an earlier one's depth may have left out millions
 OFFERED_AT_ONCE = 10_000
+INDEX_AFTER_S = 2.0  # of a shorter crawl the first search takes the pages in: a process costs half a second to start
+INDEX_LOOK_S = 0.2
+# of the indexing process: more spin beside small arrays, a third of all time
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 MOST_DEATHS = 20  # workers that may die in one run before no further one is started
 REOPENABLE = (
     Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE,
@@ -315,8 +319,8 @@ class Supervisor:
         if not self.stop_note and places > 0 and self._help_is_needed():
             self._workers.append(start_worker(self._order, self._run_id))
         is_indexed = settings.storage.index and not self._order.store
-        if self._index_worker is None and is_indexed and self.elapsed_s > indexing.AFTER_S:
-            self._index_worker = indexing.start(self._order.folder)
+        if self._index_worker is None and is_indexed and self.elapsed_s > INDEX_AFTER_S:
+            self._index_worker = start_indexing(self._order.folder)
         return bool(self.stop_note)
 
     def _progress(self) -> Progress:
@@ -361,7 +365,7 @@ class Supervisor:
         if self._index_worker is not None and at_once:
             stop_child(self._index_worker)  # nothing is lost by it, and the next search does the rest
         elif self._index_worker is not None:
-            indexing.finish(self._index_worker, lambda: self._watch(self._progress()))
+            finish_indexing(self._index_worker, lambda: self._watch(self._progress()))
 
 
 def start_worker(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
@@ -380,6 +384,25 @@ def start_worker(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
             "further": order.further,
         },
     )
+
+
+def start_indexing(folder: Path) -> subprocess.Popen[bytes]:
+    """A process that indexes the pages of the crawl meanwhile, see `api.search_index`. Where it dies, the next search
+    does its work.
+    """
+    words = ("-m", "periplus.api.search_index")
+    return start_child(*words, order=str(folder.absolute()), env=os.environ | _ONE_THREAD)
+
+
+def finish_indexing(child: subprocess.Popen[bytes], stop: Callable[[], bool]) -> None:
+    """The crawl is over: waits until the process has taken in the rest, or stop says that nobody wants to wait."""
+    send(child, "end")
+    while child.poll() is None:
+        if stop():
+            stop_child(child)  # nothing is lost by it
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(INDEX_LOOK_S)
+    finish_child(child)
 
 
 def _budget_note(order: CrawlOrder, waiting: bool) -> str:

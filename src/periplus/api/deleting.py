@@ -7,12 +7,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.errors import StoreError, UsageError
 from periplus.model.collection import Deletion, DeletionPlan
+from periplus.model.web import UrlId
 from periplus.search.index import IndexBusy, read_state
 from periplus.store.sqlite import changes, deletion, listing, reading, runs, schema
 from periplus.store.sqlite.deletion import BATCH, Watch
@@ -26,22 +27,27 @@ __all__ = [
     "Watch",
     "chosen",
     "delete",
-    "deletion_of_pages",
     "folder_plan",
+    "ids_of",
     "plan",
     "remove_collection",
 ]
 
 
-def deletion_of_pages(texts: Iterable[str], folder: Path) -> Deletion:
-    """The wish to delete these pages. Raises InvalidUrl, and UsageError for one that the collection does not know."""
+def ids_of(folder: Path, pages: Sequence[str]) -> tuple[UrlId, ...]:
+    """The ids of pages named by their URLs.
+
+    Raises InvalidUrl, and UsageError for one that the collection does not know.
+    """
+    if not pages:
+        return ()
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-        urls = tuple(dict.fromkeys(listing.resolved(connection, text) for text in texts))
+        urls = tuple(dict.fromkeys(listing.resolved(connection, text) for text in pages))
         ids = tuple(map(url_id, urls))
         there = deletion.texts_of(connection, ids)
     if unknown := next((url for url in urls if url not in there), None):
         raise UsageError(f"the collection does not know {unknown}; `periplus pages` lists what it knows")
-    return Deletion(ids)
+    return ids
 
 
 def plan(folder: Path, request: Deletion) -> DeletionPlan:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,36 +47,25 @@ class TableRows:
     rows: Iterator[tuple[object, ...]]
 
 
-def export_rows(place: Path | str, name: str, *, ranks: bool = True) -> AbstractContextManager[TableRows]:
-    """One of EXPORTS of the collection in a folder, or at an address: see `table` and `stored_table`."""
-    return stored_table(str(place), name) if is_address(str(place)) else table(Path(place), name, ranks=ranks)
-
-
 @contextlib.contextmanager
-def table(folder: Path, name: str, *, ranks: bool = True) -> Iterator[TableRows]:
-    """One of EXPORTS, as it stands at one moment.
+def export_rows(place: Path | str, name: str, *, ranks: bool = True) -> Iterator[TableRows]:
+    """One of EXPORTS of the collection in a folder, or at an address, as it stands at one moment.
 
-    ranks: with what is computed for each page, for which a site's links are loaded.
-
-    Raises UsageError, NoCollection, StoreError.
+    ranks: with what is computed for each page, for which a site's links are loaded; a database has none. Raises
+    UsageError, NoCollection, StoreError.
     """
+    if is_address(str(place)):
+        if name in (CHAINS.name, ISSUES.name):
+            raise UsageError(
+                f"{name} are found in collections in folders: `periplus move` makes one of a collection in a database"
+            )
+        with rows_of(str(place), name) as rows:
+            yield TableRows(exported_table(name, ranks=False), rows)
+        return
     exported = exported_table(name, ranks=ranks)
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
+    connecting = contextlib.closing(reading.connect(Path(place)))
+    with connecting as connection, reading.reading(), reading.snapshot(connection):
         yield TableRows(exported, _rows(connection, exported))
-
-
-@contextlib.contextmanager
-def stored_table(store: str, name: str) -> Iterator[TableRows]:
-    """As `table` without ranks, of the collection at an address.
-
-    Raises UsageError, NoCollection, StoreError.
-    """
-    if name in (CHAINS.name, ISSUES.name):
-        raise UsageError(
-            f"{name} are found in collections in folders: `periplus move` makes one of a collection in a database"
-        )
-    with rows_of(store, name) as rows:
-        yield TableRows(exported_table(name, ranks=False), rows)
 
 
 def exported_table(name: str, *, ranks: bool = True) -> Table:

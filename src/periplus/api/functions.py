@@ -130,24 +130,18 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
     look for the places that links name. head: HEAD before GET. near: compare texts for near duplicates; None: where
     there are not too many. site: issues of this site only. Raises UsageError, NoCollection, StoreError.
     """
-    from periplus.analyse.issues import audit_rules, faults
+    from periplus.analyse.issues import faults
     from periplus.api.audit import issues_of, store_issues
-    from periplus.api.checking import CheckOrder, settings_before, starts_known
     from periplus.api.checking import check as run
-    from periplus.api.crawling import CrawlOrder
+    from periplus.api.checking import order_for
 
     starts = _urls(start) if start else ()
     if folder is None and not starts:
         raise UsageError("nothing to check: give a URL, or the folder of a collection")
     where = Path(folder) if folder is not None else Path(site_name(starts[0]) + SUFFIX)
-    before = settings_from({}) if starts else settings_before(where)
-    chosen = settings_from(settings, read_settings(where / SETTINGS_FILE, before))
-    audit_rules(chosen.auditing.grade, chosen.auditing.ignore)  # refused before a check rather than after it
-    end = None
-    if not offline:
-        order = CrawlOrder(where, starts or starts_known(where), chosen)
-        end = run(CheckOrder(order, external, fragments, head, onward=bool(starts)), watch or _silent)
-    issues = issues_of(where, chosen, site, fragments=fragments, near=near)
+    order = order_for(where, starts, settings, external=external, fragments=fragments, head=head)
+    end = None if offline else run(order, watch or _silent)
+    issues = issues_of(where, order.crawl.settings, site, fragments=fragments, near=near)
     if end is not None and end.run_id:
         store_issues(where, end.run_id, issues)
     return CheckResult(end, tuple(issues), tuple(faults(issues)))
@@ -204,12 +198,21 @@ def keywords(
         return collection.keywords(*targets, query=query, most=most, method=method, watch=watch)
 
 
-def export(place: Path | str, table: str, path: Path | str, *, format: str = "", ranks: bool = True) -> Path:
+def export(
+    place: Path | str,
+    table: str,
+    path: Path | str,
+    *,
+    format: str = "",
+    ranks: bool = True,
+    note: Callable[[str], object] = lambda sentence: None,
+) -> Path:
     """Writes one table of a collection into a file, as `periplus export` does; returns the file's path.
 
     place: a folder, or an address. table: `pages`, `links`, `issues`, ...: docs/exports.md has all. format: `csv`,
     `jsonl`, `parquet`, `xlsx`, or an installed package's; empty: as the path ends. ranks: with what is computed of each
-    page. Raises UsageError, NoCollection, StoreError.
+    page. note: called with what the format's writer says of the file, if anything. Raises UsageError, NoCollection,
+    StoreError.
     """
     from periplus.present.writers import writer_named
 
@@ -217,9 +220,11 @@ def export(place: Path | str, table: str, path: Path | str, *, format: str = "",
     writer = writer_named(format or target.suffix.removeprefix(".").lower())
     with export_rows(place, table, ranks=ranks) as exported:
         try:
-            writer.write(exported.table, exported.rows, target)
+            sentence = writer.write(exported.table, exported.rows, target)
         except OSError as error:
             raise UsageError(f"{target} cannot be written: {error.strerror or error}") from None
+    if sentence:
+        note(sentence)
     return target
 
 
@@ -254,20 +259,12 @@ def delete(  # noqa: PLR0913 - what a deletion may be told, written out
     only this run fetched goes with it. dry_run: nothing is deleted; what would go is returned. watch: is told
     (addresses done, in all). Raises UsageError, NoCollection, and StoreError while a crawl is at work.
     """
-    from dataclasses import replace
-
     from periplus.api import deleting
     from periplus.model.collection import Deletion
 
     where = Path(folder)
-    deletion = replace(
-        deleting.deletion_of_pages(pages, where) if pages else Deletion(),
-        site=SiteKey(site) if site else None,
-        run=run,
-        links_to=links_to,
-        again=again,
-        run_pages=run_pages,
-    )
+    ids = deleting.ids_of(where, pages)
+    deletion = Deletion(ids, SiteKey(site) if site else None, run, links_to, again, run_pages)
     return deleting.plan(where, deletion) if dry_run else deleting.delete(where, deletion, watch)
 
 

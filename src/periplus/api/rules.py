@@ -62,17 +62,12 @@ def _sample(contents: Contents, url_id: UrlId) -> frozenset[int] | None:
     return None if text is None else frozenset(number for number in shingles(text).tolist() if number % SAMPLED == 0)
 
 
-def apply_rules(folder: Path, text: str, now: float) -> Reapplied | None:
-    """Brings a collection into accord with rules, without fetching.
-
-    None: they hold already. The caller holds `only_crawl`.
-    """
-    return aliases.reapply(folder, rules_of(text), rules_key(text), now)
-
-
 def apply_now(folder: Path) -> Reapplied | None:
-    """The same with the rules of the collection's periplus.toml. Raises StoreError while a crawl goes on."""
+    """Brings a collection into accord with the rules of its periplus.toml, without fetching.
+
+    None: they hold already. Raises StoreError while a crawl goes on.
+    """
     text = rules_text(folder)
     # the first sees to it that there is a collection
     with contextlib.closing(reading.connect(folder)), only_crawl(folder):
-        return apply_rules(folder, text, SystemClock().now())
+        return aliases.reapply(folder, rules_of(text), rules_key(text), SystemClock().now())

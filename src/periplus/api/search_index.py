@@ -15,7 +15,6 @@ from types import TracebackType
 from periplus.analyse.duplicates import repeated
 from periplus.analyse.linkgraph import link_graph
 from periplus.analyse.pagerank import link_score, pagerank
-from periplus.api.indexing import END
 from periplus.api.templates import Marks
 from periplus.children import Parent
 from periplus.document.words import forms
@@ -284,10 +283,10 @@ def serve() -> None:
         os.nice(NICENESS)
     gc.freeze()
     gc.set_threshold(GARBAGE_LOOK)
-    while not parent.ended.is_set() or parent.message == END:
+    while not parent.ended.is_set() or parent.message is not None:
         with contextlib.suppress(IndexBusy), IndexWorker(folder) as worker:
             _follow(worker, parent.ended)
-            if parent.message == END:
+            if parent.message is not None:
                 worker.listen()
                 while worker.step():
                     pass

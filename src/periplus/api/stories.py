@@ -60,11 +60,6 @@ def stories_of(folder: Path | str, *, least_sites: int = 2, watch: Watch = lambd
     return find_stories(articles, links, least_sites=least_sites)
 
 
-def cascades_in(folder: Path | str, *, least_sites: int = 2, watch: Watch = lambda done, total: None) -> Cascades:
-    """The cascades of the stories in a collection."""
-    return cascades_of_stories(stories_of(folder, least_sites=least_sites, watch=watch))
-
-
 def cascades_from(path: Path) -> Cascades:
     """The cascades in a file: a story a line, `site,hours site,hours ...`; perhaps gzipped. Raises UsageError."""
     import gzip

@@ -15,11 +15,11 @@ from periplus.cli.options import (
     LongCommand,
     collection_folder,
     format_option,
+    given_settings,
     opened,
     option,
     output_option,
     setting_options,
-    settings_of,
     verbose_option,
 )
 from periplus.cli.progress import crawl_display, say
@@ -33,7 +33,7 @@ from periplus.urls.scope import site_name
 
 if TYPE_CHECKING:
     from periplus.analyse.issues import Condition
-    from periplus.api.checking import CheckEnd
+    from periplus.api.checking import CheckEnd, CheckOrder
     from periplus.model.audit import Fault, Issue
 
 GATE_FAILED = 5
@@ -95,25 +95,27 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     periplus check --baseline last --fail-on error      only what the check before did not find
     periplus check --offline -f csv -o issues.csv       ask nobody: by what is stored
     """
-    from periplus.analyse.issues import audit_rules, fail_on, faults
+    from periplus.analyse.issues import fail_on, faults
     from periplus.api.audit import baseline_run, issues_of, new_since, store_issues
-    from periplus.api.checking import settings_before
+    from periplus.api.checking import order_for
 
     urls, folder = _places(starts, lists, collection)
     if lists and not starts and flags["max_depth"] is None:
         flags["max_depth"] = 0
-    settings = settings_of(flags, folder, None if urls else settings_before(folder))
-    audit_rules(settings.auditing.grade, settings.auditing.ignore)  # refused before a check rather than after it
+    asked = {name: flags[name] for name in ("external", "fragments", "head")}
+    order = order_for(folder, urls, given_settings(flags), **asked)
     conditions, quiet = fail_on(flags["fail_on"]), bool(flags["quiet"])
     baseline = baseline_run(folder, flags["baseline"]) if flags["baseline"] else 0
     end = None
     if not flags["offline"]:
-        end, interrupted = _run(folder, urls, settings, flags)
+        end, interrupted = _run(order, flags)
         if interrupted or not end.run_id:
             say(f"{end.state.capitalize()}: {end.note}. The same command goes on.", "yellow")
             sys.exit(INTERRUPTED if interrupted else EXIT[end.state])
     note = (lambda sentence: None) if quiet else (lambda sentence: say(sentence, "yellow"))
-    issues = issues_of(folder, settings, flags["site"], fragments=flags["fragments"], near=flags["near"], note=note)
+    issues = issues_of(
+        folder, order.crawl.settings, flags["site"], fragments=flags["fragments"], near=flags["near"], note=note
+    )
     if end is not None:
         store_issues(folder, end.run_id, issues)
         if not quiet:
@@ -157,21 +159,17 @@ def _places(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | 
         raise UsageError(f"no URL to check, and {error}") from None
 
 
-def _run(folder: Path, urls: tuple[Url, ...], settings: Any, flags: dict[str, Any]) -> tuple[Any, bool]:
+def _run(order: CheckOrder, flags: dict[str, Any]) -> tuple[CheckEnd, bool]:
     """(how the check ended, whether by the user)."""
-    from periplus.api.checking import CheckOrder, starts_known
     from periplus.api.checking import check as run
-    from periplus.api.crawling import CrawlOrder, check_order
+    from periplus.api.crawling import check_order
 
-    crawl_order = CrawlOrder(folder, urls or starts_known(folder), settings)
-    check_order(crawl_order)
+    check_order(order.crawl)
     configure_logs(flags["verbose"])
-    notice(settings)
+    notice(order.crawl.settings)
     stopping = StopOnSignal()
     with crawl_display(lambda: stopping.asked, quiet=flags["quiet"] or flags["no_progress"]) as watch:
-        end = run(
-            CheckOrder(crawl_order, flags["external"], flags["fragments"], flags["head"], onward=bool(urls)), watch
-        )
+        end = run(order, watch)
     return end, stopping.asked
 
 

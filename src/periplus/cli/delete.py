@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,12 +73,25 @@ def delete(urls: tuple[str, ...], collection: Path | None, format: str, output: 
     periplus delete --everything example.org.periplus -c example.org.periplus
     """
     from periplus.api import deleting
+    from periplus.model.collection import Deletion
+    from periplus.model.web import SiteKey
 
     folder = collection_folder(collection)
     if flags["everything"]:
         _remove(folder, flags["everything"], yes=flags["yes"], dry_run=flags["dry_run"])
         return
-    deletion = _deletion(folder, urls, flags)
+    if flags["keep_pages"] and not flags["run_id"]:
+        raise UsageError("--keep-pages goes with --run")
+    pages = [line.strip().strip('"') for line in (*urls, *(flags["listed"] or ())) if line.strip()]
+    site = SiteKey(flags["site"]) if flags["site"] else None
+    deletion = Deletion(
+        deleting.ids_of(folder, pages),
+        site,
+        flags["run_id"],
+        links_to=flags["links_to"],
+        again=flags["again"],
+        run_pages=not flags["keep_pages"],
+    )
     plan = deleting.plan(folder, deletion)
     with opened(output, exact=format == "json") as out:
         if format == "json":
@@ -103,27 +116,6 @@ def delete(urls: tuple[str, ...], collection: Path | None, format: str, output: 
         say("Stopped. What is deleted is deleted; the same command deletes the rest.")
         sys.exit(INTERRUPTED)
     say("Deleted.")
-
-
-def _deletion(folder: Path, urls: tuple[str, ...], flags: dict[str, Any]) -> Deletion:
-    from periplus.api import deleting
-    from periplus.model.collection import Deletion
-    from periplus.model.web import SiteKey
-
-    named = [*urls, *(flags["listed"] or ())]
-    pages = [line.strip().strip('"') for line in named if line.strip()]
-    deletion = deleting.deletion_of_pages(pages, folder) if pages else Deletion()
-    site = SiteKey(flags["site"]) if flags["site"] else None
-    if flags["keep_pages"] and not flags["run_id"]:
-        raise UsageError("--keep-pages goes with --run")
-    return replace(
-        deletion,
-        site=site,
-        run=flags["run_id"],
-        links_to=flags["links_to"],
-        again=flags["again"],
-        run_pages=not flags["keep_pages"],
-    )
 
 
 def _words(deletion: Deletion) -> dict[str, object]:

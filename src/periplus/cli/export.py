@@ -78,21 +78,19 @@ def export_table(place: Path | str, name: str, format: str, output: Path | None,
 
     Raises UsageError.
     """
+    from periplus.api import functions
     from periplus.api.exporting import export_rows
 
-    writer = writer_named(format)
-    if output is None and format not in FORMATS:
+    if output is not None:
+        notes: list[str] = []
+        functions.export(place, name, output, format=format, ranks=ranks, note=notes.append)
+        click.echo(f"Written to {': '.join([str(output), *notes])}", err=True)
+        return
+    writer_named(format)
+    if format not in FORMATS:
         raise UsageError(f"a {format} file needs a name: -o {name}.{format}")
-    with export_rows(place, name, ranks=ranks) as exported:
-        if output is None:
-            with opened(output, exact=True) as out:
-                write_table(exported.table.names, exported.rows, format, out)
-            return
-        try:
-            written = writer.write(exported.table, exported.rows, output)
-        except OSError as error:
-            raise UsageError(f"{output} cannot be written: {error.strerror or error}") from None
-    click.echo(f"Written to {output}" + (f": {written}" if written else ""), err=True)
+    with export_rows(place, name, ranks=ranks) as exported, opened(output, exact=True) as out:
+        write_table(exported.table.names, exported.rows, format, out)
 
 
 @export.command()

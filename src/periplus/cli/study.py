@@ -298,13 +298,13 @@ def keywords(
     periplus keywords --query 'harbour lights' -n 20      what goes with these words
     periplus keywords --method singlerank --json URL      as published, for programs
     """
-    from periplus.api.collection import Collection
+    from periplus.api import functions
 
     if target and flags["query"] is not None:
         raise UsageError("give either pages or a site, or --query")
     watch = Watch()
-    with Collection(collection_folder(collection)) as reader:
-        result = reader.keywords(*target, watch=lambda pages: watch("pages read", pages, 0), **flags)
+    folder = collection_folder(collection)
+    result = functions.keywords(folder, *target, watch=lambda pages: watch("pages read", pages, 0), **flags)
     with opened(output, exact=as_json) as out:
         if as_json:
             values = asdict(result) | {"keywords": [keyword._asdict() for keyword in result.keywords]}
@@ -468,14 +468,16 @@ _PLAIN = str.maketrans(dict.fromkeys("▏▎▍▌▋▊▉", "") | {"█": "#",
 
 def _cascades(collection: Path | None, flags: dict[str, Any]) -> Cascades:
     """Of the file, or of the stories in the collection. Raises UsageError where there is none."""
-    from periplus.api.stories import cascades_from, cascades_in
+    from periplus.analyse.cascades import cascades_of_stories
+    from periplus.api.stories import cascades_from, stories_of
 
     if flags["cascades"] is not None:
         given = cascades_from(flags["cascades"])
         where = f"{flags['cascades']} holds no cascade: a story a line, as in example.org,338200.5 other.example,338214"
     else:
-        given = cascades_in(
-            collection_folder(collection), least_sites=flags["least_sites"], watch=partial(Watch(), "reading pages")
+        watch = partial(Watch(), "reading pages")
+        given = cascades_of_stories(
+            stories_of(collection_folder(collection), least_sites=flags["least_sites"], watch=watch)
         )
         where = (
             "the collection holds no story that two sites tell, so there is nothing to choose by: "
