@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from io import StringIO
 from itertools import accumulate
-from typing import TextIO
+from typing import Any, TextIO
 
 from periplus.model.story import Cascades, Holdout, Influence, Objective
 from periplus.present.draw import Axes, clipped, element, heading, write_sheet
-from periplus.present.markup import bar, document, left_out, table, text
+from periplus.present.markup import document, macros, text
 from periplus.present.tables import aligned, json_text, write_table
 from periplus.present.wording import cells, count_of, number, text_bar, visible
 
@@ -135,8 +135,6 @@ def write_influence_json(
 
 
 SIZE = (900, 440)
-STORIES_NAMED = 3  # of what a site adds
-MISSED_SHOWN = 30
 _PAGE_STYLE = """
 svg.part { width: 9rem; height: .7rem; } svg.part rect { fill: #2f7f86; }
 figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
@@ -184,30 +182,13 @@ def influence_page(cascades: Cascades, influence: Influence, objective: Objectiv
 
     No script; crawled text is escaped.
     """
+    html: Any = macros("influence.html")
     drawing = StringIO()
     write_coverage_svg(cascades, influence, objective, ahead, drawing)
-    sizes = cascades.offsets[1:] - cascades.offsets[:-1]
-    rows = [
-        (number(place), text(cascades.sites[one.site]), f"{one.gain:.2%}", f"{one.value:.2%}",
-            bar((("", one.value),), 1.0, "part"),
-         number(len(one.first_of)), _titles(cascades, one.first_of))
-        for place, one in enumerate(influence.chosen, 1)
-    ]  # fmt: skip
-    listed = table(("", "Site", "Adds", "All", "", "Stories", "Among them"), rows, ("n", "w", "n", "n", "", "n", ""))
-    missed = "".join(
-        f"<li>{text(cascades.titles[story] or f'story {story + 1}')} ({count_of(int(sizes[story]), 'site')})</li>"
-        for story in influence.missed[:MISSED_SHOWN]
-    )
     head = f"<h1>Sites worth reading</h1><p>{text(' '.join(verdict_lines(influence, objective, ahead)))}</p>"
-    more = left_out(len(influence.missed), MISSED_SHOWN, "story", "stories")
     body = (
         f"<section><figure>{drawing.getvalue()}</figure></section>\n"
-        f"<section><h2>What each site adds</h2>{listed}</section>\n"
-        f"<section><h2>What is missed</h2>{f'<ol>{missed}</ol>' if missed else '<p>Nothing.</p>'}{more}</section>"
+        f"<section>{html.sites(list(enumerate(influence.chosen, 1)), cascades)}</section>\n"
+        f"<section>{html.missed(influence.missed, cascades)}</section>"
     )
     return document("Sites worth reading", head, body, rules=_PAGE_STYLE)
-
-
-def _titles(cascades: Cascades, stories: Sequence[int]) -> str:
-    named = [text(cascades.titles[story]) for story in stories[:STORIES_NAMED] if cascades.titles[story]]
-    return "; ".join(named)

@@ -51,7 +51,7 @@ def attributes(values: Iterable[tuple[str, str | int | float]]) -> str:
     return "".join([f' {name}="{escaped(value) if isinstance(value, str) else value}"' for name, value in values])
 
 
-Html = str  # made by the functions here and in report.py; everything else is escaped on its way in
+Html = str  # made by the functions and templates here; everything else is escaped on its way in
 
 
 def text(value: str) -> Html:
@@ -68,16 +68,6 @@ def link(url: str, name: str = "") -> Html:
     return f'<a href="{text(url)}" rel="noopener noreferrer nofollow">{text(name or url)}</a>'
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[Html]], classes: Sequence[str]) -> Html:
-    """classes: one a column, `n` for numbers, `w` for text that does not wrap."""
-    head = "".join(f'<th class="{kind}">{text(name)}</th>' for name, kind in zip(heads, classes, strict=True))
-    body = "\n".join(
-        "<tr>" + "".join(f'<td class="{kind}">{cell}</td>' for cell, kind in zip(row, classes, strict=True)) + "</tr>"
-        for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
-
-
 def bar(parts: Iterable[tuple[str, float]], whole: float, kind: str = "") -> Html:
     """Parts of a whole side by side, (class, amount), as SVG that takes any width; what is not nothing is seen."""
     rects, left = [], 0.0
@@ -88,15 +78,6 @@ def bar(parts: Iterable[tuple[str, float]], whole: float, kind: str = "") -> Htm
         left += width
     return (
         f'<svg class="{kind}" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">{"".join(rects)}</svg>'
-    )
-
-
-def left_out(total: int, shown: int, one: str, many: str = "") -> Html:
-    """The sentence under a list that was cut."""
-    return (
-        f'<p class="note">And {count_of(total - shown, "more " + one, "more " + many if many else "")}.</p>'
-        if total > shown
-        else ""
     )
 
 
