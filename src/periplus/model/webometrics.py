@@ -103,8 +103,8 @@ class UnitFigures(NamedTuple):
     @property
     def share(self) -> float:
         """The share of the unit's known documents that was fetched; 0.0 with none known."""
-        known = self.fetched + self.waiting
-        return self.fetched / known if known else 0.0
+        documents = self.fetched + self.waiting
+        return self.fetched / documents if documents else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from periplus.errors import UsageError
@@ -19,6 +20,7 @@ from periplus.present.network import matrix_of, network_of, survey_caption, writ
 from periplus.present.wording import count_of, number, utc
 
 Row = tuple[object, ...]
+Values = dict[str, object]  # of a row, by column
 _TEXT, _WHOLE, _REAL, _BOOLEAN = ColumnKind.TEXT, ColumnKind.INTEGER, ColumnKind.REAL, ColumnKind.BOOLEAN
 _RUN = (
     Column("run", _TEXT, "the run that the figures come from"),
@@ -168,94 +170,111 @@ def standing_rows(results: CampaignProgress, marks: Mapping[str, SiteMark]) -> I
     """Rows of STANDING: most new links first."""
     for row in sorted(results.sites, key=lambda row: (-row.links, -row.pages, row.short)):
         tags = " ".join(tag for prefix in row.prefixes if prefix in marks for tag in marks[prefix].tags)
-        counts = (row.pages, row.links, row.recent, row.score, row.share, row.waiting)
-        yield (row.name, " ".join(row.prefixes), *counts, row.state, tags)
+        values = {"site": row.name, "prefixes": " ".join(row.prefixes), "share": row.share, "tags": tags}
+        yield _row(STANDING, row._asdict() | values)
+
+
+def _row(table: Table, values: Mapping[str, object]) -> Row:
+    """The values in the order of the table's columns."""
+    return tuple(values[name] for name in table.names)
 
 
 def survey_table(results: SurveyResults, name: str) -> tuple[Table, Iterator[Row]]:
     """One of TABLES, and its rows. Raises UsageError for another name."""
     if name not in _TABLES:
         raise UsageError(f"a survey has no table {name!r}: choose among {', '.join(_TABLES)}")
-    made, rows = _TABLES[name]
-    return made, rows(results)
+    table, rows = _TABLES[name]
+    return table, (_row(table, values) for values in rows(results))
 
 
-def _units(results: SurveyResults) -> Iterator[Row]:
+def _units(results: SurveyResults) -> Iterator[Values]:
     states = {record.unit: record.state for record in results.method.units}
     for row in results.figures:
-        unit = results.units[row.unit]
-        counts = (
-            row.fetched,
-            row.waiting,
-            row.share,
-            row.in_links,
-            row.in_units,
-            row.in_companion,
-            row.out_links,
-            row.out_units,
+        yield (
+            row._asdict()
+            | _unit_values(results.units[row.unit])
+            | _run(results)
+            | {
+                "share": row.share,
+                "linking_pages": row.wif.linking,
+                "external_linking_pages": row.external_wif.linking,
+                "wif": row.wif.value,
+                "external_wif": row.external_wif.value,
+                "state": states.get(row.unit, ""),
+            }
         )
-        further = (
-            row.out_companion,
-            row.out_sites,
-            row.self_links,
-            row.wif.linking,
-            row.external_wif.linking,
-            row.wif.value,
-            row.external_wif.value,
-        )
-        named = (unit.name, " ".join(unit.prefixes), unit.bundle, unit.official)
-        yield (*named, *counts, *further, states.get(row.unit, ""), results.method.run, results.method.model.value)
 
 
-def _companions(results: SurveyResults) -> Iterator[Row]:
+def _unit_values(unit: Unit) -> Values:
+    prefixes = " ".join(unit.prefixes)
+    return {"site": unit.name, "prefixes": prefixes, "bundle": unit.bundle, "official": unit.official}
+
+
+def _run(results: SurveyResults) -> Values:
+    return {"run": results.method.run, "model": results.method.model.value}
+
+
+def _companions(results: SurveyResults) -> Iterator[Values]:
     for site in results.companions:
-        gain = (
-            (site.gain.largest_strong - site.gain.strong_before, site.gain.pairs - site.gain.pairs_before)
-            if site.gain
-            else (None, None)
-        )
-        counts = (site.units, site.pages, site.links, site.back, site.documents, site.fetched)
-        yield (site.name, site.kind.value, *counts, *gain, site.status.value, " ".join(site.tags), results.method.run)
+        gain = site.gain
+        yield {field.name: getattr(site, field.name) for field in fields(site)} | {
+            "site": site.name,
+            "class": site.kind.value,
+            "strong_gain": gain.largest_strong - gain.strong_before if gain else None,
+            "pairs_gain": gain.pairs - gain.pairs_before if gain else None,
+            "status": site.status.value,
+            "tags": " ".join(site.tags),
+            "run": results.method.run,
+        }
 
 
-def _co_links(results: SurveyResults) -> Iterator[Row]:
+def _co_links(results: SurveyResults) -> Iterator[Values]:
     for kind, pairs in (("co-inlink", results.co_inlinks), ("coupling", results.couplings)):
         for pair in pairs:
-            yield kind, results.units[pair.first].name, results.units[pair.second].name, pair.sites
+            first, second = results.units[pair.first].name, results.units[pair.second].name
+            yield {"kind": kind, "first": first, "second": second, "sites": pair.sites}
 
 
-def _suffixes(results: SurveyResults) -> Iterator[Row]:
+def _suffixes(results: SurveyResults) -> Iterator[Values]:
     for direction, tallies in (("out", results.suffixes_out), ("in", results.suffixes_in)):
         for tally in tallies:
-            yield (direction, *tally, results.method.run, results.method.model.value)
+            yield {"direction": direction} | tally._asdict() | _run(results)
 
 
-def _connectivity(results: SurveyResults) -> Iterator[Row]:
+def _connectivity(results: SurveyResults) -> Iterator[Values]:
     for row in results.connectivity:
-        sizes = (row.strong[0] if row.strong else 0, len(row.strong), row.weak[0] if row.weak else 0, len(row.weak))
-        yield (row.vertices, row.sites, row.arcs, row.density, row.reciprocity, *sizes)
+        yield {
+            "vertices": row.vertices,
+            "sites": row.sites,
+            "arcs": row.arcs,
+            "density": row.density,
+            "reciprocity": row.reciprocity,
+            "largest_strong": row.strong[0] if row.strong else 0,
+            "strong_components": len(row.strong),
+            "largest_weak": row.weak[0] if row.weak else 0,
+            "weak_components": len(row.weak),
+        }
 
 
-def _interlinking(results: SurveyResults) -> Iterator[Row]:
+def _interlinking(results: SurveyResults) -> Iterator[Values]:
     """Most links first; self-links among them."""
-    matrix = results.matrix
+    matrix, units = results.matrix, results.units
     inside = (matrix.sources < results.chosen) & (matrix.ends < results.chosen)
     rows = zip(
         matrix.counts[inside].tolist(), matrix.sources[inside].tolist(), matrix.ends[inside].tolist(), strict=True
     )
     for links, source, end in sorted(rows, key=lambda row: (-row[0], row[1], row[2])):
-        yield results.units[source].name, results.units[end].name, links, results.method.run, results.method.model.value
+        yield {"source": units[source].name, "target": units[end].name, "links": links} | _run(results)
 
 
-def _records(results: SurveyResults) -> Iterator[Row]:
+def _records(results: SurveyResults) -> Iterator[Values]:
     for record in results.method.units:
-        unit = results.units[record.unit]
-        yield (unit.name, " ".join(unit.prefixes), *record[1:])
+        yield _unit_values(results.units[record.unit]) | record._asdict()
 
 
-_TABLES: dict[str, tuple[Table, Callable[[SurveyResults], Iterator[Row]]]] = {
-    made.name: (made, rows)
-    for made, rows in (
+_TABLES: dict[str, tuple[Table, Callable[[SurveyResults], Iterator[Values]]]] = {
+    table.name: (table, rows)
+    for table, rows in (
         (UNITS, _units),
         (COMPANIONS, _companions),
         (CO_LINKS, _co_links),
