@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from periplus.model.frontier import (
     FIRST_INTERVAL_S,
@@ -30,7 +30,7 @@ from periplus.model.web import HostKey, SiteKey, Url
 from periplus.store import rows
 from periplus.store.url_state import RECHECK, UrlState, is_another, met_again
 
-LINK_KEY = slice(2, 6)  # target, kind, position, nofollow: the places in a row of a link that tell it from its source's
+LINK_KEY = slice(1, 6)  # source, target, kind, position, nofollow: their places in a row of a link that is entered
 
 
 class HostRef(NamedTuple):
@@ -117,7 +117,7 @@ class Validator(NamedTuple):
 
 
 class EndedLinks(NamedTuple):
-    """The links of a page that were not seen now go to history. kind: those alone; empty: all."""
+    """The links of a page that were not seen now, if there are any, go to history. kind: those alone; empty: all."""
 
     shard: int
     source: int
@@ -160,7 +160,8 @@ class Ledger:
         self.listed: set[tuple[int, int, str, str, str]] = set()  # side requests, as `_place` tells them
         self.checked: set[tuple[str, str]] = set()  # (URL, purpose) that the check that goes on has asked for
         self.pages: dict[int, tuple[object, ...]] = {}  # the FIELDS of stored pages
-        self.links: dict[int, dict[tuple[object, ...], float]] = {}  # by source: LINK_KEY and when last seen
+        self.linked: set[int] = set()  # sources that may have links
+        self.links: dict[int, list[tuple[Any, ...]]] = {}  # LINK_KEY and when last seen, where the text is the same
         self.freshness: dict[int, tuple[float, float | None]] = {}  # (interval_s, gone_since)
         # changed, beside `urls`
         self.aliases: list[AliasRow] = []
@@ -264,7 +265,7 @@ class Ledger:
         if document is None:
             assert isinstance(outcome, Redirected)
             link = rows.redirect_row(shard, source, outcome, self.now)
-            self._store_links(shard, source, [link], LinkKind.REDIRECT if completion.task.recheck else None)
+            self._store_links(shard, source, [link], LinkKind.REDIRECT.value if completion.task.recheck else None)
             return False
         page = rows.page_row(completion, document, body_id, self.now)
         before = self.pages.get(source)
@@ -278,22 +279,21 @@ class Ledger:
         return self._store_links(shard, source, rows.link_rows(shard, source, document, self.now), "") or is_changed
 
     def _store_links(self, shard: int, source: int, links: Sequence[rows.LinkValues], ending: str | None) -> bool:
-        """Enters links; of one that stays, first_seen stays too. Whether some began or ended.
+        """Enters links; of one that stays, first_seen stays too.
 
         ending: the kind of which those that were not seen now end; empty: any; None: none.
+        Returns whether some began or ended; False for a page with another text, of which no links are loaded.
         """
-        stored = self.links.get(source)
-        if stored is None:
+        if source not in self.linked:
             self.new_links += links
             return False
         self.seen_links += links
-        keys = {link[LINK_KEY] for link in links}
-        has_ended = ending is not None and any(
-            last_seen < self.now and key not in keys and ending in ("", key[1]) for key, last_seen in stored.items()
-        )
-        if has_ended and ending is not None:
+        stored = self.links.get(source)
+        keys = {link[LINK_KEY] for link in links} if stored else set()
+        may_end = stored is None or any(link[-1] < self.now for link in stored if link[:-1] not in keys)
+        if may_end and ending is not None:
             self.ended_links.append(EndedLinks(shard, source, ending))
-        return has_ended or not keys <= stored.keys()
+        return stored is not None and (may_end or not keys <= {link[:-1] for link in stored})
 
     def _note(self, shard: int, url_id: int, finding: RefreshFinding) -> None:
         """Counts what was found, and books when the URL should be asked for again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
+from itertools import chain
 from operator import attrgetter
 
 from periplus.model.frontier import Completion, GivenUp, RefreshFinding, TrapChanges
@@ -22,6 +23,7 @@ _CHANGED = "id, reason, depth, rule, status, in_sitemap, visited"
 _NEW_URL = attrgetter("shard", *_URL.split(", "))
 _CHANGED_URL = attrgetter("shard", *_CHANGED.split(", "))
 _PAST_URL = attrgetter("reason", "rule", "status", "depth")
+_TEXT = FIELDS.index("text_md5")
 _LINK_KEY = "source, target, kind, position, nofollow"
 
 
@@ -46,25 +48,25 @@ class LedgerTables:
         for shard, host_id, priority, seq in self._statements.delete("queue", "host_id, priority, seq", keys):
             self.ledger.take(HostRef(shard, host_id), priority, seq)  # type: ignore[arg-type]  # whole numbers
 
-    def load_urls(self, keys: Iterable[tuple[int, int]]) -> None:
-        """keys: (shard, id)."""
-        urls = self.ledger.urls
-        keys = list(keys)
-        shards = {url_id: shard for shard, url_id in keys}
-        for row in self._statements.at(_URL, "url", "id", keys):
-            if row[0] not in urls:
-                url = urls[row[0]] = UrlRow(shards[row[0]], *row)
-                if not self._statements.dialect.has_triggers:
-                    self._past[url.id] = _PAST_URL(url)
-
-    def load_pages(self, completions: Sequence[Completion]) -> None:
-        """What is stored of the URLs and their pages: of nearly all of a first crawl, nothing."""
+    def load(self, urls: Iterable[tuple[int, int]], completions: Sequence[Completion] = ()) -> None:
+        """The URLs, by (shard, id), and what the completions change: of nearly all of a first crawl, nothing."""
         ledger, at = self.ledger, self._statements.at
-        self.load_urls([(self._shard(one), one.task.url_id) for one in completions if one.task.url_id])
-        keys = [(self._shard(one), one.task.url_id) for one in completions if brings_content(one)]
+        concluded = [
+            one
+            for one in completions
+            if one.reason is not None and one.task.url_id and not isinstance(one.visit.outcome, Unchanged)
+        ]
+        self._load_urls(chain(urls, ((self._shard(one), one.task.url_id) for one in concluded)))
+        earlier = [  # what was never visited has neither a page nor links
+            one for one in concluded if brings_content(one) and ledger.urls[one.task.url_id].visited is not None
+        ]
+        keys = [(self._shard(one), one.task.url_id) for one in earlier]
+        ledger.linked = {url_id for _, url_id in keys}
         ledger.pages = {row[0]: row[1:] for row in at(f"url_id, {', '.join(FIELDS)}", "page", "url_id", keys)}
-        for row in at(f"{_LINK_KEY}, last_seen", "link", "source", keys):
-            ledger.links.setdefault(row[0], {})[row[1:5]] = row[5]
+        # reading 60 links takes 50 us: a page with another text is another page, whatever its links
+        alike = [key for key, one in zip(keys, earlier, strict=True) if self._has_same_text(one)]
+        for row in at(f"{_LINK_KEY}, last_seen", "link", "source", alike):
+            ledger.links.setdefault(row[0], []).append(row)
         again = [
             (self._shard(one), one.task.url_id)
             for one in completions
@@ -72,6 +74,20 @@ class LedgerTables:
         ]
         for url_id, interval_s, gone_since in at("url_id, interval_s, gone_since", "freshness", "url_id", again):
             ledger.freshness[url_id] = (interval_s, gone_since)
+
+    def _has_same_text(self, completion: Completion) -> bool:
+        before = self.ledger.pages.get(completion.task.url_id)
+        return (
+            completion.document is not None and before is not None and before[_TEXT] == completion.document.digests.text
+        )
+
+    def _load_urls(self, keys: Iterable[tuple[int, int]]) -> None:
+        urls, has_triggers = self.ledger.urls, self._statements.dialect.has_triggers
+        shards = {url_id: shard for shard, url_id in keys if url_id not in urls}
+        for row in self._statements.at(_URL, "url", "id", [(shard, url_id) for url_id, shard in shards.items()]):
+            url = urls[row[0]] = UrlRow(shards[row[0]], *row)
+            if not has_triggers:
+                self._past[url.id] = _PAST_URL(url)
 
     def retract(self, site: SiteKey, finding: str) -> None:
         """What was skipped because of a learned finding waits again."""
@@ -86,7 +102,7 @@ class LedgerTables:
             f" AND {dialect.position}('; ' || rule || '; ', '; ' || ? || '; ') > 0 RETURNING url_id"
         )
         url_ids = sorted(row[0] for row in self._statements.rows(drop, dialect.placed(shard, site, finding)))
-        self.load_urls([(shard, url_id) for url_id in url_ids])
+        self.load((shard, url_id) for url_id in url_ids)
         for url in (self.ledger.urls[url_id] for url_id in url_ids):
             self.ledger.restate(url, Reason.WAITING, "")
             self.ledger.await_again(url)
@@ -152,19 +168,16 @@ class LedgerTables:
         statements.upsert(
             "link", rows.LINK_COLUMNS, ledger.seen_links, key=_LINK_KEY, update="anchor, fragments, times, last_seen"
         )
-        here = f"{dialect.here}source = ? AND last_seen < ?"
+        here = f"{dialect.here}source = ? AND last_seen < ? AND ? IN ('', kind)"
         checked = f"SELECT checked FROM freshness f WHERE {dialect.beside('f', 'link')}f.url_id = source"
         history = (
             f"INSERT INTO link_history ({dialect.shard}{_LINK_KEY}, run_id, anchor, times, first_seen, last_seen)"
             f" SELECT {dialect.shard}{_LINK_KEY}, ?, anchor, times, first_seen,"
-            f" {dialect.greatest}(last_seen, coalesce(({checked}), 0)) FROM link WHERE {here}"
+            f" {dialect.greatest}(last_seen, coalesce(({checked}), 0)) FROM link WHERE {here} ON CONFLICT DO NOTHING"
         )
-        for ended in ledger.ended_links:
-            of_kind, values = "", (*dialect.placed(ended.shard, ended.source), ledger.now)
-            if ended.kind:
-                of_kind, values = " AND kind = ?", (*values, ended.kind)
-            statements.change(f"{history}{of_kind} ON CONFLICT DO NOTHING", (ledger.run_id, *values))
-            statements.change(f"DELETE FROM link WHERE {here}{of_kind}", values)
+        ended = [(*dialect.placed(shard, source), ledger.now, kind) for shard, source, kind in ledger.ended_links]
+        statements.change_each(history, [(ledger.run_id, *values) for values in ended])
+        statements.change_each(f"DELETE FROM link WHERE {here}", ended)
 
     def _write_visits(self) -> None:
         """In their order, by which the latest is known."""

@@ -176,8 +176,7 @@ class Commit:
         batch, ledger = parcels.batch, entries.ledger
         entries.tables.take(completions)
         candidates = [candidate for completion in completions for candidate in completion.candidates]
-        entries.load(candidates, batch.side_requests)
-        entries.tables.load_pages(completions)
+        entries.load(candidates, batch.side_requests, completions)
         body_ids = stored_bodies(connection, parcels, stored)
         for completion, body_id in zip(completions, body_ids, strict=True):
             ledger.complete(completion, shard_of(completion.lease.site), body_id)

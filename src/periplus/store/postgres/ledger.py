@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from periplus.model.frontier import Candidate, SideRequest
+from periplus.model.frontier import Candidate, Completion, SideRequest
 from periplus.model.visit import Purpose, Reason, Request
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.store.dialect import SHARDS, shard_of
@@ -100,10 +100,16 @@ class DatabaseLedger:
         self.ledger = Ledger(run.id, now, self.sums)
         self.tables = LedgerTables(PostgresStatements(connection), self.ledger, run.started)
 
-    def load(self, candidates: Iterable[Candidate], side_requests: Sequence[SideRequest]) -> None:
+    def load(
+        self,
+        candidates: Iterable[Candidate],
+        side_requests: Sequence[SideRequest],
+        completions: Sequence[Completion] = (),
+    ) -> None:
         """Reads the rows that these may concern, as far as their hosts are ours."""
         ours = self.ledger.hosts
-        self.tables.load_urls({(ours[one.host].shard, int(one.url_id)) for one in candidates if one.host in ours})
+        urls = [(ours[one.host].shard, one.url_id) for one in candidates if one.host in ours]
+        self.tables.load(urls, completions)
         places = [(*ours[one.host], one.priority, one.request.url) for one in side_requests if one.host in ours]
         if places:
             find = (

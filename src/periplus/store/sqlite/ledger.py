@@ -145,8 +145,8 @@ class FolderLedger:
         tables = self._tables(now)
         ledger = tables.ledger
         tables.take(completions)
-        self._load(tables, list(chain.from_iterable(one.candidates for one in completions)), batch.side_requests)
-        tables.load_pages(completions)
+        candidates = list(chain.from_iterable(one.candidates for one in completions))
+        self._load(tables, candidates, batch.side_requests, completions)
         for completion, body_id in zip(completions, body_ids, strict=True):
             ledger.complete(completion, 0, body_id)
         ledger.record(batch, [0] * len(batch.visits))
@@ -185,7 +185,7 @@ class FolderLedger:
     def await_again(self, url_ids: Sequence[int]) -> None:
         """Enters waiting URLs that stand in no list."""
         tables = self._tables(0.0)
-        tables.load_urls([(0, url_id) for url_id in url_ids])
+        tables.load((0, url_id) for url_id in url_ids)
         for url_id in url_ids:
             tables.ledger.await_again(tables.ledger.urls[url_id])
         self._write(tables)
@@ -217,13 +217,17 @@ class FolderLedger:
     # hosts -----------------------------------------------------------------------------------------------------------
 
     def _load(
-        self, tables: LedgerTables, candidates: Sequence[Candidate], side_requests: Sequence[SideRequest]
+        self,
+        tables: LedgerTables,
+        candidates: Sequence[Candidate],
+        side_requests: Sequence[SideRequest],
+        completions: Sequence[Completion] = (),
     ) -> None:
         places = {one.host: one.site for one in candidates} | {one.host: one.site for one in side_requests}
         self._load_hosts({host: site for host, site in places.items() if host not in self._hosts})
         ledger = tables.ledger
         ledger.hosts = self._hosts
-        tables.load_urls([(0, one.url_id) for one in candidates])
+        tables.load([(0, one.url_id) for one in candidates], completions)
         if not side_requests:
             return
         texts = json.dumps([one.request.url for one in side_requests])
