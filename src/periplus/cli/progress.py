@@ -114,7 +114,7 @@ def crawl_display(stopped: Callable[[], bool], *, quiet: bool) -> Iterator[Calla
 @contextlib.contextmanager
 def campaign_display(*, quiet: bool) -> Iterator[Callable[[Watched], None]]:
     """What shows a survey that runs: its sites on a terminal, its harvest elsewhere."""
-    from periplus.present.harvest import completeness_told, standing_lines
+    from periplus.present.harvest import completeness_text, standing_lines
 
     def show(watched: Watched) -> None:
         progress, counts = watched.progress, watched.progress.counts
@@ -126,7 +126,7 @@ def campaign_display(*, quiet: bool) -> Iterator[Callable[[Watched], None]]:
             harvest = watched.standing().harvest
             return (
                 f"{head} · {harvest.total.found[-1]:,.0f} external {harvest.item}s, {harvest.recent:.2f} a page "
-                f"lately; complete: {completeness_told(harvest)}"
+                f"lately; complete: {completeness_text(harvest)}"
             )
 
         def drawing() -> RenderableType:

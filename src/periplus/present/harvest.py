@@ -54,11 +54,11 @@ def _harvest_lines(progress: CampaignProgress, steps: str) -> Iterator[str]:
     yield f"  found        {drawn(harvest.total, max(total, 1.0), steps)} {number(int(total))}"
     outside = harvest.companions.found[-1]
     yield f"  new sites    {drawn(harvest.companions, max(outside, 1.0), steps)} {number(int(outside))}"
-    yield f"  round robin  {round_robin_told(baseline)}"
-    yield f"  complete     {completeness_told(harvest)}"
+    yield f"  round robin  {round_robin_text(baseline)}"
+    yield f"  complete     {completeness_text(harvest)}"
 
 
-def round_robin_told(baseline: Baseline) -> str:
+def round_robin_text(baseline: Baseline) -> str:
     """What a round robin finds, beside what was found."""
     if not baseline.pages:
         return "cannot be told: not every site was asked for a page"
@@ -68,7 +68,7 @@ def round_robin_told(baseline: Baseline) -> str:
     )
 
 
-def completeness_told(harvest: Harvest) -> str:
+def completeness_text(harvest: Harvest) -> str:
     """How much of what the known pages hold was found, as far as that can be said."""
     rich, items = harvest.richness, f"{harvest.item}s"
     if not rich.pages:

@@ -14,7 +14,7 @@ from periplus.model.tables import Column, ColumnKind, Table
 from periplus.model.webometrics import CampaignProgress, CoLink, ImpactFactor, SurveyResults
 from periplus.present.curves import write_yield_curves
 from periplus.present.fragment import write_fragment_svg
-from periplus.present.harvest import completeness_told, round_robin_told
+from periplus.present.harvest import completeness_text, round_robin_text
 from periplus.present.markup import HtmlColumn, PagedTable, document, macros, sectioned, text
 from periplus.present.network import matrix_of, network_of, survey_caption, write_heat_map, write_network_svg
 from periplus.present.wording import count_of, number, utc
@@ -314,7 +314,7 @@ def survey_report(results: SurveyResults) -> str:
         ("Linked from the same sites", _pair_rows("co-rows", results.co_inlinks, results.units)),
         ("Linking to the same sites", _pair_rows("coupling-rows", results.couplings, results.units)),
     ]
-    progress = (completeness_told(harvest), round_robin_told(harvest.baseline))
+    progress = (completeness_text(harvest), round_robin_text(harvest.baseline))
     sections = [
         ("network", "How the sites hang together", html.drawing(network, _NETWORK)),
         ("indicators", "Sites of the target set", html.indicators(_figure_rows(results), method.model, results.totals)),

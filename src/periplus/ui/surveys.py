@@ -32,7 +32,7 @@ from periplus.model.survey import GLOBAL_SITES, CompanionClass, CompanionRules, 
 from periplus.model.tables import SURVEY_LINKS
 from periplus.model.webometrics import Campaign, CompanionSite, SiteProgress
 from periplus.present.curves import write_yield_curves
-from periplus.present.harvest import completeness_told, round_robin_told
+from periplus.present.harvest import completeness_text, round_robin_text
 from periplus.present.network import matrix_part, survey_caption
 from periplus.present.survey_report import HEAT_SITES
 from periplus.schedule.survey import within_of
@@ -193,8 +193,8 @@ def harvest_figures(moment: SurveyMoment) -> dict[str, object]:
     return {
         "item": harvest.item, "found": int(harvest.total.found[-1]),
         "a_page": harvest.total.found[-1] / pages if pages else 0.0, "recent": harvest.recent,
-        "round_robin": round_robin_told(harvest.baseline), "outside": int(harvest.companions.found[-1]),
-        "completeness": completeness_told(harvest), "complete": harvest.richness.share,
+        "round_robin": round_robin_text(harvest.baseline), "outside": int(harvest.companions.found[-1]),
+        "completeness": completeness_text(harvest), "complete": harvest.richness.share,
     }  # fmt: skip
 
 
@@ -432,8 +432,8 @@ def _figures(shown: str, counted: Counted) -> dict[str, object]:
         case "harvest":
             harvest = results.harvest
             return {"richness": harvest.richness, "item": harvest.item, "recent": harvest.recent,
-                "round_robin": round_robin_told(harvest.baseline),
-                    "completeness": completeness_told(harvest)}  # fmt: skip
+                "round_robin": round_robin_text(harvest.baseline),
+                    "completeness": completeness_text(harvest)}  # fmt: skip
         case "method":
             method = results.method
             tally = {
