@@ -5,10 +5,12 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from periplus.analyse.marked_text import text_of
 from periplus.api.collection import Collection
-from periplus.api.templates import shorkin_text
+from periplus.api.templates import by_shorkin
 from periplus.cli.main import main
 from periplus.errors import UsageError
+from periplus.model.duplicates import PUBLISHED
 from periplus.model.page import Part
 from periplus.model.web import SiteKey
 from periplus.store.sqlite import schema
@@ -93,6 +95,11 @@ def test_an_unknown_site_or_method_is_refused(folder):
     assert "choose among e.org" in run("nowhere.org", "-c", folder).output
     with Collection(folder) as kept, pytest.raises(UsageError, match="choose among site, shorkin"):
         kept.templates(method="luck")
+
+
+def shorkin_text(pages):
+    judged = by_shorkin(pages.__getitem__, len(pages), PUBLISHED, lambda what, done, total: None)
+    return [text_of(judged.blocks(page)) for page in range(len(pages))]
 
 
 def test_text_of_pages_in_memory():

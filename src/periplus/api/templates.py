@@ -236,12 +236,6 @@ def _template(pages: Sequence[TemplatePage], chain_bytes: int) -> Template:
     return Template(tuple(pages), chain_bytes, share)
 
 
-def shorkin_text(pages: Sequence[str], rules: TemplateRules = PUBLISHED) -> list[str]:
-    """The text of each of a site's pages without navigation, by Shorkin's method. pages: sources."""
-    judged = by_shorkin(pages.__getitem__, len(pages), rules, lambda what, done, total: None)
-    return [text_of(judged.blocks(page)) for page in range(len(pages))]
-
-
 # A page that has its parts was learned by its site's evidence already: parts, evidence and the follower's place
 # are stored in one transaction. The first pages of a site are marked while little is known of it, and once more
 # when there is more to know.
