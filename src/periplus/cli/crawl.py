@@ -222,7 +222,7 @@ def summary(end: Any, place: str, following: str) -> None:
     )
     for line in traps_left(end.traps):
         say(line)
-    if end.went_on and not counts.fetched and not counts.waiting:
+    if end.went_on and read and not counts.fetched and not counts.waiting:
         say("This crawl was complete already; --fresh begins anew.")
     if counts.waiting:
         words = [_PASSWORD.sub(r"\1@", word) for word in sys.argv[1:]]

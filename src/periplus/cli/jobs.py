@@ -283,6 +283,9 @@ def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tu
 
     with extra_needed():
         from periplus.ui import app
+    from periplus.store.sqlite.job_file import DATABASE as JOBS
+    from periplus.store.sqlite.job_file import remove_unused
+    from periplus.store.sqlite.notices import DATABASE as NOTICES
     from periplus.ui.safety import Locks, needs_token
     from periplus.ui.state import AppState, places
 
@@ -292,7 +295,10 @@ def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tu
     locks = Locks(token, tuple(name.lower() for name in names))
     state = AppState(shown, locks, command_names(), works=not flags["no_workers"])
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+    files = [path for name in (JOBS, NOTICES) if not (path := shown.base / name).exists()]
     with contextlib.ExitStack() as stack:
+        for path in files:  # those that it made and did not need
+            stack.callback(remove_unused, path)
         if not flags["no_workers"]:
             stack.enter_context(_worker(shown.base))
         os.nice(NICENESS)

@@ -22,7 +22,7 @@ from periplus.cli.options import (
     output_option,
 )
 from periplus.errors import InvalidUrl, UsageError
-from periplus.model.page import LinkKind, Position
+from periplus.model.page import BlockKind, LinkKind, Part, Position
 from periplus.model.tables import BAD_LINKS, LINKS, SEEN
 from periplus.model.visit import Reason, State
 from periplus.present.tables import FORMATS, write_table
@@ -130,13 +130,18 @@ def _columns(given: str, usual: tuple[str, ...], every: tuple[str, ...]) -> tupl
 
 # `periplus page`: one page as it was kept, or what is known of it.
 
-FORMS = ("xml", "text", "blocks", "source", "headers")
+FORMS = ("content", "markdown", "xml", "text", "blocks", "source", "headers")
 _BYTES = ("xml", "source")
 
 
 @click.command()
 @click.argument("url")
-@option("--as form", "The page itself: as canonical XML, text, blocks, the bytes received, the header.", FORMS)
+@option(
+    "--as form",
+    "The page itself: its content, Markdown, canonical XML, all its text, its blocks, the bytes received, the header.",
+    FORMS,
+)
+@options(*(click.option(f"--{form}", "form", flag_value=form, hidden=True) for form in FORMS))
 @option("-f --format", "Of the summary, the blocks or the header.", ("text", "json"), "text")
 @option("--json as_json", "The same as -f json.", bool)
 @output_option
@@ -149,14 +154,16 @@ def page(url: str, collection: Path | None, form: str | None, format: str, as_js
 
     \b
     periplus page https://example.org/                       state, title, charset and why, digests, links, duplicates
+    periplus page /docs/intro.html                           a path on the site where the crawl began
     periplus page https://example.org/ --as text             its text, a block a line
+    periplus page https://example.org/ --as markdown         the same as Markdown; without menus where they are known
     periplus page https://example.org/ --as blocks           headings, paragraphs, items, cells; and links to it
     periplus page https://example.org/a.pdf --as xml | xmllint --xpath '//*[local-name()="h1"]' -
     """
     from periplus.api.collection import Collection
 
     as_json = as_json or format == "json"
-    if as_json and form in ("xml", "text", "source"):
+    if as_json and form not in (None, "blocks", "headers"):
         raise UsageError(f"--as {form} is written as it is: leave --json out")
     with Collection(collection_folder(collection)) as reader:
         try:
@@ -169,8 +176,24 @@ def page(url: str, collection: Path | None, form: str | None, format: str, as_js
                 out.write(data)
             return
         text = _written(stored_page, form or "", as_json, on_terminal=output is None and sys.stdout.isatty())
-        with opened(output, exact=as_json or form == "text") as out:
+        with opened(output, exact=as_json or form in ("text", "content", "markdown")) as out:
             out.write(text)
+
+
+def _content(page: Page) -> str:
+    """Its text without navigation, a block a line. Raises UsageError where the two are not told apart."""
+    parts = page.parts()
+    if parts is None:
+        raise UsageError(
+            "content and navigation of this page are not told apart yet: `periplus template` does that for the site; "
+            "--as text has all of it"
+        )
+    blocks = zip(page.blocks(), parts, strict=True)
+    return "\n".join(
+        block.text
+        for block, part in blocks
+        if part is Part.CONTENT and block.kind not in (BlockKind.TITLE, BlockKind.ALT)
+    )
 
 
 def _written(page: Page, form: str, as_json: bool, *, on_terminal: bool = False) -> str:
@@ -181,8 +204,10 @@ def _written(page: Page, form: str, as_json: bool, *, on_terminal: bool = False)
     from periplus.present.wording import visible, without_controls
 
     out = io.StringIO()
-    if form == "text":
-        text = page.text()
+    if form == "markdown":
+        out.write(present_text.markdown(page.blocks(), page.parts()))
+    elif form in ("text", "content"):
+        text = page.text() if form == "text" else _content(page)
         # a pipe may end on a terminal too
         out.write(("\n".join(map(visible, text.split("\n"))) if on_terminal else without_controls(text)) + "\n")
     elif form == "blocks":

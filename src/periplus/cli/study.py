@@ -277,6 +277,7 @@ KEYWORD_METHODS = (
 
 @click.command()
 @click.argument("target", nargs=-1, metavar="[URL... | SITE]")
+@option("--site", "A site of the collection: the same as SITE.", str, "", metavar="SITE")
 @option("--query", "The pages that `periplus search WORDS` finds, against all others.", metavar="WORDS")
 @option("-n --most", "How many keywords.", click.IntRange(1, 200), 10)
 @option("--method", "docs/keywords.md says what each does and how well.", KEYWORD_METHODS, "learnt")
@@ -284,7 +285,7 @@ KEYWORD_METHODS = (
 @collection_option
 @output_option
 def keywords(
-    target: tuple[str, ...], as_json: bool, collection: Path | None, output: Path | None, **flags: Any
+    target: tuple[str, ...], site: str, as_json: bool, collection: Path | None, output: Path | None, **flags: Any
 ) -> None:
     """Say what a page, several pages, a site or the answers to a query are about.
 
@@ -300,6 +301,7 @@ def keywords(
     """
     from periplus.api import functions
 
+    target += (site,) if site else ()
     if target and flags["query"] is not None:
         raise UsageError("give either pages or a site, or --query")
     watch = Watch()

@@ -64,10 +64,11 @@ def topic() -> None:
     "-p",
     "positives",
     multiple=True,
-    required=True,
     metavar="EXAMPLES",
     help="What the topic is. Give it as often as you like.",
 )
+@option("--words", 'A few words that it is about: the same as -p words:"..."', many=True, metavar="WORDS")
+@option("--query", 'The pages that a search finds: the same as -p search:"..."', many=True, metavar="WORDS")
 @option(
     "--negative -n negatives",
     "What it is not. None: pages of the collection that nobody chose.",
@@ -102,6 +103,9 @@ def train(
     from periplus.api.topics import TopicOrder, train_topic
     from periplus.model.topic import Method
 
+    positives += (*(f"words:{text}" for text in flags["words"]), *(f"search:{text}" for text in flags["query"]))
+    if not positives:
+        raise UsageError("no example of the topic: name a folder, a file, a URL or a pattern with -p, or some --words")
     with Collection(_place(name, positives, negatives, collection)) as reader:
         learned = train_topic(
             reader, TopicOrder(name, positives, negatives, Method(flags["method"]), flags["background"]), Watch()

@@ -35,6 +35,21 @@ def folder_queue(folder: Path) -> JobQueue:
     return JobQueue(JobFile(folder))
 
 
+def remove_unused(path: Path) -> None:
+    """Removes a database file whose tables hold no row, unless another process has it open."""
+    if not path.is_file():
+        return
+    with contextlib.suppress(OSError, sqlite3.DatabaseError), contextlib.closing(sqlite3.connect(path)) as connection:
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        tables = [name for name in names if not name.startswith("sqlite_")]
+        if any(connection.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone() for name in tables):
+            return
+        connection.execute("PRAGMA busy_timeout = 0")
+        if connection.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",):  # refused where others read it
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            path.unlink()
+
+
 class JobFile:
     """`store.dialect.Database` of a folder's jobs."""
 

@@ -17,6 +17,7 @@ from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table, any_of
 from periplus.model.visit import REASONS_OF, Reason, State
 from periplus.model.web import Url
 from periplus.store.sqlite.reading import rows
+from periplus.store.sqlite.runs import run_records
 from periplus.store.sqlite.views import order_by, select
 from periplus.urls.canonical import canonical, url_id
 
@@ -139,10 +140,15 @@ def is_known(connection: sqlite3.Connection, url: Url) -> bool:
 def resolved(connection: sqlite3.Connection, text: str) -> Url:
     """The URL that a user means: of one written without scheme the spelling that the collection knows, else https.
 
-    Raises InvalidUrl.
+    A path alone (`/a/b.html`) lies on the site of a start: of the first where it is known. Raises InvalidUrl.
     """
     if "://" in text:
         return canonical(text)
+    if text.startswith("/") and not text.startswith("//"):
+        starts = dict.fromkeys(start for run in run_records(connection) for start in run.starts)
+        urls = [canonical(text, Url(start)) for start in starts]
+        if urls:
+            return next((url for url in urls if is_known(connection, url)), urls[0])
     secure, plain = canonical(f"https://{text}"), canonical(f"http://{text}")
     return plain if is_known(connection, plain) and not is_known(connection, secure) else secure
 

@@ -1,0 +1,82 @@
+"""Pages are named as users name them, and shown in the forms that they ask for."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+from click.testing import CliRunner
+
+from periplus.cli.main import main
+from periplus.model.page import Block, BlockKind, Part
+from periplus.present.text import markdown
+from periplus.store.sqlite.job_file import folder_queue, remove_unused
+from stored import page, stored
+
+START = "https://e.org/docs/"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    pages = {START: page("Words of the start", "/library/a.html"), "https://e.org/library/a.html": page("Words of A")}
+    return stored(tmp_path_factory.mktemp("spelled") / "c", pages, [START])
+
+
+def answer(*words):
+    ran = CliRunner().invoke(main, [str(word) for word in words])
+    assert ran.exit_code == 0, ran.output
+    return ran.stdout
+
+
+@pytest.mark.parametrize("text", ["/library/a.html", "e.org/library/a.html", "HTTPS://E.org/library/../library/a.html"])
+def test_a_page_is_known_in_every_spelling(folder, text):
+    assert "Words of A" in answer("page", text, "--as", "text", "-c", folder)
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "xml", "blocks", "source"])
+def test_each_form_is_a_flag_too(folder, form):
+    assert answer("page", "/docs/", f"--{form}", "-c", folder) == answer("page", "/docs/", "--as", form, "-c", folder)
+
+
+def test_content_of_a_page_that_is_not_marked_names_the_command_that_marks_it(folder):
+    ran = CliRunner().invoke(main, ["page", "/docs/", "--as", "content", "-c", str(folder)])
+    assert ran.exit_code == 2
+    assert "periplus template" in ran.output
+
+
+def test_blocks_become_markdown_in_which_nothing_else_is_a_mark():
+    blocks = [
+        Block(BlockKind.TITLE, "Title", "p"),
+        Block(BlockKind.LINK, "Menu", "p"),
+        Block(BlockKind.HEADING, "Part *one*", "p", level=2),
+        Block(BlockKind.PARAGRAPH, "1. is no item, nor is # a heading", "p"),
+        Block(BlockKind.ITEM, "first", "p"),
+        Block(BlockKind.ITEM, "second", "p"),
+        Block(BlockKind.CODE, "a = `b`\n``` c", "p"),
+    ]
+    parts = [Part.CONTENT, Part.NAVIGATION, *[Part.CONTENT] * 5]
+    assert markdown(blocks, parts) == (
+        "# Title\n\n## Part \\*one\\*\n\n1\\. is no item, nor is # a heading\n\n- first\n- second\n\n"
+        "````\na = `b`\n``` c\n````\n"
+    )
+    assert "Menu" in markdown(blocks, None)
+    assert markdown([], None) == "\n"
+
+
+def test_a_queue_that_nobody_used_goes_and_one_that_is_used_stays(tmp_path):
+    folder_queue(tmp_path).close()
+    path = tmp_path / "jobs.db"
+    assert path.exists()
+    other = sqlite3.connect(path)
+    other.execute("SELECT count(*) FROM job").fetchone()
+    remove_unused(path)
+    assert path.exists(), "another process has it open"
+    other.close()
+    remove_unused(path)
+    assert list(tmp_path.iterdir()) == []
+    remove_unused(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t (a)")
+        connection.execute("INSERT INTO t VALUES (1)")
+    remove_unused(path)
+    assert path.exists()
