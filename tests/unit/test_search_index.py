@@ -11,7 +11,7 @@ import periplus.search.index
 from periplus.document.words import table
 from periplus.model.page import NO_BLOCKS, Block, BlockKind, Blocks, Part, Position
 from periplus.model.search import PageToIndex
-from periplus.search.asking import CHARS, Highlighter, MatchWindow, Searcher, snippet
+from periplus.search.asking import MatchWindow, Searcher
 from periplus.search.index import (
     FOLDER,
     FORMS,
@@ -30,6 +30,7 @@ from periplus.search.index import (
     write_ranks,
 )
 from periplus.search.query import parse
+from periplus.search.snippets import CHARS, Highlighter, snippet
 from periplus.settings import Searching
 
 
@@ -333,7 +334,7 @@ def test_blocks_of_less_worth_than_the_best_are_not_searched_for_places():
         blocks = [snippet(text(one), (), highlighter, "en") for one in text(*texts).texts()]
         assert best in blocks
         for one in text(*texts).texts():
-            counts, most = highlighter.counts(one, "en"), highlighter.at_most(one, "en")
+            counts, most = highlighter.counts(one, "en"), highlighter.candidates([one], ["en"]).get(0, {})
             hits = Counter(word for _, _, word in highlighter.hits(one, "en"))
             assert counts is None or counts == hits
             assert most is None or all(most.get(word, 0) >= times for word, times in hits.items())

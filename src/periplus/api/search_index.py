@@ -23,9 +23,10 @@ from periplus.model.page import NO_BLOCKS, Part
 from periplus.model.search import Hit, Matches, PageToIndex, SearchResult
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.search.asking import Highlighter, MatchWindow, Searcher, snippet
+from periplus.search.asking import MatchWindow, Searcher
 from periplus.search.index import NOTHING, IndexBusy, IndexWriter, Ranks, read_state, said_digest, write_ranks
 from periplus.search.query import parse
+from periplus.search.snippets import Highlighter, snippet
 from periplus.settings import Searching
 from periplus.store.sqlite import changes, reading, runs, schema, site_rows, text_rows
 from periplus.store.sqlite.changes import ChangeCursor
@@ -376,7 +377,9 @@ class Search:
         }
         # others are no pages any longer, and the index will learn of it
         present = [match for match in matches.matches if match.url_id in pages]
-        stands_for = repeated([_content(pages[match.url_id]) for match in present], NEAR)
+        texts = [pages[match.url_id].blocks.texts() for match in present]
+        contents = [_content(pages[match.url_id], own) for match, own in zip(present, texts, strict=True)]
+        stands_for = repeated(contents, NEAR)
         for place, match in enumerate(present):
             if stands_for[place] == place:
                 page = pages[match.url_id]
@@ -388,7 +391,8 @@ class Search:
                 ]
                 others = self._urls([url_id for url_id in near if url_id not in (match.url_id, *match.twins)])
                 yield replace(
-                    _hit(page, match.score, self._urls(match.twins), highlighter, names[page.site_id]), near=others
+                    _hit(page, texts[place], match.score, self._urls(match.twins), highlighter, names[page.site_id]),
+                    near=others,
                 )
 
     def _urls(self, ids: Sequence[UrlId]) -> tuple[Url, ...]:
@@ -396,18 +400,27 @@ class Search:
         return tuple(fact.url for fact in facts if fact is not None)
 
 
-def _content(page: PageBlocks) -> list[str]:
+def _content(page: PageBlocks, texts: Sequence[str]) -> Sequence[str]:
     """Its content, block by block. Not marked yet: nothing."""
-    return page.blocks.content(page.parts, ()) if page.parts else []
+    if not page.parts or len(page.parts) != len(texts):
+        return texts if page.parts else ()
+    return [text for text, part in zip(texts, page.parts, strict=True) if part is Part.CONTENT]
 
 
-def _hit(page: PageBlocks, score: float, twins: tuple[Url, ...], highlighter: Highlighter, site: SiteKey) -> Hit:
+def _hit(
+    page: PageBlocks,
+    texts: Sequence[str],
+    score: float,
+    twins: tuple[Url, ...],
+    highlighter: Highlighter,
+    site: SiteKey,
+) -> Hit:
     language = page.language_found or page.language
     return Hit(
         url=page.url,
         title=page.title,
         title_marks=highlighter.marks(page.title, language),
-        snippet=snippet(page.blocks, page.parts or (), highlighter, language),
+        snippet=snippet(page.blocks, page.parts or (), highlighter, language, texts),
         score=score,
         site=site,
         media_type=page.media_type,

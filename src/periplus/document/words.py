@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import Stemmer
@@ -134,6 +135,40 @@ def located(text: str) -> Iterator[WordUnit]:
 
 def _cut(form: str) -> str:
     return form[:WORD_CHARS]
+
+
+def ascii_line(text: str) -> str | None:
+    """The text in small letters, typographic signs as blanks, each character in its place: its forms are the text's.
+    None for a text with any other sign.
+    """
+    if not text.isascii():
+        for sign in _TYPESET:
+            text = text.replace(sign, " ")
+    return text.lower() if text.isascii() else None
+
+
+def ascii_lines(texts: Sequence[str]) -> list[str] | list[str | None]:
+    """`ascii_line` of each text, in a third of the time where no text has another sign."""
+    whole = "\0".join(texts)
+    if not whole.isascii():
+        for sign in _TYPESET:
+            whole = whole.replace(sign, " ")
+    if texts and whole.isascii() and whole.count("\0") == len(texts) - 1:
+        return whole.lower().split("\0")
+    return list(map(ascii_line, texts))
+
+
+def times_in(stretch: str, lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """(number of a line, how often it holds the stretch) of those that do."""
+    whole = "\0".join(lines)
+    at = whole.find(stretch)
+    if at < 0:
+        return
+    ends = list(accumulate([len(line) + 1 for line in lines]))
+    while at >= 0:
+        number = bisect_right(ends, at)
+        yield number, whole.count(stretch, at, ends[number])
+        at = whole.find(stretch, ends[number])
 
 
 def is_run(form: str) -> bool:

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import tantivy
 
 from periplus.document.words import (
-    WORD_CHARS,
-    WordUnit,
-    algorithm_of,
     asked_terms,
     folded,
     forms,
     is_run,
-    located,
     table,
 )
-from periplus.document.words import plain as plain_text
-from periplus.model.page import BLOCK_KIND_CODES, BLOCK_KINDS, BlockKind, Blocks, Part
-from periplus.model.search import Facet, Match, Matches, Snippet
+from periplus.model.search import Facet, Match, Matches
 from periplus.model.web import UrlId
 from periplus.search.index import (
     ADDRESS,
@@ -50,7 +41,6 @@ from periplus.search.index import (
     WHEN,
     YEAR,
     open_index,
-    parts_or_guess,
     primary,
     whole_name,
 )
@@ -141,250 +131,6 @@ def distance(one: str, other: str, most: int) -> int:
         if min(row) > most:
             return most + 1
     return min(row[-1], most + 1)
-
-
-CHARS = 240  # two lines and a half of a terminal
-BEFORE = 60  # characters shown before the first word that answers
-LOOKED_THROUGH = 400  # blocks: what a longer page says below is not shown
-Marks = tuple[tuple[int, int], ...]
-_ELLIPSIS = "…"
-_PERMALINK = " ¶#"  # behind headings of manuals
-# against a word more
-_KIND_COUNTS = {
-    BLOCK_KIND_CODES[kind]: worth
-    for kind, worth in ((BlockKind.HEADING, 0.5), (BlockKind.LINK, -1.0), (BlockKind.ALT, -1.0), (BlockKind.CODE, -0.2))
-}
-_TITLE, _CODE = BLOCK_KIND_CODES[BlockKind.TITLE], BLOCK_KIND_CODES[BlockKind.CODE]
-_RUNNING = (BLOCK_KIND_CODES[BlockKind.PARAGRAPH], BLOCK_KIND_CODES[BlockKind.ITEM])
-
-
-class QueryTerms(NamedTuple):
-    """One word of a query, in the forms that answer it."""
-
-    form: str
-    plain: str
-    terms: frozenset[str]  # in the languages of the index
-    prefix: bool
-    place: int  # in the query
-
-
-class Highlighter:
-    """Finds the words of one query in texts. A form is judged once."""
-
-    def __init__(self, root: Node | None, languages: Sequence[str]) -> None:
-        self._runs: list[str] = []
-        self._terms: list[QueryTerms] = []
-        self._judged: dict[tuple[str, str], int] = {}
-        self._silent: dict[str, set[str]] = {}  # by language, forms that answer nothing
-        for word in asked_words(root):
-            read = forms(word.text)
-            for at, form in enumerate(read):
-                if is_run(form):
-                    self._runs.append(form)
-                    continue
-                prefix = not isinstance(word, Phrase) and word.prefix and at == len(read) - 1
-                terms = frozenset(term for language in languages for term in asked_terms(form, language))
-                self._terms.append(QueryTerms(form, folded(form), terms, prefix, len(self._terms)))
-        self._stretches = {
-            algorithm: [(word.place, _stretches(word, stemmed=bool(algorithm))) for word in self._terms]
-            for algorithm in _READ_AT_SIGHT
-        }
-
-    @property
-    def ample(self) -> float:
-        """The worth of a paragraph of content with all words of the query side by side:
-        none further down is much better.
-        """
-        words = len(self._terms) + len(self._runs)
-        return words + 0.6 * (words - 1) + 0.3
-
-    def hits(self, text: str, language: str) -> list[tuple[int, int, int]]:
-        """(start, end, which word of the query) of what answers in a text, in order."""
-        most = self.at_most(text, language)
-        answers = self._answers(text, language) if most is None or most else set[str]()
-        if answers and text.isascii() and not self._runs and not _SIGNS.search(text):
-            return [
-                (unit.start(), unit.end(), self._word(unit[0][:WORD_CHARS], language))
-                for unit in _ASCII_WORD.finditer(text.lower())
-                if unit[0] in answers
-            ]
-        return self._located(text, language) if answers or (self._runs and most != {}) else []
-
-    def at_most(self, text: str, language: str) -> dict[int, int] | None:
-        """How often each word of the query is answered in a text at most, those left out that are not; a tenth of the
-        price of `counts`. None: it takes reading to tell.
-        """
-        algorithm = algorithm_of(language)
-        if self._runs or algorithm not in _READ_AT_SIGHT:
-            lower = text.lower()
-            silent = self._runs and not self._terms and not any(run in lower for run in self._runs)
-            return {} if silent else None
-        lower = text.lower() if text.isascii() else plain_text(text)
-        if not lower.isascii():
-            return None
-        counts: dict[int, int] = {}
-        for place, stretches in self._stretches[algorithm]:
-            for stretch in stretches:
-                if stretch in lower:
-                    counts[place] = counts.get(place, 0) + lower.count(stretch)
-        return counts
-
-    def counts(self, text: str, language: str) -> Mapping[int, int] | None:
-        """How often each word of the query is answered in a text; None where only `hits` can tell."""
-        if self._runs or not text.isascii():
-            return None
-        answers = self._answers(text, language)
-        return Counter([self._word(form[:WORD_CHARS], language) for form in forms(text) if form in answers])
-
-    def _located(self, text: str, language: str) -> list[tuple[int, int, int]]:
-        hits: list[tuple[int, int, int]] = []
-        for unit in located(text):
-            if unit.run:
-                hits += self._within_run(text, unit)
-                continue
-            word = self._word(unit.form, language)
-            if word >= 0:
-                hits.append((unit.start, unit.end, word))
-        return hits
-
-    def _answers(self, text: str, language: str) -> set[str]:
-        """The forms of the text that answer.
-
-        Most blocks of a page hold none, and to find places costs ten times as much.
-        """
-        silent = self._silent.setdefault(language, set())
-        left = set(forms(text)) - silent
-        answers = {form for form in left if self._word(form[:WORD_CHARS], language) >= 0}
-        silent |= left - answers
-        return answers
-
-    def _word(self, form: str, language: str) -> int:
-        word = self._judged.get((form, language))
-        if word is None:
-            word = self._judged[form, language] = self._judge(form, language)
-        return word
-
-    def marks(self, text: str, language: str) -> Marks:
-        return tuple((start, end) for start, end, _ in self.hits(text, language))
-
-    def _within_run(self, text: str, unit: WordUnit) -> list[tuple[int, int, int]]:
-        stretch = text[unit.start : unit.end].lower()
-        hits = []
-        for number, run in enumerate(self._runs):
-            place = stretch.find(run)
-            while place >= 0:
-                hits.append((unit.start + place, unit.start + place + len(run), -2 - number))
-                place = stretch.find(run, place + len(run))
-        return sorted(hits)
-
-    def _judge(self, form: str, language: str) -> int:
-        """The word of the query that the form answers; -1: none."""
-        bare = folded(form)
-        for word in self._terms:
-            if form == word.form or bare == word.plain or (word.prefix and bare.startswith(word.plain)):
-                return word.place
-        term = asked_terms(form, language)[:1]
-        return next((word.place for word in self._terms if term and term[0] in word.terms), -1)
-
-
-_READ_AT_SIGHT = ("", "english")  # stemmers, none among them, of which is known what they leave of a form
-_SIGNS = re.compile(r"\+\+|#")  # parts of words at times
-_ASCII_WORD = re.compile("[a-z0-9]+")
-# English stems that end so may have replaced what stands there in a form, two characters at most: able of ability,
-# die of dying, hope of hoping, fli of fly, sky of skies, nobl of nobility. All others begin their forms.
-_REPLACED = ("e", "i", "y", "l")
-
-
-def _stretches(word: QueryTerms, *, stemmed: bool) -> tuple[str, ...]:
-    """What every ASCII form that answers the word holds one of, in English or in a language without stems.
-
-    Whether a text holds them is one look for each; to cut it into forms and stem these takes forty times as long.
-    """
-    stretches = {word.plain} | {
-        term[: max(1, len(term) - 2)] if stemmed and term.endswith(_REPLACED) else term for term in word.terms
-    }
-    return tuple(one for one in stretches if not any(other in one for other in stretches if other != one))
-
-
-def snippet(blocks: Blocks, parts: Sequence[Part], highlighter: Highlighter, language: str) -> Snippet | None:
-    """The stretch that has most of the words, of the page's content rather than of its menus;
-    its beginning where none has any.
-    """
-    best, best_hits = -9.0, list[tuple[int, int, int]]()
-    best_block: tuple[int, str] | None = None  # kind and text
-    opening: tuple[int, str] | None = None
-    columns = zip(blocks.kinds, blocks.texts(), blocks.own_languages(), parts_or_guess(blocks, parts), strict=False)
-    for kind, text, own_language, part in islice(columns, LOOKED_THROUGH):
-        if kind == _TITLE:
-            continue
-        content = part is Part.CONTENT
-        if opening is None and content and kind in _RUNNING:
-            opening = kind, text
-        counts = highlighter.at_most(text, own_language or language)
-        if counts is not None and (not counts or _most_worth(counts, kind, text, content) <= best):
-            continue
-        shown = " ".join(text.split()) if kind == _CODE else text  # on one line
-        exact = highlighter.counts(shown, own_language or language)
-        if exact is not None and (not exact or _most_worth(exact, kind, shown, content) <= best):
-            continue  # to find places costs ten times as much as to count
-        hits = highlighter.hits(shown, own_language or language)
-        if hits:
-            value = _worth(hits, kind, shown, content)
-            if value > best:
-                best, best_block, best_hits = value, (kind, shown), hits
-            if value >= highlighter.ample:
-                break
-    if best_block is not None:
-        return _cut(*best_block, best_hits)
-    return _cut(*opening, []) if opening is not None else None
-
-
-def _worth(hits: Sequence[tuple[int, int, int]], kind: int, text: str, content: bool) -> float:
-    """How well a block answers: by different words within one stretch,
-    those in the query's order side by side counting more.
-    """
-    start = _best_start(hits)
-    near = [hit for hit in hits if start <= hit[0] < start + CHARS - BEFORE]
-    beside = sum(1 for one, other in pairwise(near) if other[2] == one[2] + 1 and other[0] - one[1] <= 2)
-    return _valued(len({word for _, _, word in near}), beside, kind, text, content)
-
-
-def _most_worth(counts: Mapping[int, int], kind: int, text: str, content: bool) -> float:
-    """What the worth of a block cannot exceed. counts: of the query's words in it."""
-    beside = sum(min(count, counts.get(word + 1, 0)) for word, count in counts.items())
-    return _valued(len(counts), beside, kind, text, content)
-
-
-def _valued(words: int, beside: int, kind: int, text: str, content: bool) -> float:
-    length = min(len(text), CHARS) / CHARS  # a line of three words says less of the page than a paragraph
-    return words + 0.6 * beside + length * 0.5 + _KIND_COUNTS.get(kind, 0.0) - (0.0 if content else 2.0)
-
-
-def _best_start(hits: Sequence[tuple[int, int, int]]) -> int:
-    """Where the stretch with most different words begins."""
-    best = (0, 0)
-    for start, _, _ in hits[:100]:
-        words = len({word for place, _, word in hits if start <= place < start + CHARS - BEFORE})
-        best = max(best, (words, -start))
-    return -best[1]
-
-
-def _cut(kind: int, text: str, hits: Sequence[tuple[int, int, int]]) -> Snippet:
-    """The stretch around the hits, cut between words."""
-    text = text.rstrip(_PERMALINK)
-    start = max(0, _best_start(hits) - BEFORE) if hits and len(text) > CHARS else 0
-    start = min(start, max(0, len(text) - CHARS))
-    if start:
-        gap = text.find(" ", start, start + BEFORE)
-        start = gap + 1 if gap >= 0 else start
-    end = min(len(text), start + CHARS)
-    if end < len(text):
-        gap = text.rfind(" ", start + CHARS // 2, end)
-        end = gap if gap >= 0 else end
-    before, after = _ELLIPSIS if start else "", _ELLIPSIS if end < len(text) else ""
-    shift = len(before) - start
-    marks = tuple((one + shift, other + shift) for one, other, _ in hits if one >= start and other <= end)
-    return Snippet(before + text[start:end] + after, marks, BLOCK_KINDS[kind])
 
 
 NEVER, EVER = -(2**63), 2**63 - 1

@@ -1,0 +1,296 @@
+"""The stretch of a page that shows how it answers a query, and where its words stand."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from periplus.document.words import (
+    WORD_CHARS,
+    WordUnit,
+    algorithm_of,
+    ascii_line,
+    ascii_lines,
+    asked_terms,
+    folded,
+    forms,
+    is_run,
+    located,
+    times_in,
+)
+from periplus.model.page import BLOCK_KIND_CODES, BLOCK_KINDS, BlockKind, Blocks, Part
+from periplus.model.search import Snippet
+from periplus.search.index import parts_or_guess
+from periplus.search.query import Node, Phrase, asked_words
+
+CHARS = 240  # two lines and a half of a terminal
+BEFORE = 60  # characters shown before the first word that answers
+LOOKED_THROUGH = 400  # blocks: what a longer page says below is not shown
+Marks = tuple[tuple[int, int], ...]
+_ELLIPSIS = "…"
+_PERMALINK = " ¶#"  # behind headings of manuals
+# against a word more
+_KIND_COUNTS = {
+    BLOCK_KIND_CODES[kind]: worth
+    for kind, worth in ((BlockKind.HEADING, 0.5), (BlockKind.LINK, -1.0), (BlockKind.ALT, -1.0), (BlockKind.CODE, -0.2))
+}
+_TITLE, _CODE = BLOCK_KIND_CODES[BlockKind.TITLE], BLOCK_KIND_CODES[BlockKind.CODE]
+_RUNNING = (BLOCK_KIND_CODES[BlockKind.PARAGRAPH], BLOCK_KIND_CODES[BlockKind.ITEM])
+
+
+class QueryTerms(NamedTuple):
+    """One word of a query, in the forms that answer it."""
+
+    form: str
+    plain: str
+    terms: frozenset[str]  # in the languages of the index
+    prefix: bool
+    place: int  # in the query
+
+
+class Highlighter:
+    """Finds the words of one query in texts. A form is judged once."""
+
+    def __init__(self, root: Node | None, languages: Sequence[str]) -> None:
+        self._runs: list[str] = []
+        self._terms: list[QueryTerms] = []
+        self._judged: dict[tuple[str, str], int] = {}
+        self._silent: dict[str, set[str]] = {}  # by language, forms that answer nothing
+        for word in asked_words(root):
+            read = forms(word.text)
+            for at, form in enumerate(read):
+                if is_run(form):
+                    self._runs.append(form)
+                    continue
+                prefix = not isinstance(word, Phrase) and word.prefix and at == len(read) - 1
+                terms = frozenset(term for language in languages for term in asked_terms(form, language))
+                self._terms.append(QueryTerms(form, folded(form), terms, prefix, len(self._terms)))
+        self._stretches = {
+            algorithm: [(word.place, _stretches(word, stemmed=bool(algorithm))) for word in self._terms]
+            for algorithm in _READ_AT_SIGHT
+        }
+
+    @property
+    def ample(self) -> float:
+        """The worth of a paragraph of content with all words of the query side by side:
+        none further down is much better.
+        """
+        words = len(self._terms) + len(self._runs)
+        return words + 0.6 * (words - 1) + 0.3
+
+    def hits(self, text: str, language: str) -> list[tuple[int, int, int]]:
+        """(start, end, which word of the query) of what answers in a text, in order."""
+        if not self.candidates((text,), (language,)):
+            return []
+        answers, line = self._answers(text, language), ascii_line(text)
+        if answers and line is not None and not self._runs and not _SIGNS.search(line):
+            return [
+                (unit.start(), unit.end(), self._word(unit[0][:WORD_CHARS], language))
+                for unit in _ASCII_WORD.finditer(line)
+                if unit[0] in answers
+            ]
+        return self._located(text, language) if answers or self._runs else []
+
+    def candidates(self, texts: Sequence[str], languages: Sequence[str]) -> dict[int, Mapping[int, int] | None]:
+        """The texts that may answer, by their numbers, ascending: how often each word of the query is answered in them
+        at most, those left out that are not; None: it takes reading to tell. languages: of each.
+        """
+        if self._runs:
+            runs = self._runs if not self._terms else [""]
+            return {number: None for number, text in enumerate(texts) if any(run in text.lower() for run in runs)}
+        lines = ascii_lines(texts)
+        algorithms = {language: algorithm_of(language) for language in set(languages)}
+        counts: dict[int, dict[int, int] | None] = {}
+        for algorithm in set(algorithms.values()):
+            if algorithm in _READ_AT_SIGHT:
+                whole = [
+                    line if line and algorithms[language] == algorithm else ""
+                    for line, language in zip(lines, languages, strict=True)
+                ]
+                for place, stretches in self._stretches[algorithm]:
+                    for stretch in stretches:
+                        for number, times in times_in(stretch, whole):
+                            row = counts.setdefault(number, {})
+                            if row is not None:
+                                row[place] = row.get(place, 0) + times
+        for number, (line, language) in enumerate(zip(lines, languages, strict=True)):
+            if line is None or algorithms[language] not in _READ_AT_SIGHT:
+                counts[number] = None
+        return dict(sorted(counts.items()))
+
+    def counts(self, text: str, language: str) -> Mapping[int, int] | None:
+        """How often each word of the query is answered in a text; None where only `hits` can tell."""
+        if self._runs or ascii_line(text) is None:
+            return None
+        answers = self._answers(text, language)
+        return Counter([self._word(form[:WORD_CHARS], language) for form in forms(text) if form in answers])
+
+    def _located(self, text: str, language: str) -> list[tuple[int, int, int]]:
+        hits: list[tuple[int, int, int]] = []
+        for unit in located(text):
+            if unit.run:
+                hits += self._within_run(text, unit)
+                continue
+            word = self._word(unit.form, language)
+            if word >= 0:
+                hits.append((unit.start, unit.end, word))
+        return hits
+
+    def _answers(self, text: str, language: str) -> set[str]:
+        """The forms of the text that answer.
+
+        Most blocks of a page hold none, and to find places costs ten times as much.
+        """
+        silent = self._silent.setdefault(language, set())
+        left = set(forms(text)) - silent
+        answers = {form for form in self._likely(left, language) if self._word(form[:WORD_CHARS], language) >= 0}
+        silent |= left - answers
+        return answers
+
+    def _likely(self, forms_of_text: set[str], language: str) -> set[str]:
+        """The forms without most of those that do not answer."""
+        algorithm = algorithm_of(language)
+        whole = " ".join(["", *forms_of_text, ""])
+        if algorithm not in _READ_AT_SIGHT or not whole.isascii():
+            return forms_of_text
+        likely = set()
+        for stretch in {stretch for _, stretches in self._stretches[algorithm] for stretch in stretches}:
+            at = whole.find(stretch)
+            while at >= 0:
+                end = whole.find(" ", at)
+                likely.add(whole[whole.rfind(" ", 0, at) + 1 : end])
+                at = whole.find(stretch, end)
+        return likely
+
+    def _word(self, form: str, language: str) -> int:
+        word = self._judged.get((form, language))
+        if word is None:
+            word = self._judged[form, language] = self._judge(form, language)
+        return word
+
+    def marks(self, text: str, language: str) -> Marks:
+        return tuple((start, end) for start, end, _ in self.hits(text, language))
+
+    def _within_run(self, text: str, unit: WordUnit) -> list[tuple[int, int, int]]:
+        stretch = text[unit.start : unit.end].lower()
+        hits = []
+        for number, run in enumerate(self._runs):
+            place = stretch.find(run)
+            while place >= 0:
+                hits.append((unit.start + place, unit.start + place + len(run), -2 - number))
+                place = stretch.find(run, place + len(run))
+        return sorted(hits)
+
+    def _judge(self, form: str, language: str) -> int:
+        """The word of the query that the form answers; -1: none."""
+        bare = folded(form)
+        for word in self._terms:
+            if form == word.form or bare == word.plain or (word.prefix and bare.startswith(word.plain)):
+                return word.place
+        term = asked_terms(form, language)[:1]
+        return next((word.place for word in self._terms if term and term[0] in word.terms), -1)
+
+
+_READ_AT_SIGHT = ("", "english")  # stemmers, none among them, of which is known what they leave of a form
+_SIGNS = re.compile(r"\+\+|#")  # parts of words at times
+_ASCII_WORD = re.compile("[a-z0-9]+")
+# English stems that end so may have replaced what stands there in a form, two characters at most: able of ability,
+# die of dying, hope of hoping, fli of fly, sky of skies, nobl of nobility. All others begin their forms.
+_REPLACED = ("e", "i", "y", "l")
+
+
+def _stretches(word: QueryTerms, *, stemmed: bool) -> tuple[str, ...]:
+    """What every ASCII form that answers the word holds one of, in English or in a language without stems.
+
+    Whether a text holds them is one look for each; to cut it into forms and stem these takes forty times as long.
+    """
+    stretches = {word.plain} | {
+        term[: max(1, len(term) - 2)] if stemmed and term.endswith(_REPLACED) else term for term in word.terms
+    }
+    return tuple(one for one in stretches if not any(other in one for other in stretches if other != one))
+
+
+def snippet(
+    blocks: Blocks, parts: Sequence[Part], highlighter: Highlighter, language: str, texts: Sequence[str] | None = None
+) -> Snippet | None:
+    """The stretch that has most of the words, of the page's content rather than of its menus;
+    its beginning where none has any.
+
+    texts: of the blocks, where they are at hand.
+    """
+    texts = (blocks.texts() if texts is None else texts)[:LOOKED_THROUGH]
+    languages = [own or language for own in blocks.own_languages()[: len(texts)]]
+    kinds, of_blocks = blocks.kinds, parts_or_guess(blocks, parts)
+    best, best_hits = -9.0, list[tuple[int, int, int]]()
+    best_block: tuple[int, str] | None = None  # kind and text
+    for number, most in highlighter.candidates(texts, languages).items():
+        kind, text, content = kinds[number], texts[number], of_blocks[number] is Part.CONTENT
+        if kind == _TITLE or (most is not None and _most_worth(most, kind, text, content) <= best):
+            continue
+        shown = " ".join(text.split()) if kind == _CODE else text  # on one line
+        counts = highlighter.counts(shown, languages[number])
+        if counts is not None and (not counts or _most_worth(counts, kind, shown, content) <= best):
+            continue  # to find places costs ten times as much as to count
+        hits = highlighter.hits(shown, languages[number])
+        if hits:
+            value = _worth(hits, kind, shown, content)
+            if value > best:
+                best, best_block, best_hits = value, (kind, shown), hits
+            if value >= highlighter.ample:
+                break
+    if best_block is not None:
+        return _cut(*best_block, best_hits)
+    openings = zip(kinds, texts, of_blocks, strict=False)
+    opening = next(((kind, text) for kind, text, part in openings if kind in _RUNNING and part is Part.CONTENT), None)
+    return _cut(*opening, []) if opening is not None else None
+
+
+def _worth(hits: Sequence[tuple[int, int, int]], kind: int, text: str, content: bool) -> float:
+    """How well a block answers: by different words within one stretch,
+    those in the query's order side by side counting more.
+    """
+    start = _best_start(hits)
+    near = [hit for hit in hits if start <= hit[0] < start + CHARS - BEFORE]
+    beside = sum(1 for one, other in pairwise(near) if other[2] == one[2] + 1 and other[0] - one[1] <= 2)
+    return _valued(len({word for _, _, word in near}), beside, kind, text, content)
+
+
+def _most_worth(counts: Mapping[int, int], kind: int, text: str, content: bool) -> float:
+    """What the worth of a block cannot exceed. counts: of the query's words in it."""
+    beside = sum(min(count, counts.get(word + 1, 0)) for word, count in counts.items())
+    return _valued(len(counts), beside, kind, text, content)
+
+
+def _valued(words: int, beside: int, kind: int, text: str, content: bool) -> float:
+    length = min(len(text), CHARS) / CHARS  # a line of three words says less of the page than a paragraph
+    return words + 0.6 * beside + length * 0.5 + _KIND_COUNTS.get(kind, 0.0) - (0.0 if content else 2.0)
+
+
+def _best_start(hits: Sequence[tuple[int, int, int]]) -> int:
+    """Where the stretch with most different words begins."""
+    best = (0, 0)
+    for start, _, _ in hits[:100]:
+        words = len({word for place, _, word in hits if start <= place < start + CHARS - BEFORE})
+        best = max(best, (words, -start))
+    return -best[1]
+
+
+def _cut(kind: int, text: str, hits: Sequence[tuple[int, int, int]]) -> Snippet:
+    """The stretch around the hits, cut between words."""
+    text = text.rstrip(_PERMALINK)
+    start = max(0, _best_start(hits) - BEFORE) if hits and len(text) > CHARS else 0
+    start = min(start, max(0, len(text) - CHARS))
+    if start:
+        gap = text.find(" ", start, start + BEFORE)
+        start = gap + 1 if gap >= 0 else start
+    end = min(len(text), start + CHARS)
+    if end < len(text):
+        gap = text.rfind(" ", start + CHARS // 2, end)
+        end = gap if gap >= 0 else end
+    before, after = _ELLIPSIS if start else "", _ELLIPSIS if end < len(text) else ""
+    shift = len(before) - start
+    marks = tuple((one + shift, other + shift) for one, other, _ in hits if one >= start and other <= end)
+    return Snippet(before + text[start:end] + after, marks, BLOCK_KINDS[kind])
