@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ class LinkGraph:
 
 REASONS = tuple(Reason)
 """A reason's place here stands for it in arrays."""
+REASON_CODES = {reason.value: code for code, reason in enumerate(REASONS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,21 @@ class UrlRows:
     texts: Sequence[Url]
     reasons: NDArray[np.uint8]  # places in REASONS
     depths: NDArray[np.int32]  # clicks from the start as the crawl found them; -1 where no link leads
+
+    @classmethod
+    def of(cls, blocks: Iterable[Sequence[tuple[Any, ...]]]) -> UrlRows:
+        """blocks: rows of (id, text, reason, depth), none of them empty."""
+        ids: list[int] = []
+        texts: list[Url] = []
+        codes = bytearray()
+        depths: list[int] = []
+        for block in blocks:
+            block_ids, block_texts, reasons, block_depths = zip(*block, strict=True)
+            ids += block_ids
+            texts += block_texts
+            codes += bytes(map(REASON_CODES.__getitem__, reasons))
+            depths += block_depths
+        return cls(np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(depths, np.int32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +75,21 @@ class PageRows:
     titles: Sequence[str]
     media_types: Sequence[str]
     sizes: NDArray[np.int64]  # bytes
+
+    @classmethod
+    def of(cls, blocks: Iterable[Sequence[tuple[Any, ...]]]) -> PageRows:
+        """blocks: rows of (id, title, media type, size), none of them empty."""
+        ids: list[int] = []
+        titles: list[str] = []
+        media_types: list[str] = []
+        sizes: list[int] = []
+        for block in blocks:
+            block_ids, block_titles, block_types, block_sizes = zip(*block, strict=True)
+            ids += block_ids
+            titles += block_titles
+            media_types += map(sys.intern, block_types)  # a few names, a million times
+            sizes += block_sizes
+        return cls(np.array(ids, np.int64), titles, media_types, np.array(sizes, np.int64))
 
 
 @dataclass(frozen=True, slots=True)

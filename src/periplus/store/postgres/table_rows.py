@@ -5,7 +5,6 @@ and the records of segments that pages point at.
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from psycopg.rows import TupleRow
 
 from periplus.errors import StoreError
-from periplus.model.graph import REASONS, LinkRows, PageRows, UrlFacts, UrlRows
+from periplus.model.graph import LinkRows, PageRows, UrlFacts, UrlRows
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.ports import RunRecord
 from periplus.model.tables import RUNS, VIEWS, Column, ColumnKind, Table, any_of
@@ -106,7 +105,6 @@ def number_blocks(connection: Connection, find: str, width: int) -> Iterator[NDA
 
 ROWS_AT_ONCE = 10_000
 _FOLLOWED = any_of(FOLLOWED_KINDS)
-_CODE = {reason.value: code for code, reason in enumerate(REASONS)}
 _ANYWHERE = f"u.shard BETWEEN 0 AND {SHARDS - 1} AND u.id = %s"  # in whatever shard
 _LEADS = """
 SELECT * FROM (SELECT DISTINCT ON (l.source) l.source, l.target FROM url u JOIN link l ON l.shard = u.shard AND l.source = u.id
@@ -158,23 +156,8 @@ class DatabaseSite:
         return UrlFacts(Url(row[0]), Reason(row[1]), row[2] or 0, row[3]) if row else None
 
     def urls(self, site: SiteKey) -> UrlRows:
-        ids: list[int] = []
-        texts: list[Url] = []
-        codes = bytearray()
-        depths: list[int] = []
-        for block in row_blocks(
-            self._connection,
-            f"SELECT u.id, u.text, u.reason, coalesce(u.depth, -1) FROM url u WHERE {self._of(site)}",
-            ROWS_AT_ONCE,
-        ):
-            for url_id, text, reason, depth in block:
-                ids.append(url_id)
-                texts.append(text)
-                codes.append(_CODE[reason])
-                depths.append(depth)
-        return UrlRows(
-            np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(depths, np.int32)
-        )
+        find = f"SELECT u.id, u.text, u.reason, coalesce(u.depth, -1) FROM url u WHERE {self._of(site)}"
+        return UrlRows.of(row_blocks(self._connection, find, ROWS_AT_ONCE))
 
     def links(self, site: SiteKey) -> LinkRows:
         find = (
@@ -184,21 +167,11 @@ class DatabaseSite:
         return LinkRows(*_pairs(self._connection, find))
 
     def pages(self, site: SiteKey) -> PageRows:
-        ids: list[int] = []
-        titles: list[str] = []
-        media_types: list[str] = []
-        sizes: list[int] = []
         find = (
             "SELECT u.id, p.title, p.media_type, p.size FROM url u JOIN page p ON p.shard = u.shard"
             f" AND p.url_id = u.id WHERE {self._of(site)} ORDER BY u.id"
         )
-        for block in row_blocks(self._connection, find, ROWS_AT_ONCE):
-            for url_id, title, media_type, size in block:
-                ids.append(url_id)
-                titles.append(title)
-                media_types.append(sys.intern(media_type))  # a few names, a million times
-                sizes.append(size)
-        return PageRows(np.array(ids, np.int64), titles, media_types, np.array(sizes, np.int64))
+        return PageRows.of(row_blocks(self._connection, find, ROWS_AT_ONCE))
 
     def statuses(self, site: SiteKey) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return _pairs(self._connection, f"SELECT u.id, u.status FROM url u WHERE {self._of(site)} AND u.status > 0")

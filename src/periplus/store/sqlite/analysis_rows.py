@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from periplus.model.dataset import LINKS, PAGES, URLS, ComputedTable, ResultNote
 from periplus.model.frontier import READ
-from periplus.model.graph import REASONS, LinkRows, UrlRows
+from periplus.model.graph import REASON_CODES, LinkRows, UrlRows
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.ports import RunRecord
 from periplus.model.tables import HAS_PAGE, any_of
@@ -156,7 +156,6 @@ PAST_FIELDS = (
     "robots",
 )
 _FOLLOWED = any_of(FOLLOWED_KINDS)
-_CODE = {reason.value: code for code, reason in enumerate(REASONS)}
 _PAIR = np.dtype([("first", np.int64), ("second", np.int64)])
 
 
@@ -205,7 +204,7 @@ def site_urls(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd, pas
         reason, _, status = past.get(identity, (now, "", status_now))
         ids.append(identity)
         texts.append(Url(text))
-        codes.append(_CODE[reason])
+        codes.append(REASON_CODES[reason])
         depths.append(depth)
         statuses.append(min(status, 999))
     urls = UrlRows(np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(depths, np.int32))

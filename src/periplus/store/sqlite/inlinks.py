@@ -21,7 +21,7 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.model.graph import NAV, PART, REASONS, InlinkIndex
+from periplus.model.graph import NAV, PART, REASON_CODES, REASONS, InlinkIndex
 from periplus.model.page import FOLLOWED_KINDS, Position
 from periplus.model.tables import any_of
 from periplus.model.visit import FETCHED
@@ -34,7 +34,6 @@ VERSION = 2  # of the file; another one is made anew
 ALIGNED = 64  # bytes
 NEWER_MOST = 20_000  # visits since the file was made: reading their links takes 0.1 s
 _FOLLOWED = any_of(FOLLOWED_KINDS)
-_CODE = {reason.value: code for code, reason in enumerate(REASONS)}
 _FETCHED = np.array([reason in FETCHED for reason in REASONS])
 
 
@@ -149,7 +148,7 @@ def _urls(
         ids.append(np.array(some, np.int64))
         sites.append(np.array([site_of_host.get(host, 0) for host in hosts], np.int32))
         directories.append(np.array([numbers.setdefault(directory(text), len(numbers)) for text in texts], np.int32))
-        codes.append(np.array([_CODE[reason] for reason in reasons], np.uint8))
+        codes.append(np.array([REASON_CODES[reason] for reason in reasons], np.uint8))
     return np.concatenate(ids), np.concatenate(sites), np.concatenate(directories), _FETCHED[np.concatenate(codes)]
 
 

@@ -10,14 +10,14 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from periplus.document.headers import media_type
 from periplus.model.frontier import READ
-from periplus.model.graph import REASONS, LinkRows, PageRows, UrlFacts, UrlRows
+from periplus.model.graph import REASON_CODES, LinkRows, PageRows, UrlFacts, UrlRows
 from periplus.model.page import FOLLOWED_KINDS, PULLED_KINDS, LinkKind, Position
 from periplus.model.ports import RunRecord
 from periplus.model.results import Tally
@@ -42,12 +42,17 @@ def number_blocks(cursor: sqlite3.Cursor, width: int) -> Iterator[NDArray[np.int
         yield block.reshape(-1, width)
 
 
+def row_blocks(cursor: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:
+    """A cursor's rows, 10,000 at once."""
+    while block := cursor.fetchmany(10_000):
+        yield block
+
+
 # Tables are read in the order in which they lie on disk (URLs by id, links by source), so that each
 # is read once, in sequence.
 
 _FOLLOWED = any_of(FOLLOWED_KINDS)
 _READ = any_of(READ)
-_CODE = {reason.value: code for code, reason in enumerate(REASONS)}
 
 
 def _pairs(
@@ -73,19 +78,8 @@ def redirects(connection: sqlite3.Connection) -> LinkRows:
 
 def site_urls(connection: sqlite3.Connection, site: SiteKey) -> UrlRows:
     """Every URL of the site that was ever seen."""
-    ids: list[int] = []
-    texts: list[Url] = []
-    codes = bytearray()
-    depths: list[int] = []
     find = f"SELECT u.id, u.text, u.reason, coalesce(u.depth, -1) FROM url u WHERE {SITE_OF_URL}"
-    cursor = connection.execute(find, (site,))
-    while block := cursor.fetchmany(10_000):
-        some_ids, some_texts, reasons, some_depths = zip(*block, strict=True)
-        ids += some_ids
-        texts += some_texts
-        codes += bytes(map(_CODE.__getitem__, reasons))
-        depths += some_depths
-    return UrlRows(np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(depths, np.int32))
+    return UrlRows.of(row_blocks(connection.execute(find, (site,))))
 
 
 def page_links(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
@@ -108,18 +102,7 @@ def site_pages(connection: sqlite3.Connection, site: SiteKey) -> PageRows:
         "SELECT u.id, p.title, p.media_type, p.size FROM url u CROSS"
         f" JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
     )
-    ids: list[int] = []
-    titles: list[str] = []
-    media_types: list[str] = []
-    sizes: list[int] = []
-    cursor = connection.execute(find, (site,))
-    while block := cursor.fetchmany(10_000):
-        some_ids, some_titles, types, some_sizes = zip(*block, strict=True)
-        ids += some_ids
-        titles += some_titles
-        media_types += map(sys.intern, types)  # a few names, a million times
-        sizes += some_sizes
-    return PageRows(np.array(ids, np.int64), titles, media_types, np.array(sizes, np.int64))
+    return PageRows.of(row_blocks(connection.execute(find, (site,))))
 
 
 def statuses(connection: sqlite3.Connection, site: SiteKey) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -176,7 +159,6 @@ def tallies(connection: sqlite3.Connection, site: SiteKey, by: str) -> tuple[Tal
 KINDS = tuple(LinkKind)
 POSITIONS = tuple(Position)
 _BLOCK = 10_000  # rows turned into arrays at once: a larger one costs memory and saves nothing
-_REASON = {reason.value: place for place, reason in enumerate(REASONS)}
 _HTML = "('text/html', 'application/xhtml+xml')"
 Ids = NDArray[np.int64]
 
@@ -254,7 +236,7 @@ def all_urls(connection: sqlite3.Connection) -> AllUrls:
     for ids, some, reasons, depths, statuses, listed, sites in _blocks(connection.execute(find)):
         texts += some  # type: ignore[arg-type]  # a column of texts
         # a column of texts
-        codes = np.fromiter(map(_REASON.__getitem__, reasons), np.uint8, len(ids))  # type: ignore[arg-type]
+        codes = np.fromiter(map(REASON_CODES.__getitem__, reasons), np.uint8, len(ids))  # type: ignore[arg-type]
         answers = np.array(statuses).clip(0, 999)
         for part, column, kind in zip(parts, (ids, codes, depths, answers, listed, sites), _URL_TYPES, strict=True):
             part.append(np.asarray(column, kind))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.model.frontier import LinkSighting, PageVisit
-from periplus.model.graph import REASONS, LinkRows, UrlRows
+from periplus.model.graph import LinkRows, UrlRows
 from periplus.model.page import LinkKind
 from periplus.model.ports import CrawlScope
 from periplus.model.tables import any_of
@@ -22,7 +22,7 @@ from periplus.store.dialect import Statements
 from periplus.store.sqlite import text_rows
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.schema import SqliteStatements
-from periplus.store.sqlite.site_rows import number_blocks
+from periplus.store.sqlite.site_rows import number_blocks, row_blocks
 from periplus.store.url_state import REMOVED, UNKNOWN_DEPTH
 from periplus.urls.units import root_of
 
@@ -91,7 +91,6 @@ def _count(connection: sqlite3.Connection, changes: dict[str, int]) -> None:
 # and no references to others.
 HYPERLINKS = (LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH)
 _SURVEY_HYPERLINKS = any_of(HYPERLINKS)
-_REASON = {reason.value: place for place, reason in enumerate(REASONS)}
 _BLOCK = 10_000  # rows turned into columns at once
 _NOT_READ = "('redirect', 'alias', 'rule')"
 Ids = NDArray[np.int64]
@@ -111,16 +110,7 @@ class ExternalLink(NamedTuple):
 
 def every_url(connection: sqlite3.Connection) -> UrlRows:
     """Whatever the collection knows, ascending by id; depths are left out (-1)."""
-    ids: list[Ids] = [np.zeros(0, np.int64)]
-    texts: list[Url] = []
-    codes = bytearray()
-    cursor = connection.execute("SELECT id, text, reason FROM url ORDER BY id")
-    while block := cursor.fetchmany(_BLOCK):
-        some, names, reasons = zip(*block, strict=True)
-        ids.append(np.array(some, np.int64))
-        texts += names
-        codes += bytes(map(_REASON.__getitem__, reasons))
-    return UrlRows(np.concatenate(ids), texts, np.frombuffer(bytes(codes), np.uint8), np.full(len(texts), -1, np.int32))
+    return UrlRows.of(row_blocks(connection.execute("SELECT id, text, reason, -1 FROM url ORDER BY id")))
 
 
 def hyperlinks(connection: sqlite3.Connection) -> LinkRows:
