@@ -189,6 +189,14 @@ def test_the_file_of_the_folder_goes_before_the_one_here_and_flags_before_both(t
     assert {"max_pages,2,e.org.periplus/periplus.toml", "delay_s,1.0,periplus.toml", "retries,2,default"} <= set(shown)
 
 
+def test_a_check_reads_the_file_that_lies_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "periplus.toml").write_text('[settings]\ngrade = ["nonsense=error"]\n', "utf-8")
+    ran = CliRunner().invoke(main, ["check", "https://e.org/", "--offline"])
+    assert ran.exit_code == 2
+    assert "nonsense" in ran.output
+
+
 def test_rules_that_lie_where_no_collection_reads_them_are_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "periplus.toml").write_text('[[site]]\nslash = "add"\n', "utf-8")

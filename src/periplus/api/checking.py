@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from periplus.model.graph import REASONS
 from periplus.model.ports import RunRecord
 from periplus.model.visit import Cause, Purpose, Reason, Request
 from periplus.model.web import HostKey, Url
-from periplus.settings import SETTINGS_FILE, Auditing, Budget, Settings, read_settings, settings_from
+from periplus.settings import Auditing, Budget, Settings
 from periplus.store.sqlite import checks, reading, runs, schema, site_rows
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.urls.canonical import canonical, url_id
@@ -86,18 +86,16 @@ def check(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
 def order_for(
     folder: Path,
     starts: tuple[Url, ...],
-    given: Mapping[str, object],
+    settings: Settings,
     *,
     external: bool = True,
     fragments: bool = True,
     head: bool = True,
 ) -> CheckOrder:
-    """A check of what begins at these starts, by the folder's periplus.toml over the defaults; without starts
-    of the whole collection, by it over the settings of the last crawl.
+    """A check of what begins at these starts; without them of the whole collection, from where it began.
 
-    given: settings in place of those. Raises UnknownSetting, UsageError, NoCollection.
+    Raises UsageError for grades of issues that there are not, NoCollection.
     """
-    settings = settings_from(given, read_settings(folder / SETTINGS_FILE, None if starts else settings_before(folder)))
     audit_rules(settings.auditing.grade, settings.auditing.ignore)  # refused before a check rather than after it
     order = CrawlOrder(folder, starts or starts_known(folder), settings)
     return CheckOrder(order, external, fragments, head, onward=bool(starts))

@@ -133,15 +133,17 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
     from periplus.analyse.issues import faults
     from periplus.api.audit import issues_of, store_issues
     from periplus.api.checking import check as run
-    from periplus.api.checking import order_for
+    from periplus.api.checking import order_for, settings_before
 
     starts = _urls(start) if start else ()
     if folder is None and not starts:
         raise UsageError("nothing to check: give a URL, or the folder of a collection")
     where = Path(folder) if folder is not None else Path(site_name(starts[0]) + SUFFIX)
-    order = order_for(where, starts, settings, external=external, fragments=fragments, head=head)
+    before = None if starts else settings_before(where)
+    chosen = settings_from(settings, read_settings(where / SETTINGS_FILE, before))
+    order = order_for(where, starts, chosen, external=external, fragments=fragments, head=head)
     end = None if offline else run(order, watch or _silent)
-    issues = issues_of(where, order.crawl.settings, site, fragments=fragments, near=near)
+    issues = issues_of(where, chosen, site, fragments=fragments, near=near)
     if end is not None and end.run_id:
         store_issues(where, end.run_id, issues)
     return CheckResult(end, tuple(issues), tuple(faults(issues)))

@@ -15,11 +15,11 @@ from periplus.cli.options import (
     LongCommand,
     collection_folder,
     format_option,
-    given_settings,
     opened,
     option,
     output_option,
     setting_options,
+    settings_of,
     verbose_option,
 )
 from periplus.cli.progress import crawl_display, say
@@ -97,13 +97,14 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     """
     from periplus.analyse.issues import fail_on, faults
     from periplus.api.audit import baseline_run, issues_of, new_since, store_issues
-    from periplus.api.checking import order_for
+    from periplus.api.checking import order_for, settings_before
 
     urls, folder = _places(starts, lists, collection)
     if lists and not starts and flags["max_depth"] is None:
         flags["max_depth"] = 0
     asked = {name: flags[name] for name in ("external", "fragments", "head")}
-    order = order_for(folder, urls, given_settings(flags), **asked)
+    settings = settings_of(flags, folder, None if urls else settings_before(folder))
+    order = order_for(folder, urls, settings, **asked)
     conditions, quiet = fail_on(flags["fail_on"]), bool(flags["quiet"])
     baseline = baseline_run(folder, flags["baseline"]) if flags["baseline"] else 0
     end = None
@@ -113,9 +114,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
             say(f"{end.state.capitalize()}: {end.note}. The same command goes on.", "yellow")
             sys.exit(INTERRUPTED if interrupted else EXIT[end.state])
     note = (lambda sentence: None) if quiet else (lambda sentence: say(sentence, "yellow"))
-    issues = issues_of(
-        folder, order.crawl.settings, flags["site"], fragments=flags["fragments"], near=flags["near"], note=note
-    )
+    issues = issues_of(folder, settings, flags["site"], fragments=flags["fragments"], near=flags["near"], note=note)
     if end is not None:
         store_issues(folder, end.run_id, issues)
         if not quiet:
