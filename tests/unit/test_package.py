@@ -39,6 +39,19 @@ def test_importing_the_package_loads_no_part_of_it():
     assert ran.stdout.strip() == "[]"
 
 
+NOT_FOR_A_CRAWL = (
+    "scipy", "tantivy", "psycopg", "pyarrow", "periplus.ui", "periplus.jobs", "periplus.search",
+    "periplus.analyse.content", "periplus.analyse.duplicates", "periplus.analyse.linkgraph",
+    "periplus.model.results", "periplus.model.webometrics", "periplus.present.report", "periplus.present.map",
+)  # fmt: skip
+
+
+def test_a_crawl_starts_without_what_only_reports_and_searches_need():
+    code = "import sys, periplus.cli.main, periplus.cli.crawl, periplus.api.crawling; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(ran.stdout.split()).isdisjoint(NOT_FOR_A_CRAWL)
+
+
 def test_sql_gives_a_table(folder):  # noqa: F811
     rows = periplus.sql(folder, "SELECT reason, count(*) AS many, avg(depth) AS mean FROM urls GROUP BY 1 ORDER BY 1")
     assert rows.columns == ("reason", "many", "mean")

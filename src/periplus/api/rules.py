@@ -6,7 +6,6 @@ import contextlib
 from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
-from periplus.analyse.duplicates import shingles
 from periplus.analyse.equivalences import Proposal, SeenPage, propose
 from periplus.errors import UsageError
 from periplus.model.web import UrlId
@@ -59,6 +58,8 @@ def proposals(folder: Path) -> tuple[Proposal, ...]:
 
 def _sample(contents: Contents, url_id: UrlId) -> frozenset[int] | None:
     text = contents.text(url_id)
+    from periplus.analyse.duplicates import shingles  # a crawl reads rules and proposes none
+
     return None if text is None else frozenset(number for number in shingles(text).tolist() if number % SAMPLED == 0)
 
 

@@ -6,7 +6,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from periplus.model.frontier import (
     HostRow,
@@ -18,13 +18,15 @@ from periplus.model.frontier import (
     TrapMemory,
     TrapTally,
 )
-from periplus.model.results import StateTally
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.store.dialect import Row, Statements
 from periplus.store.ledger_tables import shard_of_origin
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
+
+if TYPE_CHECKING:
+    from periplus.model.results import StateTally
 
 T = TypeVar("T")
 STATES_AT_ONCE = 500  # URLs of one statement: SQLite takes 32,766 values
@@ -234,6 +236,8 @@ def state_tallies(statements: Statements, site: SiteKey | None = None) -> list[S
             f" JOIN url u ON {dialect.beside('u', 'h')}u.host_id = h.id WHERE s.key = ? GROUP BY u.reason",
             (site,),
         )
+    from periplus.model.results import StateTally  # a crawl starts without the values of reports
+
     tallies = [StateTally(STATE_OF[Reason(name)], Reason(name), int(urls)) for name, urls in rows]
     states = list(State)
     return sorted(tallies, key=lambda tally: (states.index(tally.state), -tally.urls, tally.reason))

@@ -7,16 +7,19 @@ import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from periplus.errors import UsageError
 from periplus.model.survey import Unit
 from periplus.model.web import HostKey, Url
-from periplus.model.webometrics import Numbers
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_name, registered_domain
 from periplus.urls.scope import site_key
+
+if TYPE_CHECKING:  # a crawl starts without the values of surveys
+    from periplus.model.webometrics import Numbers
 
 EVERY_HOST = "*"
 # Places that host other people's sites: what of a path names a site. Of subdomains (github.io,

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from periplus.model.frontier import READ
 from periplus.model.graph import REASON_CODES, LinkRows, PageRows, UrlFacts, UrlRows
 from periplus.model.page import FOLLOWED_KINDS, PULLED_KINDS, LinkKind, Position
 from periplus.model.ports import RunRecord
-from periplus.model.results import Tally
 from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
@@ -28,6 +27,9 @@ from periplus.store.bodies import unpack_headers
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.urls.canonical import url_id
+
+if TYPE_CHECKING:
+    from periplus.model.results import Tally
 
 BLOCK_ROWS = 100_000  # turned into an array at once
 
@@ -150,6 +152,8 @@ def tallies(connection: sqlite3.Connection, site: SiteKey, by: str) -> tuple[Tal
         " JOIN host h ON h.id = u.host_id"
         f" WHERE {SITE_OF_URL} AND {HAS_PAGE} GROUP BY 1 ORDER BY 2 DESC, 1"
     )
+    from periplus.model.results import Tally  # a crawl starts without the values of reports
+
     return tuple(Tally(*row) for row in connection.execute(find, (site,)))
 
 
