@@ -10,7 +10,7 @@ SECONDS_EACH ?= 60
 WORKERS ?= 2# test processes; more only help on more cores
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-browser test-spark test-faults test-real fuzz quality bench bench-peers demo docs dist clean
+.PHONY: help setup check test test-browser test-spark test-faults test-real fuzz quality bench bench-peers demo docs man dist clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -78,6 +78,9 @@ demo: $(STAMP) ## Crawl and map a small synthetic web on this machine, and show 
 
 docs: $(STAMP) ## Write docs/cli.md and docs/settings.md anew from the code.
 	$(PY) -m periplus.cli.reference
+
+man: $(STAMP) ## Write a man page for each command into dist/man: man -l dist/man/periplus-crawl.1
+	$(PY) -m periplus.cli.reference --man dist/man
 
 DIST ?= dist
 dist: $(STAMP) ## Build the sdist and, from it, the wheel, into dist/; needs no network.

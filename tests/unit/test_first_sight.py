@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 from click.testing import CliRunner
 
 from periplus.cli.main import main
 from periplus.cli.options import flag_of
+from periplus.cli.reference import man_pages
+from periplus.cli.start import TOPICS
 from periplus.settings import rows
 from stored import page, stored
 
@@ -61,3 +67,40 @@ def test_help_shows_the_flags_of_every_day_in_groups_and_names_the_rest(command)
     flags = [flag_of(row) for row in rows() if row.group != "searching"]
     assert [flag for flag in flags if flag not in whole] == []
     assert len(short.splitlines()) < len(whole.splitlines()) * 0.7
+
+
+@pytest.mark.parametrize("topic", sorted(TOPICS))
+def test_each_topic_is_explained_in_a_few_lines(topic):
+    lines = answer("help", topic).splitlines()
+    assert 2 < len(lines) < 9
+    assert max(map(len, lines)) <= 80
+
+
+def test_help_of_a_command_has_all_of_its_flags_and_what_is_none_is_refused():
+    assert "--inflation-ratio" in answer("help", "crawl")
+    assert "--positive" in answer("help", "topic", "train")
+    assert all(topic in answer("help") for topic in TOPICS)
+    ran = CliRunner().invoke(main, ["help", "nothing"])
+    assert (ran.exit_code, "no topic and no command" in ran.output) == (2, True)
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_a_script_for_each_shell(shell):
+    assert "_PERIPLUS_COMPLETE" in answer("completion", shell)
+
+
+def test_a_shell_is_told_commands_and_flags():
+    code = "from periplus.cli.main import main; main(prog_name='periplus')"
+    env = {**os.environ, "_PERIPLUS_COMPLETE": "zsh_complete", "COMP_WORDS": "periplus cra", "COMP_CWORD": "1"}
+    ran = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert "crawl" in ran.stdout
+
+
+def test_each_command_has_a_man_page_in_which_nothing_is_a_request():
+    pages = dict(man_pages(main))
+    assert {"periplus.1", "periplus-crawl.1", "periplus-topic-train.1"} <= set(pages)
+    for name, text in pages.items():
+        assert text.startswith(f".TH {name[:-2].upper()} 1 ")
+        requests = [line for line in text.splitlines() if line.startswith((".", "'"))]
+        assert [line.split()[0] for line in requests] == [".TH", ".SH", ".SH", ".nf", ".fi", ".SH", ".nf", ".fi"], name
+    assert "\\-\\-inflation\\-ratio" in pages["periplus-crawl.1"]

@@ -76,10 +76,19 @@ _SECTIONS = {
         ),
         "rules": ("periplus.cli.settings", "Decide which addresses are one page."),
         "settings": ("periplus.cli.settings", "List every setting, its default and its range."),
+        "help": (
+            "periplus.cli.start",
+            "Explain a command with all of its flags, or a topic.",
+        ),
+        "completion": ("periplus.cli.start", "Write what makes a shell complete commands and flags."),
     },
 }
 _COMMANDS = {name: row for section in _SECTIONS.values() for name, row in section.items()}
-_FUNCTIONS = {"map": "site_map", "import": "imports"}  # of commands whose names Python has taken
+_FUNCTIONS = {
+    "map": "site_map",
+    "import": "imports",
+    "help": "help_command",
+}  # of commands whose names Python has taken
 
 
 def _added() -> dict[str, str]:

@@ -1,5 +1,5 @@
-"""Writes docs/cli.md, settings.md, sql.md, exports.md and parquet.md from the code.
-python -m periplus.cli.reference [--check] [--into docs]
+"""Writes docs/cli.md, settings.md, sql.md, exports.md and parquet.md from the code, and man pages.
+python -m periplus.cli.reference [--check] [--into docs] [--man FOLDER]
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import click
 
 from periplus.cli.options import HELP_ALL
 from periplus.model.tables import EXPORTS, VIEWS, Column
-from periplus.settings import SettingRow, Settings, rows
+from periplus.settings import VERSION, SettingRow, Settings, rows
 
 _SQL = """# Asking a collection in SQL
 
@@ -144,6 +144,28 @@ def cli_reference(command: click.Command, name: str = "periplus") -> str:
         context.meta[HELP_ALL] = True
         parts.append(f"## {path}\n\n```text\n{item.get_help(context)}\n```\n")
     return "\n".join(parts)
+
+
+def man_pages(command: click.Command, name: str = "periplus") -> Iterator[tuple[str, str]]:
+    """(file name, troff) of each command's page: its sentence, and its help with all flags, as it is."""
+    for path, item in commands(command, name):
+        context = click.Context(item, info_name=path, terminal_width=78, max_content_width=78, color=False)
+        context.meta[HELP_ALL] = True
+        title = path.replace(" ", "-")
+        usage, _, text = item.get_help(context).partition("\n\n")
+        yield (
+            f"{title}.1",
+            f'.TH {title.upper()} 1 "" "periplus {VERSION}" "Periplus"\n'
+            f".SH NAME\n{_troff(title)} \\- {_troff(item.get_short_help_str(200))}\n"
+            f".SH SYNOPSIS\n.nf\n{_troff(usage.removeprefix('Usage: '))}\n.fi\n"
+            f".SH DESCRIPTION\n.nf\n{_troff(text)}\n.fi\n",
+        )
+
+
+def _troff(text: str) -> str:
+    """A text in which nothing is a request or an escape."""
+    lines = text.replace("\\", "\\e").replace("-", "\\-").split("\n")
+    return "\n".join(f"\\&{line}" if line[:1] in (".", "'") else line for line in lines)
 
 
 def shown_default(value: object) -> str:
@@ -307,11 +329,18 @@ def write(folder: Path, command: click.Command) -> None:
     default=Path("docs"),
     help="The folder of the references.",
 )
-def main(check: bool, into: Path) -> None:
+@click.option(
+    "--man", type=click.Path(path_type=Path, file_okay=False), help="Write man pages into this folder instead."
+)
+def main(check: bool, into: Path, man: Path | None) -> None:
     """Write the references in docs anew from the code."""
     from periplus.cli.main import main as periplus  # here, so that other groups can be described without it
 
-    if not check:
+    if man is not None:
+        man.mkdir(parents=True, exist_ok=True)
+        for name, text in man_pages(periplus):
+            (man / name).write_text(text, "utf-8")
+    elif not check:
         write(into, periplus)
     elif outdated := stale(into, periplus):
         raise click.ClickException(f"{', '.join(map(str, outdated))}: not what the code says; run `make docs`")

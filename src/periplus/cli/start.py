@@ -1,13 +1,20 @@
-"""`periplus` alone: what to do next, by what lies here. It asks nothing, fetches nothing and writes nothing."""
+"""`periplus` alone: what to do next, by what lies here; `periplus help` and `periplus completion`.
+
+It asks nothing, fetches nothing and writes nothing.
+"""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import dedent, fill
 from typing import TYPE_CHECKING
 
-from periplus.errors import PeriplusError
+import click
+
+from periplus.cli.options import HELP_ALL
+from periplus.errors import PeriplusError, UsageError
 from periplus.present.wording import count_of, number, utc, visible
 from periplus.settings import SUFFIX
 
@@ -15,7 +22,36 @@ if TYPE_CHECKING:
     from periplus.api.collection import Status
 
 COLLECTIONS_SHOWN = 10
-_HELP = ("", "  periplus --help              every command", "  periplus COMMAND --help      its flags")
+_HELP = ("", "  periplus --help              every command", "  periplus help TOPIC          a command, or one of: ")
+_SHELLS = ("bash", "zsh", "fish")
+TOPICS = {
+    "collections": """
+        A collection is a folder whose name ends in .periplus; it holds all that was fetched and learned of it. Commands
+        take the only one in the current folder, or the one that -c names. `periplus crawl URL` begins it and goes on
+        with it; stop it at any moment, by any means. --store keeps it in PostgreSQL instead. `periplus delete` is the
+        only command that takes something away, and `crawl --fresh`.""",
+    "addresses": """
+        A page is named by its URL in any spelling (`https://example.org/a`, `example.org/a`), or by its path alone
+        (`/a`) on the site where the crawl began. A site is named by its host without www (`example.org`), with a port
+        where it has one. `periplus pages --url TEXT` finds URLs that contain a text.""",
+    "settings": """
+        Every setting is a flag of `periplus crawl` and a name in the table [settings] of periplus.toml. Files are read
+        in the current folder and in the collection's, the latter over the former; flags go over both. An unknown name
+        is an error. `periplus settings` lists them, `periplus settings --effective` shows their sources.""",
+    "politeness": """
+        One request at a time to a host, 0.5 s at least between two starts, robots.txt obeyed (RFC 9309), slower when a
+        server asks for it. Hosts that you declare your own (--mine example.org, --mine '*.example.org') may be asked
+        faster, and without robots.txt (--ignore-robots). Private addresses are refused without --allow-private.""",
+    "ci": """
+        `periplus check https://example.org --fail-on broken -f junit -o check.xml` ends with 5 when a link is broken;
+        -f github writes annotations. `--baseline last` counts only what the check before did not find. Exit codes stand
+        at the end of `periplus --help`.""",
+    "extras": """
+        The core crawls, maps, checks, reports and searches. The rest are extras: ui (serve), pdf, office (Markdown,
+        Excel), progress, brotli, all of them `pip install 'periplus[all]'`; and parquet, postgres, segments, cluster. A
+        command that lacks one names it.""",
+}
+"""What `periplus help TOPIC` explains, besides commands."""
 
 
 def next_steps() -> Iterator[str]:
@@ -43,7 +79,8 @@ def next_steps() -> Iterator[str]:
             (f"map {named}", "its structure"),
             ("serve", "all of them in a browser"),
         )
-    yield from _HELP
+    yield from _HELP[:-1]
+    yield _HELP[-1] + ", ".join(TOPICS)
 
 
 def _one(folder: Path) -> Iterator[str]:
@@ -101,3 +138,48 @@ def _rows(*rows: Sequence[str]) -> Iterator[str]:
     width = max(len(command) for command, _ in rows)
     for command, sentence in rows:
         yield f"  periplus {command:<{width}}   {sentence}"
+
+
+@click.command("help")
+@click.argument("words", nargs=-1, metavar="[TOPIC | COMMAND]")
+@click.pass_context
+def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
+    """Explain a command with all of its flags, or a topic; without one, list the topics."""
+    if not words:
+        click.echo(
+            "Topics: " + ", ".join(TOPICS) + ".\nAny command is one too: periplus help crawl; periplus help topic train"
+        )
+    elif len(words) == 1 and words[0] in TOPICS:
+        click.echo(fill(dedent(TOPICS[words[0]]).strip().replace("\n", " "), 80, break_on_hyphens=False))
+    else:
+        parent = ctx.parent or ctx
+        command, path = parent.command, "periplus"
+        for word in words:
+            child = command.get_command(parent, word) if isinstance(command, click.Group) else None
+            if child is None:
+                raise UsageError(
+                    f"{' '.join(words)!r} is no topic and no command. Topics: {', '.join(TOPICS)}; `periplus --help` "
+                    "lists the commands"
+                )
+            command, path = child, f"{path} {word}"
+            parent = click.Context(command, info_name=word, parent=parent)
+        parent.meta[HELP_ALL] = True
+        click.echo(command.get_help(parent))
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(_SHELLS))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Write what makes a shell complete commands, flags and their values.
+
+    \b
+    periplus completion bash >> ~/.bashrc
+    periplus completion zsh >> ~/.zshrc
+    periplus completion fish > ~/.config/fish/completions/periplus.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    completer = get_completion_class(shell)
+    assert completer is not None
+    click.echo(completer(ctx.find_root().command, {}, "periplus", "_PERIPLUS_COMPLETE").source())
