@@ -116,6 +116,7 @@ _ZERO_FOR_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 class Traces(NamedTuple):
     """A page read once: what evidence counts of it, and what measures need too."""
 
+    texts: list[str]  # of the blocks
     # of each block: 64 bits of its text, digits and case folded, and of the names of the elements around it
     digests: list[int]
     lowered: list[str]  # of each block: its text in small letters, on one line
@@ -145,12 +146,13 @@ def traces_of(blocks: Blocks) -> Traces:
         if number == len(paths):
             paths.append(of_path)
     path_of = [numbers_of_names[place] for place in blocks.paths]
-    lowered = [text.replace("\n", " ").lower() for text in blocks.texts()]
+    texts = blocks.texts()
+    lowered = [text.replace("\n", " ").lower() for text in texts]
     digest, shapes = xxhash.xxh3_64_intdigest, [path.shape for path in paths]
     digests = (
         [digest(text, shapes[path]) for text, path in zip(_folded(lowered), path_of, strict=True)] if blocks else []
     )
-    return Traces(digests, lowered, path_of, paths)
+    return Traces(texts, digests, lowered, path_of, paths)
 
 
 def _folded(lowered: Sequence[str]) -> list[bytes]:
@@ -302,7 +304,7 @@ class Pages:
     """
 
     def __init__(self, pages: Sequence[Blocks], traces: Sequence[Traces]) -> None:
-        self.texts = list(chain.from_iterable([blocks.texts() for blocks in pages]))
+        self.texts = list(chain.from_iterable([trace.texts for trace in traces]))
         self.traces = traces
         sizes = np.array([len(blocks) for blocks in pages], dtype=np.intp)
         self.ends: Ints = np.cumsum(sizes)

@@ -85,14 +85,18 @@ def _title_overlap(pages: Pages) -> tuple[Floats, Floats]:
 
 
 def _with_any(words: set[str], texts: Sequence[str]) -> set[int]:
-    """Which texts hold one of the words, or have it within another. Most have none: all are looked through at once."""
-    whole, ends = "\n".join(texts), list(accumulate([len(text) + 1 for text in texts]))
+    """Which texts have one of the words. Most have none: all are looked through at once."""
+    whole, ends = "\n".join(["", *texts, ""]), list(accumulate([len(text) + 1 for text in texts], initial=1))
     places = set()
     for word in words:
         at = whole.find(word)
         while at >= 0:
+            before, after = whole[at - 1], whole[at + len(word)]
+            if before.isalnum() or before == "_" or after.isalnum() or after == "_":  # within another
+                at = whole.find(word, at + 1)
+                continue
             number = bisect_right(ends, at)
-            places.add(number)
+            places.add(number - 1)
             at = whole.find(word, ends[number])
     return places
 
