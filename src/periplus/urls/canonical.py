@@ -59,6 +59,11 @@ def start_urls(texts: Iterable[str]) -> tuple[Url, ...]:
     """URLs as people write them, each once: `example.org` means https://example.org/. Raises InvalidUrl."""
     starts: dict[Url, None] = {}
     for text in texts:
+        if text.startswith((".", "/", "~", "file:")):
+            raise InvalidUrl(
+                f"{text!r} is a place on this machine, and only what a server answers is crawled. To read a folder: "
+                "python3 -m http.server -b 127.0.0.1 -d FOLDER 8000, and http://127.0.0.1:8000/ with --allow-private"
+            )
         full = text if "://" in text else f"https://{text}"
         try:
             if full is not text and "@" in text.partition("/")[0]:  # mailto:, or a password where nobody expects one
