@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import log1p
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from periplus.model.frontier import PageVisit, ReadyHost
 from periplus.model.web import HostKey, Url
-from periplus.urls.hosts import path_and_query
+from periplus.urls.hosts import host_key, path_and_query
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,25 @@ class SiteTurns:
 
     def learn(self, visits: Iterable[PageVisit]) -> None:
         """What a page brought changes no turn."""
+
+
+@dataclass(slots=True)
+class GivenPages:
+    """The page that each host was last given by name. It is named again until it was visited, or waits no longer."""
+
+    _given: dict[HostKey, Url] = field(default_factory=dict)
+
+    def next(self, host: HostKey, take: Callable[[HostKey], Url | None]) -> Iterator[Url]:
+        """The host's pages, best first, for `Policy.next`. take: the next of a host, taken from what waits."""
+        while (url := self._given.get(host) or take(host)) is not None:
+            self._given[host] = url
+            yield url
+            self._given.pop(host, None)  # whoever asks for another one found that it does not wait
+
+    def visited(self, url: Url) -> None:
+        host = host_key(url)
+        if self._given.get(host) == url:
+            del self._given[host]
 
 
 # What is known of a page before it is asked for: its path, the words of it and of the links to it, where these links

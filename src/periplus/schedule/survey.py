@@ -23,7 +23,7 @@ from periplus.model.web import HostKey, SiteKey, Url
 from periplus.model.webometrics import Campaign, Ints
 from periplus.schedule.bandit import CLICKED, Novelty, SitePolicy, rule_named
 from periplus.schedule.bandit import Unit as RewardUnit
-from periplus.schedule.order import PageOrder, Sighting
+from periplus.schedule.order import GivenPages, PageOrder, Sighting
 from periplus.settings import Scope, Settings
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_key
@@ -284,7 +284,7 @@ class SurveyPolicy:
     record: YieldRecord = field(default_factory=YieldRecord)
     mark: int = 0
     reads_text: ClassVar[bool] = False
-    _named: dict[HostKey, Url] = field(default_factory=dict)  # the page that each host was last given
+    _given: GivenPages = field(default_factory=GivenPages)
     _has_chosen: bool = False
     _sites: dict[HostKey, SiteKey] = field(default_factory=dict)
 
@@ -312,18 +312,13 @@ class SurveyPolicy:
 
     def next(self, host: HostKey) -> Iterator[Url]:
         """By the learned order. Without one, and of what it does not know, pages come by depth."""
-        while self.orders is not None and (url := self._named.get(host) or self.orders.next(host)) is not None:
-            self._named[host] = url
-            yield url
-            self._named.pop(host, None)  # it does not wait
+        return iter(()) if self.orders is None else self._given.next(host, self.orders.next)
 
     def learn(self, visits: Iterable[PageVisit]) -> None:
         """Takes 0.1 ms a link."""
         for visit in visits:
             self.mark = max(self.mark, visit.id)
-            host = host_key(visit.url)
-            if self._named.get(host) == visit.url:
-                del self._named[host]
+            self._given.visited(visit.url)
             if (site := self.scope.site_of(visit.url)) in self.scope.sites:
                 self._book(site, visit)
 

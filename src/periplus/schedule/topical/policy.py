@@ -17,6 +17,7 @@ from periplus.model.frontier import LinkSighting, PageVisit, ReadyHost
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.ports import CrawlScope
 from periplus.model.web import HostKey, Url
+from periplus.schedule.order import GivenPages
 from periplus.urls.hosts import host_key, path_and_query
 
 # A page has a number, in the order in which it was first met. Its worth is how relevant its text was judged, 0 to 1,
@@ -402,6 +403,14 @@ class TopicalQueue(Protocol):
         """No host whose turn has come has a page."""
 
 
+def taken_from(queue: TopicalQueue, host: HostKey) -> Url | None:
+    """The best page of a host; it waits no longer."""
+    url = queue.peek(host)
+    if url is not None:
+        queue.drop(url)
+    return url
+
+
 RELEVANT = 0.5  # a page of this worth counts as relevant: it is rather on the topic than not
 WINDOW = 500  # pages of the latest harvest rate: one since the start says how good the seeds were
 MOST_HELD = 256  # hosts leased at a time: each commit tells how all of them stand
@@ -455,7 +464,7 @@ class TopicalPolicy:
     most_held: int = MOST_HELD
     mark: int = 0
     reads_text: ClassVar[bool] = True
-    _named: dict[HostKey, Url] = field(default_factory=dict)  # the page that each host was last given
+    _given: GivenPages = field(default_factory=GivenPages)
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
         ranked = self._ranked(ready)
@@ -475,19 +484,12 @@ class TopicalPolicy:
         return ranked
 
     def next(self, host: HostKey) -> Iterator[Url]:
-        while (url := self._named.get(host) or self.queue.peek(host)) is not None:
-            if host not in self._named:
-                self.queue.drop(url)
-            self._named[host] = url
-            yield url
-            self._named.pop(host, None)  # it does not wait
+        return self._given.next(host, lambda host: taken_from(self.queue, host))
 
     def learn(self, visits: Iterable[PageVisit]) -> None:
         for visit in visits:
             self.mark = max(self.mark, visit.id)
-            host = host_key(visit.url)
-            if self._named.get(host) == visit.url:
-                del self._named[host]
+            self._given.visited(visit.url)
             if visit.redirect:
                 if self.scope.decide(visit.redirect) is None:
                     self.queue.moved(visit.url, visit.redirect)

@@ -12,7 +12,16 @@ import numpy as np
 from periplus.errors import UsageError
 from periplus.model.web import HostKey, Url
 from periplus.schedule.topical import policy
-from periplus.schedule.topical.policy import Floats, Numbers, Order, Pointer, TopicalPages, TopicalQueue, weighed
+from periplus.schedule.topical.policy import (
+    Floats,
+    Numbers,
+    Order,
+    Pointer,
+    TopicalPages,
+    TopicalQueue,
+    taken_from,
+    weighed,
+)
 from periplus.urls.hosts import host_key
 
 # States of a site:  referenced -> active, once THRESHOLD links from active sites lead to it. Only active sites are
@@ -112,7 +121,7 @@ class SiteWaits:
             if place in asleep:
                 put_back.append((due, place))
             else:
-                page = self.take_from(site.key)
+                page = taken_from(self, site.key)
         for entry in put_back:
             heapq.heappush(self._due, entry)
         return page
@@ -136,12 +145,6 @@ class SiteWaits:
     def peek(self, host: HostKey) -> Url | None:
         site = self._sites.get(host)
         return site.waiting[0] if site is not None and self._settled(site) else None
-
-    def take_from(self, host: HostKey) -> Url | None:
-        url = self.peek(host)
-        if url is not None:
-            self.drop(url)
-        return url
 
     def drop(self, url: Url) -> None:
         """It waits no longer, for whatever reason; its site waits for its next turn."""
@@ -289,7 +292,7 @@ class PageQueue:
                 break
             self._renew(host)
             best[host] = self.best[host]
-        return self.take_from(self.seen.hosts[int(np.argmax(best))])
+        return taken_from(self, self.seen.hosts[int(np.argmax(best))])
 
     def peek(self, host: HostKey) -> Url | None:
         """The best page of a host."""
@@ -301,13 +304,6 @@ class PageQueue:
         self._settle(place)
         heap = self._heaps[place]
         return self.seen.urls[heap[0][1]] if heap else None
-
-    def take_from(self, host: HostKey) -> Url | None:
-        """The best page of a host; it waits no longer."""
-        url = self.peek(host)
-        if url is not None:
-            self.drop(url)
-        return url
 
     def drop(self, url: Url) -> None:
         """It waits no longer, for whatever reason."""
