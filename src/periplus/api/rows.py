@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Rows"]
 
-ROWS_OF_A_BATCH = 10_000  # rows in memory as Python objects at a time while an Arrow table is filled
 ROWS_SHOWN = 20  # in a notebook; all are in the table
 
 
@@ -65,16 +64,11 @@ class Rows:
         """
         with extra_needed():
             import pyarrow
+        from periplus.present.writers import arrow_batches
+
         types = {"integer": pyarrow.int64(), "real": pyarrow.float64(), "boolean": pyarrow.bool_()}
         schema = pyarrow.schema([(column.name, types.get(column.kind, pyarrow.string())) for column in self._columns])
-        rows, batches = iter(self), []
-        while block := list(islice(rows, ROWS_OF_A_BATCH)):
-            columns = [
-                pyarrow.array(_values(values, column), kind)
-                for values, column, kind in zip(zip(*block, strict=True), self._columns, schema.types, strict=True)
-            ]
-            batches.append(pyarrow.record_batch(columns, schema=schema))
-        return pyarrow.Table.from_batches(batches, schema)
+        return pyarrow.Table.from_batches(arrow_batches(self._columns, schema, self), schema)
 
     def to_pandas(self) -> pandas.DataFrame:
         """All rows as a data frame of nullable columns: string, Int64, Float64, boolean.

@@ -89,18 +89,25 @@ def write_parquet(columns: Sequence[Column], rows: Rows, path: Path) -> int:
     Returns the rows. Raises UsageError where pyarrow is missing.
     """
     parquet, schema = parquet_module(), arrow_schema(columns)
-    import pyarrow as pa
-
     written = 0
     with parquet.ParquetWriter(path, schema, compression="zstd") as file:
-        for block in _blocks(rows):
-            arrays = [
-                _arrow_array(column.kind, field.type, values)
-                for column, field, values in zip(columns, schema, zip(*block, strict=True), strict=True)
-            ]
-            file.write_batch(pa.record_batch(arrays, schema=schema))
-            written += len(block)
+        for batch in arrow_batches(columns, schema, rows):
+            file.write_batch(batch)
+            written += len(batch)
     return written
+
+
+def arrow_batches(columns: Sequence[Column], schema: pyarrow.Schema, rows: Rows) -> Iterator[pyarrow.RecordBatch]:
+    """The rows as columns, some thousand at a time. schema: `arrow_schema`, or with times as texts."""
+    import pyarrow as pa
+
+    rest = iter(rows)
+    while block := list(islice(rest, BLOCK_ROWS)):
+        arrays = [
+            _arrow_array(column.kind, field.type, values)
+            for column, field, values in zip(columns, schema, zip(*block, strict=True), strict=True)
+        ]
+        yield pa.record_batch(arrays, schema=schema)
 
 
 def _arrow_array(kind: ColumnKind, type: pyarrow.DataType, values: Sequence[Any]) -> pyarrow.Array:
@@ -109,16 +116,10 @@ def _arrow_array(kind: ColumnKind, type: pyarrow.DataType, values: Sequence[Any]
     if kind is ColumnKind.BOOLEAN:
         return pa.array([None if value is None else bool(value) for value in values], pa.bool_())
     if kind is ColumnKind.TIME:
-        return pa.array(values, pa.string()).cast(pa.timestamp("ms", "UTC"))
+        return pa.array(values, pa.string()).cast(type)
     if kind is ColumnKind.TEXT:
         return pa.array([None if value is None else sound(value) for value in values], pa.string())
     return pa.array(values, type)
-
-
-def _blocks(rows: Rows) -> Iterator[list[Sequence[object]]]:
-    rest = iter(rows)
-    while block := list(islice(rest, BLOCK_ROWS)):
-        yield block
 
 
 def write_xlsx(name: str, columns: Sequence[Column], rows: Rows, path: Path, sheet_rows: int = SHEET_ROWS) -> int:
