@@ -234,6 +234,9 @@ def python_reference() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+LINE_CHARS = 100  # of a call in docs/api.md
+
+
 class _Bare(str):
     """Shown in a signature as it is, without quotes."""
 
@@ -251,26 +254,15 @@ def _function(name: str, function: Callable[..., object]) -> str:
         for key, value in signature.parameters.items()
         if key != "self"
     ]
-    call = f"{name}{signature.replace(parameters=parameters, return_annotation=_Bare(signature.return_annotation))}"
-    return f"### `{name}`\n\n```python\n{_wrapped(call)}\n```\n\n{inspect.getdoc(function) or ''}".rstrip()
-
-
-def _wrapped(call: str) -> str:
-    """A call in at most 100 columns: a parameter a line where it is longer."""
-    if len(call) <= 100:
-        return call
-    head, _, rest = call.partition("(")
-    inner, arrow, result = rest.rpartition(") ->")
-    names, depth, part = [], 0, ""
-    for letter in inner:
-        depth += (letter in "([") - (letter in ")]")
-        if letter == "," and not depth:
-            names.append(part.strip())
-            part = ""
-        else:
-            part += letter
-    names.append(part.strip())
-    return f"{head}(\n" + "".join(f"    {name},\n" for name in names) + f"{arrow}{result}"
+    signature = signature.replace(parameters=parameters, return_annotation=_Bare(signature.return_annotation))
+    call = f"{name}{signature}"
+    if len(call) > LINE_CHARS:  # a parameter a line
+        lines = [str(parameter) for parameter in parameters]
+        named = [number for number, parameter in enumerate(parameters) if parameter.kind is parameter.KEYWORD_ONLY]
+        if named and not any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+            lines.insert(named[0], "*")
+        call = f"{name}(\n" + "".join(f"    {line},\n" for line in lines) + f") -> {signature.return_annotation}"
+    return f"### `{name}`\n\n```python\n{call}\n```\n\n{inspect.getdoc(function) or ''}".rstrip()
 
 
 def _class(name: str, kind: type) -> Iterator[str]:
