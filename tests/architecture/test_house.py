@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from collections.abc import Set
 from pathlib import Path
 
 import pytest
@@ -100,15 +101,15 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports_of(name: str, tree: ast.Module, modules: object) -> set[str]:
+def imports_of(name: str, tree: ast.Module, modules: Set[str]) -> set[str]:
     """Modules that are loaded with this one, and where they are needed by a function; not for types alone."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in runtime_nodes(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-    return {other for other in found if other in modules and other != name}  # type: ignore[operator]
+            names |= {alias.name for alias in node.names}
+    return (names & modules) - {name}
 
 
 def runtime_nodes(tree: ast.Module) -> list[ast.AST]:

@@ -66,7 +66,7 @@ class DatabaseCollection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             statements = PostgresStatements(connection)
             hosts, waiting, entries = backlog(statements)
-            workers = host_rows.workers_at_work(connection)
+            workers = host_rows.workers_with_lease(connection)
             return Status(
                 folder=Path(),
                 size_bytes=host_rows.size_bytes(connection),

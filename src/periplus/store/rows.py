@@ -55,7 +55,7 @@ def outcome_columns(outcome: Outcome) -> tuple[str, int, str]:
             return "skipped", 0, f"{reason.value}: line {line}: {rule}" if line else f"{reason.value}: {rule}"
 
 
-# Rows of links are plain tuples: a named one takes 0.4 us to make, of 60 links a page 4 % of its commit.
+# Rows of links are plain tuples: a named one takes .15 us more to make, of 60 links a page some 9 us of its commit.
 LinkValues = tuple[object, ...]
 
 

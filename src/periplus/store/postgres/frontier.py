@@ -626,7 +626,7 @@ class DatabaseHome:
 
     def pause(self, now: float) -> bool:
         def paused(connection: Connection) -> bool:
-            goes_on = hosts.workers_at_work(connection) > 0
+            goes_on = hosts.workers_with_lease(connection) > 0
             if goes_on:
                 runs.pause(PostgresStatements(connection), hosts.time_now(connection, None))
             return goes_on
@@ -635,7 +635,7 @@ class DatabaseHome:
 
     def resume(self, now: float) -> bool:
         return self._do(
-            lambda connection: runs.resume(PostgresStatements(connection)) and hosts.workers_at_work(connection) > 0
+            lambda connection: runs.resume(PostgresStatements(connection)) and hosts.workers_with_lease(connection) > 0
         )
 
     def runs(self) -> Sequence[RunRecord]:

@@ -289,7 +289,8 @@ def _pace(state: HostState | None, now: float) -> tuple[object, ...]:
     )
 
 
-def workers_at_work(connection: Connection) -> int:
+def workers_with_lease(connection: Connection) -> int:
+    """Workers whose lease has not run out, be their processes alive or not."""
     row = connection.execute(
         "SELECT count(*) FROM worker WHERE lease_until >= extract(epoch FROM clock_timestamp())"
     ).fetchone()

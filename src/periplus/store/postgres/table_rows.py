@@ -135,7 +135,7 @@ class DatabaseSite:
 
     def is_being_crawled(self, now: float) -> bool:
         """By the database's clock."""
-        return hosts.workers_at_work(self._connection) > 0
+        return hosts.workers_with_lease(self._connection) > 0
 
     def redirects(self) -> LinkRows:
         return redirects(self._connection)
