@@ -12,9 +12,21 @@ import pytest
 SRC = Path(__file__).parents[2] / "src" / "periplus"
 # lines at 120 columns; a capability that needs more raises the budget of its package, and says why in its commit
 BUDGETS = {
-    ".": 1_000, "acquire": 2_500, "analyse": 10_300, "api": 10_030, "cli": 5_600, "document": 6_300, "jobs": 750,
-    "model": 4_800, "present": 5_850, "schedule": 2_700, "search": 1_540, "store": 13_310, "ui": 4_400, "urls": 1_970,
-}  # fmt: skip
+    ".": 1_000,
+    "acquire": 2_500,
+    "analyse": 10_300,
+    "api": 10_030,
+    "cli": 5_600,
+    "document": 6_300,
+    "jobs": 750,
+    "model": 4_800,
+    "present": 5_850,
+    "schedule": 2_700,
+    "search": 1_540,
+    "store": 13_310,
+    "ui": 4_400,
+    "urls": 1_970,
+}
 MODULES = 290
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
