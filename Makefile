@@ -6,11 +6,13 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.periplus-installed# what a user needs
 TOOLS := $(VENV)/.periplus-tools# what developers need
+COMPILED := $(VENV)/.periplus-compiled# the modules that have C types
+TYPES := $(wildcard src/periplus/*/*.pxd src/periplus/*/*/*.pxd)
 SECONDS_EACH ?= 60
 WORKERS ?= 2# test processes; more only help on more cores
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-browser test-spark test-faults test-real fuzz quality bench bench-peers demo docs man dist clean
+.PHONY: help setup native check test test-browser test-spark test-faults test-real fuzz quality bench bench-peers demo docs man dist clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -25,7 +27,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(PY) || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Periplus needs Python 3.11 or newer; this is " + sys.version.split()[0])'
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@echo "Installing Periplus and what it needs into $(VENV): some 120 MB, a minute or two."
-	$(INSTALL) --quiet setuptools
+	$(INSTALL) --quiet setuptools cython
 	$(INSTALL) --no-build-isolation -e '.[all]'
 	@touch $@
 	@echo "Done. Now: . $(VENV)/bin/activate && periplus"
@@ -35,7 +37,13 @@ $(TOOLS): $(STAMP)
 	$(INSTALL) --no-build-isolation -e '.[all,dev]'
 	@touch $@
 
-check: $(TOOLS) ## Format, lint, types, layers, architecture, stale references: seconds.
+native: $(COMPILED) ## Compile anew what was changed of the modules with C types (a .pxd beside them).
+
+$(COMPILED): setup.py $(TYPES) $(TYPES:.pxd=.py)
+	$(PY) setup.py --quiet build_ext --inplace $(if $(filter setup.py,$?),--force)
+	@touch $@
+
+check: $(TOOLS) $(COMPILED) ## Format, lint, types, layers, architecture, stale references: seconds.
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
@@ -43,37 +51,37 @@ check: $(TOOLS) ## Format, lint, types, layers, architecture, stale references: 
 	$(PY) -m periplus.cli.reference --check
 	$(PY) -m pytest tests/architecture
 
-test: $(TOOLS) ## Every test but those of minutes (faults, real sites, Spark): some six minutes on two cores.
+test: $(TOOLS) $(COMPILED) ## Every test but those of minutes (faults, real sites, Spark): some six minutes on two cores.
 	$(PY) -m pytest -n $(WORKERS)
 
-test-browser: $(TOOLS) ## Install Chromium where there is none (Debian's, as root), and run the tests that need it.
+test-browser: $(TOOLS) $(COMPILED) ## Install Chromium where there is none (Debian's, as root), and run the tests that need it.
 	.ci/chromium
 	CI=true $(PY) -m pytest -n $(WORKERS) -m browser
 
-test-spark: $(TOOLS) ## Compute and crawl on a Spark cluster of this machine's own; installs pyspark (450 MB), needs Java 17: minutes.
+test-spark: $(TOOLS) $(COMPILED) ## Compute and crawl on a Spark cluster of this machine's own; installs pyspark (450 MB), needs Java 17: minutes.
 	@command -v java >/dev/null || { echo "Spark needs Java 17: apt-get install openjdk-17-jre-headless"; exit 1; }
 	$(INSTALL) --no-build-isolation -e '.[all,dev,cluster]'
 	PERIPLUS_TEST_SPARK=1 $(PY) -m pytest -m spark
 
-test-faults: $(TOOLS) ## Kill, freeze and crowd workers, fill disks, lie about names, for as long as it takes: many minutes.
+test-faults: $(TOOLS) $(COMPILED) ## Kill, freeze and crowd workers, fill disks, lie about names, for as long as it takes: many minutes.
 	$(PY) -m pytest -m faults
 
-test-real: $(TOOLS) ## Crawl nineteen real manuals (Debian packages, fetched once: 250 MB) beside another reader, whole and interrupted: an hour.
+test-real: $(TOOLS) $(COMPILED) ## Crawl nineteen real manuals (Debian packages, fetched once: 250 MB) beside another reader, whole and interrupted: an hour.
 	$(PY) -m pytest -m real
 
-fuzz: $(TOOLS) ## Feed each reader of strangers' bytes with what it has never seen, a minute each; SECONDS_EACH=3600 for longer.
+fuzz: $(TOOLS) $(COMPILED) ## Feed each reader of strangers' bytes with what it has never seen, a minute each; SECONDS_EACH=3600 for longer.
 	$(PY) quality/fuzz/run.py --seconds $(SECONDS_EACH)
 
-quality: $(TOOLS) ## Measure what cannot be proved, beside the aims; fails below the floors of quality/floors.json.
+quality: $(TOOLS) $(COMPILED) ## Measure what cannot be proved, beside the aims; fails below the floors of quality/floors.json.
 	$(PY) quality/run.py
 
-bench: $(TOOLS) ## Measure time and memory, each as a ratio to a baseline of the same run.
+bench: $(TOOLS) $(COMPILED) ## Measure time and memory, each as a ratio to a baseline of the same run.
 	$(PY) benchmarks/run.py
 
-bench-peers: $(TOOLS) ## Crawl the same pages beside Scrapy, Crawlee, minet, wget, wget2, HTTrack and LinkChecker; INSTALL=--install-peers fetches those of Python.
+bench-peers: $(TOOLS) $(COMPILED) ## Crawl the same pages beside Scrapy, Crawlee, minet, wget, wget2, HTTrack and LinkChecker; INSTALL=--install-peers fetches those of Python.
 	$(PY) benchmarks/beside_peers.py $(INSTALL)
 
-demo: $(STAMP) ## Crawl and map a small synthetic web on this machine, and show the results.
+demo: $(STAMP) $(COMPILED) ## Crawl and map a small synthetic web on this machine, and show the results.
 	$(PY) examples/demo.py
 
 docs: $(STAMP) ## Write docs/cli.md and docs/settings.md anew from the code.
@@ -83,7 +91,7 @@ man: $(STAMP) ## Write a man page for each command into dist/man: man -l dist/ma
 	$(PY) -m periplus.cli.reference --man dist/man
 
 DIST ?= dist
-dist: $(STAMP) ## Build the sdist and, from it, the wheel, into dist/; needs no network.
+dist: $(STAMP) ## Build the sdist and, from it, the wheel for this machine's Python, into dist/; needs no network.
 	rm -rf build src/periplus.egg-info
 	mkdir -p $(DIST)
 	rm -f $(DIST)/periplus-*
@@ -93,5 +101,5 @@ dist: $(STAMP) ## Build the sdist and, from it, the wheel, into dist/; needs no 
 	@ls -l $(DIST)/periplus-*
 
 clean: ## Delete .venv, build products and caches; collections stay.
-	rm -rf $(VENV) build dist demo-out src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist demo-out src/*.egg-info src/periplus/*/*.so src/periplus/*/*/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

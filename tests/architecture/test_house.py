@@ -16,8 +16,8 @@ BUDGETS = {
     "acquire": 2_500,
     "analyse": 10_300,
     "api": 10_030,
-    "cli": 5_600,
-    "document": 6_300,
+    "cli": 5_650,
+    "document": 6_400,
     "jobs": 750,
     "model": 4_800,
     "present": 5_850,
@@ -27,7 +27,7 @@ BUDGETS = {
     "ui": 4_400,
     "urls": 1_970,
 }
-MODULES = 290
+MODULES = 296
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -85,7 +85,9 @@ def test_an_import_with_effects_is_seen(tmp_path):
 def broken_contracts(tmp_path: Path, breakers: dict[str, str]) -> str:
     """What import-linter says of a copy of the sources with some modules added."""
     for package in ("periplus", "periplus_spark"):
-        shutil.copytree(ROOT / "src" / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / "src" / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__", "*.so")
+        )
     for name, text in breakers.items():
         (tmp_path / "periplus" / name).write_text(text)
     command = [

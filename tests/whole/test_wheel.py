@@ -6,12 +6,14 @@ environment of the tests, one distribution at a time. What else that environment
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
 import sys
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
+from sysconfig import get_config_var, get_platform
 from zipfile import ZipFile
 
 import pytest
@@ -20,6 +22,7 @@ from voyage import PATIENCE_S, flags_for
 from testweb import GraphRecipe, graph_site, serve
 
 ROOT = Path(__file__).parents[2]
+SUFFIX = get_config_var("EXT_SUFFIX")  # of a compiled module
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +86,24 @@ def test_the_wheel_is_built_from_the_sdist_and_holds_every_file_of_the_packages(
         str(path.relative_to(ROOT / "src"))
         for package in ("periplus", "periplus_spark")
         for path in (ROOT / "src" / package).rglob("*")
-        if path.is_file() and path.suffix != ".pyc"
+        if path.is_file() and path.suffix not in (".pyc", ".so")
     }
-    assert files == sources
+    compiled = {name.removesuffix(".pxd") + SUFFIX for name in sources if name.endswith(".pxd")}
+    assert files == sources | compiled
+    assert wheel_of(dist).stem.endswith(get_platform().replace("-", "_").replace(".", "_"))
+
+
+def test_without_a_compiler_it_installs_and_says_that_it_is_slow(dist: Path, tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps"]
+    (source,) = dist.glob("*.tar.gz")
+    environment = os.environ | {"CC": "/nowhere/cc"}
+    options = ["--no-build-isolation", "--target", tmp_path / "packages", source]
+    subprocess.run([*line, *options], check=True, timeout=PATIENCE_S, env=environment)
+    assert not list(tmp_path.rglob("*.so"))
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "packages")}
+    line = [sys.executable, "-m", "periplus.cli", "--version"]
+    ran = subprocess.run(line, capture_output=True, text=True, check=True, cwd=tmp_path, env=environment)
+    assert "reader: interpreted (slow): not compiled; install a C compiler" in ran.stdout
 
 
 def test_the_core_has_at_most_fourteen_dependencies(program: Path) -> None:
@@ -105,7 +123,7 @@ def test_it_crawls_maps_checks_reports_and_searches_from_an_empty_environment(pr
     with serve(graph_site(GraphRecipe(seed=7, pages=12, page_bytes=1500, host="example.org"))) as server:
         flags = shlex.join(flags_for(server.resolve, ["example.org"]))
         start = server.url("example.org", "/")
-        assert ran("--version").startswith("periplus, version ")
+        assert re.fullmatch(r"periplus, version [\d.]+\nreader: compiled\n", ran("--version"))
         ran(f"crawl {start} -o site.periplus -q {flags}")
         ran(f"check {start} -o check.periplus -q --no-external {flags}")
     assert "12 pages" in ran("map -c site.periplus")

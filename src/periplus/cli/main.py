@@ -201,13 +201,30 @@ class _Commands(click.Group):
             sys.exit(0)
 
 
+def _show_version(ctx: click.Context, _option: click.Parameter, is_asked: bool) -> None:
+    if not is_asked:
+        return
+    from periplus.document.native import reason_interpreted
+
+    reason = reason_interpreted()
+    click.echo(f"periplus, version {VERSION}\nreader: {f'interpreted (slow): {reason}' if reason else 'compiled'}")
+    ctx.exit()
+
+
 @click.command(
     cls=_Commands,
     invoke_without_command=True,
     epilog=_EXIT_CODES,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(VERSION, prog_name="periplus")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Periplus charts a chosen part of the web.

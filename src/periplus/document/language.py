@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import unicodedata
 import zlib
+from array import array
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
+
+from periplus.document.trigrams import Trigrams, count_units
 
 if TYPE_CHECKING:
     import numpy as np
@@ -196,6 +200,7 @@ def frequent_of(language: str) -> NDArray[np.uint8]:
 
 _LEAST_LETTERS = 12  # of fewer nobody can tell; of ideographs and the like a third
 _SAMPLES, _SAMPLE_CHARS = 4, 150  # from a long text, evenly: more tell no more (quality/charset)
+_UNITS = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 _SURE = 1.5  # nats by which the likeliest language is ahead of the next: the closest pairs are told apart by as much
 # nats a letter: what is less likely in all languages is in none of them, or in code; real texts are at -3.6 and up
 _NONSENSE = -4.6
@@ -279,29 +284,24 @@ def _readable_languages() -> frozenset[str]:
 
 def _scores(text: str) -> tuple[dict[str, float], int]:
     """The log chance of a sample in each language of its script, in nats, and how many letters of the script it has."""
-    import numpy as np
-
-    codes = np.frombuffer(_sample(text).encode("utf-16-le", "replace"), np.uint16)
+    codes = memoryview(_sample(text).encode(_UNITS, "replace")).cast("H")
     names, places = _scripts()
-    counts = np.bincount(places[codes], minlength=len(names))
+    counts = array("i", bytes(4 * len(names)))
+    count_units(codes, places, counts)
     counts[0] = 0
     counts[names.index("zh")] *= 3
     counts[names.index("ko")] *= 3
     counts[names.index("ja")] *= 6  # a Japanese text has other signs too, but no other text has its syllables
-    script = names[int(counts.argmax())]
-    letters = int(counts.max())
+    letters = max(counts)
+    script = names[counts.index(letters)]
     if script not in SCRIPTS:
         return ({script: 0.0} if script else {}), letters
-    tables = letters_of(script)
-    symbols = _symbols(script)[codes]
-    third = symbols[2:]
-    ends = third >= KINDS
-    if not ends.any():
+    languages = letters_of(script).languages
+    totals = array("i", bytes(4 * len(languages)))
+    if not _trigrams(script).add(codes, _symbols(script), KINDS, totals):
         return {}, 0
-    chances = log_chances(tables, symbols[:-2][ends], symbols[1:-1][ends], third[ends])
     return {
-        _OTHER_NAMES.get(language, language): float(score)
-        for language, score in zip(tables.languages, chances, strict=True)
+        _OTHER_NAMES.get(language, language): total / STEP for language, total in zip(languages, totals, strict=True)
     }, letters
 
 
@@ -313,28 +313,32 @@ def _sample(text: str) -> str:
 
 
 @cache
-def _scripts() -> tuple[list[str], NDArray[np.uint8]]:
+def _scripts() -> tuple[list[str], bytes]:
     """Scripts and the like, and for each of 65,536 characters which it belongs to; 0: none."""
-    import numpy as np
-
     names = ["", *dict.fromkeys(what for *_, what in _RANGES)]
-    table = np.zeros(65536, np.uint8)
+    table = bytearray(65536)
     for first, last, what in _RANGES:
-        table[first : last + 1] = names.index(what)
-    table[[0xD7, 0xF7]] = 0
-    return names, table
+        table[first : last + 1] = bytes([names.index(what)]) * (last + 1 - first)
+    table[0xD7] = table[0xF7] = 0
+    return names, bytes(table)
 
 
 @cache
-def _symbols(script: str) -> NDArray[np.int32]:
+def _symbols(script: str) -> bytes:
     """The symbol of each of 65,536 characters: letters of the script; all others are as spaces."""
-    import numpy as np
-
-    table = np.zeros(65536, np.int32)
+    table = bytearray(65536)
     for letter, symbol in letters_of(script).symbols.items():
         for form in (letter, letter.upper()):
             if len(form) == 1:
                 table[ord(form)] = symbol
     if script == "latin":
-        table[[ord("ș"), ord("Ș")]], table[[ord("ț"), ord("Ț")]] = table[ord("ş")], table[ord("ţ")]
-    return table
+        for letter, twin in ("șş", "ȘŞ", "țţ", "ȚŢ"):
+            table[ord(letter)] = table[ord(twin.lower())]
+    return bytes(table)
+
+
+@cache
+def _trigrams(script: str) -> Trigrams:
+    letters = letters_of(script)
+    tables = (letters.rows, letters.threes, letters.pairs, letters.unseen)
+    return Trigrams(len(letters.languages), *(table.reshape(-1).data for table in tables))

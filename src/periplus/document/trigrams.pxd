@@ -1,0 +1,19 @@
+cimport cython
+
+
+cdef class Trigrams:
+    cdef Py_ssize_t languages, width
+    cdef const unsigned short[::1] rows
+    cdef const short[::1] threes, pairs, unseen
+
+    @cython.locals(
+        place=Py_ssize_t, count=Py_ssize_t, languages=Py_ssize_t, width=Py_ssize_t, language=Py_ssize_t,
+        first=Py_ssize_t, second=Py_ssize_t, third=Py_ssize_t, before=Py_ssize_t, row=Py_ssize_t, start=Py_ssize_t,
+    )
+    cpdef Py_ssize_t add(
+        self, const unsigned short[::1] codes, const unsigned char[::1] symbols, int least, int[::1] totals
+    ) except -1
+
+
+@cython.locals(place=Py_ssize_t)
+cpdef int count_units(const unsigned short[::1] codes, const unsigned char[::1] places, int[::1] counts) except -1

@@ -1,0 +1,72 @@
+"""Modules with C types: compiled from what lies here, and the same when they are not compiled."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+from periplus.document import native
+
+ROOT = Path(__file__).parents[2]
+TYPES = sorted((ROOT / "src").rglob("*.pxd"))
+# whatever reads documents; they hold as well for what runs interpreted, only later
+INTERPRETED = ("test_language.py", "test_block_languages.py", "test_digest.py", "test_decode.py", "test_understand.py")
+
+
+def is_stale(compiled: Path) -> bool:
+    """Whether one of the sources is newer than what was compiled of it."""
+    module = compiled.name.partition(".")[0]
+    sources = (compiled.with_name(f"{module}{suffix}") for suffix in (".py", ".pxd"))
+    return any(source.stat().st_mtime > compiled.stat().st_mtime for source in sources)
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="nothing is compiled without a C compiler")
+def test_every_module_with_types_is_compiled_from_what_lies_here():
+    assert TYPES
+    assert native.reason_interpreted() == "", "run `make native`"
+    compiled = [path for suffix in EXTENSION_SUFFIXES for path in (ROOT / "src").rglob(f"*{suffix}")]
+    assert [path.name for path in compiled if is_stale(path)] == [], "run `make native`"
+
+
+def test_what_is_older_than_its_source_is_seen(tmp_path):
+    for second, name in enumerate(("a.pxd", "a.cpython-311-x86_64-linux-gnu.so", "a.py")):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (second, second))
+    assert is_stale(tmp_path / "a.cpython-311-x86_64-linux-gnu.so")
+    os.utime(tmp_path / "a.py", (0, 0))
+    assert not is_stale(tmp_path / "a.cpython-311-x86_64-linux-gnu.so")
+
+
+@pytest.mark.parametrize(
+    ("added", "reason"),
+    [
+        ((), "not compiled; install a C compiler, then Periplus anew"),
+        (("a.cpython-27-x86_64-linux-gnu.so",), "compiled for another Python; install Periplus anew with this one"),
+        ((f"a{EXTENSION_SUFFIXES[0]}",), "not compiled: b; install Periplus anew"),
+        ((f"a{EXTENSION_SUFFIXES[0]}", f"b{EXTENSION_SUFFIXES[-1]}"), ""),
+    ],
+)
+def test_it_is_said_why_the_reader_is_slow(added, reason, tmp_path, monkeypatch):
+    for name in ("a.py", "a.pxd", "b.py", "b.pxd", "c.py", *added):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(native, "files", lambda package: tmp_path)
+    assert native.reason_interpreted() == reason
+
+
+def test_what_is_not_compiled_gives_the_same(tmp_path):
+    """The cases of documents, in a copy of the sources without compiled modules."""
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__"))
+    where = "import periplus.document.trigrams as module; print(module.__file__)"
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "src")}
+    for line in (["-c", where], ["-m", "pytest", *(str(ROOT / "tests" / "unit" / name) for name in INTERPRETED)]):
+        ran = subprocess.run(
+            [sys.executable, *line], check=False, cwd=ROOT, env=environment, capture_output=True, text=True
+        )
+        assert ran.returncode == 0, ran.stdout[-3_000:]
+        assert str(tmp_path) in ran.stdout or "passed" in ran.stdout
