@@ -107,10 +107,10 @@ class Command:
 
     def __init__(self, words: tuple[str, ...], grace_s: float = 0.0, **options: Any) -> None:
         """words: after `periplus`; options: of Popen."""
-        self._grace_s, self._unfinished = grace_s, b""
+        self._grace_s = grace_s
         self._progress, progress_write = os.pipe()
         alive_read, self._alive = os.pipe()
-        os.set_blocking(self._progress, False)
+        self._lines = ProgressLines(self._progress)
         pipes = (progress_write, alive_read)
         environment: Mapping[str, str] = options.pop("env", os.environ)
         try:
@@ -132,8 +132,20 @@ class Command:
 
     def progress(self, last: JobProgress) -> JobProgress:
         """What the command told since it was asked before, the newest; else the last."""
+        return self._lines.newest(last)
+
+
+class ProgressLines:
+    """A child's progress, read from a pipe without waiting: JSON lines with the fields of `JobProgress`."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe, self._unfinished = pipe, b""
+        os.set_blocking(pipe, False)
+
+    def newest(self, last: JobProgress) -> JobProgress:
+        """What was written since it was asked before; last where nothing was."""
         try:
-            *lines, self._unfinished = (self._unfinished + os.read(self._progress, _CHUNK_BYTES)).split(b"\n")
+            *lines, self._unfinished = (self._unfinished + os.read(self._pipe, _CHUNK_BYTES)).split(b"\n")
         except BlockingIOError:
             return last
         for line in reversed(lines):
@@ -146,22 +158,26 @@ class Command:
 
 
 class RunnerLink:
-    """What a command tells the runner whose job it is; outside of a job nothing happens."""
+    """What a process tells of its progress: a command to the runner whose job it is (outside of a job nothing happens),
+    a child to its parent.
+    """
 
-    def __init__(self) -> None:
-        self._pipe = _pipe_numbers()[0]
+    def __init__(self, pipe: int | None = None) -> None:
+        """pipe: to write to; None: the runner's."""
+        self._pipe = _pipe_numbers()[0] if pipe is None else pipe
         self._sent_at = 0.0
 
-    def tell(self, progress: JobProgress) -> None:
-        """Writes the progress, at most each TELL_EVERY_S; a runner that does not listen loses it."""
+    def tell(self, progress: JobProgress) -> bool:
+        """Writes the progress, at most each TELL_EVERY_S. Returns False once nobody reads it."""
         now = time.monotonic()
         if self._pipe < 0 or now - self._sent_at < TELL_EVERY_S:
-            return
+            return self._pipe >= 0
         self._sent_at = now
         try:
             os.write(self._pipe, json.dumps(asdict(progress)).encode() + b"\n")
         except OSError:  # the runner is gone; `stop_with_runner` sees to the rest
             self._pipe = -1
+        return self._pipe >= 0
 
 
 def stop_with_runner() -> None:

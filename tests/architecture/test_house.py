@@ -15,7 +15,7 @@ BUDGETS = {
     ".": 1_000,
     "acquire": 2_500,
     "analyse": 10_300,
-    "api": 10_030,
+    "api": 10_050,
     "cli": 5_650,
     "document": 6_400,
     "jobs": 750,

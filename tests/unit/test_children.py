@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from periplus.api.cache import Remembered
-from periplus.children import Command, finish_child, send, start_child, stop_child
+from periplus.children import Command, ProgressLines, RunnerLink, finish_child, send, start_child, stop_child
 from periplus.model.job import JobProgress
 
 # what a child does with its order: notes it in a file, waits for the end, notes the message
@@ -74,20 +74,25 @@ def test_a_command_ends_with_its_context_and_tells_what_it_does(tmp_path: Path) 
     assert command.process.returncode is not None
 
 
-def test_the_newest_progress_counts_and_what_is_none_is_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_newest_progress_counts_and_what_is_none_is_passed_over() -> None:
     read, write = os.pipe()
-    os.set_blocking(read, False)
-    with Command(("--version",), cwd=tmp_path, stdout=subprocess.DEVNULL) as command:
-        own = command._progress
-        monkeypatch.setattr(command, "_progress", read)
-        os.write(write, b'{"done": 1, "total": 2, "note": "a"}\n{"done": 2, "total": 2, "note": "b"}\nnonsense\n{"do')
-        assert command.progress(JobProgress()) == JobProgress(2, 2, "b")
-        os.write(write, b'ne": 3, "total": 4, "note": "c"}\n')
-        assert command.progress(JobProgress()) == JobProgress(3, 4, "c")
-        monkeypatch.setattr(command, "_progress", own)
+    lines = ProgressLines(read)
+    assert lines.newest(JobProgress()) == JobProgress()
+    os.write(write, b'{"done": 1, "total": 2, "note": "a"}\n{"done": 2, "total": 2, "note": "b"}\nnonsense\n{"do')
+    assert lines.newest(JobProgress()) == JobProgress(2, 2, "b")
+    os.write(write, b'ne": 3, "total": 4, "note": "c"}\n')
+    assert lines.newest(JobProgress()) == JobProgress(3, 4, "c")
     os.close(read)
+    os.close(write)
+
+
+def test_whoever_tells_learns_that_nobody_reads() -> None:
+    read, write = os.pipe()
+    link = RunnerLink(write)
+    assert link.tell(JobProgress(1, 2, "a"))
+    os.close(read)
+    link._sent_at = 0.0
+    assert not link.tell(JobProgress(2, 2, "b"))
     os.close(write)
 
 

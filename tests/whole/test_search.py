@@ -17,6 +17,8 @@ import periplus
 from periplus.api import search_index as index_follower
 from periplus.api.crawling import finish_indexing, start_indexing
 from periplus.api.search_index import IndexWorker, catch_up, standing
+from periplus.children import finish_child
+from periplus.model.job import JobProgress
 from periplus.search import index as search_index
 from periplus.search.index import FOLDER, FORMS, ID, NAMES, TERM_FIELDS, Ranks, open_index, read_state
 from periplus.store.sqlite import changes, reading, site_rows
@@ -177,21 +179,43 @@ def test_a_follower_that_is_killed_goes_on(folder, tmp_path):
         child = start_indexing(folder)
         until(lambda: read_state(folder) is not None, "the first state of the index")
         os.kill(child.pid, signal.SIGKILL)
-        child.wait()
-        child.stdin.close()
+        finish_child(child)
     catch_up(folder)
     assert contents(folder) == expected
 
 
 def test_a_follower_ends_with_the_crawl_and_with_its_parent(folder):
     child = start_indexing(folder)
-    finish_indexing(child, lambda: False)
+    finish_indexing(child, lambda indexing: False)
     assert (child.returncode, standing(folder)) == (0, (0, True))
     orphan = subprocess.Popen(
         [sys.executable, "-m", "periplus.api.search_index"], stdin=subprocess.PIPE, env=environment()
     )
     orphan.communicate(json.dumps(str(folder)).encode() + b"\n", timeout=60)
     assert orphan.returncode == 0
+
+
+def test_after_a_crawl_it_is_told_how_many_pages_are_indexed(folder):
+    progress = []
+    finish_indexing(start_indexing(folder), lambda indexing: progress.append(indexing) or False)
+    assert progress[0] == JobProgress(note="indexing")
+    assert {(one.total, one.note) for one in progress} == {(0, "indexing"), (31, "indexing")}
+    assert all(0 <= one.done <= one.total for one in progress)
+
+
+def test_whoever_does_not_wait_for_indexing_leaves_it_to_the_next_search(folder, tmp_path):
+    child = start_indexing(folder)
+    finish_indexing(child, lambda indexing: True)
+    assert child.returncode == -signal.SIGTERM
+    with pytest.raises(KeyboardInterrupt):  # a second Ctrl-C
+        finish_indexing(child := start_indexing(folder), interrupted)
+    assert child.returncode == -signal.SIGTERM
+    assert catch_up(folder)
+    assert contents(folder) == from_scratch(folder, tmp_path)
+
+
+def interrupted(indexing):
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("harm", ["gone", "other program", "older copy"])

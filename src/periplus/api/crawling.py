@@ -22,10 +22,11 @@ from periplus.acquire.transport import CurlTransport, Wire, affordable, resolve_
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api.homes import home_of
 from periplus.api.rules import rules_text
-from periplus.children import finish_child, send, start_child, stop_child
+from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
 from periplus.document.formats.table import may_be_read
 from periplus.errors import UsageError
 from periplus.model.frontier import HostRow, RefreshFinding, RunCounts, TrapTally
+from periplus.model.job import JobProgress
 from periplus.model.ports import Clock, CrawlHome, CrawlScope, Policy, RunStore
 from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import HostKey, SiteKey, Url
@@ -87,6 +88,7 @@ class Progress:
     elapsed_s: float
     workers: int
     paused: bool
+    indexing: JobProgress | None = None  # the crawl has ended, and its last pages are made searchable: how many of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,8 @@ def check_order(order: CrawlOrder) -> None:
 def crawl(order: CrawlOrder, watch: Callable[[Progress], bool], labour: Labour | None = None) -> CrawlEnd:
     """Runs or continues the crawl of a collection until nothing is left, a limit is reached, or watch returns True.
 
-    watch: called some times a second from this thread. labour: who does it; None: `work`. Raises
+    watch: called some times a second from this thread, also while the last pages are made searchable; stopped then, the
+    crawl has ended all the same, and the next search does the rest. labour: who does it; None: `work`. Raises
     UsageError and StoreError.
     """
     check_order(order)
@@ -365,7 +368,10 @@ class Supervisor:
         if self._index_worker is not None and at_once:
             stop_child(self._index_worker)  # nothing is lost by it, and the next search does the rest
         elif self._index_worker is not None:
-            finish_indexing(self._index_worker, lambda: self._watch(self._progress()))
+            finish_indexing(
+                self._index_worker,
+                lambda indexing: self._watch(dataclasses.replace(self._progress(), indexing=indexing)),
+            )
 
 
 def start_worker(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
@@ -391,18 +397,23 @@ def start_indexing(folder: Path) -> subprocess.Popen[bytes]:
     does its work.
     """
     words = ("-m", "periplus.api.search_index")
-    return start_child(*words, order=str(folder.absolute()), env=os.environ | _ONE_THREAD)
+    return start_child(*words, order=str(folder.absolute()), env=os.environ | _ONE_THREAD, stdout=subprocess.PIPE)
 
 
-def finish_indexing(child: subprocess.Popen[bytes], stop: Callable[[], bool]) -> None:
-    """The crawl is over: waits until the process has taken in the rest, or stop says that nobody wants to wait."""
+def finish_indexing(child: subprocess.Popen[bytes], stop: Callable[[JobProgress], bool]) -> None:
+    """The crawl is over: waits until the process has taken in the rest, or stop says that nobody wants to wait.
+
+    stop: called with how many pages are indexed, and of how many; 0 of 0 while the process does not say.
+    """
+    assert child.stdout is not None
+    lines, indexing = ProgressLines(child.stdout.fileno()), JobProgress(note="indexing")
     send(child, "end")
-    while child.poll() is None:
-        if stop():
-            stop_child(child)  # nothing is lost by it
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(INDEX_LOOK_S)
-    finish_child(child)
+    try:
+        while not stop(indexing := lines.newest(indexing)) and child.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(INDEX_LOOK_S)
+    finally:
+        stop_child(child)  # nothing is lost by it
 
 
 def _budget_note(order: CrawlOrder, waiting: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,9 +17,10 @@ from periplus.analyse.duplicates import repeated
 from periplus.analyse.linkgraph import link_graph
 from periplus.analyse.pagerank import link_score, pagerank
 from periplus.api.templates import Marks
-from periplus.children import Parent
+from periplus.children import Parent, RunnerLink
 from periplus.document.words import forms
 from periplus.errors import StoreError
+from periplus.model.job import JobProgress
 from periplus.model.page import NO_BLOCKS, Part
 from periplus.model.search import Hit, Matches, PageToIndex, SearchResult
 from periplus.model.visit import Reason
@@ -50,7 +52,7 @@ GARBAGE_LOOK = 50_000
 BUSY_WAIT_S = 0.5  # until another process may have ended its writing
 _THROUGH = (1 << 63) - 1  # the position of one that has seen every page once
 
-Watch = Callable[[int, int], bool]  # (pages done, pages waiting) -> stop
+Watch = Callable[[int, int], bool]  # (pages indexed, pages to go) -> stop
 
 
 def position_of(place: ChangeCursor) -> tuple[int, int]:
@@ -103,6 +105,10 @@ class IndexWorker:
             changes.unfollow(self._connection, FOLLOWER)
         self._place = self._begin()
 
+    def pages(self) -> int:
+        """Of the collection."""
+        return text_rows.tally(self._connection)[0]
+
     def waiting(self) -> int:
         """Pages and changes not looked at yet."""
         return changes.waiting(self._connection, self._place)
@@ -115,10 +121,10 @@ class IndexWorker:
         self._anchors = self._telling(ids) if ids else {}
         self._listened = True
 
-    def step(self) -> int:
-        """Takes in what changed, for LOOK_S at most, and makes it searchable; says how many pages it looked at.
+    def step(self, watch: Callable[[int], bool] = lambda taken: False) -> int:
+        """Takes in what changed, for LOOK_S at most, and makes it searchable; returns how many pages it looked at.
 
-        0: nothing is left.
+        0: nothing is left. watch: called with how many these are so far; True ends the step.
         """
         started, taken, place = time.monotonic(), 0, self._place
         marked: list[tuple[PageBlocks, Sequence[Part]]] = []
@@ -132,6 +138,8 @@ class IndexWorker:
             self._writer.remove(set(ids) - {page.url_id for page in pages})
             marked += [(page._replace(blocks=NO_BLOCKS), parts) for page, parts in some]
             taken += len(ids)
+            if watch(taken):
+                break
         if place != self._place:
             self._writer.commit(position_of(place))
             with self._lock.transaction(self._connection):
@@ -140,14 +148,16 @@ class IndexWorker:
             self._place = place
         return taken
 
-    def settle(self, stop: Callable[[], bool]) -> None:
+    def settle(self, stop: Callable[[], bool]) -> bool:
         """What needs the collection as a whole: ranks, and the words of links to pages.
 
-        Pages of which others speak otherwise than when they were indexed are indexed again.
+        Pages of which others speak otherwise than when they were indexed are indexed again. False: stop ended it.
         """
         if self._writer.settled:
-            return
+            return True
         self._mark_again()
+        if stop():
+            return False
         self._write_ranks()
         link_words = sorted(Searcher(self._folder, Searching()).link_words().items())
         for start in range(0, len(link_words), PAGES_OF_A_PASS):
@@ -156,7 +166,7 @@ class IndexWorker:
             stale = [page for page, digest in some.items() if said_digest(self._anchors.get(page, ())) != digest]
             for first in range(0, len(stale), BATCH_PAGES):
                 if stop():
-                    return
+                    return False
                 unread = [
                     page
                     for page in stale[first : first + BATCH_PAGES]
@@ -166,6 +176,7 @@ class IndexWorker:
                 self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
         self._anchors = {}
         self._writer.commit(self._writer.position, settled=True)
+        return True
 
     def _mark_again(self) -> None:
         """Pages that were marked while little was known of their sites."""
@@ -234,14 +245,25 @@ def catch_up(folder: Path, watch: Watch = lambda done, waiting: False) -> bool:
     False: watch stopped it; what was done by then stays. Raises IndexBusy where another process is at it, StoreError.
     """
     with IndexWorker(folder) as follower:
-        done, waiting = 0, follower.waiting()
+        return _finished(follower, watch)
+
+
+def _finished(follower: IndexWorker, watch: Watch) -> bool:
+    """Takes in all that is left of a collection that nobody crawls. False: watch stopped it."""
+    pages, waiting = follower.pages(), follower.waiting()
+    done = 0
+
+    def is_stopped(taken: int = 0) -> bool:
+        left = min(max(waiting - done - taken, 0), pages)
+        return watch(pages - left, left)
+
+    stopped = is_stopped()
+    if not stopped:
         follower.listen()
-        while taken := follower.step():
-            done += taken
-            if watch(done, max(waiting - done, 0)):
-                return False
-        follower.settle(lambda: watch(done, 0))
-    return True
+    while not stopped and (taken := follower.step(is_stopped)):
+        done += taken
+        stopped = is_stopped()
+    return not stopped and follower.settle(is_stopped)
 
 
 def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
@@ -284,25 +306,21 @@ def serve() -> None:
         os.nice(NICENESS)
     gc.freeze()
     gc.set_threshold(GARBAGE_LOOK)
+    output = RunnerLink(sys.stdout.fileno())
     while not parent.ended.is_set() or parent.message is not None:
         with contextlib.suppress(IndexBusy), IndexWorker(folder) as worker:
             _follow(worker, parent.ended)
             if parent.message is not None:
-                worker.listen()
-                while worker.step():
-                    pass
-                worker.settle(lambda: False)
+                _finished(worker, lambda done, left: not output.tell(JobProgress(done, done + left, "indexing")))
             return
         parent.ended.wait(BUSY_WAIT_S) if not parent.ended.is_set() else time.sleep(BUSY_WAIT_S)
 
 
 def _follow(follower: IndexWorker, over: threading.Event) -> None:
     while not over.is_set():
-        if not follower.step():
+        if not follower.step(lambda taken: over.is_set()):
             over.wait(LOOK_S)
 
-
-Caught = Callable[[int, int], bool]  # (pages indexed, pages to go) -> stop
 
 NEAR = 0.8  # of two hits' content that is word by word the same, from which they are one hit
 EMPTY = "nothing is searchable yet: the index is being made"
@@ -317,7 +335,7 @@ class Search:
         self._searcher: Searcher | None = None
         self._ranks = Ranks(folder)
 
-    def catch_up(self, now: float, watch: Caught) -> str:
+    def catch_up(self, now: float, watch: Watch) -> str:
         """Brings the index up to date where no crawl does so; returns what to say of pages that it lacks."""
         waiting, settled = standing(self._folder)
         if not waiting and settled:

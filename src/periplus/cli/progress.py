@@ -89,6 +89,25 @@ class Display:
         now = time.monotonic()
         self._due = now + max(self._every_s, (now - begun) / SHARE)
 
+    def show_indexing(self, indexing: JobProgress, *, stopped: bool) -> None:
+        """What a crawl does at its end. stopped: the user does not wait, and is told what becomes of the rest."""
+        if stopped:
+            self.__exit__()
+            at = f" at {indexing.done:,} of {indexing.total:,} pages" if indexing.total else ""
+            say(f"Indexing stopped{at}: `periplus index` does the rest, or the next search.")
+            return
+
+        def drawing() -> RenderableType:
+            from rich.text import Text
+
+            return Text(indexing_text(indexing))
+
+        self.show(indexing, lambda: indexing_text(indexing), drawing)
+
+
+def indexing_text(indexing: JobProgress) -> str:
+    return f"indexing, {indexing.done:,} of {indexing.total:,} pages" if indexing.total else "indexing"
+
 
 @contextlib.contextmanager
 def crawl_display(stopped: Callable[[], bool], *, quiet: bool) -> Iterator[Callable[[Progress], bool]]:
@@ -96,6 +115,9 @@ def crawl_display(stopped: Callable[[], bool], *, quiet: bool) -> Iterator[Calla
     history: deque[tuple[float, int]] = deque()
 
     def watch(progress: Progress) -> bool:
+        if progress.indexing is not None:
+            display.show_indexing(progress.indexing, stopped=(is_stopped := stopped()))
+            return is_stopped
         counts = progress.counts
         history.append((progress.elapsed_s, counts.fetched))
         while history[0][0] < progress.elapsed_s - RATE_WINDOW_S:
@@ -112,12 +134,17 @@ def crawl_display(stopped: Callable[[], bool], *, quiet: bool) -> Iterator[Calla
 
 
 @contextlib.contextmanager
-def campaign_display(*, quiet: bool) -> Iterator[Callable[[Watched], None]]:
-    """What shows a survey that runs: its sites on a terminal, its harvest elsewhere."""
+def campaign_display(stopped: Callable[[], bool], *, quiet: bool) -> Iterator[Callable[[Watched], bool]]:
+    """What watches a survey: shows its sites on a terminal, its harvest elsewhere, and returns whether the user
+    stopped it.
+    """
     from periplus.present.harvest import completeness_text, standing_lines
 
-    def show(watched: Watched) -> None:
+    def watch(watched: Watched) -> bool:
         progress, counts = watched.progress, watched.progress.counts
+        if progress.indexing is not None:
+            display.show_indexing(progress.indexing, stopped=(is_stopped := stopped()))
+            return is_stopped
         rate = counts.fetched / progress.elapsed_s if progress.elapsed_s else 0.0
         parts = [duration(progress.elapsed_s), f"{watched.pages:,} pages in all", f"{rate:.1f}/s"]
         head = " · ".join([*parts, *troubles(progress)])
@@ -136,9 +163,10 @@ def campaign_display(*, quiet: bool) -> Iterator[Callable[[Watched], None]]:
 
         job = JobProgress(counts.fetched, counts.fetched + counts.waiting, f"{rate:.1f} pages a second")
         display.show(job, line, drawing)
+        return stopped()
 
     with Display(quiet=quiet) as display:
-        yield show
+        yield watch
 
 
 def _line(progress: Progress, pages_per_s: float) -> str:

@@ -333,12 +333,7 @@ def run(place: Path | str, quiet: bool, verbose: int, **flags: Any) -> None:
     configure_logs(verbose)
     notice(settings)
     stopping = StopOnSignal()
-    with campaign_display(quiet=quiet) as show:
-
-        def watch(watched: Any) -> bool:
-            show(watched)
-            return stopping.asked
-
+    with campaign_display(lambda: stopping.asked, quiet=quiet) as watch:
         end = go_on(place, settings, watch)
     say(
         f"{end.state.capitalize()}"

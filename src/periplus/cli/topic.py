@@ -372,8 +372,12 @@ def crawl(
     stopping, display = StopOnSignal(), Display(quiet=flags["quiet"], is_drawn=False)
 
     def watch(standing: TopicalProgress) -> bool:
-        _show(display, standing)
-        return stopping.asked
+        indexing, is_stopped = standing.progress.indexing, stopping.asked
+        if indexing is not None:
+            display.show_indexing(indexing, stopped=is_stopped)
+        else:
+            _show(display, standing)
+        return is_stopped
 
     listed = start_urls(lines_of(known)) if known else ()
     order = TopicalOrder(
