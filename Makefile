@@ -81,7 +81,7 @@ bench: $(TOOLS) $(COMPILED) ## Measure time and memory, each as a ratio to a bas
 bench-peers: $(TOOLS) $(COMPILED) ## Crawl the same pages beside Scrapy, Crawlee, minet, wget, wget2, HTTrack and LinkChecker; INSTALL=--install-peers fetches those of Python.
 	$(PY) benchmarks/beside_peers.py $(INSTALL)
 
-demo: $(STAMP) $(COMPILED) ## Crawl and map a small synthetic web on this machine, and show the results.
+demo: $(STAMP) $(COMPILED) ## Serve, crawl and map the example webs on this machine, and show the results.
 	$(PY) examples/demo.py
 
 docs: $(STAMP) ## Write docs/cli.md and docs/settings.md anew from the code.

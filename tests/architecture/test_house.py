@@ -16,7 +16,7 @@ BUDGETS = {
     "acquire": 2_500,
     "analyse": 10_300,
     "api": 10_050,
-    "cli": 5_650,
+    "cli": 5_850,
     "document": 6_400,
     "jobs": 750,
     "model": 4_800,

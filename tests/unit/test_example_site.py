@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 from html.parser import HTMLParser
-from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+from periplus.settings import read_settings
+
 ENDLESS = ("/calendar/", "/booking/")
 
 
@@ -33,17 +33,14 @@ class Links(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory):
-    port_file = tmp_path_factory.mktemp("served") / "port"
-    command = [sys.executable, str(EXAMPLES / "serve.py"), "--port-file", str(port_file)]
+def port():
+    command = [sys.executable, "-m", "periplus.cli", "demo", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         try:
-            address = child.stdout.readline().decode().strip()
-            yield urlsplit(address).port
+            yield urlsplit(child.stdout.readline().decode().split()[-1]).port
         finally:
-            child.send_signal(signal.SIGTERM)
-    assert child.returncode == 0
-    assert address == f"http://127.0.0.1:{port_file.read_text().strip()}/"
+            child.send_signal(signal.SIGINT)
+    assert child.returncode in (0, 130)
 
 
 def get(port, path, **headers):
@@ -158,3 +155,23 @@ def test_soft_404_and_304(port):
     assert b"Page not found" in body
     assert get(port, "/en/pilots/anders.html", If_None_Match=get(port, "/en/pilots/anders.html")[1]["ETag"])[0] == 304
     assert "ETag" in fields
+
+
+def test_the_towns_link_to_one_another_and_to_offices_that_answer(port):
+    def page(host, path="/"):
+        return get(port, path, Host=f"{host}:{port}")
+
+    texts = [page("vellmouth.example", f"/page/{number}.html") for number in range(1, 40)]
+    assert {status for status, _, _ in texts} == {200}
+    targets = {urlsplit(link).hostname for _, _, body in texts for link in Links(body.decode()).found} - {None}
+    assert "tides.example" in targets and "averby.example" in targets
+    assert page("tides.example")[0] == 200
+    assert page("vellmouth.example", "/page/40.html")[0] == 404
+
+
+def test_the_settings_of_the_demo_are_legal_and_name_its_port(tmp_path):
+    command = [sys.executable, "-m", "periplus.cli", "demo", "--settings", "--port", "8001"]
+    text = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    (tmp_path / "periplus.toml").write_text(text)
+    settings = read_settings(tmp_path / "periplus.toml")
+    assert settings.identity.resolve == ("*:8001:127.0.0.1",) and settings.identity.allow_private

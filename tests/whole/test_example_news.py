@@ -3,10 +3,8 @@ a portal of it is as it should be.
 """
 
 import re
-import sys
 from datetime import UTC, datetime
 from itertools import combinations
-from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 import pytest
@@ -17,20 +15,15 @@ from periplus.api.collection import Collection
 from periplus.api.stories import stories_of
 from periplus.api.topics import TopicOrder, train_topic
 from periplus.model.story import Portal
+from periplus_demo import coastnews as demo_news
 from stored import stored
 
-NEWS = Path(__file__).parents[2] / "examples" / "news"
 TODAY = datetime(2025, 6, 14, 9, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
 def coastnews():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(NEWS))
-        import coastnews
-
-        yield coastnews
-        sys.modules.pop("coastnews")
+    return demo_news
 
 
 @pytest.fixture(scope="module")

@@ -84,7 +84,7 @@ def test_the_wheel_is_built_from_the_sdist_and_holds_every_file_of_the_packages(
         files = {name for name in wheel.namelist() if ".dist-info/" not in name}
     sources = {
         str(path.relative_to(ROOT / "src"))
-        for package in ("periplus", "periplus_spark")
+        for package in ("periplus", "periplus_demo", "periplus_spark")
         for path in (ROOT / "src" / package).rglob("*")
         if path.is_file() and path.suffix not in (".pyc", ".so")
     }

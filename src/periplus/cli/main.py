@@ -80,6 +80,7 @@ _SECTIONS = {
             "periplus.cli.start",
             "Explain a command with all of its flags, or a topic.",
         ),
+        "demo": ("periplus.cli.start", "Serve small example webs on this machine, to try the commands on."),
         "completion": ("periplus.cli.start", "Write what makes a shell complete commands and flags."),
     },
 }

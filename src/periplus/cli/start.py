@@ -1,11 +1,12 @@
-"""`periplus` alone: what to do next, by what lies here; `periplus help` and `periplus completion`.
+"""`periplus` alone: what to do next, by what lies here; `periplus help`, `periplus completion` and `periplus demo`.
 
-It asks nothing, fetches nothing and writes nothing.
+They ask nothing, fetch nothing and write nothing.
 """
 
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import dedent, fill
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from periplus.cli.options import HELP_ALL
+from periplus.cli.options import HELP_ALL, option
 from periplus.errors import PeriplusError, UsageError
 from periplus.present.wording import count_of, number, utc, visible
 from periplus.settings import SUFFIX
@@ -183,3 +184,49 @@ def completion(ctx: click.Context, shell: str) -> None:
     completer = get_completion_class(shell)
     assert completer is not None
     click.echo(completer(ctx.find_root().command, {}, "periplus", "_PERIPLUS_COMPLETE").source())
+
+
+_DEMO_SETTINGS = """\
+# For the example webs of `periplus demo`. Do not crawl other people's sites like this.
+[settings]
+allow_private = true                  # the webs are served on this machine
+resolve = ["*:{port}:127.0.0.1"]       # their invented names lead to it too
+mine = ["127.0.0.1", "*.example"]     # hosts of one's own may be asked without long pauses
+delay_s = 0.02
+retry_wait_s = 0.2
+"""
+
+
+@click.command()
+@option("--port", "The port to listen on; 0: any that is free.", click.IntRange(0, 65535), 8000)
+@option("--settings", "Write the periplus.toml with which the webs are crawled quickly, and serve nothing.", bool)
+def demo(port: int, settings: bool) -> None:
+    """Serve three small example webs on this machine, to try the commands on.
+
+    A site in eight languages with faults planted on purpose, ten news sites that tell one another's stories, and the
+    sites of eight towns that link to one another. The tutorials use them. Nothing leaves this machine; Ctrl-C ends it.
+
+    \b
+    periplus demo                                in one terminal
+    periplus demo --settings > periplus.toml     in another one, where the collections are to be
+    periplus crawl http://127.0.0.1:8000/
+    """
+    from periplus_demo import coastnews, server, towns
+
+    if settings:
+        click.echo(_DEMO_SETTINGS.format(port=port), nl=False)
+        return
+
+    def ready(port: int) -> None:
+        click.echo(
+            f"A site with planted faults:  http://{server.LOOPBACK}:{port}/\n"
+            f"Ten news sites:              {coastnews.starts(str(port))[0]} and others\n"
+            f"Eight towns:                 {towns.starts(str(port))[0]} and others\n"
+            f"Ctrl-C ends it."
+        )
+        sys.stdout.flush()
+
+    try:
+        server.serve(port, ready)
+    except OSError as error:
+        raise UsageError(f"nothing can listen on port {port} ({error.strerror}): choose another with --port") from error

@@ -1,7 +1,4 @@
-"""What does the example site answer?
-
-The pilot book of the Seven Lights coast, with its planted faults (see ../README.md).
-"""
+"""A site of one host: the pilot book of the Seven Lights coast, with faults planted on purpose (examples/README.md)."""
 
 from __future__ import annotations
 
@@ -9,11 +6,11 @@ import hashlib
 import struct
 import unicodedata
 import zlib
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from sources import Source, block_html, read_sources
+from periplus_demo.answer import Answer
+from periplus_demo.sources import Source, block_html, read_sources
 
 HTML = "text/html; charset=utf-8"
 # `/` sends the bytes of `/index.html`: both are named, so that every page that a home page names names it too.
@@ -51,17 +48,6 @@ STYLE = (
     b"a{margin-right:1rem}td,th{padding:0 1rem 0 0}\n"
 )
 BERTHS = ("Averby, western wall", "Vellmouth, Rope Dock", "Port Lorne, pontoon", "Lorne Point, keeper's house")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What is sent for one path."""
-
-    status: int
-    media_type: str  # empty: the header names none
-    body: bytes
-    location: str = ""
-    wait_s: float = 0.0
 
 
 def _menu(table: str) -> str:

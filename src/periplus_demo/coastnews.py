@@ -14,6 +14,8 @@ from email.utils import format_datetime
 from html import escape
 from pathlib import Path
 
+from periplus_demo.answer import Answer
+
 HERE = Path(__file__).parent
 SITES = {  # name: (title, topic, how it dates its pages)
     "gazette": ("The Vellmouth Gazette", "both", "json-ld"),
@@ -69,17 +71,6 @@ REMARKS = (
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What the server says, as the other example site has it."""
-
-    status: int
-    media_type: str
-    body: bytes
-    location: str = ""
-    wait_s: float = 0.0
-
-
-@dataclass(frozen=True)
 class Post:
     """A page of a site. body: HTML, with {slug@site} where the address of another post belongs."""
 
@@ -130,7 +121,7 @@ def html_of(paragraphs: list[str]) -> str:
 def posts(today: datetime) -> list[Post]:
     """Every post, oldest first."""
     rng = random.Random(7)
-    found = []
+    made: list[Post] = []
     for fields, text in sections("stories.txt"):
         slug, topic, ago = fields[0], fields[1], float(fields[2])
         language = fields[3] if len(fields) > 3 else "en"
@@ -140,34 +131,34 @@ def posts(today: datetime) -> list[Post]:
         for place, site in enumerate(tellers(topic, rng)):
             if not place:
                 source = f"{{{slug}@{site}}}"
-            kind = RETOLD[(place - 1 + len(found)) % len(RETOLD)] if place else "full"
-            body = html_of(paragraphs) if not place else retold(kind, paragraphs, source, len(found))
+            kind = RETOLD[(place - 1 + len(made)) % len(RETOLD)] if place else "full"
+            body = html_of(paragraphs) if not place else retold(kind, paragraphs, source, len(made))
             name = title if kind != "comment" else f"On the news: {title[0].lower()}{title[1:]}"
-            found.append(Post(site, slug, name, body, when, language))
+            made.append(Post(site, slug, name, body, when, language))
             when += timedelta(hours=rng.uniform(0.6, 14))
-    for (site, ago, title), text in sections("singles.txt"):
-        found.append(
+    for (site, days, title), text in sections("singles.txt"):
+        made.append(
             Post(
                 site,
                 title.lower().replace(" ", "-").replace("'", ""),
                 title,
                 html_of([text]),
-                today - timedelta(days=float(ago)),
+                today - timedelta(days=float(days)),
             )
         )
-    found = [post for post in found if post.when <= today]
-    return sorted([*found, *digests(found, today)], key=lambda post: (post.when, post.site))
+    made = [post for post in made if post.when <= today]
+    return sorted([*made, *digests(made, today)], key=lambda post: (post.when, post.site))
 
 
-def digests(found: list[Post], today: datetime) -> list[Post]:
+def digests(earlier: list[Post], today: datetime) -> list[Post]:
     """A list of links each week, with a line on each: what must not make one story of all."""
     made = []
     for week in (2, 1, 0):
         end = today - timedelta(days=7 * week, hours=3)
-        told = [post for post in found if end - timedelta(days=7) <= post.when < end and len(post.body) > 700]
+        week_posts = [post for post in earlier if end - timedelta(days=7) <= post.when < end and len(post.body) > 700]
         items = "".join(
             f'<li><a href="{{{post.slug}@{post.site}}}">{escape(post.title)}</a>, in {SITES[post.site][0]}</li>'
-            for post in told
+            for post in week_posts
         )
         made.append(
             Post(

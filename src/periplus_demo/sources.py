@@ -1,6 +1,6 @@
-"""How are the example site's pages written?
+"""Reads the pages of the pilot book.
 
-UTF-8 files of a small markup: the text to read, everything else is made from it.
+They are UTF-8 files of a small markup: the text to read, everything else is made from it.
 
 `=== /path.html` begins a page; then lines `key: value` (title, charset, description, slow, orphan, also, also-plain);
 then blocks, parted by empty lines: `# ` and `## ` headings, `| a | b |` rows of a table (the first is its head), `- `
@@ -83,7 +83,9 @@ def block_html(block: str) -> str:
     if block.startswith("## "):
         return f'<h2 id="{slug(block[3:])}">{inline(block[3:])}</h2>'
     if block.startswith("!["):
-        words, src, bare = re.fullmatch(r"!\[([^]]*)\]\(([^)]*)\)( no alt)?", block).groups()
+        picture = re.fullmatch(r"!\[([^]]*)\]\(([^)]*)\)( no alt)?", block)
+        assert picture, block
+        words, src, bare = picture.groups()
         alt = "" if bare else f' alt="{escape(words)}"'
         return (
             f'<figure><img src="{src}"{alt} width="160" height="100"><figcaption>{escape(words)}</figcaption></figure>'
