@@ -75,6 +75,9 @@ class Identity:
     resolve: tuple[str, ...] = _row(
         (), "HOST:PORT:ADDRESS instead of a name look-up, or @FILE of such lines; * for any host."
     )
+    folders: tuple[str, ...] = _row(
+        (), "NAME.alt=/FOLDER: a folder of this machine that is read as a host; `crawl ./folder` says it by itself."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 # lines at 120 columns; a capability that needs more raises the budget of its package, and says why in its commit
 BUDGETS = {
     ".": 1_000,
-    "acquire": 2_500,
+    "acquire": 2_750,
     "analyse": 10_300,
-    "api": 10_050,
-    "cli": 5_850,
-    "document": 6_400,
+    "api": 10_120,
+    "cli": 5_900,
+    "document": 6_450,
     "jobs": 750,
     "model": 4_800,
     "present": 5_850,
@@ -25,9 +25,9 @@ BUDGETS = {
     "search": 1_540,
     "store": 13_310,
     "ui": 4_400,
-    "urls": 1_970,
+    "urls": 2_100,
 }
-MODULES = 296
+MODULES = 298
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -53,10 +53,12 @@ class Pace:
         return replace(self, delay_s=delay_s)
 
 
-def delay_for(politeness: Politeness, mine: bool, crawl_delay_s: float | None) -> float:
+def delay_for(politeness: Politeness, mine: bool, crawl_delay_s: float | None, *, is_folder: bool = False) -> float:
     """The seconds between starts that a host gets: ours or its robots.txt's, whichever is longer,
-    never under the floor.
+    never under the floor; none where a folder of this machine stands for a host.
     """
+    if is_folder:
+        return 0.0
     asked = 0.0 if crawl_delay_s is None or (mine and politeness.ignore_robots) else crawl_delay_s
     delay = max(politeness.delay_s, asked)
     return delay if mine else max(delay, DELAY_FLOOR_S)

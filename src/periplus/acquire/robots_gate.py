@@ -29,6 +29,7 @@ from periplus.model.visit import Cause, Cut, Failed, Fetched, Purpose, Reason, R
 from periplus.model.web import Origin, Url
 from periplus.settings import Politeness
 from periplus.urls.canonical import canonical
+from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key, origin_of, path_and_query
 
 log = logging.getLogger(__name__)
@@ -161,7 +162,8 @@ class RobotsGate:
             return adopted
         host.rules[origin] = adopted
         slowest = max(one.rules.crawl_delay or 0.0 for one in host.rules.values())
-        host.pace = _with_delay(host.pace, delay_for(self._politeness, host.mine, slowest))
+        is_folder = is_folder_host(host.lease.host)
+        host.pace = _with_delay(host.pace, delay_for(self._politeness, host.mine, slowest, is_folder=is_folder))
         return adopted
 
     def arrived(self, host: HeldHost, visit: Visit) -> None:

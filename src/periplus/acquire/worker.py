@@ -48,6 +48,7 @@ from periplus.model.ports import (
 from periplus.model.visit import CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
 from periplus.model.web import Url, UrlId
 from periplus.settings import Settings
+from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key, is_named, origin_of
 
 log = logging.getLogger(__name__)
@@ -206,7 +207,7 @@ class Worker:
     def _hold(self, lease: Lease, now: float) -> None:
         mine = is_named(lease.host, self._deps.mine)
         # a Crawl-delay follows when the rules are known, before they let anything pass
-        delay = delay_for(self._politeness, mine, None)
+        delay = delay_for(self._politeness, mine, None, is_folder=is_folder_host(lease.host))
         pace = Pace(delay, lease.rate, now + lease.wait_s, lease.strikes, lease.answered)
         host = HeldHost(
             lease, pace, mine, self._deps.detector(self._store.trap_memory(lease), _Past(self._store, lease))

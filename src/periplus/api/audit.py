@@ -33,8 +33,8 @@ from periplus.analyse.verdicts import TEXT_CHARS, HostHabits, Judgement, PagePro
 from periplus.api.duplicates import NEAR, duplicate_groups, site_number
 from periplus.api.evidence import SETTLED, UrlEvidence, missing_pages
 from periplus.api.facts import Start, chosen_start, known_sizes, site_starts
-from periplus.document.decode import decode
-from periplus.document.links import DIRECTIVE, anchors_of, fragment_verdict
+from periplus.document.links import DIRECTIVE, fragment_verdict
+from periplus.document.understand import anchors_of_body
 from periplus.errors import UsageError
 from periplus.model.audit import VERDICTS, FragmentVerdict, Issue, Verdict
 from periplus.model.duplicates import DuplicateGroup
@@ -387,8 +387,8 @@ def _fragments(
                 "pages that such links lead to."
             )
             break
-        body, charset = contents.body(UrlId(target)), site_rows.charset_of(connection, target)
-        names = anchors_of(decode(body, charset, "text/html")[0]) if body is not None else frozenset()
+        body, kind_and_charset = contents.body(UrlId(target)), site_rows.type_and_charset_of(connection, target)
+        names = anchors_of_body(body, *kind_and_charset) if body is not None else frozenset()
         text: str | None = None
         for source, _, kind, position, fragments in rows:
             row = _row_of(links, source, target, kind, position)

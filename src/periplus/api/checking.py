@@ -14,7 +14,18 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.fetch import check_side_request
 from periplus.analyse.issues import audit_rules
 from periplus.analyse.verdicts import SILENT, net_seems_down, probe_url
-from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, at_limit, crawl, last_settings, work, workable
+from periplus.api.crawling import (
+    REFRESH,
+    CrawlEnd,
+    CrawlOrder,
+    Progress,
+    at_limit,
+    crawl,
+    last_settings,
+    refresh,
+    work,
+    workable,
+)
 from periplus.api.evidence import FAILED, UrlEvidence
 from periplus.model.frontier import SideRequest
 from periplus.model.graph import REASONS
@@ -72,9 +83,11 @@ def check(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
     """Crawls where that is not done, then asks for what links lead to until everything is
     settled or watch returns True.
 
-    Raises UsageError and StoreError.
+    Local folders are read anew. Raises UsageError and StoreError.
     """
     crawled = None if _is_crawled(order) else crawl(order.crawl, watch)
+    if crawled is None and order.crawl.settings.identity.folders:  # files are edited between two checks
+        crawled = refresh(dataclasses.replace(order.crawl, kind=REFRESH), watch).end
     if crawled is not None and (
         crawled.state == "failed" or (crawled.state == "stopped" and not at_limit(crawled.state, crawled.note))
     ):

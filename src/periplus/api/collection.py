@@ -18,7 +18,7 @@ from periplus.model.frontier import HostRow, TrapTally
 from periplus.model.ports import RunRecord
 from periplus.model.results import StateTally
 from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table
-from periplus.model.web import Url
+from periplus.model.web import HostKey, Url
 from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.crawl_reads import backlog, hosts_at_work, state_tallies, traps
 from periplus.store.runs import is_paused
@@ -26,6 +26,7 @@ from periplus.store.sqlite import listing, reading, schema
 from periplus.store.sqlite import runs as collection_runs
 from periplus.store.sqlite.listing import LinkFilter, PageFilter
 from periplus.store.sqlite.schema import SqliteStatements
+from periplus.urls.folders import as_file_links, folders_of
 
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.inlink_index import InlinkIndexes
@@ -357,8 +358,13 @@ class Collection:
         with _without_collector():
             with reading.limited(self._connection, self._limit_s):
                 data = report_data(self._connection, site, RankOrder(), self._clock.now(), near)
-            target.write_text(site_report(data), "utf-8", errors="replace")
+            target.write_text(as_file_links(self.folders(), site_report(data)), "utf-8", errors="replace")
         return target
+
+    def folders(self) -> dict[HostKey, Path]:
+        """The local folders that the latest crawl read as hosts; most collections have none."""
+        entries = next((run.settings["folders"] for run in reversed(self.runs()) if run.settings.get("folders")), ())
+        return folders_of(entries if isinstance(entries, (list, tuple)) else ())
 
     def diff(
         self, before: str = "last-1", after: str = "last", *, other: Path | str | None = None, site: str = ""

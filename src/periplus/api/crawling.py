@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Aliases, Discovery
+from periplus.acquire.folders import FolderTransport
 from periplus.acquire.politeness import AddressTurns, delay_for
 from periplus.acquire.transport import CurlTransport, Wire, affordable, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
@@ -27,7 +28,7 @@ from periplus.document.formats.table import may_be_read
 from periplus.errors import UsageError
 from periplus.model.frontier import HostRow, RefreshFinding, RunCounts, TrapTally
 from periplus.model.job import JobProgress
-from periplus.model.ports import Clock, CrawlHome, CrawlScope, Policy, RunStore
+from periplus.model.ports import Clock, CrawlHome, CrawlScope, Policy, RunStore, Transport
 from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.schedule.learning import PAGES, AliasLearner
@@ -35,6 +36,7 @@ from periplus.schedule.order import SiteTurns
 from periplus.schedule.traps import TrapDetector
 from periplus.settings import Settings, as_values, rows, settings_from
 from periplus.store.sqlite.checks import CHECK
+from periplus.urls.folders import folders_of
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import apply, rules_of
 from periplus.urls.scope import own_hosts, site_scope
@@ -124,13 +126,16 @@ def check_order(order: CrawlOrder) -> None:
     politeness = order.settings.politeness
     if not order.starts:
         raise UsageError("no start: give a URL, or a file of URLs with -i")
-    if not politeness.mine and politeness.ignore_robots:
+    if not (politeness.mine or order.settings.identity.folders) and politeness.ignore_robots:
         raise UsageError("--ignore-robots holds only for hosts of your own: name them with --mine HOST")
     if not politeness.mine and politeness.per_host > 1:
         raise UsageError("--per-host above 1 holds only for hosts of your own: name them with --mine HOST")
     own_hosts(politeness.mine)
     site_scope(order.starts, order.settings.scope)
     identity = order.settings.identity
+    for host, local in folders_of(identity.folders).items():
+        if not local.is_dir():
+            raise UsageError(f"the folder {local}, which {host.removesuffix(':80')} stands for, is not there")
     resolve_entries(identity.resolve)
     for what, name in (("cookie file", identity.cookie_file), ("file of certificate authorities", identity.ca_file)):
         if name and not Path(name).is_file():
@@ -158,10 +163,9 @@ def workable(settings: Settings) -> Settings:
     storage = dataclasses.replace(
         settings.storage, lease_s=max(settings.storage.lease_s, 2 * settings.limits.total_timeout_s)
     )
-    mine, at_once = (
-        own_hosts(settings.politeness.mine),
-        affordable(settings.politeness.concurrency),
-    )
+    local = [host.removesuffix(":80") for host in folders_of(settings.identity.folders)]
+    mine = own_hosts(dict.fromkeys((*settings.politeness.mine, *local)))
+    at_once = affordable(settings.politeness.concurrency)
     politeness = dataclasses.replace(settings.politeness, mine=mine, concurrency=at_once)
     return dataclasses.replace(settings, storage=storage, politeness=politeness)
 
@@ -258,7 +262,9 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
         wire = dataclasses.replace(
             wire, admits=lambda host, address: addresses.admits(host, address, clock.monotonic())
         )
-    transport = CurlTransport(wire, clock)
+    transport: Transport = CurlTransport(wire, clock)
+    if folders := folders_of(settings.identity.folders):
+        transport = FolderTransport(transport, folders, wire, clock)
     deps = WorkerDeps(
         store=store,
         transport=transport,

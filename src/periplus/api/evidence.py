@@ -7,7 +7,7 @@ on the last URL holds for the first. The rules themselves stand in `analyse.verd
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from periplus.store.sqlite import checks, reading, site_rows
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.site_rows import AllUrls, PageTexts
 from periplus.urls.canonical import url_id
+from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key, origin_of
 
 HOPS_MOST = 101  # redirects that are followed: more than any setting lets a crawl or a check follow
@@ -49,6 +50,10 @@ _LEFT = frozenset({reason for reason, state in STATE_OF.items() if state is Stat
     Reason.ROBOTS,
 }
 _NOT_DEAD = {Verdict.OK: Reason.ALIVE, Verdict.MOVED: Reason.ALIVE, Verdict.REFUSED: Reason.REFUSED}
+_OF_FILES = {
+    "it answers 404": "there is no such file",
+    "it answers 403: refused to us, perhaps not to others": "not readable, or a link out of the folder",
+}
 # of a URL that nobody was asked for because of its host
 _HOST_REASONS = frozenset({Reason.HOST_DOWN, Reason.TLS, Reason.UNREACHABLE})
 
@@ -213,6 +218,9 @@ class UrlEvidence:
         way = self.way(url)
         missing = looks_missing.get(url) or looks_missing.get(way.end, "")
         evidence = Evidence(self.reason(way.end), self._attempts(way.end), way.hops, way.circle, missing)
+        if (text := self.text(way.end)) and is_folder_host(host_key(text)):  # no failure of a folder passes
+            judgement = judged(evidence, spacing_s=0.0)
+            return replace(judgement, why=_OF_FILES.get(judgement.why, judgement.why))
         return judged(evidence, spacing_s=self._spacing_s)
 
     def dead(self) -> Iterator[tuple[int, str, str, int]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from periplus.acquire.folders import starts_of
 from periplus.api.collection import Collection
 from periplus.api.exporting import asked, export_rows
 from periplus.api.rows import Rows
@@ -19,7 +20,6 @@ from periplus.model.tables import Column, ColumnKind
 from periplus.model.web import SiteKey, Url
 from periplus.settings import SETTINGS_FILE, SUFFIX, read_settings, settings_from
 from periplus.store.postgres.address import is_address
-from periplus.urls.canonical import start_urls
 from periplus.urls.scope import site_name
 
 if TYPE_CHECKING:  # loaded by whichever function needs them
@@ -65,14 +65,15 @@ def crawl(
 ) -> CrawlEnd:
     """Crawls, or goes on with a crawl, as `periplus crawl` does.
 
-    start: one URL or several; https where no scheme is named. folder: by default SITE.periplus in the working
-    directory; an address: the collection in that database. settings: by their names in docs/settings.md
-    (`max_pages=100`, `delay_s=0.5`), over the folder's periplus.toml. Raises UsageError, UnknownSetting, StoreError.
+    start: one URL or several, https where no scheme is named; or folders and files of this machine (`./docs`).
+    folder: by default SITE.periplus in the working directory; an address: the collection in that database.
+    settings: by their names in docs/settings.md (`max_pages=100`, `delay_s=0.5`), over the folder's periplus.toml.
+    Raises UsageError, UnknownSetting, StoreError.
     """
     from periplus.api.crawling import CrawlOrder
     from periplus.api.crawling import crawl as run
 
-    starts = _urls(start)
+    starts, settings = _starts(start, settings)
     where = Path(site_name(starts[0]) + SUFFIX) if folder is None else folder
     if is_address(str(where)):
         order = CrawlOrder(Path(), starts, settings_from(settings), store=str(where))
@@ -125,17 +126,18 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
 ) -> CheckResult:
     """Finds dead links and other faults, as `periplus check` does.
 
-    start: where to begin; the site is crawled first, or further. Without it folder must hold a collection, and its own
-    settings hold. offline: ask nobody, judge by what is stored. external: ask for other sites' URLs too. fragments:
-    look for the places that links name. head: HEAD before GET. near: compare texts for near duplicates; None: where
-    there are not too many. site: issues of this site only. Raises UsageError, NoCollection, StoreError.
+    start: where to begin, a folder or file of this machine too; the site is crawled first, or further. Without it
+    folder must hold a collection, and its own settings hold. offline: ask nobody, judge by what is stored. external:
+    ask for other sites' URLs too. fragments: look for the places that links name. head: HEAD before GET. near: compare
+    texts for near duplicates; None: where there are not too many. site: issues of this site only.
+    Raises UsageError, NoCollection, StoreError.
     """
     from periplus.analyse.issues import faults
     from periplus.api.audit import issues_of, store_issues
     from periplus.api.checking import check as run
     from periplus.api.checking import order_for, settings_before
 
-    starts = _urls(start) if start else ()
+    starts, settings = _starts(start, settings) if start else ((), settings)
     if folder is None and not starts:
         raise UsageError("nothing to check: give a URL, or the folder of a collection")
     where = Path(folder) if folder is not None else Path(site_name(starts[0]) + SUFFIX)
@@ -270,12 +272,16 @@ def delete(  # noqa: PLR0913 - what a deletion may be told, written out
     return deleting.plan(where, deletion) if dry_run else deleting.delete(where, deletion, watch)
 
 
-def _urls(start: str | Sequence[str]) -> tuple[Url, ...]:
-    """Starts as URLs. Raises InvalidUrl, and UsageError where none is named."""
+def _starts(start: str | Sequence[str], settings: dict[str, object]) -> tuple[tuple[Url, ...], dict[str, object]]:
+    """Starts as URLs, and the settings with the local folders among them.
+
+    Raises InvalidUrl, and UsageError where none is named.
+    """
     texts = [start] if isinstance(start, str) else list(start)
     if not texts:
-        raise UsageError("no start: give a URL")
-    return start_urls(texts)
+        raise UsageError("no start: give a URL, or a folder")
+    starts, local = starts_of(texts)
+    return starts, {"scope": "prefix"} | settings | {"folders": local} if local else settings
 
 
 def _kind(values: Sequence[object]) -> ColumnKind:

@@ -172,7 +172,7 @@ def _with_source(
     body = contents.body(page.url_id)
     if not body:
         return evidence
-    source, _ = decode(body, site_rows.charset_of(connection, page.url_id), page.media_type)
+    source, _ = decode(body, site_rows.type_and_charset_of(connection, page.url_id)[1], page.media_type)
     return replace(evidence, source=source)
 
 

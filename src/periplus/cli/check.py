@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, lines_of, notice
+from periplus.acquire.folders import is_path, starts_of
+from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, lines_of, notice, with_folders
 from periplus.cli.options import (
     FOLDER,
     LongCommand,
@@ -28,7 +30,7 @@ from periplus.model.web import Url
 from periplus.present.tables import FORMATS
 from periplus.present.wording import count_of
 from periplus.settings import SUFFIX
-from periplus.urls.canonical import start_urls
+from periplus.urls.folders import folders_of, paths_shown
 from periplus.urls.scope import site_name
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ _FORMATS = (*FORMATS, "junit", "github")
 
 
 @click.command(cls=LongCommand)
-@click.argument("starts", nargs=-1, metavar="[URL]...")
+@click.argument("starts", nargs=-1, metavar="[URL|FOLDER]...")
 @option(
     "-i --input lists",
     "File of pages to check, one a line: only these are read.",
@@ -92,6 +94,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
 
     \b
     periplus check https://example.org --fail-on broken -f junit -o check.xml     for continuous integration
+    periplus check ./public      a folder or single pages before they are published, HTML or Markdown
     periplus check --baseline last --fail-on error      only what the check before did not find
     periplus check --offline -f csv -o issues.csv       ask nobody: by what is stored
     """
@@ -99,8 +102,10 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     from periplus.api.audit import baseline_run, issues_of, new_since, store_issues
     from periplus.api.checking import order_for, settings_before
 
-    urls, folder = _places(starts, lists, collection)
-    if lists and not starts and flags["max_depth"] is None:
+    urls, local, folder = _places(starts, lists, collection)
+    flags |= with_folders(flags, local)
+    are_pages = bool(starts) and all(is_path(text) and Path(text).is_file() for text in starts)
+    if (are_pages or (lists and not starts)) and flags["max_depth"] is None:
         flags["max_depth"] = 0
     asked = {name: flags[name] for name in ("external", "fragments", "head")}
     settings = settings_of(flags, folder, None if urls else settings_before(folder))
@@ -120,6 +125,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
         if not quiet:
             _say_end(end)
     listed = new_since(folder, issues, baseline) if baseline else issues
+    listed = with_paths(listed, settings.identity.folders)
     causes = faults(listed)  # outside: whoever reads the list may leave before its end
     with opened(flags["output"], exact=flags["format"] != "table") as out:
         _write(flags["format"], listed, causes, out)
@@ -127,6 +133,23 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     if end is not None and end.state == "failed":
         say(f"{end.note[:1].upper()}{end.note[1:]}.", "red")
     sys.exit(code or (EXIT[end.state] if end is not None else 0))
+
+
+def with_paths(issues: list[Issue], folders: Sequence[str]) -> list[Issue]:
+    """The issues with paths in place of the addresses of local files. folders: as their setting has them."""
+    shown = paths_shown(folders_of(folders), Path.cwd())
+    if not folders:
+        return issues
+    return [
+        replace(
+            issue,
+            url=shown(issue.url),
+            detail=shown(issue.detail),
+            related=shown(issue.related),
+            cause=shown(issue.cause),
+        )
+        for issue in issues
+    ]
 
 
 def _say_end(end: CheckEnd) -> None:
@@ -144,16 +167,18 @@ def _say_end(end: CheckEnd) -> None:
     )
 
 
-def _places(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None) -> tuple[tuple[Url, ...], Path]:
-    """(where to begin, the collection's folder)."""
+def _places(
+    starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None
+) -> tuple[tuple[Url, ...], tuple[str, ...], Path]:
+    """(where to begin, local folders as their setting has them, the collection's folder)."""
     lines = [line for file in lists for line in lines_of(file)]
-    urls = start_urls([*starts, *lines])
+    urls, local = starts_of([*starts, *lines])
     if urls:
-        return urls, collection or Path(site_name(urls[0]) + SUFFIX)
+        return urls, local, collection or Path(site_name(urls[0]) + SUFFIX)
     if lists:
         raise UsageError("the list names no URL")
     try:
-        return (), collection_folder(collection)
+        return (), (), collection_folder(collection)
     except NoCollection as error:
         raise UsageError(f"no URL to check, and {error}") from None
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from periplus.acquire.folders import starts_of
 from periplus.children import runner_has_died
 from periplus.cli.options import (
     FOLDER,
@@ -34,7 +35,6 @@ from periplus.model.frontier import TrapTally
 from periplus.model.visit import FETCHED
 from periplus.present.wording import duration, size, utc
 from periplus.settings import DELAY_FLOOR_S, SUFFIX, Settings
-from periplus.urls.canonical import start_urls
 from periplus.urls.scope import site_name
 
 # `periplus crawl`: starts, goes on with, or begins anew a collection.
@@ -46,7 +46,7 @@ _PASSWORD = re.compile(r"(postgres(?:ql)?://[^:@/?]*):[^@/?]*@")  # of a databas
 
 
 @click.command(cls=LongCommand)
-@click.argument("starts", nargs=-1, metavar="[URL]...")
+@click.argument("starts", nargs=-1, metavar="[URL|FOLDER]...")
 @option(
     "-i --input lists",
     "File of start URLs, one a line, # comments; - for stdin.",
@@ -84,6 +84,8 @@ def crawl(
 ) -> None:
     """Fetch a site politely and keep it.
 
+    A folder or file of this machine (./docs, index.html) is read without a server.
+
     Stays on the start's site, one request at a time and 0.5 s between starts, and obeys robots.txt. Kill it whenever
     you like: the same command goes on where it stopped. Afterwards: `periplus map`, `periplus report`.
 
@@ -93,7 +95,8 @@ def crawl(
     from periplus.api.crawling import CrawlOrder, check_order
     from periplus.api.crawling import crawl as run
 
-    urls = start_urls([*starts, *(line for file in lists for line in lines_of(file))])
+    urls, local = starts_of([*starts, *(line for file in lists for line in lines_of(file))])
+    flags |= with_folders(flags, local)
     if not urls:
         raise UsageError("no start: give a URL, or a file of URLs with -i")
     store: str = checked_store(flags["store"], fresh=fresh)
@@ -121,6 +124,13 @@ def crawl(
         f"periplus status --store '{order.home}'" if store else f"periplus map -c {shlex.quote(str(folder))}",
     )
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])
+
+
+def with_folders(flags: dict[str, Any], local: Sequence[str]) -> dict[str, Any]:
+    """The settings that starts on this machine bring: the folders, and that a crawl stays within them."""
+    if not local:
+        return {}
+    return {"folders": (*flags["folders"], *local), "scope": flags["scope"] or "prefix"}
 
 
 def checked_store(store: str, *, fresh: bool = False) -> str:

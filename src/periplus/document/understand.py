@@ -15,7 +15,7 @@ from periplus.document.formats.converted import END, HTML_CHARS, Converted
 from periplus.document.formats.table import MARKUP, TEXTS, file_readers
 from periplus.document.headers import binary_type, media_type_of
 from periplus.document.language import page_language
-from periplus.document.links import GatheredLinks, add_headers
+from periplus.document.links import GatheredLinks, add_headers, anchors_of
 from periplus.document.metadata import metadata_of_headers
 from periplus.model.page import LINK_KIND_CODES, NO_BLOCKS, Document, LinkKind, Links
 from periplus.model.visit import Fetched
@@ -52,6 +52,13 @@ def _converted(source: Source, converted: Converted) -> Source:
     if converted.html and not converted.html.endswith(END):
         fault = "; ".join(filter(None, (fault, f"long: more than {HTML_CHARS:,} characters as HTML")))
     return replace(source, text=converted.html, kind="text/html", fault=fault)
+
+
+def anchors_of_body(body: bytes, media_type: str, charset: str) -> frozenset[str]:
+    """The names of a page's places, of HTML and of what is converted to it from text: see `links.anchors`. Total."""
+    text, _ = decode(body, charset, media_type)
+    convert = TEXTS.get(media_type)
+    return anchors_of(convert(text).html if convert is not None else text)
 
 
 def canonical_xml(url: Url, fetched: Fetched) -> tuple[bytes, str] | None:

@@ -61,8 +61,8 @@ def start_urls(texts: Iterable[str]) -> tuple[Url, ...]:
     for text in texts:
         if text.startswith((".", "/", "~", "file:")):
             raise InvalidUrl(
-                f"{text!r} is a place on this machine, and only what a server answers is crawled. To read a folder: "
-                "python3 -m http.server -b 127.0.0.1 -d FOLDER 8000, and http://127.0.0.1:8000/ with --allow-private"
+                f"{text!r} is a place on this machine, and here a URL is needed; folders and files are read by "
+                "`periplus crawl` and `periplus check`"
             )
         full = text if "://" in text else f"https://{text}"
         try:

@@ -14,6 +14,7 @@ from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import Scope
 from periplus.urls import hosts
 from periplus.urls.canonical import canonical
+from periplus.urls.folders import FOLDER_DOMAIN
 
 
 def site_key(url: Url) -> SiteKey:
@@ -22,8 +23,8 @@ def site_key(url: Url) -> SiteKey:
 
 
 def site_name(url: Url) -> str:
-    """The site's key as the name of a file: without colons and brackets."""
-    return site_key(url).replace(":", "-").strip("[]")
+    """The site's key as the name of a file: without colons and brackets; of a local folder the folder's name."""
+    return site_key(url).removesuffix(FOLDER_DOMAIN).replace(":", "-").strip("[]")
 
 
 @lru_cache(maxsize=65_536)  # as many as `hosts` remembers; with it a URL is decided in 0.8 us instead of 1.9

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import Counter
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
-from periplus.document.formats.converted import Converted, block, page
+from periplus.document.formats.converted import Converted, block, escape, page
 from periplus.extras import absence, is_installed
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 TEXT_CHARS = 1_000_000  # 0.3 s
 # Signs that may mean something take 7 to 30 us each, other text 0.1: a text of signs alone took 7 s a MB, the dearest
@@ -21,6 +24,7 @@ SIGNS_MOST, CHARS_A_SIGN = 2_000, 12
 LINE_CHARS = 1_000  # a line that is longer is cut where it stands
 _SIGN = re.compile(r"[\[!*_~<&\\`|]|^[ \t]*(?:[-+>#]|\d+[.)])", re.M)
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)?---[ \t]*(?:\n|\Z)", re.S)
+_OWN_NAME = re.compile(r"[ \t]*\{:?[ \t]*#([\w.:-]+)[^{}]*\}[ \t]*$")  # of a heading: attribute lists of MkDocs, Pandoc
 _TITLE = re.compile(r"^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$", re.M)
 
 
@@ -35,7 +39,45 @@ def html_of(text: str) -> Converted:
     fault = f"long: what stands behind {end:,} characters was read as plain text" if end < len(text) else ""
     if not is_installed("markdown_it"):
         return Converted(page((block("pre", text),), title), absence("markdown_it"))
-    return Converted(page((_renderer().render(text[:end]), block("pre", text[end:])), title), fault)
+    return Converted(page((_rendered(text[:end]), block("pre", text[end:])), title), fault)
+
+
+def _rendered(text: str) -> str:
+    """As HTML, with the names that links to its headings use: see `_heading_names`."""
+    renderer, met = _renderer(), Counter[str]()
+    tokens = renderer.parse(text)
+    for opening, content in pairwise(tokens):
+        if opening.type == "heading_open":
+            own = _OWN_NAME.search(content.content)
+            words = "".join(part.content for part in content.children or () if part.type in ("text", "code_inline"))
+            names = _heading_names(_OWN_NAME.sub("", words), met)
+            opening.attrSet("id", names[0])
+            further = {own[1] if own else names[0], *names} - {names[0], ""}
+            content.children = [*map(_place, sorted(further)), *(content.children or ())]
+    return str(renderer.renderer.render(tokens, renderer.options, {}))
+
+
+def _place(name: str) -> Token:
+    from markdown_it.token import Token
+
+    return Token("html_inline", "", 0, content=f'<a name="{escape(name)}"></a>')
+
+
+def _heading_names(words: str, met: Counter[str]) -> list[str]:
+    """What a heading is called in addresses: as GitHub and GitLab name it, then as Python-Markdown and so MkDocs do.
+
+    A further heading of the same words has a number. met: names so far, to which these are added. Sources: the table of
+    contents filter of GitHub's html-pipeline; `slugify` and `unique` of Python-Markdown's toc extension.
+    """
+    hyphened = re.sub(r"[^\w\- ]", "", words.strip().lower()).replace(" ", "-")
+    plain = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode()
+    joined = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+    names = []
+    for name, sign in ((hyphened, "-"), (joined, "_")):
+        key = sign + name
+        names.append(f"{name}{sign}{met[key]}" if met[key] else name)
+        met[key] += 1
+    return names
 
 
 def _end(text: str) -> int:

@@ -164,6 +164,7 @@ KINDS = tuple(LinkKind)
 POSITIONS = tuple(Position)
 _BLOCK = 10_000  # rows turned into arrays at once: a larger one costs memory and saves nothing
 _HTML = "('text/html', 'application/xhtml+xml')"
+_WITH_PLACES = "('text/html', 'application/xhtml+xml', 'text/markdown', 'text/x-markdown')"
 Ids = NDArray[np.int64]
 
 
@@ -334,14 +335,14 @@ def trap_patterns(connection: sqlite3.Connection, site: SiteKey) -> list[tuple[i
 
 
 def fragment_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, int, str, str, str]]:
-    """(source, target, kind, position, fragments parted by blanks) of the site's links into HTML pages
-    that were kept, by target.
+    """(source, target, kind, position, fragments parted by blanks) of the site's links into pages of HTML and
+    Markdown that were kept, by target.
     """
     find = (
         "SELECT l.source, l.target, l.kind, l.position, l.fragments FROM url u CROSS JOIN link l ON l.source = u.id"
         f" JOIN page p ON p.url_id = l.target JOIN url t ON t.id = l.target WHERE {SITE_OF_URL} AND l.fragments <> ''"
         " AND u.reason NOT IN ('redirect', 'alias', 'rule') AND t.reason IN ('ok', 'partial', 'noindex', 'alias')"
-        f" AND p.media_type IN {_HTML}"
+        f" AND p.media_type IN {_WITH_PLACES}"
         " AND p.body_id IS NOT NULL ORDER BY l.target"
     )
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # five columns
@@ -368,10 +369,10 @@ def findable_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tu
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
 
 
-def charset_of(connection: sqlite3.Connection, url_id: int) -> str:
-    """The charset that a page was read in; empty where it is not known."""
-    row = connection.execute("SELECT charset FROM page WHERE url_id = ?", (url_id,)).fetchone()
-    return str(row[0]) if row else ""
+def type_and_charset_of(connection: sqlite3.Connection, url_id: int) -> tuple[str, str]:
+    """The media type of a page, and the charset that it was read in; empty where it is not known."""
+    row = connection.execute("SELECT media_type, charset FROM page WHERE url_id = ?", (url_id,)).fetchone()
+    return (str(row[0] or ""), str(row[1] or "")) if row else ("", "")
 
 
 class FolderSite:

@@ -1,0 +1,108 @@
+"""Local folders as hosts: a folder's address, the file that a URL names, and the path that stands for a URL on screens.
+
+A folder `docs` is the host `docs.alt`. Names below .alt are for use outside of DNS, and no server can have one
+(RFC 9476); the map between host and folder is a setting of the crawl, so nothing but it leads to a file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from html import escape
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from periplus.errors import UsageError
+from periplus.model.web import HostKey
+
+FOLDER_DOMAIN = ".alt"
+_NO_LABEL = re.compile(r"[^a-z0-9]+")
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.alt")
+_ADDRESS = re.compile(r"http://([a-z0-9-]+\.alt)(/[^\s\"'<>|\\^`{}]*)?")
+FULL_STOPS = ".,;:)"  # after an address in a sentence
+
+
+def folder_host(folder: Path) -> str:
+    """The name of a folder as a host, a DNS label of its last part: `docs.alt`, `q2-report.alt`; `folder.alt` where
+    nothing of it is left.
+    """
+    plain = unicodedata.normalize("NFKD", folder.name).lower()
+    label = _NO_LABEL.sub("-", plain.encode("ascii", "ignore").decode()).strip("-")[:60].strip("-")
+    return (label or "folder") + FOLDER_DOMAIN
+
+
+def folders_of(entries: Iterable[str]) -> dict[HostKey, Path]:
+    """The folder of each host, from the setting `folders`. Raises UsageError for an entry that is none."""
+    folders: dict[HostKey, Path] = {}
+    for entry in entries:
+        name, _, path = entry.partition("=")
+        if not _NAME.fullmatch(name) or not Path(path).is_absolute():
+            raise UsageError(f"folders takes NAME{FOLDER_DOMAIN}=/FOLDER, not {entry!r}")
+        if folders.setdefault(HostKey(f"{name}:80"), Path(path)) != Path(path):
+            raise UsageError(f"two folders are called {name}: give each a collection of its own")
+    return folders
+
+
+def is_folder_host(host: HostKey) -> bool:
+    """Whether the host is a local folder, or none at all: nobody is to be spared there."""
+    return host.endswith(FOLDER_DOMAIN + ":80")
+
+
+def url_of_path(host: str, parts: Iterable[str], *, is_folder: bool) -> str:
+    """The address of a file or folder below a host; parts: the names on the way from the folder."""
+    path = "/".join(quote(os.fsencode(part), safe="!$&'()*+,;=:@~") for part in parts)
+    return f"http://{host}/{path}" + ("/" if is_folder and path else "")
+
+
+def parts_of(path: str) -> tuple[str, ...] | None:
+    """The names on the way to a file, from a URL's path; None: no file can be called so."""
+    names = []
+    for segment in path.split("/"):
+        name = os.fsdecode(_decoded(segment))
+        if name in (".", "..") or "/" in name or "\0" in name:
+            return None
+        if name:
+            names.append(name)
+    return tuple(names)
+
+
+def _decoded(segment: str) -> bytes:
+    return unquote(segment, "utf-8", "surrogateescape").encode("utf-8", "surrogateescape")
+
+
+def paths_shown(folders: Mapping[HostKey, Path], here: Path) -> Callable[[str], str]:
+    """What puts in any text paths in place of the addresses of local files: `docs/guide/a b.html#top`, seen from the
+    folder `here`, absolute for a folder that does not lie below it. Nothing changes where there are no folders.
+    """
+    roots = {host.removesuffix(":80"): _seen_from(folder, here) for host, folder in folders.items()}
+
+    def path(match: re.Match[str]) -> str:
+        root = roots.get(match[1])
+        if root is None:
+            return match[0]
+        address, sign, rest = _parted(match[2] or "/")
+        return (root + unquote(address).removeprefix("/") or ".") + sign + rest
+
+    return (lambda text: _ADDRESS.sub(path, text)) if roots else (lambda text: text)
+
+
+def _parted(address: str) -> tuple[str, str, str]:
+    """(path, `?` or `#` or nothing, the rest)."""
+    match = re.search(r"[?#]", address)
+    return (address[: match.start()], match[0], address[match.end() :]) if match else (address, "", "")
+
+
+def _seen_from(folder: Path, here: Path) -> str:
+    """With a slash at its end; empty for `here` itself."""
+    text = str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder)
+    return "" if text == "." else text.rstrip("/") + "/"
+
+
+def as_file_links(folders: Mapping[HostKey, Path], html: str) -> str:
+    """A page of ours with addresses of local files as `file:` URLs, which a browser opens."""
+    for host, folder in folders.items():
+        name = host.removesuffix(":80")
+        html = html.replace(f"http://{name}/", folder.as_uri().rstrip("/") + "/").replace(name, escape(folder.name))
+    return html
