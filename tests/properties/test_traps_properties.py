@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from periplus.model.frontier import TrapMemory
 from periplus.model.web import Url
-from periplus.schedule.traps import GENERATION, MAX_PATTERNS, TrapDetector
+from periplus.schedule.traps import GENERATION, MAX_PATTERNS, TrapDetector, _without_digits
 from periplus.urls.url_patterns import ROOT, plain, session_values, url_patterns, with_wider
 from unit.test_traps import HOST, Host, Past, Web, candidate, crawl, document
 
@@ -116,6 +117,13 @@ def test_window_0_refuses_nothing_and_learns_nothing(pages):
         watch.learn(url, 3, document(url, text, links), tuple(map(candidate, links)))
         assert watch.admit(url, 3) is None
     assert not watch.changes()
+
+
+@given(st.text(st.sampled_from("ab1_9 \n\u0661\u00e9\u0345-"), max_size=60) | st.text())
+@example("x1y z\n\n2\na")
+def test_words_with_digits_are_cut_out_as_one_expression_cuts_them(text):
+    whole_word = re.compile(r"(?<![^\W_])[^\W0-9_]*+[0-9][^\W_]*")
+    assert _without_digits(text.split("\n")) == whole_word.sub("", text).split("\n")
 
 
 def test_memory_is_bounded():
