@@ -178,8 +178,7 @@ def table_of(script: str, texts: dict[str, list[str]]) -> tuple[int, bytes]:
     """The number of trigrams kept, and the bytes of a script's tables."""
     alphabet, spoken = SCRIPTS[script]
     symbols = {letter: number for number, letter in enumerate(alphabet, KINDS)}
-    empty = np.zeros(0, np.int16)
-    letters = Letters(script, tuple(spoken.split()), symbols, empty, empty, empty, empty)
+    letters = Letters(script, tuple(spoken.split()), symbols)
     pairs, unseen, changes, gains = [], [], [], np.zeros(letters.width**3, np.float32)
     for language in letters.languages:
         parts = texts[language][:]

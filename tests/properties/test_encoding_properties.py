@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from array import array
+
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from periplus.document.decode import decode
 from periplus.document.guess import guessed
-from periplus.document.language import language_of, page_language
+from periplus.document.language import (
+    KINDS,
+    SCRIPTS,
+    STEP,
+    _symbols,
+    language_of,
+    log_chances,
+    page_language,
+    trigrams_of,
+)
 from testweb.tongues import ENCODINGS, TEXTS, written
 
 bodies = st.binary(max_size=400) | st.sampled_from(
@@ -63,3 +75,14 @@ def test_what_a_language_writes_in_its_encodings_is_read_back(data, language):
 def test_every_text_has_a_language_or_none(text, declared):
     for told in (language_of(text), page_language(declared, text)):
         assert told == "" or (told.isascii() and told.islower() and len(told) in (2, 3))
+
+
+@given(st.sampled_from(sorted(SCRIPTS)), st.lists(st.integers(0, 0x6FF) | st.integers(0, 0xFFFF), max_size=80))
+def test_trigrams_add_up_to_what_arrays_say(script, units):
+    tables, symbols = trigrams_of(script), _symbols(script)
+    totals = array("i", bytes(4 * tables.languages))
+    first, second, third = (np.array([symbols[unit] for unit in units[back:]], np.int64) for back in range(3))
+    ends = third >= KINDS
+    count = tables.add(array("H", units), symbols, KINDS, totals)
+    chances = log_chances(tables, first[: len(third)][ends], second[: len(third)][ends], third[ends])
+    assert (count, [total / STEP for total in totals]) == (ends.sum(), list(chances))

@@ -10,7 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote_from_bytes
 
-from periplus.document.language import SCRIPTS, STEP, Letters, frequent_of, letters_of, log_chances
+from periplus.document.language import SCRIPTS, STEP, frequent_of, letters_of, log_chances, trigrams_of
+from periplus.document.trigrams import Trigrams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -393,7 +394,8 @@ def _encoding(name: str) -> Encoding:
 class _Readings(NamedTuple):
     """What the encodings of a script make of each byte. [encodings, 256] each."""
 
-    letters: Letters
+    trigrams: Trigrams
+    languages: tuple[str, ...]
     names: tuple[str, ...]
     symbols: NDArray[np.int32]
     shares: NDArray[np.int32]  # log chance of the character among those of its symbol, in steps
@@ -428,7 +430,8 @@ def _readings(script: str) -> _Readings:
             priors[number, letters.languages.index(language)] = -seldom
     if script in ("hebrew", "arabic", "thai"):
         cases[:] = 0
-    return _Readings(letters, tuple(name for name, *_ in rows), symbols, shares, cases, chars, priors)
+    names = tuple(name for name, *_ in rows)
+    return _Readings(trigrams_of(script), letters.languages, names, symbols, shares, cases, chars, priors)
 
 
 def _scores(
@@ -439,7 +442,7 @@ def _scores(
 
     table = readings.symbols[chosen]
     first, second, third = (data[places - back] for back in (2, 1, 0))
-    total = log_chances(readings.letters, table[:, first], table[:, second], table[:, third])
+    total = log_chances(readings.trigrams, table[:, first], table[:, second], table[:, third])
     case = readings.cases[chosen]
     shared = readings.shares[chosen][:, third] + np.array(_CASES)[case[:, second] * 3 + case[:, third]]
     return np.asarray(total + shared.sum(1)[:, None] / STEP)
@@ -551,7 +554,7 @@ def _start(
     started = {}
     for script in SCRIPTS:
         readings = _readings(script)
-        hints = np.array([_HINT if language in languages else 0.0 for language in readings.letters.languages])
+        hints = np.array([_HINT if language in languages else 0.0 for language in readings.languages])
         priors = readings.priors
         if declared and declared.name in readings.names:  # whoever declares it may write any language in it
             priors = priors.copy()

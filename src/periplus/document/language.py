@@ -56,20 +56,11 @@ STEP = 8  # steps of the tables to a nat
 
 @dataclass(frozen=True, slots=True)
 class Letters:
-    """What is known of a script.
-
-    All three tables: int16, in steps of 1/8 nat, a column for each language; row by row in memory,
-    for one is read at a time.
-    """
+    """What a script is written with, and the languages that are written in it."""
 
     script: str
     languages: tuple[str, ...]
     symbols: dict[str, int]  # of each letter, in lower case
-    pairs: NDArray[np.int16]  # [width * width, languages]: log P(second | first)
-    rows: NDArray[np.uint16]  # [width ** 3]: where a trigram stands in threes; 0: nowhere
-    threes: NDArray[np.int16]  # log P(third | both); row 0 stands for all that are nowhere
-    # [width * width, languages]: log P(third | both) - log P(third | second) of a third that was not seen after the two
-    unseen: NDArray[np.int16]
 
     @property
     def width(self) -> int:
@@ -112,10 +103,12 @@ def script_of(char: str) -> str:
 
 @cache
 def letters_of(script: str) -> Letters:
-    """The tables of a script; read once."""
-    return _tables()[script]
+    """The letters and languages of a script."""
+    alphabet, spoken = SCRIPTS[script]
+    return Letters(script, tuple(spoken.split()), {letter: number for number, letter in enumerate(alphabet, KINDS)})
 
 
+@cache
 def _file() -> tuple[dict[str, int], dict[str, tuple[str, str]], bytes]:
     """How many trigrams each script has, the frequent signs of the East Asian languages, and the tables."""
     head, _, body = zlib.decompress(files("periplus.document").joinpath("letters.bin").read_bytes()).partition(b"\n")
@@ -124,58 +117,36 @@ def _file() -> tuple[dict[str, int], dict[str, tuple[str, str]], bytes]:
 
 
 @cache
-def _frequent() -> dict[str, tuple[str, str]]:
-    return _file()[1]
-
-
-@cache
-def _tables() -> dict[str, Letters]:
-    import numpy as np
-
+def trigrams_of(script: str) -> Trigrams:
+    """The tables of a script."""
     counts, _, body = _file()
-    tables = {}
-    at = 0
-
-    def part(kind: str, count: int) -> NDArray[np.int8]:
-        nonlocal at
-        array = np.frombuffer(body, kind, count, at)
-        at += array.nbytes
-        return array
-
-    for script, (alphabet, spoken) in SCRIPTS.items():
-        trigrams = counts[script]
-        languages = tuple(spoken.split())
-        symbols = {letter: number for number, letter in enumerate(alphabet, KINDS)}
-        width, wide = KINDS + len(symbols), len(languages)
-        pairs = part("u1", width * width * wide).reshape(wide, -1).T
-        unseen = part("u1", width * width * wide).reshape(wide, -1).T
-        keys = np.cumsum(part("<u4", trigrams), dtype=np.int64)
-        threes = part("i1", trigrams * wide).reshape(wide, -1).T
-        rows = np.zeros(width**3, np.uint16)
-        rows[keys] = np.arange(1, trigrams + 1)
-        # By row, and with pairs added to threes beforehand: nearly every trigram is one row in the cache
-        # instead of two or three.
-        second, seldom = (np.ascontiguousarray(-table.astype(np.int16)) for table in (pairs, unseen))
-        whole = np.vstack([np.zeros((1, wide), np.int16), threes + second[keys % width**2]])
-        tables[script] = Letters(script, languages, symbols, second, rows, whole, seldom)
-    return tables
+    start = 0
+    for name, count in counts.items():
+        letters = letters_of(name)
+        end = start + 2 * letters.width**2 * len(letters.languages) + count * (4 + len(letters.languages))
+        if name == script:
+            return Trigrams(letters.width, len(letters.languages), count, body[start:end])
+        start = end
+    raise KeyError(script)
 
 
 def log_chances(
-    letters: Letters, first: NDArray[np.int32], second: NDArray[np.int32], third: NDArray[np.int32]
+    trigrams: Trigrams, first: NDArray[np.int32], second: NDArray[np.int32], third: NDArray[np.int32]
 ) -> NDArray[np.float64]:
     """How likely the third of each three symbols is after the two before it, summed over the last axis,
     in nats. [..., languages]
     """
     import numpy as np
 
-    before = first * letters.width + second
-    rows = letters.rows[before * letters.width + third]
-    each = letters.threes.take(rows, 0)
-    nowhere = rows == 0
-    each[nowhere] = letters.pairs.take((second * letters.width + third)[nowhere], 0) + letters.unseen.take(
-        before[nowhere], 0
+    shape = (-1, trigrams.languages)
+    threes, pairs, unseen = (
+        np.asarray(table).reshape(shape) for table in (trigrams.threes, trigrams.pairs, trigrams.unseen)
     )
+    before = first * trigrams.width + second
+    rows = np.asarray(trigrams.rows)[before * trigrams.width + third]
+    each = threes.take(rows, 0)
+    nowhere = rows == 0
+    each[nowhere] = pairs.take((second * trigrams.width + third)[nowhere], 0) + unseen.take(before[nowhere], 0)
     total = each.sum(-2, dtype=np.int32)
     return np.asarray(total / STEP)
 
@@ -187,7 +158,7 @@ def frequent_of(language: str) -> NDArray[np.uint8]:
     """
     import numpy as np
 
-    chars, seldom = _frequent()[language]
+    chars, seldom = _file()[1][language]
     table = np.full(65536, 64, np.uint8)
     for start, end in ((0x3000, 0x3100), (0x4E00, 0xA000), (0xAC00, 0xD7A4), (0xFF01, 0xFF5F)):
         table[start:end] = 48
@@ -298,7 +269,7 @@ def _scores(text: str) -> tuple[dict[str, float], int]:
         return ({script: 0.0} if script else {}), letters
     languages = letters_of(script).languages
     totals = array("i", bytes(4 * len(languages)))
-    if not _trigrams(script).add(codes, _symbols(script), KINDS, totals):
+    if not trigrams_of(script).add(codes, _symbols(script), KINDS, totals):
         return {}, 0
     return {
         _OTHER_NAMES.get(language, language): total / STEP for language, total in zip(languages, totals, strict=True)
@@ -335,10 +306,3 @@ def _symbols(script: str) -> bytes:
         for letter, twin in ("șş", "ȘŞ", "țţ", "ȚŢ"):
             table[ord(letter)] = table[ord(twin.lower())]
     return bytes(table)
-
-
-@cache
-def _trigrams(script: str) -> Trigrams:
-    letters = letters_of(script)
-    tables = (letters.rows, letters.threes, letters.pairs, letters.unseen)
-    return Trigrams(len(letters.languages), *(table.reshape(-1).data for table in tables))
