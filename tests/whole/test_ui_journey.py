@@ -69,7 +69,6 @@ def test_a_newcomer_maps_a_site_and_finds_what_is_dead(tmp_path: Path, web: Serv
         # fetched, counted up without a reload
         browser.until("+(document.getElementById('live-n2') || {textContent: '0'}).textContent > 5")
         assert browser.value("window.sameDocument") is True
-        browser.value("document.querySelector('details').open = true")
         _pauses(browser, web)
         press(browser, "Stop")
         browser.until("/stopped/.test(document.getElementById('live-state').textContent)")
@@ -96,7 +95,8 @@ def _pauses(browser: Browser, web: Server) -> None:
     asked = len(web.log.entries)
     browser.open(str(browser.value("location.href")))
     assert (
-        browser.value("document.getElementById('live-steer').textContent.trim().split(/\\s+/).join()") == "Resume,Stop"
+        browser.value("[...document.querySelectorAll('#live-steer button')].map(b => b.textContent).join()")
+        == "Resume,Stop"
     )
     assert len(web.log.entries) == asked
     press(browser, "Resume")
@@ -114,6 +114,7 @@ def _reads(browser: Browser, web: Server, title: str) -> None:
     browser.send("document.querySelector('table.data tbody td a').click()")
     assert "404" in str(browser.value("document.querySelector('dl.facts').textContent"))
     assert browser.value("document.querySelector('[aria-labelledby=in] tbody a').textContent") == web.url(HOST)
+    follow(browser, "Pages")
     follow(browser, "Search")
     browser.value(f"document.querySelector('[name=q]').value = {json.dumps(title)}")
     browser.send("document.querySelector('form.searchbox button').click()")
@@ -129,6 +130,8 @@ def _deletes(browser: Browser, folder: Path) -> None:
     assert len(Collection(folder / "demo.periplus").titles) == PAGES
     press(browser, "Delete 1 address")
     assert len(Collection(folder / "demo.periplus").titles) == PAGES - 1
+    follow(browser, "Overview")
+    follow(browser, "Settings")
     follow(browser, "Delete")
     browser.value("document.querySelector('[name=typed]').value = 'demo'")
     press(browser, "Delete the collection")

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import groupby
 
 import numpy as np
 
@@ -176,6 +177,40 @@ def faults(issues: Iterable[Issue]) -> list[Fault]:
     return sorted(
         made, key=lambda fault: (grades.index(fault.grade), codes.index(fault.code), -fault.pages, fault.cause)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class KindSum:
+    """How many causes of one kind and grade there are, and on how many pages they are met."""
+
+    kind: IssueKind
+    grade: Grade
+    causes: int
+    pages: int
+
+
+def sums(faults: Sequence[Fault]) -> tuple[KindSum, ...]:
+    """By kind, in the order of `faults`."""
+    groups = groupby(faults, key=lambda fault: (fault.code, fault.grade))
+    made = []
+    for (code, grade), causes in groups:
+        some = list(causes)
+        pages = {issue.url for fault in some for issue in fault.issues}
+        made.append(KindSum(issue_kinds()[code], grade, len(some), len(pages)))
+    return tuple(made)
+
+
+def first_to_repair(faults: Iterable[Fault], most: int) -> tuple[Fault, ...]:
+    """The gravest causes on most pages, of one kind only while no other kind is as grave; no notices beside graver."""
+    grades = list(Grade)
+    order = sorted(faults, key=lambda fault: (grades.index(fault.grade), -fault.pages))
+    grave = [fault for fault in order if fault.grade is not Grade.NOTICE] or order
+    rank: Counter[tuple[str, Grade]] = Counter()
+    ranked = []
+    for fault in grave:
+        rank[fault.code, fault.grade] += 1
+        ranked.append((grades.index(fault.grade), rank[fault.code, fault.grade] > 1, fault))
+    return tuple(fault for _, _, fault in sorted(ranked, key=lambda row: row[:2])[:most])
 
 
 def ordered(issues: Iterable[Issue]) -> list[Issue]:

@@ -6,7 +6,10 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
 from typing import Generic, TypeVar
+
+from periplus.errors import PeriplusError
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -56,3 +59,43 @@ class Remembered(Generic[Key, Value]):
     def _make_room(self) -> None:
         while len(self._values) >= self._most:
             self._close(self._values.popitem(last=False)[1])
+
+
+class Background(Generic[Key, Value]):
+    """Values that take seconds, each made by a thread of its own beside those who ask. For many threads."""
+
+    def __init__(self, most: int) -> None:
+        """most: values that are remembered."""
+        self._lock = threading.Lock()
+        self._futures: OrderedDict[Key, Future[Value]] = OrderedDict()
+        self._most = most
+
+    def of(self, key: Key, make: Callable[[], Value], wait_s: float) -> Value | None:
+        """The key's value; None: it is not there after wait_s, and the work goes on.
+
+        Raises the PeriplusError that `make` raises, once, and CancelledError where it broke.
+        """
+        with self._lock:
+            future = self._futures.get(key)
+            if future is None:
+                while len(self._futures) >= self._most:
+                    self._futures.popitem(last=False)
+                future = self._futures[key] = Future()
+                threading.Thread(target=_fulfil, args=(future, make), daemon=True).start()
+        try:
+            return future.result(wait_s)
+        except TimeoutError:
+            return None
+        except (PeriplusError, CancelledError):
+            with self._lock:
+                self._futures.pop(key, None)
+            raise
+
+
+def _fulfil(future: Future[Value], make: Callable[[], Value]) -> None:
+    try:
+        future.set_result(make())
+    except PeriplusError as error:  # handed to whoever asks
+        future.set_exception(error)
+    finally:
+        future.cancel()  # without effect where it is fulfilled

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from periplus.api.cache import Remembered
+from periplus.api.cache import Background, Remembered
 from periplus.api.inlink_index import InlinkIndexes, narrowed
+from periplus.api.overview import FaultSums, Overview, fault_sums, history, last_changes
 from periplus.api.portal import desk_of
 from periplus.api.results import judged_pages, judged_stamp, stored_stories, stories_file, when_stored
 from periplus.api.topics import topic_file, topic_of
@@ -153,6 +154,7 @@ READ_S = 10.0  # longest time of one screen
 AUDIT_S = 120.0  # of reading what an audit needs
 WRITE_S = 600.0  # of one file
 PAGES_REMEMBERED = 100  # of tables; whoever goes back, or watches what has ended, asks for the same again
+SUMS_REMEMBERED = 100  # overviews, some kB each
 REMEMBERED = 4  # audits and kept results in memory, of 100 to 400 bytes a row
 
 
@@ -183,18 +185,32 @@ class Browser:
         default_factory=lambda: Remembered(REMEMBERED, reading.Connection.close)
     )
     _pages: Remembered[_Key, TablePage] = field(default_factory=lambda: Remembered(PAGES_REMEMBERED))
+    _sums: Remembered[_Key, FaultSums] = field(default_factory=lambda: Remembered(SUMS_REMEMBERED))
+    _overviews: Background[_Key, Overview] = field(default_factory=lambda: Background(SUMS_REMEMBERED))
     indexes: InlinkIndexes = field(default_factory=InlinkIndexes)
 
     def page(self, folder: Path, name: str, query: TableQuery, columns: Sequence[str] = ()) -> TablePage:
         """Raises UsageError, NoCollection, and StoreError when it takes longer than READ_S."""
-        with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-            version = stored_tables.version(connection)
-        key = (folder.resolve(), version, _stamp(folder, name), name, query, tuple(columns))
+        key = (_version(folder), _stamp(folder, name), name, query, tuple(columns))
         if (page := self._pages.get(key)) is not None:
             return page
         with self._opened(folder, name) as (connection, table), reading.limited(connection, READ_S):
             page = leafed(connection, table, narrowed(folder, connection, name, query, self.indexes), columns)
         return self._pages.put(key, page)
+
+    def overview(self, folder: Path, wait_s: float) -> Overview | None:
+        """The collection at one look, with its faults ready to be shown as tables; None: it takes longer than wait_s,
+        and the work goes on. Raises NoCollection, StoreError, UsageError.
+        """
+        key = _version(folder)
+
+        def make() -> Overview:
+            with self._computed.lock:
+                self._audit(folder)
+                sums = self._sums.get(key) or fault_sums(())
+            return Overview(sums, history(folder), last_changes(folder))
+
+        return self._overviews.of(key, make, wait_s)
 
     def write(self, folder: Path, name: str, query: TableQuery, format: str, path: Path) -> None:
         """Every row that answers, in the order shown, as a file. Raises UsageError."""
@@ -224,16 +240,18 @@ class Browser:
         from periplus.api.exporting import issues_of_sites
 
         with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+            key = (folder.resolve(), *stored_tables.version(connection))
 
             def make() -> reading.Connection:
                 with reading.limited(connection, AUDIT_S), reading.snapshot(connection):
                     causes = faults(issues_of_sites(connection))
+                self._sums.put(key, fault_sums(causes))
                 return stored_tables.in_memory(
                     (ISSUES, (issue_row(issue, issue_kinds()) for fault in causes for issue in fault.issues)),
                     (FAULTS, (fault_row(fault, issue_kinds()) for fault in causes)),
                 )
 
-            return self._computed.of((folder.resolve(), *stored_tables.version(connection)), make)
+            return self._computed.of(key, make)
 
     def _result(self, folder: Path, name: str) -> reading.Connection:
         """A stored result, as a table; read anew when it has changed."""
@@ -251,6 +269,12 @@ def table_of(name: str) -> Table:
     if name not in TABLES:
         raise UsageError(f"there is no table {name!r}: choose among {', '.join(TABLES)}")
     return TABLES[name]
+
+
+def _version(folder: Path) -> _Key:
+    """Of what the store has; another one after each change."""
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        return (folder.resolve(), *stored_tables.version(connection))
 
 
 def _stamp(folder: Path, name: str) -> object:

@@ -168,6 +168,39 @@ def _treemap(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int]) 
         stack += [branch for branch in reversed(branches) if min(branch.box.width, branch.box.height) >= LEAST_BOX]
 
 
+class Area(NamedTuple):
+    """A part of a collection: a folder or a host. hue: of `draw.HUES`, or grey; href: empty: none."""
+
+    name: str
+    pages: int
+    hue: str
+    href: str
+
+
+LEAST_AREA = (34.0, 17.0)  # px: width and height of the smallest box that a name is looked for
+
+
+def write_areas(areas: Sequence[Area], name: str, out: TextIO, room: tuple[int, int] = (1200, 330)) -> None:
+    """Parts of a collection as coloured areas by their pages, each a link, for a page with the kit's style sheet.
+
+    areas: the largest first. room: width and height, px.
+    """
+    boxes = laid([area.pages for area in areas], Box(0.0, 0.0, *map(float, room)))
+    marks = [_area(area, box) for area, box in zip(areas, boxes, strict=True) if min(box.width, box.height) > 2 * GAP]
+    write_sheet(out, room, name, marks, kind="areas", embedded=True)
+
+
+def _area(area: Area, box: Box) -> str:
+    width, height = box.width - 2 * GAP, box.height - 2 * GAP
+    marks = element("rect", area.hue, x=box.x + GAP, y=box.y + GAP, width=width, height=height, rx=3)
+    if width > LEAST_AREA[0] and height > LEAST_AREA[1] and text_px(visible(area.name), 13) < width - 12:
+        marks += caption(box.x + 8, box.y + 18, area.name, "strong")
+        if height > 2 * LEAST_AREA[1]:
+            marks += caption(box.x + 8, box.y + 34, number(area.pages))
+    hint = f"{visible(area.name)}: {count_of(area.pages, 'page')}"
+    return element("a", "", marks, hint, href=area.href) if area.href else element("g", "", marks, hint)
+
+
 def _value(node: MapNode, by: str) -> float:
     return float(getattr(node, MEASURES[by]))
 

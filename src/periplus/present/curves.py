@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from periplus.model.webometrics import Curve, Harvest
 from periplus.present.draw import HUES, Axes, caption, element, heading, nice, quarters, short_names, write_sheet
-from periplus.present.wording import number, visible
+from periplus.present.wording import number, utc, visible
 
 SIZE = (1120, 470)
 NAMED = 8  # sites that have a colour and a name of their own; the others are grey
@@ -94,3 +94,35 @@ def write_harvest_svg(topic: str, points: Sequence[tuple[int, int, float]], out:
         ]
         marks.append(shares.names(ends, shares.right + 46))
     write_sheet(out, (900, 300), f"Harvest of {topic}: {title}", marks)
+
+
+class RunLine(NamedTuple):
+    """A figure over the runs: (seconds since the epoch, value), oldest first. kind: classes of its line."""
+
+    name: str
+    kind: str
+    points: Sequence[tuple[float, float]]
+
+
+LINES_SIZE = (360, 190)  # a phone's width: text keeps its size
+DAY_S = 86_400.0  # runs of one day have one date
+
+
+def write_run_lines(lines: Sequence[RunLine], title: str, out: TextIO) -> None:
+    """Figures over time, a dot for each run, for a page with the kit's style sheet. lines: each with a point."""
+    times = [when for line in lines for when, _ in line.points]
+    first, last = min(times), max(times)
+    most = max(value for line in lines for _, value in line.points)
+    axes = Axes(48, 34, 250, 150, max(last - first, 1.0), nice(max(most, 4.0)))
+    marks = [caption(6, 18, title, "strong"), axes.grid((), quarters(axes.up))]
+    marks += [caption(axes.left, 172, utc(first, "%d %b %Y"), "soft small")]
+    if last - first > DAY_S:
+        marks.append(caption(axes.right, 172, utc(last, "%d %b %Y"), "soft small end"))
+    for line in lines:
+        marks.append(axes.curve([(when - first, value) for when, value in line.points], line.kind))
+        for when, value in line.points:
+            hint = f"{line.name}: {number(round(value))}, {utc(when, '%d %b %Y %H:%M')}"
+            place = {"cx": axes.x(when - first), "cy": axes.y(value), "r": 3.0}
+            marks.append(element("circle", f"dot {line.kind}", "", hint, **place))
+    marks.append(axes.names((line.points[-1][1], line.kind, line.name) for line in lines))
+    write_sheet(out, LINES_SIZE, f"{title} over {len({*times})} runs", marks, kind="lines", embedded=True)

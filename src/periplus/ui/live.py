@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import anyio
-from markupsafe import escape
+from markupsafe import Markup, escape
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from periplus.api.homes import home_of
+from periplus.api.overview import Overview
 from periplus.errors import NoCollection, PeriplusError, UsageError
 from periplus.jobs.presets import gone_on
 from periplus.model.job import Job, JobOrder, JobState
-from periplus.model.visit import State
+from periplus.model.visit import Reason, State
+from periplus.present.charts import Area, write_areas
+from periplus.present.curves import RunLine, write_run_lines
 from periplus.present.wording import why_waits
+from periplus.settings import SETTINGS_FILE, SettingRow, Settings, as_values, read_settings, read_values, rows
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
 from periplus.ui.state import OPEN, AppState, MovingPart, folder_of, now, state_of
@@ -25,6 +32,8 @@ from periplus.ui.watching import Moment
 
 EVERY_S = 1.0  # between two looks for those who watch
 SHARED_S = 0.9  # as old a picture may be that is shown to others too
+WAIT_S = 0.5  # for what takes long; it goes on, and comes by the stream
+_NOT_READ = (State.REGISTERED, State.IGNORED, State.INVALID)
 ALIVE_S = 15  # looks without change after which a word is sent all the same, so that nobody takes silence for death
 
 
@@ -66,11 +75,15 @@ def _part(request: Request, key: str, make: Callable[[Request], str]) -> str:
 
 
 def live(request: Request) -> Response:
-    return rendering.answer(request, "live.html", {"title": "Overview", **_values(request)})
+    """The collection at one look; while a crawl goes on, as it moves."""
+    return rendering.answer(request, "live.html", {"title": "Overview", **_values(request, WAIT_S)})
 
 
-def _values(request: Request) -> dict[str, object]:
-    """What the screen shows; of a collection that waits for its first job no more than that."""
+def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
+    """What the screen shows; of a collection that waits for its first job no more than that.
+
+    wait_s: for what is wrong, which is looked for when no crawl goes on.
+    """
     state, name = state_of(request), request.path_params["name"]
     job = state.job_of(name)
     try:
@@ -83,10 +96,53 @@ def _values(request: Request) -> dict[str, object]:
             if job.state is JobState.QUEUED
             else "Its first job " + ("begins." if job.state in OPEN else "ended without it.")
         )
-        return {"name": name, "moment": None, "job": job, "missing": missing, "figures": (), "hosts": ()}
+        return {"name": name, "moment": None, "job": job, "missing": missing, "figures": (), "hosts": (),
+            "overview": None, "left_out": (), "drawings": {}}  # fmt: skip
     moment = state.watchers.look(folder)
     hosts = [(host, why_waits(host, moment.state)) for host in moment.status.busiest]
-    return {"name": name, "moment": moment, "job": job, "missing": "", "figures": figures(moment), "hosts": hosts}
+    overview = None
+    if moment.state not in ("", "running", "paused"):
+        overview = state.browser.overview(folder, WAIT_S if rendering.wants_json(request) and not wait_s else wait_s)
+    values: dict[str, object] = {
+        "name": name, "moment": moment, "job": job, "missing": "", "figures": figures(moment), "hosts": hosts,
+        "overview": overview, "left_out": left_out(moment),
+    }  # fmt: skip
+    if not rendering.wants_json(request):
+        values["drawings"] = drawings(name, moment, overview)
+    return values
+
+
+def left_out(moment: Moment) -> list[tuple[Reason, int]]:
+    """Why addresses were not read, and how many for each reason, most first."""
+    counts = [(tally.reason, tally.urls) for tally in moment.status.counts if tally.state in _NOT_READ]
+    return sorted(counts, key=lambda row: -row[1])
+
+
+def drawings(name: str, moment: Moment, overview: Overview | None) -> dict[str, Markup]:
+    """`areas`: folders by their pages; `size`, `health`: lines over the runs, where there are two."""
+    made, out = dict.fromkeys(("areas", "size", "health"), Markup()), io.StringIO()
+    folders = moment.tree.folders
+    if len(folders) > 1:
+        root = rendering.address(name, "t/pages")
+        areas = [
+            Area(one.name, one.pages, one.hue, f"{root}?url={quote(f'~://{one.prefix}')}" if one.prefix else "")
+            for one in folders
+        ]
+        write_areas(areas, f"Fetched pages of {name} by folder", out)
+        made["areas"] = Markup(out.getvalue())  # what it shows of the web was escaped as it was written
+    history = overview.history if overview else ()
+    if len(history) > 1:
+        read = [(point.started, point.fetched) for point in history]
+        dead = [(point.started, point.dead) for point in history]
+        faulty = [(point.started, point.faulty) for point in history if point.faulty is not None]
+        lines = {"size": [RunLine("pages read", "teal", read)], "health": [RunLine("dead", "red", dead)]}
+        if faulty:
+            lines["health"].append(RunLine("with an error", "amber", faulty))
+        for key, title in (("size", "Pages read"), ("health", "Dead addresses, pages with an error")):
+            out = io.StringIO()
+            write_run_lines(lines[key], title, out)
+            made[key] = Markup(out.getvalue())
+    return made
 
 
 def figures(moment: Moment) -> list[tuple[str, int, str]]:
@@ -100,6 +156,44 @@ def figures(moment: Moment) -> list[tuple[str, int, str]]:
         ("left aside", counts[State.IGNORED], "?state=ignored"),
         ("dead", counts[State.INVALID], "?state=invalid"),
     ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SettingValue:
+    """What a crawl of the collection takes. source: the file that says it; empty: the default."""
+
+    name: str
+    value: str
+    unit: str
+    source: str
+    sentence: str
+
+
+def settings(request: Request) -> Response:
+    """What a crawl of the collection takes, and where that is said; other limits; the way to delete."""
+    name, folder = folder_of(request)
+    files = [path for path in (state_of(request).places.base / SETTINGS_FILE, folder / SETTINGS_FILE) if path.is_file()]
+    sources: dict[str, str] = {}
+    base = Settings()
+    for path in files:
+        base = read_settings(path, base)
+        sources |= dict.fromkeys(read_values(path), str(path))
+    values = as_values(base)
+    made = [
+        SettingValue(row.name, _shown(row, values[row.name]), row.unit, sources.get(row.name, ""), row.sentence)
+        for row in rows()
+    ]
+    shown = {"title": "Settings", "name": name, "values": made, "file": str(folder / SETTINGS_FILE)}
+    return rendering.answer(request, "settings.html", shown)
+
+
+def _shown(row: SettingRow, value: object) -> str:
+    """A password is shown to nobody."""
+    if row.name == "auth" and value:
+        return "***"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def events(request: Request) -> Response:

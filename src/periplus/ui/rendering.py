@@ -10,6 +10,7 @@ from enum import Enum
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 import jinja2
@@ -34,6 +35,49 @@ MEDIA = {  # by the ending of a file
     "json": "application/json", "csv": "text/csv; charset=utf-8", "pdf": "application/pdf",
     "atom": "application/atom+xml", "opml": "text/x-opml",
 }  # fmt: skip
+
+
+class NavScreen(NamedTuple):
+    """A screen in the navigation. path: within its collection; starts: of the paths of what belongs to it."""
+
+    path: str
+    word: str
+    starts: tuple[str, ...]
+
+
+class NavPlace(NamedTuple):
+    """One of the five places of a collection."""
+
+    word: str
+    screens: tuple[NavScreen, ...]
+
+    def holds(self, path: str) -> bool:
+        return path.startswith(tuple(start for screen in self.screens for start in screen.starts))
+
+
+PLACES = (
+    NavPlace("Overview", (
+        NavScreen("live", "Overview", ("live",)), NavScreen("t/runs", "Runs", ("t/runs",)),
+        NavScreen("compare", "Compare runs", ("compare",)), NavScreen("settings", "Settings", ("settings", "delete")),
+    )),
+    NavPlace("Map", (NavScreen("map", "Tree", ("map",)), NavScreen("graph", "Links around a page", ("graph",)))),
+    NavPlace("Pages", (
+        NavScreen("t/pages", "Pages", ("t/pages", "page")), NavScreen("search", "Search", ("search",)),
+        NavScreen("t/links", "Links", ("t/links",)), NavScreen("t/external", "External links", ("t/external",)),
+        NavScreen("t/redirects", "Redirects", ("t/redirects",)),
+        NavScreen("t/hosts", "Hosts", ("t/hosts", "t/sites", "t/visits")),
+    )),
+    NavPlace("Faults", (
+        NavScreen("t/faults", "By cause", ("t/faults", "t/issues")), NavScreen("t/dead", "Dead links", ("t/dead",)),
+        NavScreen("t/bad", "Bad links", ("t/bad",)),
+    )),
+    NavPlace("Study", (
+        NavScreen("survey", "Survey", ("survey",)), NavScreen("topics", "Topics", ("topic", "t/judged", "t/words")),
+        NavScreen("stories", "Stories", ("stor", "t/stor")),
+        NavScreen("portals", "Portals", ("portal", "t/entries", "t/sources")),
+        NavScreen("keywords", "Keywords", ("keywords",)),
+    )),
+)  # fmt: skip
 
 # As `present.wording.visible`, but white space stays: HTML folds it where it does not matter,
 # and stored sources need it
@@ -68,7 +112,7 @@ def _environment() -> jinja2.Environment:
         "within": query, "part": lambda text: quote(str(text), safe=""), "web": web_link, "duration": wording.duration,
         "cut": cut, "page_key": page_key,
     }  # fmt: skip
-    made.globals |= {"version": VERSION}
+    made.globals |= {"version": VERSION, "places_of_a_collection": PLACES}
     return made
 
 

@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from periplus.api.overview import Overview
 from periplus.jobs.presets import PERIODS
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.comparison import Comparison
@@ -36,7 +37,9 @@ SCREENS = (
     Screen("/notices", notices.notices, {"subscriptions": _ROWS, "notices": _ROWS, "kinds": dict[str, str],
         "collections": list[str]}),
     Screen("/search", pages.in_all, {"query": str, "found": list[pages.PageSearch], "at": int, "per": int}, _WORDS),
-    Screen(_C + "/live", live.live, {"name": str, "missing": str, "figures": list[tuple[str, int, str]]}),
+    Screen(_C + "/live", live.live, {"name": str, "missing": str, "figures": list[tuple[str, int, str]],
+        "overview": Overview | None}),
+    Screen(_C + "/settings", live.settings, {"name": str, "values": list[live.SettingValue], "file": str}),
     Screen(
         _C + "/t/{table}", tables.table,
         {

@@ -20,6 +20,7 @@ from periplus.api.cache import Remembered
 from periplus.api.collection import Collection, Status
 from periplus.api.survey import PLAN, depth_settings, standing
 from periplus.model.webometrics import CampaignProgress
+from periplus.present.draw import folder_hues
 from periplus.schedule.survey import SurveyPolicy, campaign_from, survey_policy
 from periplus.store.sqlite import listing, reading, runs, survey
 from periplus.store.sqlite import tables as stored_tables
@@ -28,6 +29,7 @@ from periplus.store.sqlite.listing import RecentVisit
 STEPS = 3  # of a branch: host, and two of its path
 BRANCHES = 20_000  # that are counted apart, some 5 MB; pages of further ones count for the branch that they grow on
 SHOWN = 40  # more is no overview
+FOLDERS = 24  # that a picture names
 
 Key = tuple[str, ...]  # host and steps of the path
 
@@ -45,14 +47,24 @@ class Branch(NamedTuple):
     grown: int
 
 
+class Folder(NamedTuple):
+    """A folder of the first step, or a host where there are several. prefix: as of a branch; empty: what is left."""
+
+    name: str
+    prefix: str
+    pages: int
+    hue: str  # of the drawing kit, by its name
+
+
 class Tree(NamedTuple):
     """The largest branches, each before those on it, larger ones first; more: branches that are not named; depths:
-    (clicks, pages).
+    (clicks, pages). folders: every page in one of them, the largest first, what is left last.
     """
 
     branches: tuple[Branch, ...]
     more: int
     depths: tuple[tuple[int, int], ...]
+    folders: tuple[Folder, ...]
     whole: bool  # of all runs, not of the last alone
 
 
@@ -94,8 +106,23 @@ class Growth:
             branches,
             len(self.pages) - len(branches),
             tuple(sorted(self.depths.items(), key=lambda row: (row[0] < 0, row[0]))),
+            self.folders(),
             self.whole,
         )
+
+    def folders(self, most: int = FOLDERS) -> tuple[Folder, ...]:
+        """The parts that pictures of the collection colour."""
+        hosts = [key for key in self.pages if len(key) == 1]
+        steps = 1 if len(hosts) > 1 else 2
+        keys = sorted((key for key in self.pages if len(key) == steps), key=lambda key: (-self.pages[key], key))[:most]
+        hues = folder_hues(Counter({"/".join(key[-steps:]): self.pages[key] for key in keys}))
+        parts = []
+        for key in keys:
+            branch = self._branch(key)
+            parts.append(Folder(branch.name, branch.prefix, branch.pages, hues.get("/".join(key[-steps:]), "grey")))
+        left = sum(self.pages[host] for host in hosts) - sum(part.pages for part in parts)
+        words = "other hosts" if steps == 1 else "other folders" if len(keys) == most else "no folder"
+        return (*parts, Folder(words, "", left, "grey")) if left > 0 else tuple(parts)
 
     def _branch(self, key: Key) -> Branch:
         name = key[0] if len(key) == 1 else f"/{unquote(key[-1])}/"

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -178,6 +180,32 @@ class PastUrls:
 
     rows: UrlRows
     statuses: NDArray[np.int16]
+
+
+def reasons_at_ends(connection: sqlite3.Connection) -> dict[int, Counter[str]]:
+    """How many URLs stood at which reason when each run ended, by run."""
+    runs_begun = connection.execute("SELECT id, started FROM run ORDER BY id").fetchall()
+    first_run = "(SELECT count(*) FROM run r WHERE r.started <= u.first_seen)"
+    came = f"SELECT max({first_run}, 1), u.reason, count(*) FROM url u GROUP BY 1, 2"
+    counts: list[Counter[str]] = [Counter() for _ in runs_begun]
+    for place, reason, urls in connection.execute(came):  # as if they had always stood so
+        counts[place - 1][reason] += urls
+    for earlier, later in pairwise(counts):
+        later.update(earlier)
+    past = (
+        f"SELECT h.url_id, h.run_id, h.reason, u.reason, max({first_run}, 1) FROM url_history h"
+        " JOIN url u ON u.id = h.url_id ORDER BY h.url_id, h.run_id"
+    )
+    places = {run_id: place for place, (run_id, _) in enumerate(runs_begun)}
+    last = (-1, 0)  # URL, place of the first run that its next row does not tell of
+    for identity, run_id, reason, now, first in connection.execute(past):
+        begin = last[1] if last[0] == identity else first - 1
+        end = places.get(run_id, begin)
+        for place in range(begin, end):
+            counts[place][reason] += 1
+            counts[place][now] -= 1
+        last = (identity, max(begin, end))
+    return {run_id: counts[place] for run_id, place in places.items()}
 
 
 UrlPast = dict[int, tuple[str, str, int]]  # id: reason, rule, status

@@ -157,6 +157,14 @@ def issues_of(connection: sqlite3.Connection, run_id: int) -> frozenset[tuple[st
     )
 
 
+def pages_with(connection: sqlite3.Connection, codes: Iterable[str]) -> dict[int, int]:
+    """Pages with an issue of one of these codes, by the check that saw them; of a check that saw none no entry."""
+    listed = list(codes)
+    marks = ", ".join("?" * len(listed))
+    find = f"SELECT run_id, count(DISTINCT url_id) FROM issue WHERE code IN ({marks}) GROUP BY run_id"
+    return dict(connection.execute(find, listed).fetchall())
+
+
 def store_verdicts(connection: sqlite3.Connection, dead: Iterable[tuple[int, str, str, int]]) -> None:
     """dead: (id, reason, rule, status) of every URL that checks found dead and the crawl did not ask for,
     in place of those before.

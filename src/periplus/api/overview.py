@@ -1,0 +1,142 @@
+"""A collection at one look: its gravest faults, what the last run changed, and how it grew over all of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from periplus.analyse.audit import issue_kinds
+from periplus.analyse.issues import KindSum, first_to_repair, sums
+from periplus.api.comparison import compare_runs
+from periplus.errors import UsageError
+from periplus.model.audit import Fault, Grade
+from periplus.model.visit import STATE_OF, Reason, State
+from periplus.store.sqlite import analysis_rows, checks, reading, runs
+from periplus.store.sqlite import tables as stored_tables
+
+REPAIR = 3  # causes that are named first
+COMPARED_URLS = 50_000  # of more, two runs are compared when that is asked for: it reads all links of both
+READ_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A cause to be mended: what is wrong on how many pages, and what to do."""
+
+    grade: Grade
+    code: str
+    title: str
+    cause: str
+    detail: str
+    pages: int
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class FaultSums:
+    """What an audit found, in short. causes: by grade; kinds: gravest first; repair: what to mend first."""
+
+    causes: dict[Grade, int]
+    kinds: tuple[KindSum, ...]
+    repair: tuple[Repair, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPoint:
+    """The collection as a run left it. faulty: pages with an error, where it was a check; None: nobody looked."""
+
+    run_id: int
+    kind: str
+    started: float
+    fetched: int
+    dead: int
+    urls: int  # that were known
+    faulty: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunChanges:
+    """What the last run found otherwise than the one before. added, removed, changed: pages."""
+
+    before: str
+    after: str
+    added: int
+    removed: int
+    changed: int
+    new_issues: int
+    gone_issues: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """history: oldest run first. changes: None: there is one run alone, or the collection is large."""
+
+    faults: FaultSums
+    history: tuple[RunPoint, ...]
+    changes: RunChanges | None
+
+
+def fault_sums(faults: Sequence[Fault]) -> FaultSums:
+    """faults: as `analyse.issues.faults` orders them."""
+    counts, kinds = Counter(fault.grade for fault in faults), issue_kinds()
+    repair = tuple(
+        Repair(
+            fault.grade,
+            fault.code,
+            kinds[fault.code].title,
+            fault.cause,
+            fault.detail,
+            fault.pages,
+            kinds[fault.code].remedy,
+        )
+        for fault in first_to_repair(faults, REPAIR)
+    )
+    return FaultSums({grade: counts[grade] for grade in Grade}, sums(faults), repair)
+
+
+def history(folder: Path) -> tuple[RunPoint, ...]:
+    """How the collection stood at the end of each run. Raises NoCollection, StoreError."""
+    with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):
+        ends = analysis_rows.reasons_at_ends(connection)
+        faulty = checks.pages_with(connection, [k.code for k in issue_kinds().values() if k.grade is Grade.ERROR])
+        points = []
+        for run in runs.run_records(connection):
+            states = Counter[State]()
+            for reason, urls in ends[run.id].items():
+                states[STATE_OF[Reason(reason)]] += urls
+            is_check = run.kind == checks.CHECK and run.state == "done"
+            points.append(
+                RunPoint(
+                    run.id,
+                    run.kind,
+                    run.started,
+                    states[State.INDEXED],
+                    states[State.INVALID],
+                    states.total(),
+                    faulty.get(run.id, 0) if is_check else None,
+                )
+            )
+        return tuple(points)
+
+
+def last_changes(folder: Path) -> RunChanges | None:
+    """What the last run changed; None: there is nothing to compare, or too much."""
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        if stored_tables.urls_seen(connection) > COMPARED_URLS or len(runs.run_records(connection)) < 2:
+            return None
+    try:
+        made = compare_runs(folder)
+    except UsageError:  # several sites, or no map: Compare says which
+        return None
+    return RunChanges(
+        made.before.name,
+        made.after.name,
+        len(made.added),
+        len(made.removed),
+        len(made.changed),
+        len(made.issues.new),
+        len(made.issues.gone),
+    )

@@ -1,0 +1,150 @@
+"""A collection at one look: counts at the end of each run, what to repair first, and work beside those who ask."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from interface import client
+from periplus.analyse.issues import faults, first_to_repair, sums
+from periplus.api.cache import Background
+from periplus.api.overview import fault_sums, history, last_changes
+from periplus.errors import UsageError
+from periplus.model.audit import Grade, Issue
+from periplus.store.sqlite import reading
+from periplus.store.sqlite.analysis_rows import RunEnd, reasons_at_ends, url_past
+from periplus.ui.watching import Growth
+from stored import NOW, page, stored
+
+HOME = "https://e.org/"
+FIRST = {HOME: page("Home", "/a", "/b", "/c"), f"{HOME}a": page("A"), f"{HOME}b": 404, f"{HOME}c": page("C")}
+SECOND = {HOME: page("Home", "/a", "/b", "/d"), f"{HOME}a": 404, f"{HOME}b": page("B"), f"{HOME}d": page("D")}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    stored(tmp_path / "e.periplus", FIRST, [HOME])
+    stored(tmp_path / "e.periplus", SECOND, [HOME])
+    return tmp_path
+
+
+def test_counts_at_the_end_of_a_run_are_what_comparisons_see(folder: Path) -> None:
+    """The twin asks for each run alone: what stands now, but for what changed later."""
+    with contextlib.closing(reading.connect(folder / "e.periplus")) as connection:
+        ends = reasons_at_ends(connection)
+        for run_id, counts in ends.items():
+            moment = RunEnd.after(connection, run_id)
+            past = url_past(connection, moment)
+            rows = connection.execute("SELECT id, reason, first_seen FROM url").fetchall()
+            twin = Counter(past.get(one, (now,))[0] for one, now, seen in rows if seen < moment.until)
+            assert +counts == twin
+    assert len(ends) == 2
+
+
+def test_history_has_a_point_for_each_run_and_errors_of_checks_alone(folder: Path) -> None:
+    first, second = history(folder / "e.periplus")
+    assert (first.run_id, second.run_id, first.started) == (1, 2, NOW)
+    assert [point.faulty for point in (first, second)] == [None, None]
+    assert second.fetched + second.dead <= second.urls
+
+
+def test_two_runs_are_compared_and_one_alone_is_not(folder: Path, tmp_path: Path) -> None:
+    changes = last_changes(folder / "e.periplus")
+    assert changes is not None
+    assert (changes.before, changes.after) == ("crawl 1", "crawl 2")
+    assert last_changes(stored(tmp_path / "one", FIRST, [HOME])) is None
+
+
+def issue(code: str, grade: Grade, url: str, cause: str = "") -> Issue:
+    return Issue(code, grade, url, cause=cause)
+
+
+def test_what_to_repair_first_is_grave_and_of_several_kinds() -> None:
+    found = faults(
+        [
+            *(issue("broken-resource", Grade.ERROR, f"{HOME}{n}", f"{HOME}x.js") for n in range(9)),
+            *(issue("broken-resource", Grade.ERROR, f"{HOME}{n}", f"{HOME}y.js") for n in range(8)),
+            issue("malformed-link", Grade.ERROR, HOME, "https://"),
+            *(issue("title-duplicate", Grade.WARNING, f"{HOME}{n}", HOME) for n in range(99)),
+            issue("title-long", Grade.NOTICE, HOME),
+        ]
+    )
+    assert [fault.cause for fault in first_to_repair(found, 3)] == [f"{HOME}x.js", "https://", f"{HOME}y.js"]
+    assert {(one.kind.code, one.causes, one.pages) for one in sums(found)} >= {
+        ("malformed-link", 1, 1),
+        ("broken-resource", 2, 9),
+    }
+    assert fault_sums(found).causes == {Grade.ERROR: 3, Grade.WARNING: 1, Grade.NOTICE: 1}
+    notices = faults([issue("title-long", Grade.NOTICE, HOME)])
+    assert len(first_to_repair(notices, 3)) == 1, "where there is nothing else"
+
+
+def test_the_overview_names_faults_folders_and_what_was_not_read(folder: Path) -> None:
+    asking = client(folder)
+    asking.get("/c/e/live?format=json")
+    text = asking.get("/c/e/live").text
+    overview = asking.get("/c/e/live?format=json").json()["overview"]
+    assert sum(overview["faults"]["causes"].values()) == asking.get("/c/e/t/faults?format=json").json()["count"]["rows"]
+    assert overview["faults"]["repair"][0]["title"] in text
+    assert "Not read, and why" in text and "Over the runs" in text
+    assert 'href="/c/e/settings"' in text and 'href="/c/e/delete"' not in text.partition("</header>")[0]
+
+
+def test_a_crawl_that_was_killed_is_looked_at_too(tmp_path: Path) -> None:
+    stored(tmp_path / "k.periplus", FIRST, [HOME], state="running")
+    assert client(tmp_path).get("/c/k/live?format=json").json()["overview"] is not None
+
+
+def test_settings_say_where_a_value_comes_from_and_no_password(folder: Path) -> None:
+    path = folder / "e.periplus" / "periplus.toml"
+    path.write_text('[settings]\ndelay_s = 3.0\nauth = "user:secret"\n', "utf-8")
+    answer = client(folder).get("/c/e/settings?format=json").json()
+    values = {row["name"]: row for row in answer["values"]}
+    assert (values["delay_s"]["value"], values["delay_s"]["source"]) == ("3.0", str(path))
+    assert values["auth"]["value"] == "***"
+    assert values["max_pages"]["source"] == ""
+    assert "secret" not in client(folder).get("/c/e/settings").text
+
+
+def test_every_page_is_in_one_folder_and_common_ones_have_colours() -> None:
+    growth = Growth()
+    growth.add([(f"https://e.org/{part}/{n}", 1) for part, pages in (("a", 9), ("b", 5)) for n in range(pages)])
+    growth.add([("https://e.org/", 0), ("https://e.org/x", 1)])
+    folders = growth.folders()
+    assert [(one.name, one.pages) for one in folders] == [("/a/", 9), ("/b/", 5), ("no folder", 2)]
+    assert len({one.hue for one in folders}) == 3 and folders[-1].hue == "grey"
+    growth.add([("https://f.org/a/1", 1)])
+    assert [(one.name, one.pages) for one in growth.folders()] == [("e.org", 16), ("f.org", 1)]
+
+
+def test_work_goes_on_beside_those_who_ask_and_is_done_once() -> None:
+    background, go, made = Background[str, int](2), threading.Event(), []
+
+    def make() -> int:
+        go.wait(30)
+        made.append(1)
+        return 7
+
+    assert background.of("a", make, 0.0) is None
+    go.set()
+    assert background.of("a", make, 30) == 7
+    assert background.of("a", make, 0.0) == 7
+    assert made == [1]
+
+
+def test_what_fails_beside_is_told_to_who_asks_and_tried_again() -> None:
+    background, fails = Background[str, int](2), [True]
+
+    def make() -> int:
+        if fails.pop():
+            raise UsageError("no map")
+        return 1
+
+    with pytest.raises(UsageError, match="no map"):
+        background.of("a", make, 30)
+    fails.append(False)
+    assert background.of("a", make, 30) == 1
