@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from email.utils import format_datetime, parsedate_to_datetime
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from periplus.document import headers, html
 from periplus.document.metadata import Metadata, metadata
@@ -69,6 +74,13 @@ def test_dates_and_meta_over_header():
 )
 def test_rfc9110_dates(text, seconds):
     assert headers.date_s(text) == seconds
+
+
+@given(st.datetimes(datetime(1970, 1, 1), datetime(2999, 12, 31)).map(lambda moment: moment.replace(microsecond=0)))
+def test_a_date_in_the_usual_form_is_read_as_the_standard_library_reads_it(moment):
+    text = format_datetime(moment.replace(tzinfo=UTC), usegmt=True)
+    assert headers.date_s(text) == parsedate_to_datetime(text).timestamp()
+    assert headers.date_s(text.replace("GMT", "+0000")) == headers.date_s(text)
 
 
 @pytest.mark.parametrize(

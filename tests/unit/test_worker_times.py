@@ -23,8 +23,8 @@ from periplus.acquire.politeness import AddressTurns
 from periplus.acquire.worker import TICK_S, Worker, WorkerDeps
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import Url
-from periplus.schedule.order import SiteTurns
 from periplus.schedule.traps import TrapDetector
+from periplus.schedule.turns import SiteTurns
 from periplus.settings import Settings, settings_from
 from periplus.store.sqlite import runs, schema
 from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 
 from periplus.document.robots import Access, RobotsGroup
 from periplus.model.frontier import PRIORITY_DOUBT, GivenUp, HostState, Lease, ReadyHost, Task
@@ -72,6 +71,8 @@ def retry_after_s(value: str, now: float) -> float | None:
     text = value.strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])
+    from email.utils import parsedate_to_datetime  # 5 ms of a start, for what few servers send
+
     try:
         moment = parsedate_to_datetime(text)
         # asctime's form names no zone, and is GMT (RFC 9110, 5.6.7): never the zone of this machine

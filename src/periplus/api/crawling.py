@@ -32,8 +32,8 @@ from periplus.model.ports import Clock, CrawlHome, CrawlScope, Policy, RunStore,
 from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.schedule.learning import PAGES, AliasLearner
-from periplus.schedule.order import SiteTurns
 from periplus.schedule.traps import TrapDetector
+from periplus.schedule.turns import SiteTurns
 from periplus.settings import Settings, as_values, rows, settings_from
 from periplus.store.sqlite.checks import CHECK
 from periplus.urls.folders import folders_of

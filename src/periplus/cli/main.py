@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import signal
@@ -116,6 +117,10 @@ learning a topic a hundred times.
 """
 
 
+_GARBAGE_LOOK = 50_000
+"""Objects after which Python looks for circles among them; 700 by default, which is a twelfth of a crawl's start."""
+
+
 _BREAKS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError)
 """What a value of the wrong kind leads to, and a bug of ours as well: a look at the collection tells them apart."""
 
@@ -160,6 +165,7 @@ class _Commands(click.Group):
         """Turns our own errors into one sentence and an exit code; others are bugs and show their trace."""
         for name, threads in _ONE_THREAD.items():
             os.environ.setdefault(name, threads)
+        gc.set_threshold(_GARBAGE_LOOK)
         if PIPES in os.environ:
             from periplus.children import stop_with_runner
 

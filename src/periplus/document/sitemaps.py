@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
 from periplus.errors import InvalidUrl
@@ -279,6 +278,8 @@ def _seconds(date: str) -> float:
             year, month, day, rest = match.groups(default="")
             when = datetime.fromisoformat(f"{year}-{month or '01'}-{day or '01'}{rest}")
         else:
+            from email.utils import parsedate_to_datetime
+
             when = parsedate_to_datetime(date)
         return max(0.0, (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())
     except (ValueError, TypeError, OverflowError, IndexError):

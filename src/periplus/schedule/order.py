@@ -1,9 +1,8 @@
-"""Whose turn it is among the sites of a crawl, and which page of a site is next."""
+"""Which page of a site promises the most new links, by its address and the first link to it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import log1p
 
@@ -11,53 +10,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from periplus.model.frontier import PageVisit, ReadyHost
-from periplus.model.web import HostKey, Url
-from periplus.urls.hosts import host_key, path_and_query
-
-
-@dataclass(frozen=True, slots=True)
-class SiteTurns:
-    """`model.ports.Policy`: sites that had fewer quanta of pages go first; within a quantum, who is due first.
-
-    The order within a site is the store's: by depth.
-    """
-
-    quantum: int  # pages
-    patience_s: None = None
-    most_held: int = 0
-    reads_text: bool = False
-    mark: int = 0
-
-    def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
-        turns = sorted(ready, key=lambda host: (host.site_fetched // self.quantum, host.wait_s, host.host))
-        return [host.host_id for host in turns[:most]]
-
-    def next(self, host: HostKey) -> Iterator[Url]:
-        return iter(())
-
-    def learn(self, visits: Iterable[PageVisit]) -> None:
-        """What a page brought changes no turn."""
-
-
-@dataclass(slots=True)
-class GivenPages:
-    """The page that each host was last given by name. It is named again until it was visited, or waits no longer."""
-
-    _given: dict[HostKey, Url] = field(default_factory=dict)
-
-    def next(self, host: HostKey, take: Callable[[HostKey], Url | None]) -> Iterator[Url]:
-        """The host's pages, best first, for `Policy.next`. take: the next of a host, taken from what waits."""
-        while (url := self._given.get(host) or take(host)) is not None:
-            self._given[host] = url
-            yield url
-            self._given.pop(host, None)  # whoever asks for another one found that it does not wait
-
-    def visited(self, url: Url) -> None:
-        host = host_key(url)
-        if self._given.get(host) == url:
-            del self._given[host]
-
+from periplus.model.web import Url
+from periplus.urls.hosts import path_and_query
 
 # What is known of a page before it is asked for: its path, the words of it and of the links to it, where these links
 # stand, which page showed it first and what that page brought. Each of these is a feature with a weight; a page's

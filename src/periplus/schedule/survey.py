@@ -23,7 +23,8 @@ from periplus.model.web import HostKey, SiteKey, Url
 from periplus.model.webometrics import Campaign, Ints
 from periplus.schedule.bandit import CLICKED, Novelty, SitePolicy, rule_named
 from periplus.schedule.bandit import Unit as RewardUnit
-from periplus.schedule.order import GivenPages, PageOrder, Sighting
+from periplus.schedule.order import PageOrder, Sighting
+from periplus.schedule.turns import GivenPages
 from periplus.settings import Scope, Settings
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_key

@@ -17,7 +17,7 @@ from periplus.model.frontier import LinkSighting, PageVisit, ReadyHost
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.ports import CrawlScope
 from periplus.model.web import HostKey, Url
-from periplus.schedule.order import GivenPages
+from periplus.schedule.turns import GivenPages
 from periplus.urls.hosts import host_key, path_and_query
 
 # A page has a number, in the order in which it was first met. Its worth is how relevant its text was judged, 0 to 1,

@@ -38,7 +38,7 @@ from periplus.store.dialect import Statements
 from periplus.store.ledger import HostRef
 from periplus.store.ledger_tables import forget_entries
 from periplus.store.processes import process_lives
-from periplus.store.sqlite import aliases, reading, schema, survey
+from periplus.store.sqlite import aliases, reading, schema
 from periplus.store.sqlite import runs as folder_runs
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
 from periplus.store.url_state import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body
@@ -380,9 +380,13 @@ class SqliteCrawlStore(CrawlReads):
         return len(mergers)
 
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
+        from periplus.store.sqlite import survey  # and with it NumPy, which no crawl needs that asks for nothing of it
+
         return survey.visits(self._connection, after, texts=texts)
 
     def bring_in_line(self, scope: CrawlScope) -> None:
+        from periplus.store.sqlite import survey
+
         with self._lock.transaction(self._connection):
             survey.bring_in_line(self._connection, scope)
 
@@ -476,6 +480,8 @@ class FolderHome:
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[VisitReader]:
+        from periplus.store.sqlite import survey
+
         with (
             contextlib.closing(reading.connect(self._folder)) as connection,
             reading.reading(),
