@@ -12,7 +12,7 @@ SECONDS_EACH ?= 60
 WORKERS ?= 2# test processes; more only help on more cores
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native check test test-browser test-spark test-faults test-real fuzz quality bench bench-peers demo docs man dist clean
+.PHONY: help setup native check test test-browser test-spark test-faults test-real fuzz sanitize quality bench bench-peers demo docs man dist clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -71,6 +71,9 @@ test-real: $(TOOLS) $(COMPILED) ## Crawl nineteen real manuals (Debian packages,
 
 fuzz: $(TOOLS) $(COMPILED) ## Feed each reader of strangers' bytes with what it has never seen, a minute each; SECONDS_EACH=3600 for longer.
 	$(PY) quality/fuzz/run.py --seconds $(SECONDS_EACH)
+
+sanitize: $(TOOLS) ## Run tests and fuzzers on modules compiled with AddressSanitizer (GCC), a minute each; SECONDS_EACH=3600 for longer.
+	$(PY) quality/fuzz/sanitized.py --seconds $(SECONDS_EACH)
 
 quality: $(TOOLS) $(COMPILED) ## Measure what cannot be proved, beside the aims; fails below the floors of quality/floors.json.
 	$(PY) quality/run.py

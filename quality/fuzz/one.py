@@ -2,9 +2,10 @@
 
 A child of run.py.
 
-With atheris where it is installed (Linux), unless a SEED is named; else by plain mutation of the seeds, which finds
-less in one input and tries ten in the same time. What makes the reader raise, hang or outgrow its memory is left in
-FOLDER/crashes, and the process ends with an error.
+With atheris where it is installed (Linux), unless a SEED is named; it runs compiled modules from their Python sources,
+whose lines it sees. Else by plain mutation of the seeds and of what atheris learned, on the modules as compiled: it
+finds less in one input and tries ten in the same time. What makes the reader raise, hang or outgrow its memory is left
+in FOLDER/crashes, and the process ends with an error.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from pathlib import Path
 
+SOURCES = Path(__file__).resolve().parents[2] / "src"
 INPUT_BYTES = 4_096  # a longer one is slower and shows little more
 HANG_S = 20  # machines are shared; a reader that is quadratic takes longer by far
 MEMORY_MIB = 3_072
@@ -26,6 +29,8 @@ def guided(name: str, folder: Path, seconds: int, runs: int) -> None:
     """By libFuzzer, which knows which of our lines each input reached."""
     import atheris
 
+    sys.path_hooks.insert(0, interpreted)
+    sys.path_importer_cache.clear()
     with atheris.instrument_imports(include=["periplus", "targets"]):
         from targets import TARGETS
 
@@ -44,6 +49,13 @@ def guided(name: str, folder: Path, seconds: int, runs: int) -> None:
     flags += [f"-artifact_prefix={folder}/crashes/", "-print_final_stats=1", "-verbosity=1", "-reload=0", str(corpus)]
     atheris.Setup([sys.argv[0], *flags], target.run)
     atheris.Fuzz()
+
+
+def interpreted(folder: str) -> FileFinder:
+    """Finds our own modules as Python sources, compiled or not."""
+    if not Path(folder).is_relative_to(SOURCES):
+        raise ImportError
+    return FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES))
 
 
 def mutated(seeds: Sequence[bytes], rng: random.Random) -> bytes:
@@ -70,6 +82,7 @@ def plainly(name: str, folder: Path, seconds: int, runs: int, seed: int) -> None
     from targets import TARGETS
 
     run, seeds = TARGETS[name]
+    seeds = [*seeds, *filter(None, (path.read_bytes() for path in sorted((folder / "corpus").glob("*"))))]
     rng, done, end = random.Random(seed), 0, time.monotonic() + seconds
     while (not seconds or time.monotonic() < end) and (not runs or done < runs):
         data = mutated(seeds, rng)

@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from document_files import docx, epub, odt  # noqa: E402 - the tests make the same files
 from periplus.model.page import Block, BlockKind, Blocks  # noqa: E402
 from periplus.model.visit import Headers  # noqa: E402
-from periplus.store.bodies import BodyCodec, pack_blocks, pack_head  # noqa: E402
+from periplus.store.bodies import BodyCodec, pack_blocks, pack_headers  # noqa: E402
 
 URLS = [
     *(
@@ -119,7 +119,7 @@ _BLOCKS = [
 KEPT = [
     BodyCodec().pack(_BODY, None),
     pack_blocks(Blocks.of(_BLOCKS)),
-    pack_head(Headers((("content-type", "text/html"),), "HTTP/1.1 200 OK")) or b"",
+    pack_headers(Headers((("content-type", "text/html"),), "HTTP/1.1 200 OK")) or b"",
     b"\0\1\1",
 ]
 

@@ -32,7 +32,7 @@ from periplus.model.visit import Cut, Fetched, Headers, Request
 from periplus.present.markup import escaped
 from periplus.search.query import parse
 from periplus.settings import FetchLimits, settings_from
-from periplus.store.bodies import BodyCodec, unpack_blocks, unpack_head, unpack_parts
+from periplus.store.bodies import BodyCodec, unpack_blocks, unpack_headers, unpack_parts
 from periplus.store.warc import WarcReader, http_answer, unchunked
 from periplus.urls.canonical import canonical, page_key, places, resolve
 from periplus.urls.hosts import host_key, host_name, registered_domain
@@ -184,7 +184,7 @@ def query(data: bytes) -> None:
 def kept(data: bytes) -> None:
     """What a collection that somebody gave us holds of a page."""
     for restore in (
-        lambda: unpack_head(data),
+        lambda: unpack_headers(data),
         lambda: unpack_blocks(data, "a\nb"),
         lambda: unpack_parts(data),
         lambda: BodyCodec().unpack(data, None),
