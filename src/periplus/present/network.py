@@ -275,7 +275,7 @@ def write_ego_svg(ego: Ego, about: str, out: TextIO, *, link: Callable[[str], st
         if link is None:
             marks.append(element("g", "", shown, hint))
         else:
-            marks.append(element("a", "", shown, hint, href=link(node.url), aria_label=hint))
+            marks.append(element("a", "", shown, hint, href=link(node.url), aria_label=f"{names[place]}: {hint}"))
     write_sheet(out, size, f"Links around {ego.nodes[0].name}", marks, kind="ego", embedded=link is not None)
 
 

@@ -44,6 +44,15 @@
     const button = item && !event.repeat && item.querySelector(`[data-key="${CSS.escape(event.key)}"]:not(:disabled)`);
     if (button) { event.preventDefault(); button.click(); }
   });
+  addEventListener("keydown", (event) => {  // in a table the arrows go from row to row
+    if ((event.key !== "ArrowDown" && event.key !== "ArrowUp") || event.ctrlKey || event.altKey || event.metaKey || writes(event.target)) return;
+    const body = document.activeElement.closest("table.data tbody");
+    if (!body) return;
+    const rows = [...body.rows].filter((row) => row.querySelector("a"));
+    const now = rows.indexOf(document.activeElement.closest("tr"));
+    const next = rows[now < 0 ? 0 : Math.max(0, Math.min(rows.length - 1, now + (event.key === "ArrowDown" ? 1 : -1)))];
+    if (next) { event.preventDefault(); next.querySelector("a").focus(); }
+  });
   const start = document.querySelector("#url");
   if (start) start.addEventListener("keydown", (event) => {  // a field of one line that may take many
     if (event.key === "Enter" && !event.shiftKey && !document.querySelector("[name=preset][data-many]:checked")) {
