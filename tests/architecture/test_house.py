@@ -14,20 +14,20 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 BUDGETS = {
     ".": 1_000,
     "acquire": 2_750,
-    "analyse": 10_300,
-    "api": 10_320,
+    "analyse": 10_450,
+    "api": 10_420,
     "cli": 5_900,
-    "document": 6_450,
+    "document": 6_800,
     "jobs": 750,
     "model": 4_800,
     "present": 5_950,
     "schedule": 2_700,
     "search": 1_540,
-    "store": 13_400,
+    "store": 13_550,
     "ui": 4_550,
     "urls": 2_100,
 }
-MODULES = 298
+MODULES = 302
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -276,6 +276,29 @@ def _long_urls(site: AuditInput) -> IssueColumns:
     return IssueColumns(long, numbers=chars[long].astype(np.float64), limit=URL_CHARS)
 
 
+def _noted(code: str) -> Check:
+    """Own pages with this note, as `document.static_checks` and `header_checks` take them."""
+
+    def check(site: AuditInput) -> IssueColumns:
+        own = site.urls.own
+        rows = sorted(row for row in site.remarks.notes.get(code, ()) if row[0] >= 0 and own[row[0]])
+        numbers = np.array([number for _, number, _ in rows], np.float64)
+        return IssueColumns(
+            np.array([place for place, _, _ in rows], np.int64), numbers=numbers, words=[words for _, _, words in rows]
+        )
+
+    return check
+
+
+def _note(
+    code: str, grade: Grade, category: Category, *texts: str, source: str = "", caused_by: CausedBy = CausedBy.PAGE
+) -> Finding:
+    """A finding made of notes. texts: title, why, remedy, detail of IssueKind."""
+    title, why, remedy, *detail = texts
+    kind = IssueKind(code, grade, category, title, why, remedy, "".join(detail), caused_by, source)
+    return Finding(kind, _noted(code))
+
+
 def _series(site: AuditInput) -> IssueColumns:
     rows = site.remarks.series
     places, left = (np.array([row[at] for row in rows], np.int64) for at in (0, 2))
@@ -499,6 +522,94 @@ FINDINGS = (
     Finding(IssueKind("endless-series", _N, Category.STRUCTURE, "Series of addresses that look endless",
         "What they hold was not read to its end.", "See whether a page hides among them: crawl with --trap-window 0.",
         "{number:,.0f} left unread as {words}"), _series),
+    _note("heading-skipped", _W, Category.ACCESS, "Headings that leave out a level",
+        "Who goes from heading to heading thinks a part is missing.", "Write the level that follows: h2 below h1.",
+        "{words}", source="WCAG 2.2, 1.3.1; technique G141"),
+    _note("heading-empty", _N, Category.ACCESS, "Headings without words", "A screen reader announces nothing.",
+        "Write what the part is about, or take the heading away.", "headings: {number:.0f}", source="WCAG 2.2, 2.4.6"),
+    _note("link-without-name", _W, Category.ACCESS, "Links without words",
+        "A screen reader can only say “link”.", "Give it words, or its image an alt.", "links: {number:.0f}",
+        source="WCAG 2.2, 2.4.4 and 4.1.2"),
+    _note("button-without-name", _W, Category.ACCESS, "Buttons without words",
+        "Nobody who does not see it learns what it does.", "Give it words, or an aria-label.", "buttons: {number:.0f}",
+        source="WCAG 2.2, 4.1.2"),
+    _note("field-without-label", _W, Category.ACCESS, "Fields without a label",
+        "Who does not see the field does not learn what to write there.", "Give it a label.", "fields: {number:.0f}",
+        source="WCAG 2.2, 1.3.1 and 4.1.2"),
+    _note("frame-without-title", _W, Category.ACCESS, "Frames without a title",
+        "A screen reader cannot say what is in it.", "Write title on the iframe.", "frames: {number:.0f}",
+        source="WCAG 2.2, 4.1.2; technique H64"),
+    _note("language-bad", _W, Category.ACCESS, "Pages in a language that there is not",
+        "Screen readers read it with a wrong voice.", "Write a code as en or pt-BR.", "lang={words}",
+        source="WCAG 2.2, 3.1.1; BCP 47", caused_by=_BY_WORDS),
+    _note("main-missing", _N, Category.ACCESS, "Pages without a main part",
+        "Who uses keys must go through the navigation of each page.", "Put the content into main.",
+        source="WAI-ARIA 1.2, main; WCAG 2.2, 2.4.1"),
+    _note("table-without-heads", _N, Category.ACCESS, "Tables without heads",
+        "Read cell by cell, nobody knows what a value means.", "Write th for the heads.", "tables: {number:.0f}",
+        source="WCAG 2.2, 1.3.1; technique H51"),
+    _note("focus-order", _N, Category.ACCESS, "Pages with an order of focus of their own",
+        "The tab key jumps about.", "Write tabindex=0, and place it where it belongs.", "elements: {number:.0f}",
+        source="WCAG 2.2, 2.4.3"),
+    _note("reloads-itself", _W, Category.ACCESS, "Pages that reload by themselves",
+        "Slow readers lose their place.", "Let the reader choose when.", "after {number:.0f} s",
+        source="WCAG 2.2, 2.2.1; failure F41"),
+    _note("zoom-forbidden", _W, Category.ACCESS, "Pages that cannot be enlarged",
+        "Who sees badly cannot read them on a telephone.", "Take user-scalable and maximum-scale away.", "{words}",
+        source="WCAG 2.2, 1.4.4", caused_by=_BY_WORDS),
+    _note("viewport-missing", _N, Category.ACCESS, "Pages not made for telephones",
+        "A telephone shows it as wide as a desk's screen, in tiny letters.",
+        'Write <meta name="viewport" content="width=device-width, initial-scale=1">.', source="CSS Viewport, 3"),
+    _note("doctype-missing", _N, Category.CONTENT, "Pages without a doctype",
+        "Browsers show it as those of 1998 did.", "Begin with <!doctype html>.", source="HTML Standard, 13.1.1"),
+    _note("preview-incomplete", _N, Category.CONTENT, "Incomplete previews for sharing",
+        "Who shares the page shows a card without its picture or name.", "Write the Open Graph tags that lack.",
+        "lacks {words}", source="The Open Graph protocol, basic metadata", caused_by=_BY_WORDS),
+    _note("page-insecure", _W, Category.SECURITY, "Pages sent without encryption",
+        "Anybody on the way can read and change them; browsers warn.", "Serve them by https, and redirect there.",
+        source="RFC 9110, 17.1 and 4.2.2"),
+    _note("hsts-missing", _N, Category.SECURITY, "Encryption that is not insisted on",
+        "A first visit by http can be led astray.", "Send Strict-Transport-Security: max-age=31536000.", "{words}",
+        source="RFC 6797, 6.1 and 7.2", caused_by=_BY_WORDS),
+    _note("csp-missing", _N, Category.SECURITY, "Pages without a content security policy",
+        "Where a script is smuggled in, nothing stops it.", "Send Content-Security-Policy.", "{words}",
+        source="Content Security Policy Level 3, 3.1", caused_by=_BY_WORDS),
+    _note("csp-weak", _N, Category.SECURITY, "Content security policies that let any script in",
+        "The policy stops no script that is smuggled in.", "Name sources, nonces or digests of scripts.", "{words}",
+        source="Content Security Policy Level 3, 8.2", caused_by=_BY_WORDS),
+    _note("framing-allowed", _N, Category.SECURITY, "Pages that any site may frame",
+        "Another site can lay its own buttons over yours.", "Send Content-Security-Policy: frame-ancestors 'self'.",
+        "{words}", source="Content Security Policy Level 3, 6.4.2; RFC 7034", caused_by=_BY_WORDS),
+    _note("sniffing-allowed", _N, Category.SECURITY, "Types that browsers may guess",
+        "A file that somebody uploaded may run as a script.", "Send X-Content-Type-Options: nosniff.", "{words}",
+        source="Fetch Standard, 3.6", caused_by=_BY_WORDS),
+    _note("referrer-leak", _N, Category.SECURITY, "Addresses told to other sites",
+        "Each site linked to learns which page a reader came from.", "Send strict-origin-when-cross-origin.", "{words}",
+        source="Referrer Policy, 3", caused_by=_BY_WORDS),
+    _note("permissions-missing", _N, Category.SECURITY, "Devices open to embedded pages",
+        "A frame may ask for camera, microphone or place.", "Send Permissions-Policy for what nobody needs.", "{words}",
+        source="Permissions Policy, 5.1", caused_by=_BY_WORDS),
+    _note("cookie-insecure", _W, Category.SECURITY, "Cookies that travel without encryption",
+        "Anybody on the way can take over the visit.", "Set them with Secure.", "{words}",
+        source="RFC 6265, 4.1.2.5 and 8.3", caused_by=_BY_WORDS),
+    _note("cookie-open", _N, Category.SECURITY, "Cookies open to scripts or other sites",
+        "A smuggled script reads them; other sites have them sent along.", "Set them with HttpOnly and SameSite.",
+        "{words}", source="RFC 6265, 4.1.2.6; RFC 6265bis, 4.1.2.7", caused_by=_BY_WORDS),
+    _note("version-shown", _N, Category.SECURITY, "Programs that tell their version",
+        "Whoever looks for a known hole finds the server by it.", "Send the name alone.", "{words}",
+        source="RFC 9110, 10.2.4 and 17.12", caused_by=_BY_WORDS),
+    _note("not-compressed", _W, Category.SPEED, "Pages sent uncompressed", "They take several times as long.",
+        "Let the server compress text: gzip, brotli or zstd.", "{number:,.0f} bytes", source="RFC 9110, 8.4"),
+    _note("not-cacheable", _N, Category.SPEED, "Pages that are always sent anew",
+        "Each visit fetches all of it, changed or not.", "Send ETag or Last-Modified, or Cache-Control.",
+        source="RFC 9110, 8.8; RFC 9111, 4.3"),
+    _note("part-short-cache", _N, Category.SPEED, "Parts kept for a short time",
+        "Images, styles and scripts are fetched again on each visit.",
+        "Send Cache-Control: max-age=31536000, and another name for another version.", "kept for {number:,.0f} s",
+        source="RFC 9111, 5.2.2.1; RFC 8246"),
+    _note("model-crawlers", _N, Category.INDEXING, "Crawlers of language models that nobody decided on",
+        "Your texts may train and feed models, or stay unknown to them, by chance.",
+        "Name them in robots.txt, whether they may or not.", "let in: {words}", source="RFC 9309, 2.2.1"),
 )
 # fmt: on
 

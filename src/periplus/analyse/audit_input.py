@@ -5,7 +5,7 @@ A URL's *place* is its index in AuditUrls; every other column names URLs by plac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -99,6 +99,8 @@ class Remarks:
     unread: Sequence[tuple[int, Reason, str]] = ()
     # (place of the first URL that was left as part of an endless series, the pattern, how many were)
     series: Sequence[tuple[int, str, int]] = ()
+    # by code of finding: (place of the page, number, words) of what its markup or header lacks
+    notes: Mapping[str, Sequence[tuple[int, float, str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

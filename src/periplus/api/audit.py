@@ -33,6 +33,7 @@ from periplus.analyse.verdicts import TEXT_CHARS, HostHabits, Judgement, PagePro
 from periplus.api.duplicates import NEAR, duplicate_groups, site_number
 from periplus.api.evidence import SETTLED, UrlEvidence, missing_pages
 from periplus.api.facts import Start, chosen_start, known_sizes, site_starts
+from periplus.api.page_notes import NoteRows, notes_of_site, take_notes
 from periplus.document.links import DIRECTIVE, fragment_verdict
 from periplus.document.understand import anchors_of_body
 from periplus.errors import UsageError
@@ -163,7 +164,10 @@ def site_audit(
         traits.columns(page_weights),
         facts,
         moved,
-        _remarks(connection, start.site, urls, traits.translated, fragments, groups),
+        dataclasses.replace(
+            _remarks(connection, start.site, urls, traits.translated, fragments, groups),
+            notes=_by_place(urls, notes_of_site(connection, start, notes.append)),
+        ),
     )
     if not judged:
         judgements = _as_crawled(site, urls)
@@ -355,6 +359,17 @@ def _remarks(
     )
 
 
+def _by_place(urls: _Urls, noted: NoteRows) -> NoteRows:
+    """The same rows with the place of each page in place of its id."""
+    return {
+        code: [
+            (place, number, words)
+            for place, (_, number, words) in zip(urls.places([row[0] for row in rows]).tolist(), rows, strict=True)
+        ]
+        for code, rows in noted.items()
+    }
+
+
 def _hreflangs(urls: _Urls, translated: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
     for place, translations in translated:
         for language, target in json.loads(translations):
@@ -475,6 +490,7 @@ def issues_of(
     if not fragments:
         rules = dataclasses.replace(rules, off=rules.off | {"broken-fragment", "missing-text"})
     issues: list[Issue] = []
+    take_notes(folder)
     with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
         starts = site_starts(connection)
         for start in [chosen_start(starts, site)] if site or not starts else starts:

@@ -351,10 +351,12 @@ class Collection:
         near: compare texts for near duplicates; None: where there are not too many pages.
         """
         from periplus.api.facts import RankOrder
+        from periplus.api.page_notes import take_notes
         from periplus.api.report import report_data
         from periplus.present.report import site_report
 
         target = Path(path) if path is not None else self.folder / REPORT_FILE
+        take_notes(self.folder)
         with _without_collector():
             with reading.limited(self._connection, self._limit_s):
                 data = report_data(self._connection, site, RankOrder(), self._clock.now(), near)

@@ -50,6 +50,7 @@ class Category(StrEnum):
     INDEXING = "indexing"  # canonical, robots, sitemap
     LANGUAGES = "languages"
     CONTENT = "content"
+    ACCESS = "access"  # for everybody, whatever they see, hear or press with
     SECURITY = "security"
     SPEED = "speed"
     STRUCTURE = "structure"
@@ -77,6 +78,7 @@ class IssueKind:
     remedy: str  # what to do, one sentence
     detail: str = ""  # str.format template of one issue's own sentence: number, limit, position, words
     caused_by: CausedBy = CausedBy.PAGE
+    source: str = ""  # the standard that asks for it, with its section; empty: practice
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def fault_list(faults: Sequence[Fault], kinds: Mapping[str, IssueKind]) -> Itera
     for kind, grade, causes in groups:
         yield ""
         yield f"{grade.value.upper()} {kind.code}: {kind.title} ({len(causes):,}{_on_pages(kind, causes)})"
-        yield f"  {kind.why} {kind.remedy}"
+        yield f"  {kind.why} {kind.remedy}" + (f" ({kind.source})" if kind.source else "")
         for fault in causes:
             yield from [_line(fault)] if kind.caused_by is CausedBy.PAGE else _with_pages(fault)
 

@@ -1,0 +1,86 @@
+"""Notes on a site's pages for its audit: markup, headers, robots.txt for crawlers of language models."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from periplus.api.facts import Start, site_starts
+from periplus.document import html
+from periplus.document.decode import decode
+from periplus.document.header_checks import page_header_notes, part_header_notes, undecided_crawlers
+from periplus.document.static_checks import StaticNote, static_notes
+from periplus.errors import StoreError
+from periplus.model.web import UrlId
+from periplus.store.sqlite import page_notes, reading, schema
+from periplus.store.sqlite.page_rows import Contents
+from periplus.urls.canonical import url_id
+from periplus.urls.folders import is_folder_host
+from periplus.urls.hosts import host_key, origin_of
+from periplus.urls.scope import site_key
+
+HEADER_PAGES = 200_000  # whose headers are looked at: 15 us each
+UNNOTED_PAGES = 1_000  # whose markup is looked at by who only reads: 0.1 to 1 ms each
+AT_ONCE = 200  # pages in one transaction
+_NAMED = 5  # crawlers
+
+NoteRows = Mapping[str, list[tuple[int, float, str]]]
+"""(id of the page, number, words) by code of finding."""
+
+
+def take_notes(folder: Path) -> None:
+    """Looks at the markup of every page that nobody has looked at yet, and keeps what was noted.
+
+    Where the collection cannot be written, an audit looks at UNNOTED_PAGES by itself, each time.
+    """
+    with contextlib.suppress(StoreError), contextlib.closing(reading.connect(folder)) as connection:
+        for start in site_starts(connection):
+            while lot := page_notes.unnoted(connection, start.site, AT_ONCE):
+                with schema.writing(folder) as writer:
+                    page_notes.store_notes(writer, list(_looked_at(connection, lot)))
+
+
+def _looked_at(
+    connection: reading.Connection, lot: list[page_notes.Unnoted]
+) -> Iterator[tuple[bytes, list[StaticNote]]]:
+    contents = Contents(connection)
+    for page in lot:
+        body = contents.body(UrlId(page.url_id)) or b""
+        text, _ = decode(body, page.charset, page.media_type)
+        yield page.md5, static_notes(text, html.parse(text))
+
+
+def notes_of_site(connection: reading.Connection, start: Start, note: Callable[[str], object]) -> NoteRows:
+    """Everything that is noted of a site's pages; within a snapshot. note: is told what was not looked at."""
+    rows: dict[str, list[tuple[int, float, str]]] = {}
+    for page, one in _all_notes(connection, start, note):
+        rows.setdefault(one.code, []).append((page, one.number, one.words))
+    return rows
+
+
+def _all_notes(
+    connection: reading.Connection, start: Start, note: Callable[[str], object]
+) -> Iterator[tuple[int, StaticNote]]:
+    for number, notes in page_notes.notes_of(connection, start.site):
+        yield from ((number, one) for one in notes)
+    lot = page_notes.unnoted(connection, start.site, UNNOTED_PAGES + 1)
+    if len(lot) > UNNOTED_PAGES:
+        note(f"The markup of more than {UNNOTED_PAGES:,} pages was not looked at: `periplus check --offline` does.")
+    for unnoted, (_, notes) in zip(lot[:UNNOTED_PAGES], _looked_at(connection, lot[:UNNOTED_PAGES]), strict=True):
+        yield from ((unnoted.url_id, one) for one in notes)
+    if is_folder_host(host_key(start.url)):  # files have no headers: the server will add them
+        return
+    count = 0
+    for page in page_notes.answered(connection, start.site, HEADER_PAGES):
+        count += 1
+        yield from ((page.url_id, one) for one in page_header_notes(page.url, page.headers, page.media_type, page.size))
+    if count == HEADER_PAGES:
+        note(f"The headers of the first {HEADER_PAGES:,} pages were looked at.")
+    for url, headers in page_notes.part_headers(connection):
+        if site_key(url) == start.site:
+            yield from ((url_id(url), one) for one in part_header_notes(headers))
+    robots = page_notes.robots_of(connection, origin_of(start.url))
+    if robots is not None and (names := undecided_crawlers(robots)):
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield start.home_id, StaticNote("model-crawlers", len(names), ", ".join(names[:_NAMED]) + more)

@@ -1,0 +1,137 @@
+"""What is wrong with the answer that brought a page, by its header: safety, compression, caching."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from periplus.document.robots import parse_robots
+from periplus.document.static_checks import StaticNote
+from periplus.model.visit import Headers
+
+HSTS_S = 15_552_000  # 180 days: below it Lighthouse and the Mozilla Observatory call it short
+COMPRESSED_FROM = 1_400  # bytes of a text: less fits into one packet either way; Lighthouse's threshold too
+PART_LIFE_S = 604_800  # a week for what rarely changes, an image, style, script or font
+_TEXT_TYPES = re.compile(r"text/|application/(?:[\w.+-]*xml|[\w.+-]*json|javascript)|image/svg\+xml")
+_PARTS = re.compile(r"image/|font/|text/css|(?:text|application)/(?:x-)?javascript|application/(?:x-)?font")
+_LEAKING = frozenset({"unsafe-url", "no-referrer-when-downgrade"})
+_VERSION = re.compile(r"[A-Za-z][\w.+-]*/\d[\w.]*")
+_MAX_AGE = re.compile(r"(?:^|[\s,;])max-age\s*=\s*\"?(\d{1,12})", re.IGNORECASE)
+_POLICY = "content-security-policy"
+_SAFETY = (
+    _POLICY, "strict-transport-security", "x-frame-options", "x-content-type-options", "referrer-policy",
+    "permissions-policy", "server", "x-powered-by",
+)  # fmt: skip
+
+
+def page_header_notes(url: str, headers: Headers, media_type: str, size_bytes: int) -> list[StaticNote]:
+    """Notes on an HTML page's header. size_bytes: of the body, inflated. Total."""
+    values = tuple(", ".join(headers.all(name)) for name in _SAFETY)
+    notes = [*_of_safety(url.startswith("https:"), values)]
+    notes += _of_cookies(headers.all("set-cookie"), is_secure=url.startswith("https:"))
+    encoded = headers.get("content-encoding").strip().lower()
+    if size_bytes >= COMPRESSED_FROM and _TEXT_TYPES.match(media_type) and encoded in ("", "identity"):
+        notes.append(StaticNote("not-compressed", size_bytes))
+    if not any(headers.get(name) for name in ("etag", "last-modified", "cache-control", "expires")):
+        notes.append(StaticNote("not-cacheable"))
+    return notes
+
+
+def part_header_notes(headers: Headers) -> list[StaticNote]:
+    """Notes on the header of an image, style, script or font. Total."""
+    media_type = headers.get("content-type").partition(";")[0].strip().lower()
+    control = headers.get("cache-control").lower()
+    if not _PARTS.match(media_type) or "immutable" in control:
+        return []
+    life = _MAX_AGE.search(control)
+    if life is None and headers.get("expires") and "no-" not in control:
+        return []  # a date, which says how long only beside the clock that wrote it
+    seconds = 0 if life is None or "no-store" in control or "no-cache" in control else int(life[1])
+    return [] if seconds >= PART_LIFE_S else [StaticNote("part-short-cache", seconds)]
+
+
+@lru_cache(maxsize=1_024)  # a site's pages share theirs
+def _of_safety(is_secure: bool, values: tuple[str, ...]) -> tuple[StaticNote, ...]:
+    """values: of _SAFETY."""
+    policy, transport, framing, sniffing, referrer, permissions, server, engine = values
+    notes = []
+    if not policy:
+        notes.append(StaticNote("csp-missing", words="Content-Security-Policy"))
+    elif weakness := _weakness(policy):
+        notes.append(StaticNote("csp-weak", words=weakness))
+    if is_secure:
+        life = _MAX_AGE.search(transport)
+        if (int(life[1]) if life else 0) < HSTS_S:
+            words = f"max-age {int(life[1]):,} s" if life else "Strict-Transport-Security"
+            notes.append(StaticNote("hsts-missing", words=words))
+    else:
+        notes.append(StaticNote("page-insecure"))
+    if not framing and "frame-ancestors" not in policy.lower():
+        notes.append(StaticNote("framing-allowed", words="frame-ancestors"))
+    if sniffing.strip().lower() != "nosniff":
+        notes.append(StaticNote("sniffing-allowed", words="X-Content-Type-Options"))
+    if _LEAKING & {one.strip() for one in referrer.lower().split(",")[-1:]}:
+        notes.append(StaticNote("referrer-leak", words=referrer[:60]))
+    if not permissions:
+        notes.append(StaticNote("permissions-missing", words="Permissions-Policy"))
+    named = [match for text in (server, engine) for match in _VERSION.findall(text)]
+    if named:
+        notes.append(StaticNote("version-shown", words=", ".join(named)[:100]))
+    return tuple(notes)
+
+
+def _weakness(policy: str) -> str:
+    """What lets any script in; empty: nothing. With nonces or digests browsers pass over 'unsafe-inline' (CSP 3,
+    6.7.3).
+
+    A header may hold several policies, parted by commas, all of which count: one that is strict is enough.
+    """
+    weaknesses = []
+    for one in policy.lower().split(","):
+        directives = {name: rest.split() for name, _, rest in (part.strip().partition(" ") for part in one.split(";"))}
+        sources = directives.get("script-src", directives.get("default-src"))
+        if sources is None:
+            weaknesses.append("script-src")
+        elif "'unsafe-inline'" in sources and not any(
+            source.startswith(("'nonce-", "'sha256-", "'sha384-", "'sha512-")) for source in sources
+        ):
+            weaknesses.append("script-src 'unsafe-inline'")
+        elif "*" in sources and "'strict-dynamic'" not in sources:
+            weaknesses.append("script-src *")
+        else:
+            return ""
+    return weaknesses[0]
+
+
+def _of_cookies(fields: list[str], *, is_secure: bool) -> Iterator[StaticNote]:
+    """Cookies without the attributes that keep them from others. Source: RFC 6265bis, 4.1.2 and 8."""
+    open_, shared = [], []
+    for field in fields:
+        name, *attributes = field.split(";")
+        named = {attribute.partition("=")[0].strip().lower() for attribute in attributes}
+        cookie = name.partition("=")[0].strip()[:60]
+        if is_secure and "secure" not in named:
+            open_.append(cookie)
+        if "samesite" not in named or "httponly" not in named:
+            shared.append(cookie)
+    if open_:
+        yield StaticNote("cookie-insecure", len(open_), ", ".join(dict.fromkeys(open_))[:200])
+    if shared:
+        yield StaticNote("cookie-open", len(shared), ", ".join(dict.fromkeys(shared))[:200])
+
+
+# Crawlers that gather texts for language models, by the tokens that their makers say robots.txt is asked for:
+# documentation of OpenAI, Anthropic, Google, Apple, Meta, Common Crawl, Perplexity, Amazon, ByteDance, Cohere, Mistral,
+# as of 2026-06. One fetches for a person who asks it (ChatGPT-User) and is none of them.
+MODEL_CRAWLERS = (
+    "GPTBot", "OAI-SearchBot", "ClaudeBot", "Claude-SearchBot", "Google-Extended", "Applebot-Extended",
+    "Meta-ExternalAgent", "CCBot", "PerplexityBot", "Amazonbot", "Bytespider", "cohere-training-data-crawler",
+)  # fmt: skip
+
+
+def undecided_crawlers(robots: bytes) -> list[str]:
+    """Those of MODEL_CRAWLERS that a robots.txt lets in without naming them: nobody decided it."""
+    rules = parse_robots(robots)
+    named = {agent for group in rules.groups for agent in group.agents}
+    return [name for name in MODEL_CRAWLERS if name.lower() not in named and rules.group_for(name).decide("/").allowed]

@@ -1,0 +1,217 @@
+"""What is wrong with a page's markup, by its tree alone: headings, names of what one can use, frames, tables, previews.
+
+Nothing is rendered: what a style hides, a script adds or a colour makes unreadable is not seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from periplus.document import html
+
+VERSION = 1  # of the checks: notes of another version are made anew
+
+_HEADINGS = "h1,h2,h3,h4,h5,h6,[role=heading]"
+_MARKED = f"{_HEADINGS},[role=main],[tabindex]"
+_UNSEEN = "[hidden],[aria-hidden=true],template,noscript"
+_BUTTON_INPUTS = {"button": "value", "image": "alt"}  # what names them; submit and reset have names of their own
+_UNLABELLED = frozenset({"hidden", "submit", "reset", "button", "image"})
+_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z0-9]{1,8})*|[ix]-[a-z0-9-]+", re.IGNORECASE)
+_DOCTYPE = re.compile(r"(?:\ufeff|\s|<!--.*?-->|<\?.*?\?>)*<!doctype", re.IGNORECASE | re.DOTALL)
+_PREVIEW = ("og:title", "og:type", "og:image", "og:url")  # ogp.me: the four that every page must have
+_NAMELESS = frozenset({"", "presentation", "none"})
+DATA_TABLE = 3  # rows and columns from which a table without heads is one of data, as axe-core's td-has-header has it
+LEAST_ZOOM = 2.0  # WCAG 2.2, 1.4.4: text can be doubled
+DAY_S = 86_400  # a page that reloads itself after 20 hours is none that runs away (WCAG 2.2, 2.2.1)
+
+
+class StaticNote(NamedTuple):
+    """One thing that is wrong with a page. code: of the finding; number, words: for its sentence."""
+
+    code: str
+    number: float = 0.0
+    words: str = ""
+
+
+def static_notes(text: str, tree: html.Tree) -> list[StaticNote]:
+    """All notes on an HTML page; each code at most once, with how many elements it is about. text: as decoded."""
+    marked = html.select(tree, _MARKED)
+    return [
+        *_of_headings([element for element in marked if _level(element)]),
+        *_of_names(tree),
+        *_of_fields(tree),
+        *_of_page(text, tree, marked),
+        *_of_tables(tree),
+        *_of_meta(tree),
+    ]
+
+
+def _level(element: html.Element) -> int:
+    """Of a heading; 0: none."""
+    tag = html.tag_of(element)
+    role = html.attribute(element, "role")
+    if len(tag) == 2 and tag[0] == "h" and tag[1] in "123456" and role in ("", "heading"):
+        own = int(tag[1])
+    elif role == "heading":
+        own = 2  # ARIA 1.2: the level of a heading that says none
+    else:
+        return 0
+    level = html.attribute(element, "aria-level")
+    return int(level) if level.isascii() and level.isdigit() and 0 < int(level) < 100 else own
+
+
+def _of_headings(headings: list[html.Element]) -> Iterator[StaticNote]:
+    """Levels that are left out on the way down, and headings without words."""
+    skipped, first, before, empty = 0, "", 0, 0
+    for heading in headings:
+        if not _name(heading) and not _is_hidden(heading):
+            empty += 1
+            continue
+        level = _level(heading)
+        if before and level > before + 1:
+            skipped += 1
+            first = first or f"h{before} to h{level}"
+        before = level
+    if skipped:
+        yield StaticNote("heading-skipped", skipped, first)
+    if empty:
+        yield StaticNote("heading-empty", empty)
+
+
+def _of_names(tree: html.Tree) -> Iterator[StaticNote]:
+    """Links, buttons and frames that nothing names."""
+    links = [link for link in html.elements(tree, "a") if html.attribute(link, "href")]
+    areas = [area for area in html.elements(tree, "area") if html.attribute(area, "href")]
+    buttons = [*html.elements(tree, "button")]
+    for field in html.elements(tree, "input"):
+        kind = html.attribute(field, "type").lower()
+        if kind in _BUTTON_INPUTS and not html.attribute(field, _BUTTON_INPUTS[kind]).strip():
+            buttons.append(field)
+    frames = [
+        frame
+        for tag in ("iframe", "frame")
+        for frame in html.elements(tree, tag)
+        if not html.attribute(frame, "tabindex").startswith("-")
+    ]
+    for code, elements in (("link-without-name", [*links, *areas]), ("button-without-name", buttons)):
+        if count := sum(not _name(element) and not _is_hidden(element) for element in elements):
+            yield StaticNote(code, count)
+    if count := sum(not _own_name(frame) and not _is_hidden(frame) for frame in frames):
+        yield StaticNote("frame-without-title", count)
+
+
+def _own_name(element: html.Element) -> str:
+    """What its attributes call it. Whether `aria-labelledby` leads to words is not looked at."""
+    for name in ("aria-label", "aria-labelledby", "title"):
+        if text := html.attribute(element, name).strip():
+            return text
+    return ""
+
+
+def _name(element: html.Element) -> str:
+    """Its text, else what its attributes or the pictures in it say. Source: Accessible Name 1.2, 4.3."""
+    if text := element.text.strip():
+        return text
+    if text := _own_name(element) or html.attribute(element, "alt").strip():
+        return text
+    for inner in html.select(element, "[alt],[aria-label],[aria-labelledby],[title],svg title"):
+        if text := html.attribute(inner, "alt").strip() or _own_name(inner) or inner.text.strip():
+            return text
+    return ""
+
+
+def _is_hidden(element: html.Element) -> bool:
+    """Whether nobody is offered it, as far as markup tells; or its role takes its meaning away."""
+    return (
+        html.closest(element, _UNSEEN) is not None
+        or html.attribute(element, "role") in _NAMELESS - {""}
+        or "display:none" in html.attribute(element, "style").replace(" ", "")
+    )
+
+
+def _of_fields(tree: html.Tree) -> Iterator[StaticNote]:
+    """Fields to fill in that no label names."""
+    fields = [
+        field
+        for tag in ("input", "select", "textarea")
+        for field in html.elements(tree, tag)
+        if html.attribute(field, "type").lower() not in _UNLABELLED
+    ]
+    if not fields:
+        return
+    labels = html.elements(tree, "label")
+    labelled = {html.attribute(label, "for") for label in labels if label.text.strip()}
+    nameless = 0
+    for field in fields:
+        if _own_name(field) or html.attribute(field, "placeholder").strip() or _is_hidden(field):
+            continue
+        if (name := html.attribute(field, "id")) and name in labelled:
+            continue
+        around = html.closest(field, "label")
+        nameless += around is None or not around.text.strip()
+    if nameless:
+        yield StaticNote("field-without-label", nameless)
+
+
+def _of_page(text: str, tree: html.Tree, marked: list[html.Element]) -> Iterator[StaticNote]:
+    """Of the page as a whole: its main part, language, order of focus, mode of display."""
+    if not html.elements(tree, "main") and not any(html.attribute(one, "role") == "main" for one in marked):
+        yield StaticNote("main-missing")
+    for root in html.elements(tree, "html")[:1]:
+        declared = html.attribute(root, "lang").strip()
+        if declared and not _LANGUAGE.fullmatch(declared):
+            yield StaticNote("language-bad", words=declared[:35])
+    if moved := sum(_is_above_zero(html.attribute(one, "tabindex")) for one in marked):
+        yield StaticNote("focus-order", moved)
+    if not _DOCTYPE.match(text[:4_096]):
+        yield StaticNote("doctype-missing")
+
+
+def _is_above_zero(text: str) -> bool:
+    return text.strip().isdecimal() and text.strip().isascii() and text.strip().strip("0") != ""
+
+
+def _of_tables(tree: html.Tree) -> Iterator[StaticNote]:
+    """Tables of data none of whose cells is a head."""
+    headless = 0
+    for table in html.elements(tree, "table"):
+        if html.attribute(table, "role") in ("presentation", "none") or html.closest_above(table, "table") is not None:
+            continue
+        if html.first(table, "th,[scope],[headers],[role=columnheader],[role=rowheader],table") is not None:
+            continue
+        rows = html.select(table, "tr")[: DATA_TABLE + 1]
+        full = sum(len(html.select(row, "td")) >= DATA_TABLE for row in rows)
+        headless += full >= DATA_TABLE and not _is_hidden(table)
+    if headless:
+        yield StaticNote("table-without-heads", headless)
+
+
+def _of_meta(tree: html.Tree) -> Iterator[StaticNote]:
+    """What the page tells telephones, and programs that show a preview of it."""
+    viewport, preview = None, set()
+    for meta in html.elements(tree, "meta")[:500]:
+        content = html.attribute(meta, "content")
+        if html.attribute(meta, "name").strip().lower() == "viewport":
+            viewport = content.lower()
+        elif (name := html.attribute(meta, "property").strip().lower()) in _PREVIEW and content.strip():
+            preview.add(name)
+        elif html.attribute(meta, "http-equiv").strip().lower() == "refresh":
+            wait = re.match(r"\s*(\d{1,6})", content)
+            if wait and 0 < int(wait[1]) < DAY_S:
+                yield StaticNote("reloads-itself", int(wait[1]))
+    if viewport is None:
+        yield StaticNote("viewport-missing")
+    elif _forbids_zoom(viewport):
+        yield StaticNote("zoom-forbidden", words=viewport[:100])
+    if preview and (missing := [name for name in _PREVIEW if name not in preview]):
+        yield StaticNote("preview-incomplete", len(missing), ", ".join(missing))
+
+
+def _forbids_zoom(viewport: str) -> bool:
+    values = dict(part.strip().partition("=")[::2] for part in re.split("[,;]", viewport) if "=" in part)
+    if values.get("user-scalable", "").strip() in ("no", "0"):
+        return True
+    most = re.fullmatch(r"(\d+(?:\.\d+)?).*", values.get("maximum-scale", "").strip())
+    return most is not None and float(most[1]) < LEAST_ZOOM

@@ -1,0 +1,104 @@
+"""Notes on pages' markup, kept beside their bodies: each body is looked at once. And the headers of their answers."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from periplus.document.static_checks import VERSION, StaticNote
+from periplus.model.visit import Headers
+from periplus.model.web import SiteKey, Url
+from periplus.store.bodies import unpack_headers
+from periplus.store.sqlite.reading import SITE_OF_URL
+
+TABLES = "CREATE TABLE IF NOT EXISTS page_note (md5 BLOB PRIMARY KEY, version INTEGER NOT NULL, notes TEXT NOT NULL)"
+_HTML = "('text/html', 'application/xhtml+xml')"
+_OF_SITE = (
+    f"FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL} AND u.reason IN ('ok', 'partial', 'noindex')"
+    f" AND u.status = 200 AND p.media_type IN {_HTML}"
+)
+
+
+class Answered(NamedTuple):
+    """A page of HTML, and the header of the answer that brought it."""
+
+    url_id: int
+    url: Url
+    headers: Headers
+    media_type: str
+    size: int  # of the body, inflated
+
+
+class Unnoted(NamedTuple):
+    """A page whose markup was not looked at."""
+
+    url_id: int
+    md5: bytes
+    charset: str
+    media_type: str
+
+
+def _is_there(connection: sqlite3.Connection) -> bool:
+    """Whether the table is: collections that no check has seen have none."""
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'page_note'").fetchone() is not None
+
+
+def notes_of(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, list[StaticNote]]]:
+    """(page, its notes) of the site's pages that were looked at."""
+    if _is_there(connection):
+        find = "SELECT u.id, n.notes " + _OF_SITE.replace(
+            "WHERE", "JOIN page_note n ON n.md5 = p.body_md5 WHERE n.version = ? AND", 1
+        )
+        for url_id, notes in connection.execute(find, (VERSION, site)):
+            yield url_id, [StaticNote(*note) for note in json.loads(notes)]
+
+
+def unnoted(connection: sqlite3.Connection, site: SiteKey, most: int) -> list[Unnoted]:
+    """Pages of the site with a body that was not looked at, by id; at most so many."""
+    noted = (
+        f" AND NOT EXISTS (SELECT 1 FROM page_note n WHERE n.md5 = p.body_md5 AND n.version = {VERSION})"
+        if _is_there(connection)
+        else ""
+    )
+    find = f"SELECT u.id, p.body_md5, p.charset, p.media_type {_OF_SITE} AND p.body_id IS NOT NULL{noted}"
+    return [Unnoted(*row) for row in connection.execute(find + " ORDER BY u.id LIMIT ?", (site, most))]
+
+
+def store_notes(connection: sqlite3.Connection, notes: Iterable[tuple[bytes, Sequence[StaticNote]]]) -> None:
+    """Notes by the digest of the body, in place of earlier ones. Within a transaction."""
+    connection.execute(TABLES)
+    rows = ((md5, VERSION, json.dumps(of_page)) for md5, of_page in notes)
+    connection.executemany("INSERT OR REPLACE INTO page_note VALUES (?, ?, ?)", rows)
+
+
+def answered(connection: sqlite3.Connection, site: SiteKey, most: int) -> Iterator[Answered]:
+    """The site's pages of HTML, each with the header of its latest answer; at most so many."""
+    last = (
+        "SELECT url_id, head, max(id) FROM visit WHERE purpose = 'page' AND outcome = 'fetched' AND url_id <> 0"
+        " AND head IS NOT NULL GROUP BY url_id"
+    )
+    find = f"SELECT u.id, u.text, v.head, p.media_type, p.size {_OF_SITE}".replace(
+        "WHERE", f"JOIN ({last}) v ON v.url_id = u.id WHERE", 1
+    )
+    for url_id, url, head, media_type, size in connection.execute(f"{find} LIMIT ?", (site, most)):
+        yield Answered(url_id, Url(url), unpack_headers(head), media_type, size)
+
+
+def part_headers(connection: sqlite3.Connection) -> Iterator[tuple[Url, Headers]]:
+    """The header of the latest good answer to a check, for each URL that was asked by HEAD."""
+    find = (
+        "SELECT text, head, max(id) FROM visit WHERE purpose = 'head' AND text IS NOT NULL AND outcome = 'fetched'"
+        " AND status = 200 AND head IS NOT NULL GROUP BY text"
+    )
+    for url, head, _ in connection.execute(find):
+        yield Url(url), unpack_headers(head)
+
+
+def robots_of(connection: sqlite3.Connection, origin: str) -> bytes | None:
+    """The robots.txt of an origin; empty: it has none; None: not known."""
+    row = connection.execute("SELECT status, body FROM robots WHERE origin = ?", (origin,)).fetchone()
+    if row is None or not (200 <= row[0] < 300 or 400 <= row[0] < 500):
+        return None
+    return bytes(row[1]) if row[0] < 300 else b""

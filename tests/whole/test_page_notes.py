@@ -1,0 +1,95 @@
+"""Notes on markup and headers on their way from the web to the list of issues."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+from voyage import settings_for
+
+from periplus.api.audit import issues_of
+from periplus.api.checking import CheckOrder, check
+from periplus.api.collection import Collection
+from periplus.api.crawling import CrawlOrder, crawl
+from periplus.settings import Settings
+from periplus.urls.canonical import canonical
+from testweb import Web, serve
+from testweb.wire import Answer
+
+SAFE = (
+    ("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'"),
+    ("X-Content-Type-Options", "nosniff"), ("Permissions-Policy", "camera=()"), ("ETag", '"1"'),
+)  # fmt: skip
+HEAD = '<!DOCTYPE html><html lang="en"><meta name=viewport content="width=device-width"><title>{}</title><main>'
+
+
+def notes_web() -> Web:
+    web = Web()
+    site = web.site("a.test")
+    sound = HEAD.format("Home") + "<h1>Home</h1><a href=/bad>bad</a><a href=/same>same</a><img src=/i.png alt=i>"
+    bad = "<title>Bad</title><h1>A</h1><h4>B</h4><a href=/><img src=/i.png></a><input>"
+    site.answer("/", Answer(body=sound.encode(), headers=SAFE), linked_from=None)
+    site.answer(
+        "/bad", Answer(body=bad.encode(), headers=(("Server", "Apache/2.4.1"), ("Set-Cookie", "s=1"))), linked_from=None
+    )
+    site.answer("/same", Answer(body=sound.encode(), headers=SAFE), linked_from=None)
+    site.answer(
+        "/i.png",
+        Answer(body=b"\x89PNG", media_type="image/png", headers=(("Cache-Control", "max-age=60"),)),
+        linked_from=None,
+    )
+    site.answer(
+        "/robots.txt", Answer(body=b"User-agent: GPTBot\nDisallow: /\n", media_type="text/plain"), linked_from=None
+    )
+    return web
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("notes") / "c.periplus"
+    with serve(notes_web()) as server:
+        settings = settings_for(server, recheck_wait_s=0.1)
+        start = canonical(server.url("a.test"))
+        check(CheckOrder(CrawlOrder(folder, (start,), settings)), lambda progress: False)
+    return folder
+
+
+def noted(folder):
+    issues = issues_of(folder, Settings())
+    return {(issue.code, issue.url.rpartition("/")[2]): issue.detail for issue in issues}
+
+
+def test_markup_headers_parts_and_robots_are_noted(checked):
+    issues = noted(checked)
+    of_bad = {code for code, page in issues if page == "bad"}
+    assert of_bad >= {
+        "heading-skipped", "link-without-name", "field-without-label", "main-missing", "viewport-missing",
+        "doctype-missing", "csp-missing", "framing-allowed", "sniffing-allowed", "permissions-missing", "version-shown",
+        "cookie-open", "page-insecure", "not-cacheable",
+    }  # fmt: skip
+    assert issues["heading-skipped", "bad"] == "h1 to h4" and issues["version-shown", "bad"] == "Apache/2.4.1"
+    assert {code for code, page in issues if page == "same"} <= {"page-insecure", "duplicate", "title-duplicate",
+                                                                 "description-missing"}  # fmt: skip
+    assert issues["part-short-cache", "i.png"] == "kept for 60 s"
+    assert issues["model-crawlers", ""].startswith("let in: OAI-SearchBot, ClaudeBot")
+
+
+def test_each_body_is_looked_at_once_and_again_by_other_checks(checked):
+    with sqlite3.connect(checked / "collection.db") as connection:
+        rows = connection.execute("SELECT version, notes FROM page_note").fetchall()
+        assert len(rows) == 2  # two pages have the same bytes
+        connection.execute("UPDATE page_note SET version = 0, notes = '[]'")
+    before = noted(checked)
+    assert ("heading-skipped", "bad") in before
+    with sqlite3.connect(checked / "collection.db") as connection:
+        assert connection.execute("SELECT min(version) FROM page_note").fetchone()[0] > 0
+
+
+def test_who_only_reads_looks_by_himself(tmp_path):
+    with serve(notes_web()) as server:
+        crawl(CrawlOrder(tmp_path / "c", (canonical(server.url("a.test")),), settings_for(server)), lambda p: False)
+    with Collection(tmp_path / "c") as collection:
+        codes = {value for row in collection.table("issues") for value in row}
+    assert {"heading-skipped", "csp-missing"} <= codes
+    with sqlite3.connect(tmp_path / "c" / "collection.db") as connection:
+        assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'page_note'").fetchone()
