@@ -14,10 +14,10 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 BUDGETS = {
     ".": 1_000,
     "acquire": 2_750,
-    "analyse": 10_450,
+    "analyse": 10_600,
     "api": 10_420,
     "cli": 5_900,
-    "document": 6_800,
+    "document": 6_950,
     "jobs": 750,
     "model": 4_800,
     "present": 5_950,

@@ -7,7 +7,6 @@ import pytest
 
 from periplus.analyse.content import marking
 from periplus.analyse.content.evidence import (
-    CLASSES,
     COMMA,
     DIGIT,
     LOWER,
@@ -18,12 +17,12 @@ from periplus.analyse.content.evidence import (
     WIDE,
     Pages,
     SiteEvidence,
-    counts,
     facts,
     traces_of,
 )
 from periplus.analyse.content.marking import Forest, parts_of, scores_of
 from periplus.document import html
+from periplus.document.block_counts import FIRST, LAST
 from periplus.document.blocks import blocks_of
 from periplus.model.page import NO_BLOCKS, Block, BlockKind, Blocks, Part
 
@@ -129,7 +128,7 @@ def test_digits_case_and_the_classes_of_the_active_item_do_not_part_texts():
         Block(BlockKind.ITEM, "Page 3 of 17", "ul#a/li"),
         Block(BlockKind.ITEM, "page 4 OF 18", "ul#a/li.active"),
     )
-    assert traces_of(Blocks.of([first])).digests == traces_of(Blocks.of([second])).digests
+    assert traces_of(Blocks.of([first])).digests.tolist() == traces_of(Blocks.of([second])).digests.tolist()
     assert facts("div#post-17/p").key == facts("div#post-18/p").key
     assert facts("div#post/p").key != facts("div#post/ul").key
 
@@ -154,31 +153,28 @@ def test_evidence_stays_small_and_keeps_what_every_page_carries(monkeypatch):
     assert set(MENU) <= set(texts(pages[-1], parts, Part.NAVIGATION))
 
 
-@pytest.mark.parametrize("stored", [b"", b"SE1\n", b"SE0\n" + bytes(24), SiteEvidence().to_bytes() + b"x"])
+@pytest.mark.parametrize("stored", [b"", b"SE2\n", b"SE1\n" + bytes(24), SiteEvidence().to_bytes() + b"x"])
 def test_other_bytes_are_refused(stored):
     with pytest.raises(ValueError, match="learn the site's pages anew"):
         SiteEvidence.from_bytes(stored)
 
 
 def test_letters_are_counted_by_class():
-    table, first, last = counts(["Ab, 1.", "中文|"])
-    assert table.shape == (2, CLASSES)
+    table = traces_of(Blocks.plain("Ab, 1.\n中文|")).counts
     assert [table[0, kind] for kind in (UPPER, LOWER, COMMA, SPACE, DIGIT, STOP)] == [1] * 6
     assert (table[1, WIDE], table[1, MARK]) == (2, 1)
-    assert (first.tolist(), last.tolist()) == ([UPPER, WIDE], [STOP, MARK])
+    assert table[:, [FIRST, LAST]].tolist() == [[UPPER, STOP], [WIDE, MARK]]
 
 
 def test_a_forest_adds_up_the_leaves_that_a_plain_walk_finds():
     rng = np.random.default_rng(3)
-    measures, borders = rng.integers(0, 5, (3, 7)), rng.random((3, 7, 1)).astype(np.float32)
-    forest = Forest(measures, borders, rng.standard_normal(7 * 8).astype(np.float32), 0.25)
+    measures, borders = rng.integers(0, 5, (3, 7)), rng.random((3, 7)).astype(np.float32)
+    forest = Forest.of(measures, borders, rng.standard_normal(7 * 8).astype(np.float32), 0.25)
     matrix = rng.random((5, 11)).astype(np.float32)
     for block in range(11):
         odds = 0.25
         for tree in range(7):
-            leaf = sum(
-                1 << level for level in range(3) if matrix[measures[level, tree], block] > borders[level, tree, 0]
-            )
+            leaf = sum(1 << level for level in range(3) if matrix[measures[level, tree], block] > borders[level, tree])
             odds += forest.leaves[tree * 8 + leaf]
         assert forest.scores(matrix)[block] == pytest.approx(1 / (1 + np.exp(-odds)), rel=1e-5)
 

@@ -16,7 +16,14 @@ from periplus.document import native
 ROOT = Path(__file__).parents[2]
 TYPES = sorted((ROOT / "src").rglob("*.pxd"))
 # whatever reads documents; they hold as well for what runs interpreted, only later
-INTERPRETED = ("test_language.py", "test_block_languages.py", "test_digest.py", "test_decode.py", "test_understand.py")
+INTERPRETED = (
+    "test_language.py",
+    "test_block_languages.py",
+    "test_digest.py",
+    "test_decode.py",
+    "test_understand.py",
+    "test_content.py",
+)
 
 
 def is_stale(compiled: Path) -> bool:

@@ -282,10 +282,23 @@ class Marks:
     def _load(self, site_id: int) -> None:
         if site_id in self._evidence:
             return
-        stored = changes.evidence(self._connection, site_id, EVIDENCE)
         early = changes.evidence(self._connection, site_id, EARLY)
-        self._evidence[site_id] = SiteEvidence.from_bytes(stored) if stored else SiteEvidence()
+        self._evidence[site_id] = self._stored(site_id)
         self._early[site_id] = [UrlId(page) for page in np.frombuffer(early or b"", "<i8").tolist()]
+
+    def _stored(self, site_id: int) -> SiteEvidence:
+        """What was learned of a site; learned anew where another version stored it."""
+        stored = changes.evidence(self._connection, site_id, EVIDENCE)
+        if not stored:
+            return SiteEvidence()
+        try:
+            return SiteEvidence.from_bytes(stored)
+        except ValueError:
+            evidence = SiteEvidence()
+            for page in text_rows.pages_of_site(self._connection, site_id):
+                if page.parts is not None and page.blocks:
+                    evidence.learn(page.blocks)
+            return evidence
 
     def store(self, marked: Iterable[Marked]) -> None:
         """Keeps the parts of pages, and what was learned of their sites. Within a transaction."""

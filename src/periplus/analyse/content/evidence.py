@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -14,7 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from periplus.analyse.content.counting import TextTable
+from periplus.document import block_counts
+from periplus.document.block_counts import BlockCounter
 from periplus.model.page import APART, Blocks
+
+Array = npt.NDArray[np.generic]
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+Digests64 = npt.NDArray[np.uint64]
 
 OTHER, LOWER, UPPER, DIGIT, SPACE, COMMA, STOP, WIDE, MARK = range(9)
 CLASSES = 9
@@ -28,38 +37,37 @@ _MARKS = "|»›«‹•·→←↑↓©®™/\\▶►>*#"
 
 
 @cache
-def _table() -> npt.NDArray[np.uint8]:
-    table = np.zeros(65_536, dtype=np.uint8)
+def _counter() -> BlockCounter:
+    """With the classes of characters."""
+    chars = [chr(code) for code in range(65_536)]
     by_category = {"Lu": UPPER, "Lt": UPPER, "Ll": LOWER, "Lm": LOWER, "Lo": LOWER, "Nd": DIGIT, "Zs": SPACE}
-    for code in range(65_536):
-        table[code] = by_category.get(unicodedata.category(chr(code)), OTHER)
+    table = np.array([by_category.get(unicodedata.category(char), OTHER) for char in chars], dtype=np.uint8)
     table[0x3041:0xA000] = WIDE
     table[0xF900:0xFB00] = WIDE
     for letters, kind in ((_STOPS, STOP), (_COMMAS, COMMA), (_MARKS, MARK), ("\n\t", SPACE)):
         table[[ord(letter) for letter in letters]] = kind
-    return table
+    table[[char.isalnum() or char == "_" for char in chars]] |= block_counts.WORD
+    lower = np.array([ord(char.lower()[0]) for char in chars], dtype=np.uint16)
+    lower[[ord("\n"), ord("ς")]] = ord(" "), ord("σ")
+    return BlockCounter(table.data, lower.data, DIGIT)
 
 
-def counts(texts: Sequence[str]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """float32[n, CLASSES]: characters of each class; uint8[n]: classes of the first and of the last character.
-
-    No text is empty.
-    """
-    codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    kinds = _table()[np.minimum(codes, 0xFFFF)]
-    ends = np.cumsum(np.fromiter(map(len, texts), dtype=np.intp, count=len(texts)))
-    starts = np.concatenate((np.zeros(1, dtype=np.intp), ends[:-1]))
-    owner = np.repeat(np.arange(0, len(texts) * CLASSES, CLASSES), ends - starts)
-    table = np.bincount(owner + kinds, minlength=len(texts) * CLASSES).reshape(-1, CLASSES)
-    return table.astype(np.float32), kinds[starts], kinds[ends - 1]
-
-
-_CACHED = 16_384  # paths: those of some hundred sites, 2 kB each
+_CACHED = 16_384  # paths: those of some hundred sites, 1 kB each
 DEEPEST = 24  # containers of a block that are looked at, the innermost first; real pages nest 5 to 20 deep
+_KEY_BYTES = 8
 _DIGITS = re.compile(r"\d+")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]{2,}")
 _NAMES = re.compile(r"[#.].*")
 _digest = xxhash.xxh3_64_intdigest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PathStep:
+    """One element of a path. Equal by identity: `_step` makes each once."""
+
+    folded: bytes  # without digits
+    name: bytes  # of the element
+    words: tuple[str, ...]  # the element's name after "<", and the words of its id and classes
 
 
 class PathFacts(NamedTuple):
@@ -67,16 +75,8 @@ class PathFacts(NamedTuple):
 
     key: int  # 64-bit digest; digits folded, so that `post-17` and `post-18` are one
     shape: int  # digest of the elements' names alone
-    containers: tuple[int, ...]  # digests of the path and of those above it, innermost first
-    words: tuple[tuple[str, ...], ...]  # per element, innermost first: its name, and the words of its id and classes
-    folded: str  # the path without digits
-    names: str  # of its elements
-
-
-class _Step(NamedTuple):
-    folded: str
-    name: str  # of the element
-    words: tuple[str, ...]  # as in PathFacts
+    containers: bytes  # keys of the path and of those above it as uint64, innermost first
+    steps: tuple[PathStep, ...]  # innermost first
 
 
 @lru_cache(maxsize=_CACHED)
@@ -87,40 +87,39 @@ def facts(path: str) -> PathFacts:
     """
     head, slash, last = path.rpartition("/")
     step = _step(last)
-    if slash:
-        above = facts(head)
-        folded, names = f"{above.folded}/{step.folded}", f"{above.names}/{step.name}"
-        containers, words = above.containers[: DEEPEST - 1], above.words[: DEEPEST - 1]
-    else:
-        folded, names, containers, words = step.folded, step.name, (), ()
-    key, shape = _digest(folded.encode("utf-8", "surrogatepass")), _digest(names.encode("utf-8", "surrogatepass"))
-    return PathFacts(key, shape, (key, *containers), (step.words, *words), folded, names)
+    above = facts(head) if slash else _NO_PATH
+    key, shape = _digest(step.folded, above.key), _digest(step.name, above.shape)
+    containers = key.to_bytes(_KEY_BYTES, "little") + above.containers[: _KEY_BYTES * (DEEPEST - 1)]
+    return PathFacts(key, shape, containers, (step, *above.steps[: DEEPEST - 1]))
+
+
+_NO_PATH = PathFacts(0, 0, b"", ())
 
 
 @lru_cache(maxsize=_CACHED)  # most paths are new by their last step only, as where each section has an id of its own
-def _step(step: str) -> _Step:
+def _step(step: str) -> PathStep:
     folded = _DIGITS.sub("0", step)
     name = _NAMES.sub("", folded)
     named = {word.lower() for word in _WORDS.findall(folded[len(name) :]) if len(word) > 2}
-    return _Step(folded, name, ("<" + name, *sorted(named)))
+    return PathStep(
+        folded.encode("utf-8", "surrogatepass"), name.encode("utf-8", "surrogatepass"), ("<" + name, *sorted(named))
+    )
 
 
 TEXTS_KEPT = 65_536  # texts of a site that are counted, 12 bytes each when stored; then those seen once are forgotten
 PATHS_KEPT = 8_192
-_FORMAT = b"SE1\n"
-
-_ZEROS = re.compile(rb"00+")
-_ZERO_FOR_DIGIT = bytes.maketrans(b"123456789", b"000000000")
+_FORMAT = b"SE2\n"
 
 
 class Traces(NamedTuple):
     """A page read once: what evidence counts of it, and what measures need too."""
 
-    texts: list[str]  # of the blocks
+    counts: npt.NDArray[np.int32]  # [n, block_counts.COLUMNS]: of each block's characters, and of the words so far
     # of each block: 64 bits of its text, digits and case folded, and of the names of the elements around it
-    digests: list[int]
-    lowered: list[str]  # of each block: its text in small letters, on one line
-    path: list[int]  # of each block: which one of paths is its own
+    digests: Digests64
+    texts: Digests64  # of each block's text as it is
+    words: Digests64  # in small letters, block by block
+    path: Ints  # of each block: which one of paths is its own
     paths: list[PathFacts]  # those that differ in more than digits
 
 
@@ -145,23 +144,96 @@ def traces_of(blocks: Blocks) -> Traces:
         numbers_of_names.append(number)
         if number == len(paths):
             paths.append(of_path)
-    path_of = [numbers_of_names[place] for place in blocks.paths]
-    texts = blocks.texts()
-    lowered = [text.replace("\n", " ").lower() for text in texts]
-    digest, shapes = xxhash.xxh3_64_intdigest, [path.shape for path in paths]
-    digests = (
-        [digest(text, shapes[path]) for text, path in zip(_folded(lowered), path_of, strict=True)] if blocks else []
-    )
-    return Traces(texts, digests, lowered, path_of, paths)
+    path_of = np.array(numbers_of_names, dtype=np.intp).take(np.asarray(blocks.paths))
+    codes = np.frombuffer(f"{blocks.text}\n{blocks.apart}".encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    lines = np.zeros(len(blocks), dtype=np.int32)
+    if blocks.lines:
+        lines += np.asarray(blocks.lines)
+    lines[_is_apart(blocks)] = -1
+    table = np.zeros((len(blocks), block_counts.COLUMNS), dtype=np.int32)
+    digests = np.empty((len(blocks), 2), dtype=np.uint64)
+    words = np.empty(len(codes) // 2 + len(blocks) + 1, dtype=np.uint64)
+    count = _counter().read(codes.data, lines.data, table.reshape(-1).data, digests.reshape(-1).data, words.data)
+    shapes = np.array([path.shape for path in paths], dtype=np.uint64)
+    return Traces(table, mixed(digests[:, 0], shapes.take(path_of)), digests[:, 1], words[:count], path_of, paths)
 
 
-def _folded(lowered: Sequence[str]) -> list[bytes]:
-    """Texts in small letters with each number as 0.
+def _is_apart(blocks: Blocks) -> npt.NDArray[np.bool]:
+    return np.isin(np.frombuffer(blocks.kinds, dtype=np.uint8), tuple(APART))
 
-    What is not ASCII may hold other digits; the rest is folded as bytes, in a quarter of the time.
-    """
-    lines = "\n".join([text if text.isascii() else _DIGITS.sub("0", text) for text in lowered])
-    return _ZEROS.sub(b"0", lines.encode("utf-8", "surrogatepass").translate(_ZERO_FOR_DIGIT)).split(b"\n")
+
+def mixed(digests: Digests64, others: Digests64) -> Digests64:
+    """Digests of pairs, none of them 0."""
+    pairs = (digests ^ (others * _MIXER)) * _MIXER
+    pairs ^= pairs >> np.uint64(32)
+    return np.maximum(pairs, 1)
+
+
+_MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd: 2**64 over the golden ratio
+
+
+class TextPages:
+    """On how many of a site's pages each text stands, by digests."""
+
+    def __init__(self, digests: Digests64, pages: npt.NDArray[np.int32]) -> None:
+        """digests: ascending, each once."""
+        self._number = 0  # of the page that was learnt last
+        self._fill(digests, pages, 0)
+
+    def _fill(self, digests: Digests64, pages: npt.NDArray[np.int32], more: int) -> None:
+        """more: texts for which there is room too."""
+        self.count = self._used = len(digests)
+        size = 1 << (4 * (self._used + more) + _LEAST_PLACES).bit_length()
+        self._digests, self._pages = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.int32)
+        self._table = TextTable(self._digests.data, self._pages.data, np.zeros(size, dtype=np.int32).data)
+        self._table.learn(
+            -1, digests.data, np.zeros(len(digests), dtype=np.intp).data, np.zeros(1, dtype=np.int32).data
+        )
+        places = np.flatnonzero(self._digests)
+        self._pages[places[np.argsort(self._digests[places])]] = pages
+
+    def learn(self, traces: Traces) -> npt.NDArray[np.int32]:
+        """Counts a page's texts; returns of each of its paths how many texts stand on it that were not known."""
+        if 2 * (self._used + len(traces.digests)) > len(self._digests):
+            self._fill(*self.columns(), len(traces.digests))
+        new = np.zeros(len(traces.paths), dtype=np.int32)
+        self._number += 1
+        self._used += self._table.learn(self._number, traces.digests.data, traces.path.data, new.data)
+        self.count += int(new.sum())
+        return new
+
+    def forget(self, traces: Traces) -> npt.NDArray[np.int32]:
+        """Takes a page back; returns of each of its paths how many texts stood on it that no page has any more."""
+        gone = np.zeros(len(traces.paths), dtype=np.int32)
+        self._number += 1
+        self._table.forget(self._number, traces.digests.data, traces.path.data, gone.data)
+        self.count -= int(gone.sum())
+        return gone
+
+    def pages_of(self, digests: Digests64) -> npt.NDArray[np.int32]:
+        """On how many pages each stands."""
+        pages = np.empty(len(digests), dtype=np.int32)
+        self._table.look_up(digests.data, pages.data)
+        return pages
+
+    def columns(self) -> tuple[Digests64, npt.NDArray[np.int32]]:
+        """The digests, ascending, each with its number of pages."""
+        places = np.flatnonzero(self._pages)
+        places = places[np.argsort(self._digests[places])]
+        return self._digests[places], self._pages[places]
+
+    def keep(self, most: int) -> None:
+        """Forgets the rarest texts until there are no more than so many."""
+        digests, pages = self.columns()
+        least = 1
+        while len(digests) > most:
+            often = pages > least
+            digests, pages, least = digests[often], pages[often], 2 * least
+        self._fill(digests, pages, 0)
+
+
+_LEAST_PLACES = 255  # for a site of which nothing is known
+_NO_TEXTS = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int32)
 
 
 class SiteEvidence:
@@ -174,25 +246,19 @@ class SiteEvidence:
 
     def __init__(self) -> None:
         self.pages = 0
-        self._texts: dict[int, int] = {}  # pages
+        self._texts = TextPages(*_NO_TEXTS)
         self._paths: dict[int, list[int]] = {}  # pages, blocks, distinct texts
 
     def learn(self, blocks: Blocks, traces: Traces | None = None) -> None:
         """Count a page that is not yet counted. traces: its `traces_of`, where they are at hand."""
         traces = traces or traces_of(blocks)
         self.pages += 1
-        texts, new = self._texts, [0] * len(traces.paths)
-        for digest, path in _first_paths(traces).items():
-            count = texts.get(digest, 0)
-            texts[digest] = count + 1
-            if not count:
-                new[path] += 1
-        blocks_on = Counter(traces.path)
+        new, blocks_on = self._texts.learn(traces).tolist(), _blocks_on(traces)
         for number, facts_of_path in enumerate(traces.paths):
             row = self._paths.setdefault(facts_of_path.key, [0, 0, 0])
             row[:] = row[0] + 1, row[1] + blocks_on[number], row[2] + new[number]
-        if len(texts) > TEXTS_KEPT:
-            self._texts = _most_common(texts, TEXTS_KEPT // 2)
+        if self._texts.count > TEXTS_KEPT:
+            self._texts.keep(TEXTS_KEPT // 2)
         if len(self._paths) > PATHS_KEPT:
             self._paths = _most_paged(self._paths, PATHS_KEPT // 2)
 
@@ -200,15 +266,7 @@ class SiteEvidence:
         """Take back a page that was learnt."""
         traces = traces_of(blocks)
         self.pages = max(self.pages - 1, 0)
-        gone = [0] * len(traces.paths)
-        for digest, path in _first_paths(traces).items():
-            count = self._texts.get(digest, 0)
-            if count > 1:
-                self._texts[digest] = count - 1
-            elif count:
-                del self._texts[digest]
-                gone[path] += 1
-        blocks_on = Counter(traces.path)
+        gone, blocks_on = self._texts.forget(traces).tolist(), _blocks_on(traces)
         for number, facts_of_path in enumerate(traces.paths):
             row = self._paths.get(facts_of_path.key)
             if row is not None:
@@ -220,12 +278,11 @@ class SiteEvidence:
 
     def to_bytes(self) -> bytes:
         """For a store: 12 bytes a text, 20 a path."""
-        head = np.array([self.pages, len(self._texts), len(self._paths)], dtype="<u8")
-        keys = np.array([*self._texts, *self._paths], dtype="<u8")
-        counts = np.array(
-            [*self._texts.values(), *(count for row in self._paths.values() for count in row)], dtype="<u4"
-        )
-        return _FORMAT + head.tobytes() + keys.tobytes() + counts.tobytes()
+        texts, text_pages = self._texts.columns()
+        head = np.array([self.pages, len(texts), len(self._paths)], dtype="<u8")
+        keys = np.concatenate((texts, np.array([*self._paths], dtype=np.uint64))).astype("<u8")
+        of_paths = np.array([count for row in self._paths.values() for count in row], dtype="<u4")
+        return _FORMAT + head.tobytes() + keys.tobytes() + text_pages.astype("<u4").tobytes() + of_paths.tobytes()
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> SiteEvidence:
@@ -236,21 +293,21 @@ class SiteEvidence:
         pages, texts, paths = np.frombuffer(body[:24], dtype="<u8").tolist()
         if len(body) != 24 + 12 * texts + 20 * paths:
             raise ValueError("a site's evidence was cut off; learn the site's pages anew")
-        keys = np.frombuffer(body, dtype="<u8", count=texts + paths, offset=24).tolist()
-        counts = np.frombuffer(body, dtype="<u4", offset=24 + 8 * (texts + paths)).tolist()
+        keys = np.frombuffer(body, dtype="<u8", count=texts + paths, offset=24).astype(np.uint64)
+        counts = np.frombuffer(body, dtype="<u4", offset=24 + 8 * (texts + paths)).astype(np.int32)
         evidence = cls()
         evidence.pages = pages
-        evidence._texts = dict(zip(keys[:texts], counts[:texts], strict=True))
-        evidence._paths = {key: counts[texts + 3 * at : texts + 3 * at + 3] for at, key in enumerate(keys[texts:])}
+        evidence._texts = TextPages(keys[:texts], counts[:texts])
+        rows = counts[texts:].reshape(-1, 3).tolist()
+        evidence._paths = dict(zip(keys[texts:].tolist(), rows, strict=True))
         return evidence
 
     def seen(self, blocks: Blocks, traces: Traces | None = None, *, counted: bool) -> PageEvidence:
         """What other pages tell of these blocks. counted: whether this page has been learnt itself."""
         traces = traces or traces_of(blocks)
         own, size, none = int(counted), len(traces.paths), (0, 0, 0)
-        times = self._texts.get
-        others = np.array([times(digest, 0) for digest in traces.digests], dtype=np.float32) - own
-        path = np.array(traces.path, dtype=np.intp)
+        others = self._texts.pages_of(traces.digests).astype(np.float32) - own
+        path = traces.path
         alone = np.bincount(path[others <= 0], minlength=size)
         rows = np.array([self._paths.get(one.key, none) for one in traces.paths], dtype=np.float32).reshape(-1, 3)
         pages, blocks_on, texts = np.maximum(
@@ -266,17 +323,10 @@ def joined(seen: Sequence[PageEvidence]) -> PageEvidence:
     return seen[0] if len(seen) == 1 else PageEvidence(*map(np.concatenate, zip(*seen, strict=True)))
 
 
-def _first_paths(traces: Traces) -> dict[int, int]:
-    """For each digest of a page the path on which it stands first."""
-    return dict(zip(reversed(traces.digests), reversed(traces.path), strict=True))
-
-
-def _most_common(texts: dict[int, int], most: int) -> dict[int, int]:
-    least = 1
-    while len(texts) > most:
-        texts = {digest: count for digest, count in texts.items() if count > least}
-        least *= 2
-    return texts
+def _blocks_on(traces: Traces) -> list[int]:
+    """Of each path of a page how many blocks it has."""
+    counts: list[int] = np.bincount(traces.path, minlength=len(traces.paths)).tolist()
+    return counts
 
 
 def _most_paged(paths: dict[int, list[int]], most: int) -> dict[int, list[int]]:
@@ -286,11 +336,6 @@ def _most_paged(paths: dict[int, list[int]], most: int) -> dict[int, list[int]]:
         least *= 2
     return paths
 
-
-Array = npt.NDArray[np.generic]
-Floats = npt.NDArray[np.float32]
-Doubles = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
 
 _APART = 3  # blocks between two pages where neighbours are looked up: as far as `around` reaches
 
@@ -304,7 +349,6 @@ class Pages:
     """
 
     def __init__(self, pages: Sequence[Blocks], traces: Sequence[Traces]) -> None:
-        self.texts = list(chain.from_iterable([trace.texts for trace in traces]))
         self.traces = traces
         sizes = np.array([len(blocks) for blocks in pages], dtype=np.intp)
         self.ends: Ints = np.cumsum(sizes)
@@ -317,7 +361,9 @@ class Pages:
         self.positions = np.frombuffer(b"".join([blocks.positions for blocks in pages]), dtype=np.uint8)
         levels = [blocks.levels or bytes(len(blocks)) for blocks in pages]
         self.level: Ints = np.frombuffer(b"".join(levels), dtype=np.uint8).astype(np.intp)
-        self.letters, self.first, self.last = counts(self.texts)
+        counts = np.concatenate([trace.counts for trace in traces])
+        self.letters: Floats = counts[:, :CLASSES].astype(np.float32)
+        self.first, self.last = counts[:, block_counts.FIRST], counts[:, block_counts.LAST]
         self.chars: Floats = self.letters.sum(axis=1)
         shares = [np.asarray(blocks.shares) if blocks.shares else np.ones(len(blocks)) for blocks in pages]
         share = np.concatenate(shares).astype(np.float32)  # 0: nothing but links, see `Blocks`
@@ -330,25 +376,23 @@ class Pages:
     def _place_paths(self, paths: Sequence[Sequence[PathFacts]]) -> None:
         counts = np.array([len(some) for some in paths], dtype=np.intp)
         self.path_begins: Ints = np.cumsum(counts) - counts
-        own = np.array(list(chain.from_iterable([trace.path for trace in self.traces])), dtype=np.intp)
+        own = np.concatenate([trace.path for trace in self.traces])
         self.path: Ints = own + self.path_begins[self.page]  # of each block
         self.path_page: Ints = np.repeat(np.arange(len(paths)), counts)
-        self.depths: Ints = np.array([len(path.containers) for path in chain.from_iterable(paths)], dtype=np.intp)
-        self._start: Ints = np.cumsum(self.depths) - self.depths
+        each = list(chain.from_iterable(paths))
+        self.steps = [path.steps for path in each]
+        self.depths: Ints = np.array(list(map(len, self.steps)), dtype=np.intp)
+        self.step_begins: Ints = np.cumsum(self.depths) - self.depths
         self._owner: Ints = np.repeat(np.arange(len(self.depths)), self.depths)
-        container: list[int] = []
-        base = 0
-        for some in paths:
-            number: dict[int, int] = {}
-            container += [number.setdefault(key, base + len(number)) for path in some for key in path.containers]
-            base += len(number)
-        self._container: Ints = np.array(container, dtype=np.intp)
-        self.container_page: Ints = np.zeros(base, dtype=np.intp)
-        self.container_page[self._container] = self.path_page[self._owner]
+        keys = np.frombuffer(b"".join([path.containers for path in each]), dtype="<u8").astype(np.uint64)
+        page = self.path_page[self._owner]
+        different, self._container = np.unique(mixed(keys, page.astype(np.uint64)), return_inverse=True)
+        self.container_page: Ints = np.zeros(len(different), dtype=np.intp)
+        self.container_page[self._container] = page
 
     def container_at(self, level: int) -> Ints:
         """For each path the container that is so many levels out, at most its outermost."""
-        return self._container[self._start + np.minimum(level, self.depths - 1)]
+        return self._container[self.step_begins + np.minimum(level, self.depths - 1)]
 
     def sums(self, values: Array) -> Doubles:
         """The values of blocks summed over each container."""

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Sequence
-from itertools import accumulate
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from periplus.analyse.content import evidence
-from periplus.analyse.content.evidence import Array, Floats, PageEvidence, Pages, PathFacts, signed_distance
+from periplus.analyse.content.evidence import Array, Floats, Ints, PageEvidence, Pages, PathStep, signed_distance
+from periplus.document import block_counts
 from periplus.model.page import BLOCK_KIND_CODES, POSITIONS, BlockKind
 
 Measures = Sequence[Array]  # of one length: a number, or yes and no, for each block
 
 _LONG_TITLE_WORDS = 40  # what is longer is no headline
 _LONG_WORDS = 10  # a block of running text
-_WORD = re.compile(r"\w+")
 
 
 def of_blocks(pages: Pages) -> Measures:
@@ -70,35 +65,35 @@ def _title_overlap(pages: Pages) -> tuple[Floats, Floats]:
     """For each block the share of its words that its page's title has,
     and the share of the title's words that it has.
     """
-    part = np.zeros(len(pages.page), dtype=np.float32)
-    share = np.zeros(len(pages.page), dtype=np.float32)
-    brief = ((pages.words > 0) & (pages.words <= _LONG_TITLE_WORDS)).tolist()
-    is_title = pages.kind == BLOCK_KIND_CODES[BlockKind.TITLE]
-    for trace, begin, end in zip(pages.traces, pages.begins.tolist(), pages.ends.tolist(), strict=True):
-        if not is_title[begin:end].any():
-            continue
-        title = set(_WORD.findall(trace.lowered[int(is_title[begin:end].argmax())]))
-        for number in _with_any(title, trace.lowered):
-            if brief[begin + number] and (common := len((words := set(_WORD.findall(trace.lowered[number]))) & title)):
-                part[begin + number], share[begin + number] = common / len(words), common / len(title)
-    return part, share
-
-
-def _with_any(words: set[str], texts: Sequence[str]) -> set[int]:
-    """Which texts have one of the words. Most have none: all are looked through at once."""
-    whole, ends = "\n".join(["", *texts, ""]), list(accumulate([len(text) + 1 for text in texts], initial=1))
-    places = set()
-    for word in words:
-        at = whole.find(word)
-        while at >= 0:
-            before, after = whole[at - 1], whole[at + len(word)]
-            if before.isalnum() or before == "_" or after.isalnum() or after == "_":  # within another
-                at = whole.find(word, at + 1)
-                continue
-            number = bisect_right(ends, at)
-            places.add(number - 1)
-            at = whole.find(word, ends[number])
-    return places
+    shared = np.zeros((len(pages.page), 2), dtype=np.int32)
+    of_title = np.ones(len(pages.sizes), dtype=np.intp)  # words of each page's title
+    brief = ((pages.words > 0) & (pages.words <= _LONG_TITLE_WORDS)).view(np.uint8)
+    titles = np.flatnonzero(pages.kind == BLOCK_KIND_CODES[BlockKind.TITLE])
+    titled, first = np.unique(pages.page[titles], return_index=True)
+    for page, title in zip(titled.tolist(), titles[first].tolist(), strict=True):
+        begin, end, trace = int(pages.begins[page]), int(pages.ends[page]), pages.traces[page]
+        ends = np.ascontiguousarray(trace.counts[:, block_counts.WORDS])
+        place = title - begin
+        size = 1 << int(2 * (ends[place] - (ends[place - 1] if place else 0)) + 1).bit_length()
+        of_title[page] = max(
+            1,
+            block_counts.shared_words(
+                trace.words.data,
+                ends.data,
+                place,
+                brief[begin:end].data,
+                np.zeros(2 * size, dtype=np.uint64).data,
+                shared[begin:end].reshape(-1).data,
+            ),
+        )
+        for number in np.flatnonzero(shared[begin:end, 1] < 0).tolist():
+            words = trace.words[ends[number - 1] if number else 0 : ends[number]]
+            shared[begin + number, 1] = len(np.unique(words))
+    common = shared[:, 0].astype(np.float64)
+    return (
+        (common / np.maximum(shared[:, 1], 1)).astype(np.float32),
+        (common / of_title[pages.page]).astype(np.float32),
+    )
 
 
 def of_headline(pages: Pages) -> Measures:
@@ -211,39 +206,42 @@ def of_runs(pages: Pages) -> Measures:
 
 def of_copies(pages: Pages) -> Measures:
     """How often the page says the same: a copy for printing or for small screens comes second."""
-    before, more = np.zeros(len(pages.page), dtype=np.float32), np.zeros(len(pages.page))
-    counted = (pages.words > 0).tolist()
-    for begin, end in zip(pages.begins.tolist(), pages.ends.tolist(), strict=True):
-        _count_copies(pages.texts[begin:end], counted[begin:end], before[begin:end], more[begin:end])
+    texts = evidence.mixed(np.concatenate([trace.texts for trace in pages.traces]), pages.page.astype(np.uint64))
+    order = np.argsort(texts, kind="stable")
+    begins = np.flatnonzero(np.concatenate((np.ones(1, dtype=np.bool), np.diff(texts[order]) != 0)))
+    counted = (pages.words > 0)[order]
+    times = np.add.reduceat(counted.astype(np.intp), begins)  # of each text
+    group = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(order)))
+    through: Ints = np.cumsum(counted) - counted  # blocks counted before
+    before, more = np.zeros(len(order), dtype=np.float32), np.zeros(len(order))
+    before[order] = (through - through[begins][group]) * counted
+    more[order] = np.maximum(times - 1, 0)[group]
     share = pages.sums(pages.words * (before > 0))[at := pages.container_at(0)] / (pages.sums(pages.words)[at] + 0.1)
     return [np.log1p(before), np.log1p(more), *pages.of_paths([share])]
 
 
-def _count_copies(texts: Sequence[str], counted: Sequence[bool], before: Floats, more: npt.NDArray[np.float64]) -> None:
-    copies = dict(Counter(texts))
-    times: dict[str, int] = {}
-    places = [number for number, text in enumerate(texts) if copies[text] > 1] if len(copies) < len(texts) else ()
-    for number in places:
-        if counted[number]:
-            before[number] = times.get(texts[number], 0)
-            times[texts[number]] = times.get(texts[number], 0) + 1
-    for number in places:
-        more[number] = times.get(texts[number], 1) - 1
-
-
-def named(path: PathFacts, weigh: Callable[[tuple[str, ...]], float]) -> tuple[float, ...]:
+def of_names(pages: Pages, weights: Mapping[PathStep, float]) -> Measures:
     """How the words that name a path's containers speak for content, as log-odds: the innermost, all,
     least and most of the outer ones, the last three.
+
+    weights: of every step.
     """
-    steps = [weigh(words) for words in path.words]
-    outer = steps[1:] or [0.0]
-    return steps[0], sum(steps), min(outer), max(outer), sum(steps[:3])
+    steps = np.array([weights[step] for steps in pages.steps for step in steps])
+    begins, depths = pages.step_begins, pages.depths
+    own, last = steps[begins], len(steps) - 1
+    outer = steps.copy()
+    outer[begins] = np.inf
+    least = np.where(depths > 1, np.minimum.reduceat(outer, begins), 0.0)
+    outer[begins] = -np.inf
+    most = np.where(depths > 1, np.maximum.reduceat(outer, begins), 0.0)
+    second, third = (steps[np.minimum(begins + step, last)] * (depths > step) for step in (1, 2))
+    return list(pages.of_paths([own, np.add.reduceat(steps, begins), least, most, own + second + third]))
 
 
-def matrix(pages: Pages, seen: PageEvidence, names: Callable[[PathFacts], tuple[float, ...]]) -> Floats:
+def matrix(pages: Pages, seen: PageEvidence, weights: Mapping[PathStep, float]) -> Floats:
     """float32[m, n]: a row for each measure, a column for each block.
 
-    seen: of all the pages. names: `named` with weights.
+    seen: of all the pages. weights: as of `of_names`.
     """
     rows = [
         *of_blocks(pages),
@@ -253,6 +251,6 @@ def matrix(pages: Pages, seen: PageEvidence, names: Callable[[PathFacts], tuple[
         *of_neighbours(pages),
         *of_runs(pages),
         *of_copies(pages),
-        *pages.of_paths(np.array([names(path) for trace in pages.traces for path in trace.paths], dtype=np.float32).T),
+        *of_names(pages, weights),
     ]
     return np.array(rows, dtype=np.float32)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from periplus.analyse.content import features
+from periplus.analyse.content.counting import add_leaves
 from periplus.analyse.content.evidence import (
     Array,
     Floats,
     PageEvidence,
     Pages,
-    PathFacts,
+    PathStep,
     SiteEvidence,
     Traces,
     joined,
@@ -37,26 +38,40 @@ FARTHEST = 4  # spreads from the mean: what lies beyond says no more
 
 
 class Forest(NamedTuple):
-    """So many trees of one depth."""
+    """So many trees of one depth. `of` makes it."""
 
-    measures: npt.NDArray[np.intp]  # [depth, trees]: which measure is asked for
-    borders: Scores  # [depth, trees, 1]: whether it is above this
+    comparisons: Sequence[tuple[int, int, int]]  # (measure, begin, end): which of the borders it is compared with
+    borders: Scores  # [c, 1], each once
+    nodes: npt.NDArray[np.intp]  # [depth, trees]: which comparison each level asks for
     leaves: Scores  # [trees * 2**depth]: log-odds
     bias: float
 
+    @classmethod
+    def of(cls, measures: npt.NDArray[np.intp], borders: Scores, leaves: Scores, bias: float) -> Forest:
+        """measures: [depth, trees]: which measure is asked for. borders: [depth, trees]: whether it is above this."""
+        pairs = np.empty(measures.shape, dtype=[("measure", np.intp), ("border", np.float32)])
+        pairs["measure"], pairs["border"] = measures, borders
+        asked, nodes = np.unique(pairs, return_inverse=True)  # trees ask for the same twice: 860 of 1,800
+        begins = np.flatnonzero(np.diff(asked["measure"], prepend=-1)).tolist()
+        ends = [*begins[1:], len(asked)]
+        comparisons = [(int(asked["measure"][begin]), begin, end) for begin, end in zip(begins, ends, strict=True)]
+        return cls(comparisons, asked["border"][:, None].copy(), nodes.reshape(measures.shape), leaves, bias)
+
     def scores(self, matrix: Scores) -> Scores:
         """float32[n], 0 to 1. matrix: float32[m, n], a row for each measure."""
-        trees, n = self.measures.shape[1], matrix.shape[1]
-        rows = np.ascontiguousarray(matrix)  # or each level would copy it
-        asked, above = np.empty((trees, n), dtype=np.float32), np.empty((trees, n), dtype=np.bool)
-        leaf = np.zeros((trees, n), dtype=np.uint8)
-        for measure, border in zip(self.measures[::-1], self.borders[::-1], strict=True):
-            np.take(rows, measure, axis=0, out=asked, mode="clip")  # "raise" would copy; all measures exist
-            np.greater(asked, border, out=above)
+        trees, n = self.nodes.shape[1], matrix.shape[1]
+        above = np.empty((len(self.borders), n), dtype=np.bool)
+        for measure, begin, end in self.comparisons:
+            np.greater(matrix[measure], self.borders[begin:end], out=above[begin:end])
+        leaf, asked = np.zeros((trees, n), dtype=np.uint8), np.empty((trees, n), dtype=np.uint8)
+        for comparisons in self.nodes[::-1]:
+            # "raise" would copy; all comparisons exist
+            np.take(above.view(np.uint8), comparisons, axis=0, out=asked, mode="clip")
             leaf += leaf  # a shift takes NumPy twenty times as long
-            leaf += above.view(np.uint8)
-        chosen = leaf + np.arange(0, len(self.leaves), len(self.leaves) // trees, dtype=np.uint32)[:, None]
-        return _share(self.leaves.take(chosen, out=asked, mode="clip").sum(axis=0) + np.float32(self.bias))
+            leaf += asked
+        odds = np.zeros(n, dtype=np.float32)
+        add_leaves(leaf.data, self.leaves.data, odds.data)
+        return _share(odds + np.float32(self.bias))
 
 
 class Net(NamedTuple):
@@ -96,10 +111,9 @@ def weights() -> Weights:
 
 
 def _forest(table: dict[str, list[list[float]]]) -> Forest:
-    measures = np.array(table["measures"], dtype=np.intp).T.copy()
-    borders = np.array(table["borders"], dtype=np.float32).T.copy()[:, :, None]
+    measures, borders = np.array(table["measures"], dtype=np.intp).T, np.array(table["borders"], dtype=np.float32).T
     leaves = (np.array(table["leaves"], dtype=np.float32) / np.float32(10_000)).ravel()
-    return Forest(measures, borders, leaves, table["bias"][0][0])
+    return Forest.of(measures, borders, leaves, table["bias"][0][0])
 
 
 def _net(table: dict[str, list[float]]) -> Net:
@@ -176,7 +190,7 @@ def _all_mass(pages: Pages, mass: Floats) -> npt.NDArray[np.float64]:
 
 _STEPS_CACHED = 16_384  # of paths: those of some hundred sites
 _AT_ONCE = 4_096  # blocks that are measured together, ten pages or one large one: 3 MB of numbers
-_JUDGED_AT_ONCE = 512  # blocks that the trees judge together: what they compare stays in the processor's cache
+_JUDGED_AT_ONCE = 4_096  # blocks that are judged together: of fewer, NumPy's calls take longer than what they do
 
 
 class PageContext(NamedTuple):
@@ -244,19 +258,28 @@ def _gathered(pages: Iterable[PageContext]) -> Iterator[list[PageContext]]:
 
 def _scores(some: Sequence[PageContext]) -> Floats:
     pages = Pages([page.blocks for page in some], [page.traces for page in some])
-    measures = features.matrix(pages, joined([page.seen for page in some]), _named)
+    measures = features.matrix(pages, joined([page.seen for page in some]), _step_weights())
     first = _judged(weights().first, measures)
     return _judged(weights().second, np.concatenate((measures, matrix(pages, first))))
 
 
-def _named(path: PathFacts) -> tuple[float, ...]:
-    return features.named(path, _weight)
+class StepWeights(dict[PathStep, float]):
+    """Of each step of a path how the words that name it speak for content, as log-odds, looked up once."""
+
+    def __init__(self, names: Mapping[str, float]) -> None:
+        """names: the log-odds of words."""
+        self._names = names
+
+    def __missing__(self, step: PathStep) -> float:
+        if len(self) >= _STEPS_CACHED:
+            self.clear()
+        weight = self[step] = sum([self._names.get(word, 0.0) for word in step.words])
+        return weight
 
 
-@lru_cache(maxsize=_STEPS_CACHED)
-def _weight(words: tuple[str, ...]) -> float:
-    names = weights().names
-    return sum([names.get(word, 0.0) for word in words])
+@cache
+def _step_weights() -> StepWeights:
+    return StepWeights(weights().names)
 
 
 def _judged(learnt: Forest | Net, measures: Floats) -> Floats:

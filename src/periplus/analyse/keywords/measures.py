@@ -244,9 +244,9 @@ def likelihoods(text: Reading, phrases: Candidates, counts: Counts) -> npt.NDArr
 def forest(name: str) -> Forest:
     """One of the two that are shipped."""
     table = json.loads((files("periplus.analyse.keywords") / "forests.json").read_text(encoding="utf-8"))[name]
-    shape = np.array(table["measures"], np.intp).T.copy()
-    borders = np.array(table["borders"], np.float32).T.copy()[:, :, None]
-    return Forest(shape, borders, np.array(table["leaves"], np.float32).ravel() / np.float32(SCALE), table["bias"])
+    measures, borders = np.array(table["measures"], np.intp).T, np.array(table["borders"], np.float32).T
+    leaves = np.array(table["leaves"], np.float32).ravel() / np.float32(SCALE)
+    return Forest.of(measures, borders, leaves, table["bias"])
 
 
 # As published, except that runs of content words stand for noun phrases: a parser of parts of speech exists for few of
