@@ -42,6 +42,10 @@ REDIRECTS = {
 }
 SVG_PICTURES = ("averby", "cape-thorn", "combs", "vellmouth", "kestrel")
 PNG_PICTURES = ("port-lorne", "grey-skerry", "unnamed")
+REPAIRS = {
+    "/documents/register-1780.html": "The register of 1780",
+    "/en/ports/old-quay-plan.html": "The plan of Old Quay",
+}
 ROBOTS = "User-agent: *\nDisallow: /private/\n\nSitemap: {base}/sitemap.xml\n"
 STYLE = (
     b"body{font:17px/1.5 Georgia,serif;max-width:44rem;margin:auto;padding:1rem;background:#fbfaf5}nav a,footer "
@@ -162,7 +166,8 @@ def _booking(path: str, serial: int) -> Answer | None:
 class Harbours:
     """The site's answers, all made at birth but those that never end."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, repaired: bool = False) -> None:
+        """repaired: the two pages are there to which links lead that are dead otherwise."""
         self.sources = read_sources(folder / "pages")
         self.fixed: dict[str, Answer] = {"/style.css": Answer(200, "text/css", STYLE)}
         self.fixed |= {path: Answer(301, HTML, b"<title>Moved</title>", target) for path, target in REDIRECTS.items()}
@@ -177,6 +182,12 @@ class Harbours:
         for source in self.sources:
             self._add(source)
         self.fixed["/"] = self.fixed["/index.html"]
+        if repaired:
+            for path, title in REPAIRS.items():
+                text = (
+                    f"<h1>{title}</h1><p>Back from the binder.</p><p><a href='/en/ports/old-quay.html'>Old Quay</a></p>"
+                )
+                self.fixed[path] = Answer(200, HTML, _page("en", title, text).encode())
 
     def _add(self, source: Source) -> None:
         text = page_html(source)

@@ -19,7 +19,8 @@ LOOPBACK = "127.0.0.1"
 class _Webs:
     """The answers of all three webs. One that nobody asks for is never made."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, repaired: bool) -> None:
+        self.repaired = repaired
         self.serials = itertools.count()
         self.pilot_book: Harbours | None = None
         self.news: coastnews.NewsWeb | None = None
@@ -33,7 +34,7 @@ class _Webs:
         if name.endswith(f".{coastnews.DOMAIN}"):
             self.news = self.news or coastnews.NewsWeb(coastnews.today_utc())
             return self.news.answer(path, base, 0)
-        self.pilot_book = self.pilot_book or Harbours(Path(__file__).parent)
+        self.pilot_book = self.pilot_book or Harbours(Path(__file__).parent, repaired=self.repaired)
         return self.pilot_book.answer(path, base, next(self.serials))
 
 
@@ -68,9 +69,12 @@ class _Handler(BaseHTTPRequestHandler):
         """Quiet: the crawler says what happened."""
 
 
-def serve(port: int, ready: Callable[[int], None]) -> None:
-    """Serves until the process is interrupted. port: 0 takes one that is free. ready: called once with the port."""
-    handler = type("Handler", (_Handler,), {"webs": _Webs()})
+def serve(port: int, ready: Callable[[int], None], *, repaired: bool = False) -> None:
+    """Serves until the process is interrupted. port: 0 takes one that is free. ready: called once with the port.
+
+    repaired: the dead links of the pilot book lead somewhere.
+    """
+    handler = type("Handler", (_Handler,), {"webs": _Webs(repaired=repaired)})
     with ThreadingHTTPServer((LOOPBACK, port), handler) as server:
         server.daemon_threads = True
         ready(server.server_port)

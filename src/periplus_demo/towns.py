@@ -23,7 +23,7 @@ TOWNS = {  # host: (name, pages)
     "old-quay.example": ("Old Quay", 10),
 }
 OFFICES = {  # host: (what it is, share of the towns' pages that link to it)
-    "tides.example": ("The tide tables", 0.30),
+    "tide-tables.example": ("The tide tables", 0.30),
     "weather.example": ("The weather office", 0.22),
     "pilotage.example": ("The guild of pilots", 0.12),
     "chandlers.example": ("Chandlers of the coast", 0.06),

@@ -201,3 +201,15 @@ def test_errors_say_what_to_do(folder, words, why):
     assert (result.exit_code, why is None or why in result.output) == (2 if why else 0, True)
     if why is None:
         assert "no topic 'none'" in run(folder, "build").output
+
+
+def test_a_portal_is_named_as_an_argument_or_with_p_by_every_command(folder):
+    assert run(folder, "create", "-p", "second").exit_code == 0
+    key = json.loads(run(folder, "show", "-p", "second", "-f", "json").stdout)["entries"][0]["key"]
+    for words in (("approve", "second", key), ("hide", key, "--portal", "second"), ("show", "second", "-p", "second")):
+        assert run(folder, *words).exit_code == 0, words
+    hidden = portals.edition_of(folder, portals.portal_named(folder, "second"), NOW).hidden
+    assert [entry.key for entry in hidden] == [key]
+    for words in (("show", "coast", "-p", "second"), ("create",), ("remove", "--yes"), ("approve", key)):
+        assert run(folder, *words).exit_code == 2, words
+    assert run(folder, "remove", "-p", "second", "--yes").exit_code == 0

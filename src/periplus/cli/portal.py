@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,21 @@ _portal_options = options(
     option("--stories", "Stories on the front page.  [default: 12]", click.IntRange(1, 200)),
     option("--sites", "Sites chosen at most, pinned ones apart.  [default: 20]", click.IntRange(0, 1000)),
 )
-_portal_option = option("-p --portal name", "Which portal, where the collection has several.", str, "", metavar="NAME")
+_portal_option = option("-p --portal", "Which portal; not needed where there is one.", str, "", metavar="NAME")
+
+
+def _named(function: Callable[..., None]) -> Callable[..., None]:
+    """Takes the portal's name as an argument or with -p, and hands it on as `name`; empty: none was given."""
+
+    @click.argument("name", default="")
+    @_portal_option
+    @functools.wraps(function)
+    def named(name: str, portal: str, **fields: Any) -> None:
+        if name and portal and name != portal:
+            raise UsageError(f"two portals are named, {name} and {portal}: one at a time")
+        function(name=name or portal, **fields)
+
+    return named
 
 
 @click.group()
@@ -71,13 +86,15 @@ def portal() -> None:
 
 
 @portal.command()
-@click.argument("name")
+@_named
 @_portal_options
 def create(name: str, collection: Path | None, **fields: Any) -> None:
     """Begin a portal in a collection. It is kept there with all that its editor decides."""
     from periplus.api import portal as portals
     from periplus.model.story import Portal
 
+    if not name:
+        raise UsageError("a portal needs a name: periplus portal create NAME")
     folder = collection_folder(collection)
     given = {"title": name} | {field: value for field, value in fields.items() if value is not None}
     made = Portal(name=name, created=float(int(time.time())), **given)
@@ -87,7 +104,7 @@ def create(name: str, collection: Path | None, **fields: Any) -> None:
 
 
 @portal.command()
-@click.argument("name", default="")
+@_named
 @_portal_options
 def change(name: str, collection: Path | None, **fields: Any) -> None:
     """Change what a portal is to be. What was decided stays; `build` shows the change."""
@@ -111,7 +128,7 @@ def _say_renewal(made: Portal, folder: Path) -> None:
 
 
 @portal.command()
-@click.argument("name", default="")
+@_named
 @collection_option
 @option("-o --output", "The folder to publish into. By default portals/NAME in the collection.", FOLDER)
 def build(name: str, collection: Path | None, output: Path | None) -> None:
@@ -162,7 +179,7 @@ def list_portals(collection: Path | None, format: str, output: Path | None) -> N
 
 
 @portal.command()
-@click.argument("name", default="")
+@_named
 @collection_option
 @option("--waiting", "Only what waits for approval.", bool)
 @option("-n --limit", "Entries of each kind.", click.IntRange(1), 30)
@@ -190,11 +207,16 @@ def _verb(verb: str, sentence: str) -> None:
     @click.argument("subjects", nargs=-1, required=True, metavar="ENTRY|SITE...")
     @collection_option
     @_portal_option
-    def decided(subjects: tuple[str, ...], collection: Path | None, name: str) -> None:
+    def decided(subjects: tuple[str, ...], collection: Path | None, portal: str) -> None:
         from periplus.api import portal as portals
 
         folder = collection_folder(collection)
-        chosen = portals.portal_named(folder, name)
+        if not portal and len(subjects) > 1 and any(one.name == subjects[0] for one, _ in portals.portals(folder)):
+            portal, subjects = (
+                subjects[0],
+                subjects[1:],
+            )  # as the other commands are given it: `portal approve coast KEY`
+        chosen = portals.portal_named(folder, portal)
         names = portals.decide(folder, chosen, verb, subjects, time.time())
         say(f"{verb}: {', '.join(names)}. `periplus portal build` shows it.")
 
@@ -211,13 +233,15 @@ for _name, _sentence in (
 
 
 @portal.command()
-@click.argument("name")
+@_named
 @collection_option
 @option("--yes", "Do not ask.", bool)
 def remove(name: str, collection: Path | None, yes: bool) -> None:
     """Forget a portal and what its editor decided. Published files stay."""
     from periplus.api import portal as portals
 
+    if not name:
+        raise UsageError("say which portal: periplus portal remove NAME")
     folder = collection_folder(collection)
     portals.portal_named(folder, name)
     if not yes and not click.confirm(f"Forget the portal {name} with its decisions?", err=True):

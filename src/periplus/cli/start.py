@@ -26,6 +26,13 @@ COLLECTIONS_SHOWN = 10
 _HELP = ("", "  periplus --help              every command", "  periplus help TOPIC          a command, or one of: ")
 _SHELLS = ("bash", "zsh", "fish")
 TOPICS = {
+    "tutorials": """
+        Ten minutes each, with example webs that `periplus demo` serves on this machine; docs/tutorials has the whole.
+        Webmaster: crawl, map, check, report, refresh, diff. Webometrician: survey create, run, status, export, report.
+        Editor: crawl -i FILE, stories, influence, topic train, portal create, build. Archivist: page, export warc,
+        import warc, sql, delete. Administrator: settings --effective, jobs, worker, notices, serve. Python:
+        periplus.crawl, open, check, sql. To begin: `periplus demo` in one terminal, `periplus demo --settings >
+        periplus.toml` in another, then `periplus crawl http://127.0.0.1:8000/`.""",
     "collections": """
         A collection is a folder whose name ends in .periplus; it holds all that was fetched and learned of it. Commands
         take the only one in the current folder, or the one that -c names. `periplus crawl URL` begins it and goes on
@@ -194,13 +201,15 @@ resolve = ["*:{port}:127.0.0.1"]       # their invented names lead to it too
 mine = ["127.0.0.1", "*.example"]     # hosts of one's own may be asked without long pauses
 delay_s = 0.02
 retry_wait_s = 0.2
+recheck_wait_s = 0.5
 """
 
 
 @click.command()
 @option("--port", "The port to listen on; 0: any that is free.", click.IntRange(0, 65535), 8000)
 @option("--settings", "Write the periplus.toml with which the webs are crawled quickly, and serve nothing.", bool)
-def demo(port: int, settings: bool) -> None:
+@option("--repaired", "The first site without its dead links: to see what a check says afterwards.", bool)
+def demo(port: int, settings: bool, repaired: bool) -> None:
     """Serve three small example webs on this machine, to try the commands on.
 
     A site in eight languages with faults planted on purpose, ten news sites that tell one another's stories, and the
@@ -227,6 +236,6 @@ def demo(port: int, settings: bool) -> None:
         sys.stdout.flush()
 
     try:
-        server.serve(port, ready)
+        server.serve(port, ready, repaired=repaired)
     except OSError as error:
         raise UsageError(f"nothing can listen on port {port} ({error.strerror}): choose another with --port") from error

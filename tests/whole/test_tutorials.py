@@ -1,0 +1,71 @@
+"""Every command of every tutorial is run as its reader would, and what the tutorial shows is what comes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tutorials import Step, TutorialFailure, agrees, follow, plain, steps
+
+TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
+PROGRAM = Path(sys.executable).parent
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in TUTORIALS.glob("*.md") if path.stem != "index"))
+def test_a_tutorial_does_what_it_says(name: str, tmp_path: Path) -> None:
+    assert len(list(follow(TUTORIALS / f"{name}.md", tmp_path, PROGRAM))) >= 5
+
+
+def test_there_is_one_for_each_role_and_the_index_names_it() -> None:
+    roles = {"webmaster", "webometrician", "editor", "archivist", "administrator", "python"}
+    assert {path.stem for path in TUTORIALS.glob("*.md")} == roles | {"index"}
+    index = (TUTORIALS / "index.md").read_text("utf-8")
+    assert all(f"]({role}.md)" in index for role in roles)
+
+
+def test_steps_are_read_as_they_are_typed() -> None:
+    text = """a
+```console
+$ cat > x <<END
+> 1
+> END
+$ cat x
+1
+```
+```python
+print(2)
+```
+
+```text
+2
+```
+```console title="Second terminal"
+$ sleep 9
+```
+"""
+    assert steps(text) == [
+        Step("shell", "cat > x <<END\n1\nEND", "", 3),
+        Step("shell", "cat x", "1", 6),
+        Step("python", "print(2)\n", "2\n", 10),
+        Step("background", "sleep 9", "", 17),
+    ]
+
+
+def test_only_what_differs_from_run_to_run_is_left_out() -> None:
+    assert plain("Done — after 1 min 3 s\n5 s · 9 fetched · 1.9/s\n8 of 9  2026-11-23T01:14:05Z 152 KB") == [
+        "Done — after <time>",
+        "8 of 9 <date> 152 KB",
+    ]
+    assert agrees("one\n...\nthree", "one\ntwo\nthree") and agrees("", "anything")
+    assert not agrees("one\n...", "two\none")
+    assert not agrees("one", "one\ntwo")
+
+
+@pytest.mark.parametrize("command", ["false", "echo other"])
+def test_a_tutorial_that_is_not_true_fails(command: str, tmp_path: Path) -> None:
+    untrue = tmp_path / "untrue.md"
+    untrue.write_text(f"```console\n$ {command}\nthis\n```\n")
+    with pytest.raises(TutorialFailure, match=r"untrue\.md, line 2"):
+        list(follow(untrue, tmp_path / "reader", PROGRAM))
