@@ -1,0 +1,68 @@
+cimport cython
+
+cdef int TEXT, START, END, COMMENT, DOCTYPE, NUL, EOF
+cdef int DATA, STEP, FOREIGN, RCDATA, RAWTEXT, SCRIPT, PLAINTEXT
+cdef int BATCH, LONGEST_REFERENCE, SLOTS
+cdef int WHITE, SLASH, CLOSE, NOTHING, EQUALS
+cdef int ELEMENTS, NAMES, PUBLIC, SYSTEM
+cdef const unsigned char[::1] ENDS, LOWER, WORD, TAG_LETTERS, NAME_LETTERS
+cdef int[::1] STOPPING, TAG_SLOTS, TAG_ENDS, NAME_SLOTS, NAME_ENDS
+cdef dict REFERENCES, WINDOWS_1252
+
+cdef bytes _expansion(bytes name)
+
+
+cdef class Tokens:
+    cdef readonly bytes page
+    cdef readonly int used, rows
+    cdef readonly int size
+    cdef int at, room, count, stop, mode, quirks, serial
+    cdef readonly unsigned char[::1] chars
+    cdef readonly int[::1] kinds, tags, starts, ends, firsts, counts
+    cdef readonly int[::1] names, value_starts, value_ends
+    cdef int[::1] stamps
+    cdef readonly dict own_tags, own_names
+
+    @cython.locals(row=int)
+    cpdef int run(self, int mode, int tag) except -1
+    cpdef adjusted(self, int first, int count, int[::1] names)
+    @cython.locals(row=int)
+    cpdef int joined(self, int first, int count, int other, int more) except -1
+    cdef inline int _put(self, int kind, int tag, int start, int end) except -1
+    cdef inline int _put_text(self, int start, int end) except -1
+    @cython.locals(at=int, start=int, begin=int, end=int, code=int, following=int)
+    cdef int _next(self) except -1
+    cdef int _end_tag(self, int at) except -1
+    @cython.locals(begin=int, value=cython.uint, code=int, stop=int, tag=int, first=int, closing=int)
+    cdef int _tag(self, int place, int at, int kind) except -1
+    @cython.locals(begin=int, value=cython.uint, code=int, stop=int, name=int, start=int, end=int, odd=int, quote=int)
+    cdef int _attribute(self, int at) except? -1
+    cdef inline int _add(self, int name, int start, int end) except -1
+    @cython.locals(slot=int, number=int, name=int, name_end=int, at=int)
+    cdef inline int _tag_number(self, int begin, int end, unsigned int value) except -1
+    @cython.locals(slot=int, number=int, name=int, name_end=int, at=int)
+    cdef inline int _name_number(self, int begin, int end, unsigned int value) except -1
+    @cython.locals(name=int, stop=int)
+    cdef int _is_named(self, int at, int tag) except -1
+    @cython.locals(start=int, at=int, odd=int, escape=int, code=int, ending=int, end=int)
+    cdef int _raw(self, int mode, int tag) except -1
+    @cython.locals(at=int)
+    cdef int _put_slice(self, int kind, int start, int end) except -1
+    cdef int _bogus(self, int at) except -1
+    cdef int _declaration(self, int at) except -1
+    cdef int _comment(self, int at) except -1
+    cdef int _after_white(self, int at) except -1
+    @cython.locals(first=int, begin=int, start=int, end=int)
+    cdef int _doctype(self, int at) except -1
+    @cython.locals(quote=int, start=int, begin=int)
+    cdef int _identifier(self, int at, int name) except -1
+    cdef inline int _append(self, int code) except -1
+    @cython.locals(code=int)
+    cdef int _append_all(self, bytes text) except -1
+    cdef int _append_character(self, int code) except -1
+    @cython.locals(begin=int, at=int, code=int, after=int)
+    cdef int _rewritten(self, int start, int end, int how) except -1
+    @cython.locals(end=int, following=int, text=bytes)
+    cdef int _reference(self, int at, bint in_attribute) except -1
+    @cython.locals(end=int, base=int, begin=int, number=int, code=int, digit=int)
+    cdef int _number_reference(self, int at) except -1

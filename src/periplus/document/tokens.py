@@ -1,0 +1,605 @@
+# cython: infer_types=True
+"""The tokens of an HTML page: tags with their attributes, text, comments, doctypes, as rows of numbers.
+
+The tokenizer of the HTML Living Standard (13.2.5), without reports of errors. It works in batches: `run` reads until
+the rows are full, or until what follows depends on the tree: after a start tag whose content may be text, and after
+each tag where SVG or MathML is open. All text is a slice of `chars`: the page as UTF-8, a NUL, the replacement
+character, and then what had to be rewritten. Line ends are expected to be LF. tokens.pxd gives the types in C.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final
+
+from periplus.document.tags import ATTRIBUTE_NUMBERS, ATTRIBUTES, BITS, FLAGS_OF, TAGS
+
+TEXT, START, END, COMMENT, DOCTYPE, NUL, EOF = range(1, 8)  # kinds of tokens
+DATA, STEP, FOREIGN, RCDATA, RAWTEXT, SCRIPT, PLAINTEXT = range(7)  # how `run` reads
+BATCH: Final = 512  # tokens at a time: their rows stay in the processor's nearest cache
+LONGEST_REFERENCE: Final = 33  # letters of the longest name of a character, and two
+
+WHITE, SLASH, CLOSE, NOTHING, EQUALS = range(1, 6)  # what ends a name
+LETTERS_AND_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+ENDS = bytes({9: 1, 10: 1, 12: 1, 32: 1, 47: 2, 62: 3, 0: 4, 61: 5}.get(code, 0) for code in range(256))
+LOWER = bytes(range(256)).lower()
+WORD = bytes(code in LETTERS_AND_DIGITS for code in range(256))
+STOPPING = array("i", (flags & (BITS["raw"] | BITS["switch"]) for flags in FLAGS_OF))
+ELEMENTS: int = len(TAGS)
+NAMES: int = len(ATTRIBUTES)
+PUBLIC: int = ATTRIBUTE_NUMBERS["public"]
+SYSTEM: int = ATTRIBUTE_NUMBERS["system"]
+SLOTS: Final = 2048
+# 13.2.5.80: numbers that name a character of windows-1252
+WINDOWS_1252 = {code: ord(bytes([code]).decode("cp1252", "ignore") or chr(code)) for code in range(0x80, 0xA0)}
+REFERENCES: dict[bytes, bytes] = {}  # filled when the first is met: 2,231
+
+
+def hash_of(name: bytes) -> int:
+    """The hash that a name is looked up by, of its letters in lower case."""
+    value = 0
+    for code in name.lower():
+        value = (value * 31 + code) & 0x3FFFFFFF
+    return value
+
+
+def _slots(names: tuple[str, ...]) -> array[int]:
+    """The numbers of names in lower case, each at its hash's place or the next free one; -1 where there is none."""
+    slots = array("i", [-1]) * SLOTS
+    for number, name in enumerate(names):
+        if name == name.lower() and name:
+            slot = hash_of(name.encode()) & (SLOTS - 1)
+            while slots[slot] >= 0:
+                slot = (slot + 1) & (SLOTS - 1)
+            slots[slot] = number
+    return slots
+
+
+def _ends(names: tuple[str, ...]) -> array[int]:
+    """Where the names end that stand in a row."""
+    ends, end = array("i"), 0
+    for name in names:
+        end += len(name)
+        ends.append(end)
+    return ends
+
+
+TAG_SLOTS, TAG_ENDS, TAG_LETTERS = _slots(TAGS), _ends(TAGS), "".join(TAGS).encode()
+NAME_SLOTS, NAME_ENDS, NAME_LETTERS = _slots(ATTRIBUTES), _ends(ATTRIBUTES), "".join(ATTRIBUTES).encode()
+
+
+def _expansion(name: bytes) -> bytes | None:
+    """What a named reference stands for; the name with its semicolon if it has one. None: nothing."""
+    if not REFERENCES:
+        from html.entities import html5
+
+        REFERENCES.update((key.encode(), text.encode()) for key, text in html5.items())
+    return REFERENCES.get(name)
+
+
+class Tokens:
+    """A page's tokens, batch by batch, and its attributes, all of them.
+
+    chars, used: the page and what was rewritten. Of each token of a batch: `kinds`; `tags` (a tag's element; whether a
+    text is white space alone; whether a doctype asks for quirks); `starts`, `ends` (of text; a tag's place in the page,
+    and whether it ends in `/>`); `firsts`, `counts` of its attributes.
+    """
+
+    def __init__(self, page: bytes) -> None:
+        size = len(page)
+        self.page = page
+        self.size = size
+        self.at = 0
+        self.used = size + 4
+        whole = bytearray(size + (size >> 3) + 256)
+        whole[:size] = page
+        whole[size + 1 : size + 4] = b"\xef\xbf\xbd"
+        self.chars = memoryview(whole)
+        self.rows = 0
+        room = (size >> 5) + 64
+        self.names, self.value_starts, self.value_ends = (memoryview(bytearray(4 * room)).cast("i") for _ in range(3))
+        self.room = room
+        self.kinds, self.tags, self.starts, self.ends, self.firsts, self.counts = (
+            memoryview(bytearray(4 * BATCH)).cast("i") for _ in range(6)
+        )
+        self.count = 0
+        self.stop = 0
+        self.mode = DATA
+        self.quirks = 0
+        self.serial = 0
+        self.stamps = memoryview(bytearray(4 * (NAMES + 64))).cast("i")
+        self.own_tags: dict[bytes, int] = {}
+        self.own_names: dict[bytes, int] = {}
+
+    def run(self, mode: int, tag: int) -> int:
+        """Reads the next batch; returns its number of tokens. mode: one of DATA to PLAINTEXT; tag: whose text it is."""
+        self.count = 0
+        self.stop = 0
+        self.mode = mode
+        if mode >= RCDATA:
+            self._raw(mode, tag)
+            self.mode = DATA
+        while self.count < BATCH - 4 and not self.stop:
+            self._next()
+        return self.count
+
+    def adjusted(self, first: int, count: int, names: array[int]) -> None:
+        """Writes the names of some attributes as SVG or MathML has them."""
+        for row in range(first, first + count):
+            if self.names[row] < NAMES:
+                self.names[row] = names[self.names[row]]
+
+    def joined(self, first: int, count: int, other: int, more: int) -> int:
+        """Attributes of two elements in a row, of two of one name the first; returns where the row begins."""
+        begin = self.rows
+        self.serial += 1
+        for row in range(first, first + count):
+            self.stamps[self.names[row]] = self.serial
+            self._add(self.names[row], self.value_starts[row], self.value_ends[row])
+        for row in range(other, other + more):
+            if self.stamps[self.names[row]] != self.serial:
+                self._add(self.names[row], self.value_starts[row], self.value_ends[row])
+        return begin
+
+    def _put(self, kind: int, tag: int, start: int, end: int) -> int:
+        at = self.count
+        self.kinds[at] = kind
+        self.tags[at] = tag
+        self.starts[at] = start
+        self.ends[at] = end
+        self.firsts[at] = self.rows
+        self.counts[at] = 0
+        self.count = at + 1
+        return 0
+
+    def _put_text(self, start: int, end: int) -> int:
+        if end > start:
+            at = start
+            while at < end and ENDS[self.chars[at]] == WHITE:
+                at += 1
+            self._put(TEXT, at == end, start, end)
+        return 0
+
+    def _next(self) -> int:
+        """The text up to the next mark, and the mark."""
+        at = self.at
+        start = at
+        while True:
+            code = self.chars[at]
+            while code > 60 or (code not in {60, 38, 0}):
+                at += 1
+                code = self.chars[at]
+            if code == 60:  # <
+                following = self.chars[at + 1]
+                if 97 <= (following | 32) <= 122:
+                    self._put_text(start, at)
+                    return self._tag(at, at + 1, START)
+                if (following == 47 and self.chars[at + 2] != 0) or (following == 47 and at + 2 < self.size):
+                    self._put_text(start, at)
+                    return self._end_tag(at)
+                if following in {33, 63}:  # ! ?
+                    self._put_text(start, at)
+                    return self._declaration(at)
+                at += 1
+            elif code == 38:  # &
+                begin = self.used
+                end = self._reference(at, False)
+                if end > at:
+                    self._put_text(start, at)
+                    self._put_text(begin, self.used)
+                    self.at = end
+                    return 0
+                at += 1
+            else:
+                self._put_text(start, at)
+                self.at = at + 1
+                if at >= self.size:
+                    self.at = at
+                    self.stop = 1
+                    return self._put(EOF, 0, at, at)
+                return self._put(NUL, 0, at, at + 1)
+
+    def _end_tag(self, at: int) -> int:
+        following = self.chars[at + 2]
+        if 97 <= (following | 32) <= 122:
+            return self._tag(at, at + 2, END)
+        if following == 62:  # </>
+            self.at = at + 3
+            return 0
+        return self._bogus(at + 2)
+
+    def _tag(self, place: int, at: int, kind: int) -> int:
+        """A tag from its name on; nothing where the page ends within it."""
+        begin = at
+        value = 0
+        while True:
+            code = self.chars[at]
+            stop = ENDS[code]
+            if stop and stop != EQUALS and (code or at >= self.size):
+                break
+            value = (value * 31 + LOWER[code]) & 0x3FFFFFFF
+            at += 1
+        tag = self._tag_number(begin, at, value)
+        first = self.rows
+        closing = 0
+        self.serial += 1
+        while True:
+            stop = ENDS[self.chars[at]]
+            if stop == CLOSE:
+                break
+            if stop == WHITE:
+                at += 1
+            elif stop == SLASH:
+                at += 1
+                closing = self.chars[at] == 62
+            else:
+                at = self._attribute(at) if stop != NOTHING or at < self.size else -1
+                if at < 0:
+                    self.at = self.size
+                    self.rows = first
+                    return 0
+        self.at = at + 1
+        self._put(kind, tag, place, closing)
+        if kind == END:
+            self.rows = first
+        self.firsts[self.count - 1] = first
+        self.counts[self.count - 1] = self.rows - first
+        if self.mode != DATA or (kind == START and tag < ELEMENTS and STOPPING[tag]):
+            self.stop = 1
+        return 0
+
+    def _attribute(self, at: int) -> int:
+        """Reads an attribute; returns the place after it, -1 where the page ends first."""
+        begin = at
+        value = 0
+        while True:
+            code = self.chars[at]
+            stop = ENDS[code]
+            if stop and (stop != EQUALS or at > begin) and (code or at >= self.size):
+                break
+            value = (value * 31 + LOWER[code]) & 0x3FFFFFFF
+            at += 1
+        name = self._name_number(begin, at, value)
+        while ENDS[self.chars[at]] == WHITE:
+            at += 1
+        start = end = at
+        odd = 0
+        if self.chars[at] == 61:  # =
+            at += 1
+            while ENDS[self.chars[at]] == WHITE:
+                at += 1
+            quote = self.chars[at]
+            start = at
+            if quote in {34, 39}:
+                start = at = at + 1
+                code = self.chars[at]
+                while code != quote and (code or at < self.size):
+                    odd |= code in {38, 0}
+                    at += 1
+                    code = self.chars[at]
+            else:
+                code = quote
+                while code > 62 or (code != 62 and ENDS[code] != WHITE and (code or at < self.size)):
+                    odd |= code in {38, 0}
+                    at += 1
+                    code = self.chars[at]
+            end = at
+            at += quote in {34, 39}
+        if at > self.size or (at == self.size and end == at):
+            return -1
+        if self.stamps[name] != self.serial:
+            self.stamps[name] = self.serial
+            if odd:
+                start = self._rewritten(start, end, 2)
+                end = self.used
+            self._add(name, start, end)
+        return at
+
+    def _add(self, name: int, start: int, end: int) -> int:
+        """One more row of attributes."""
+        row = self.rows
+        if row == self.room:
+            self.room = 2 * row
+            self.names = _wider(self.names)
+            self.value_starts = _wider(self.value_starts)
+            self.value_ends = _wider(self.value_ends)
+        self.names[row] = name
+        self.value_starts[row] = start
+        self.value_ends[row] = end
+        self.rows = row + 1
+        return 0
+
+    def _tag_number(self, begin: int, end: int, value: int) -> int:
+        slot = value & (SLOTS - 1)
+        while TAG_SLOTS[slot] >= 0:
+            number = TAG_SLOTS[slot]
+            name_end = TAG_ENDS[number]
+            name = TAG_ENDS[number - 1]
+            at = begin
+            if name_end - name == end - begin:
+                while at < end and TAG_LETTERS[name] == LOWER[self.chars[at]]:
+                    at += 1
+                    name += 1
+                if at == end:
+                    return number
+            slot = (slot + 1) & (SLOTS - 1)
+        key = self.page[begin:end].lower()
+        return self.own_tags.setdefault(key, ELEMENTS + len(self.own_tags))
+
+    def _name_number(self, begin: int, end: int, value: int) -> int:
+        slot = value & (SLOTS - 1)
+        while NAME_SLOTS[slot] >= 0:
+            number = NAME_SLOTS[slot]
+            name_end = NAME_ENDS[number]
+            name = NAME_ENDS[number - 1] if number else 0
+            at = begin
+            if name_end - name == end - begin:
+                while at < end and NAME_LETTERS[name] == LOWER[self.chars[at]]:
+                    at += 1
+                    name += 1
+                if at == end:
+                    return number
+            slot = (slot + 1) & (SLOTS - 1)
+        key = self.page[begin:end].lower()
+        number = self.own_names.setdefault(key, NAMES + len(self.own_names))
+        if number >= len(self.stamps):
+            self.stamps = _wider(self.stamps)
+        return number
+
+    def _is_named(self, at: int, tag: int) -> bool:
+        """Whether the name of an element stands here, and ends; never that of none, 0."""
+        if not tag:
+            return False
+        name = TAG_ENDS[tag - 1]
+        while name < TAG_ENDS[tag]:
+            if TAG_LETTERS[name] != LOWER[self.chars[at]]:
+                return False
+            at += 1
+            name += 1
+        stop = ENDS[self.chars[at]]
+        return stop in (WHITE, SLASH, CLOSE)
+
+    def _raw(self, mode: int, tag: int) -> int:
+        """The text of an element that holds no other, and its end tag."""
+        start = at = self.at
+        odd = escape = 0  # in a script: 1 within <!--, 2 within <script> within <!--
+        while True:
+            code = self.chars[at]
+            while code > 60 or (code not in {60, 38, 45, 0}):
+                at += 1
+                code = self.chars[at]
+            if code == 60 and mode != PLAINTEXT:
+                ending = self.chars[at + 1] == 47
+                if ending and escape < 2 and self._is_named(at + 2, tag):
+                    break
+                if mode == SCRIPT and not escape and self.page[at : at + 4] == b"<!--":
+                    escape = 1
+                    at += 1
+                elif escape == 1 + ending and self._is_named(at + 1 + ending, tag):
+                    escape = 1 + (not ending)
+            elif code == 45 and escape and self.chars[at + 1] == 45:  # --
+                while self.chars[at + 1] == 45:
+                    at += 1
+                if self.chars[at + 1] == 62:
+                    escape = 0
+            elif code == 38:
+                odd |= mode == RCDATA
+            elif code == 0:
+                if at >= self.size:
+                    break
+                odd = 1
+            at += 1
+        end = at
+        if odd:
+            start = self._rewritten(start, end, mode == RCDATA)
+            self._put_text(start, self.used)
+        else:
+            self._put_text(start, end)
+        self.at = at
+        return self._tag(at, at + 2, END) if at < self.size else 0
+
+    def _put_slice(self, kind: int, start: int, end: int) -> int:
+        """A comment, or text of SVG; each NUL in it becomes the replacement character."""
+        at = start
+        while at < end and self.chars[at]:
+            at += 1
+        if at < end:
+            start = self._rewritten(start, end, 0)
+            end = self.used
+        return self._put(kind, 0, start, end) if kind == COMMENT else self._put_text(start, end)
+
+    def _bogus(self, at: int) -> int:
+        """Whatever stands up to the next > is a comment."""
+        end = self.page.find(b">", at)
+        if end < 0:
+            end = self.size
+        self.at = min(end + 1, self.size)
+        return self._put_slice(COMMENT, at, end)
+
+    def _declaration(self, at: int) -> int:
+        """A comment, a doctype, or in SVG and MathML a section of text."""
+        if self.chars[at + 1] == 63:
+            return self._bogus(at + 1)
+        if self.chars[at + 2] == 45 and self.chars[at + 3] == 45:
+            return self._comment(at + 4)
+        if (self.chars[at + 2] | 32) == 100 and self.page[at + 2 : at + 9].lower() == b"doctype":
+            return self._doctype(at + 9)
+        if self.mode == FOREIGN and self.page[at + 2 : at + 9] == b"[CDATA[":
+            end = self.page.find(b"]]>", at + 9)
+            self.at = end + 3 if end >= 0 else self.size
+            return self._put_slice(TEXT, at + 9, end if end >= 0 else self.size)
+        return self._bogus(at + 2)
+
+    def _comment(self, at: int) -> int:
+        start = at
+        if self.chars[at] == 62:  # <!-->
+            self.at = at + 1
+            return self._put(COMMENT, 0, at, at)
+        if self.chars[at] == 45 and self.chars[at + 1] == 62:  # <!--->
+            self.at = at + 2
+            return self._put(COMMENT, 0, at, at)
+        while True:
+            at = self.page.find(b"--", at)
+            if at < 0:
+                break
+            end = at + 2
+            end += self.chars[end] == 33  # --!>
+            if self.chars[end] == 62:
+                self.at = end + 1
+                return self._put_slice(COMMENT, start, at)
+            at += 1
+        self.at = self.size
+        end = self.size
+        for tail in (b"--!", b"--", b"-"):
+            if self.page[start:].endswith(tail):
+                end -= len(tail)
+                break
+        return self._put_slice(COMMENT, start, end)
+
+    def _after_white(self, at: int) -> int:
+        while ENDS[self.chars[at]] == WHITE:
+            at += 1
+        return at
+
+    def _doctype(self, at: int) -> int:
+        """Its name as the token's text; its identifiers, where it has them, as attributes."""
+        first = self.rows
+        self.quirks = 0
+        begin = at = self._after_white(at)
+        while at < self.size and self.chars[at] != 62 and ENDS[self.chars[at]] != WHITE:
+            at += 1
+        start = self._rewritten(begin, at, -1)
+        end = self.used
+        at = self._after_white(at)
+        if at == begin or at >= self.size:
+            self.quirks = 1
+        elif self.chars[at] != 62:
+            keyword = self.page[at : at + 6].lower()
+            if keyword == b"public":
+                at = self._identifier(self._after_white(at + 6), PUBLIC)
+                if not self.quirks and self.chars[at] != 62:
+                    at = self._identifier(at, SYSTEM)
+            elif keyword == b"system":
+                at = self._identifier(self._after_white(at + 6), SYSTEM)
+            else:
+                self.quirks = 1
+        at = self.page.find(b">", at)
+        self.at = at + 1 if at >= 0 else self.size
+        self._put(DOCTYPE, self.quirks, start, end)
+        self.firsts[self.count - 1] = first
+        self.counts[self.count - 1] = self.rows - first
+        return 0
+
+    def _identifier(self, at: int, name: int) -> int:
+        """Reads a quoted identifier of a doctype and white space; `quirks` is set where it is not as it should be."""
+        quote = self.chars[at]
+        if quote not in {34, 39}:
+            self.quirks = 1
+            return at
+        start = at = at + 1
+        while at < self.size and self.chars[at] != quote and self.chars[at] != 62:
+            at += 1
+        begin = self._rewritten(start, at, 0)
+        self._add(name, begin, self.used)
+        if self.chars[at] != quote:
+            self.quirks = 1
+            return at
+        at = self._after_white(at + 1)
+        self.quirks |= at >= self.size
+        return at
+
+    def _append(self, code: int) -> int:
+        if self.used == len(self.chars):
+            self.chars = _wider(self.chars)
+        self.chars[self.used] = code
+        self.used += 1
+        return 0
+
+    def _append_all(self, text: bytes) -> int:
+        for code in text:
+            self._append(code)
+        return 0
+
+    def _append_character(self, code: int) -> int:
+        return self._append_all(chr(code).encode())
+
+    def _rewritten(self, start: int, end: int, how: int) -> int:
+        """Writes a slice anew, without NUL; returns where it begins, it ends where `used` is.
+
+        how: 1 with references, 2 by the rule for attributes, -1 in lower case, 0 neither.
+        """
+        begin = self.used
+        at = start
+        while at < end:
+            code = self.chars[at]
+            if code == 38 and how > 0:
+                after = self._reference(at, how == 2)
+                if after > at:
+                    at = after
+                    continue
+            if code:
+                self._append(LOWER[code] if how < 0 else code)
+            else:
+                self._append_character(0xFFFD)
+            at += 1
+        return begin
+
+    def _reference(self, at: int, in_attribute: bool) -> int:
+        """Appends what a reference stands for, and returns the place after it; its own place where it is none."""
+        if self.chars[at + 1] == 35:  # #
+            return self._number_reference(at)
+        end = at + 1
+        while WORD[self.chars[end]] and end - at < LONGEST_REFERENCE:
+            end += 1
+        if end == at + 1:
+            return at
+        if self.chars[end] == 59:  # ;
+            text = _expansion(self.page[at + 1 : end + 1])
+            if text is not None:
+                self._append_all(text)
+                return end + 1
+        end = min(end, at + 7)  # six letters: the longest that need no semicolon
+        while end > at + 2:
+            text = _expansion(self.page[at + 1 : end])
+            if text is not None:
+                following = self.chars[end]
+                if in_attribute and (following == 61 or WORD[following]):
+                    return at
+                self._append_all(text)
+                return end
+            end -= 1
+        return at
+
+    def _number_reference(self, at: int) -> int:
+        end = at + 2
+        base = 10
+        if (self.chars[end] | 32) == 120:  # x
+            base = 16
+            end += 1
+        begin = end
+        number = 0
+        while WORD[self.chars[end]]:
+            code = self.chars[end] | 32
+            digit = code - 87 if code >= 97 else self.chars[end] - 48
+            if digit >= base:
+                break
+            number = min(number * base + digit, 0x110000)
+            end += 1
+        if end == begin:
+            return at
+        if number == 0 or number > 0x10FFFF or 0xD800 <= number < 0xE000:
+            number = 0xFFFD
+        elif 0x80 <= number < 0xA0:
+            number = WINDOWS_1252[number]
+        self._append_character(number)
+        return end + (self.chars[end] == 59)
+
+
+def _wider(column: memoryview[int]) -> memoryview[int]:
+    """A column of twice the room."""
+    old = memoryview(column)
+    wide = memoryview(bytearray(2 * old.nbytes))
+    if old.itemsize > 1:
+        wide = wide.cast("i")
+    wide[: len(old)] = old
+    return wide

@@ -1,0 +1,315 @@
+# cython: infer_types=True
+"""The tree of an HTML page, as columns of numbers: what a browser builds without scripts.
+
+PageTree construction of the HTML Living Standard (13.2.6), on the tokens of `tokens`. Linear in the page, whatever it
+holds: below 512 open elements a further one is a leaf, as browsers too stop nesting there, and formatting elements are
+opened anew at most as often as the page has letters. tree.pxd gives the types in C.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from periplus.document.insertion import Insertion
+from periplus.document.tags import (
+    ATTRIBUTE_NUMBERS,
+    ATTRIBUTES,
+    BITS,
+    FLAGS_OF,
+    FOREIGN,
+    HTML_POINT,
+    MATH_FLAGS_OF,
+    SVG_FLAGS_OF,
+    TAG_NUMBERS,
+    TAGS,
+    TEXT_POINT,
+    is_quirky,
+    numbers_of,
+)
+from periplus.document.tokens import Tokens
+
+__all__ = ["ATTRIBUTES", "ATTRIBUTE_NUMBERS", "TAGS", "TAG_NUMBERS", "PageTree", "parse"]
+
+# kinds of tokens and ways to read, as in `tokens`; insertion modes, as in `insertion`
+T_TEXT, T_START, T_END, T_COMMENT, T_DOCTYPE, T_NUL, T_EOF = range(1, 8)
+DATA, STEP, IN_FOREIGN, RCDATA, RAWTEXT, SCRIPT_DATA, PLAINTEXT = range(7)
+(INITIAL, BEFORE_HTML, BEFORE_HEAD, IN_HEAD, IN_NOSCRIPT, AFTER_HEAD, IN_BODY, IN_TEXT, IN_TABLE) = range(9)
+(IN_CAPTION, IN_COLUMNS, IN_TABLE_BODY, IN_ROW, IN_CELL, IN_TEMPLATE, AFTER_BODY, IN_FRAMESET) = range(9, 17)
+AFTER_FRAMESET, AFTER_AFTER_BODY, AFTER_AFTER_FRAMESET = range(17, 20)
+COLGROUP, FORM, HTML, TEMPLATE = numbers_of("colgroup form html template")
+STRANGE, TEXT_SIDE, HTML_SIDE, FOSTERING, RAW = FOREIGN, TEXT_POINT, HTML_POINT, BITS["fostering"], BITS["raw"]
+
+
+@dataclass(frozen=True, slots=True)
+class PageTree:
+    """A page's nodes and attributes; int32 but for `chars` and `spaces` (uint8). -1 stands for none.
+
+    chars: the page as UTF-8, then what was rewritten of it; every text and value is a slice of it.
+    Of each node, 0 is the document: `tags` (0 document, -1 text, -2 comment, -3 doctype, else an element's number in
+    TAGS, from len(TAGS) on one of `own_names`); `spaces` (0 HTML, 1 SVG, 2 MathML); `parents` (-1: taken out of the
+    tree), `firsts` (child), `nexts` (sibling); `starts`, `ends` (text, comment, a doctype's name); `attributes`,
+    `attribute_counts` (the row of its first one, how many); `offsets` (of its tag in the page, 0 where it has none).
+    Of each attribute: `attribute_names` (number in ATTRIBUTES, then in `own_attribute_names`), `value_starts`,
+    `value_ends`. Neighbouring texts may be of one piece. What a template holds are its children.
+    """
+
+    chars: memoryview[int]
+    tags: memoryview[int]
+    spaces: memoryview[int]
+    parents: memoryview[int]
+    firsts: memoryview[int]
+    nexts: memoryview[int]
+    starts: memoryview[int]
+    ends: memoryview[int]
+    attributes: memoryview[int]
+    attribute_counts: memoryview[int]
+    offsets: memoryview[int]
+    attribute_names: memoryview[int]
+    value_starts: memoryview[int]
+    value_ends: memoryview[int]
+    own_names: tuple[str, ...]
+    own_attribute_names: tuple[str, ...]
+
+
+def parse(page: bytes, *, fragment_of: str = "") -> PageTree:
+    """The tree of a page, or of a fragment within an element; takes any bytes.
+
+    page: the document as UTF-8. fragment_of: the name of an element, as "td", "svg path"; what the fragment holds
+    are then the children of node 1.
+    """
+    if b"\r" in page:
+        page = page.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    builder = _Builder(Tokens(page), fragment_of)
+    builder.build()
+    return builder.tree()
+
+
+def _names(own: dict[bytes, int]) -> tuple[str, ...]:
+    return tuple(name.decode("utf-8", "replace").replace("\0", "\ufffd") for name in own)
+
+
+class _Builder(Insertion):
+    """Gives the tokens to the tree: tags to their modes, text, comments and doctypes itself."""
+
+    def __init__(self, tokens: Tokens, fragment_of: str) -> None:
+        super().__init__(tokens, bool(fragment_of))
+        self.pending: list[tuple[int, int, int]] = []  # text of a table, until it is known whether it is white space
+        self.done = 0
+        if fragment_of:
+            self._begin_fragment(fragment_of)
+
+    def _begin_fragment(self, fragment_of: str) -> None:
+        space, _, name = fragment_of.rpartition(" ")
+        tag = TAG_NUMBERS.get(name.lower(), 0)
+        self._open(HTML, 0, 0)
+        self.context = tag
+        if space:
+            self.context = -tag
+            self.context_space = 1 if space == "svg" else 2
+            self.context_flags = (SVG_FLAGS_OF if space == "svg" else MATH_FLAGS_OF)[tag]
+            self.floor = 0
+        elif tag == TEMPLATE:
+            self.template_modes[0] = IN_TEMPLATE
+            self.templates = 1
+        elif FLAGS_OF[tag] & RAW:
+            self._read(tag)
+            self.reading_tag = 0  # no tag ends it
+        self.form = 0 if self.context == FORM else -1
+        self._reset_mode()
+
+    def tree(self) -> PageTree:
+        """The columns, cut to their length."""
+        tokens, count, rows = self.tokens, self.count, self.tokens.rows
+        tags, parents, firsts, nexts, starts, ends, attributes, counts, offsets, _, _ = (
+            column[:count] for column in self.columns
+        )
+        return PageTree(
+            chars=memoryview(tokens.chars)[: tokens.used],
+            tags=tags,
+            spaces=self.spaces_column[:count],
+            parents=parents,
+            firsts=firsts,
+            nexts=nexts,
+            starts=starts,
+            ends=ends,
+            attributes=attributes,
+            attribute_counts=counts,
+            offsets=offsets,
+            attribute_names=memoryview(tokens.names)[:rows],
+            value_starts=memoryview(tokens.value_starts)[:rows],
+            value_ends=memoryview(tokens.value_ends)[:rows],
+            own_names=_names(tokens.own_tags),
+            own_attribute_names=_names(tokens.own_names),
+        )
+
+    def build(self) -> None:
+        """Reads all tokens."""
+        while not self.done:
+            reading = self.reading
+            self.reading = DATA
+            if reading == DATA and self.floor < self.depth:
+                reading = IN_FOREIGN if self._current_flags() & STRANGE else STEP
+            for at in range(self.tokens.run(reading, self.reading_tag)):
+                self._read_token(at)
+
+    def _read_token(self, at: int) -> int:
+        tokens = self.tokens
+        kind, start, end = tokens.kinds[at], tokens.starts[at], tokens.ends[at]
+        if kind == T_TEXT:
+            if self.skip_line:
+                self.skip_line = 0
+                start += tokens.chars[start] == 10
+                if start == end:
+                    return 0
+            return self._text(start, end, tokens.tags[at])
+        self.skip_line = 0
+        if self.pending and kind != T_NUL:
+            self._flush()
+        if kind == T_START:
+            self.first, self.attrs = tokens.firsts[at], tokens.counts[at]
+            self.closing, self.place = end, start
+            return self._start(tokens.tags[at])
+        if kind == T_END:
+            return self._end(tokens.tags[at])
+        if kind == T_COMMENT:
+            return self._comment(start, end)
+        if kind == T_DOCTYPE:
+            if self.mode == INITIAL:
+                self._doctype(start, end, tokens.firsts[at], tokens.counts[at], tokens.tags[at])
+            return 0
+        if kind == T_NUL:
+            return self._nul()
+        while self._end_of_page():
+            pass
+        self.done = 1
+        return 0
+
+    def _text(self, start: int, end: int, blank: int) -> int:
+        mode = self.mode
+        if self.open_flags[self.depth - 1] & STRANGE or self.context_flags:
+            flags = self._current_flags()
+            if flags & STRANGE and not flags & (TEXT_SIDE | HTML_SIDE):
+                if not blank:
+                    self.frameset_ok = 0
+                return self._insert_text(start, end)
+        if mode in (IN_BODY, IN_CELL, IN_CAPTION, IN_TEMPLATE):
+            return self._text_in_body(start, end, blank)
+        if mode == IN_TEXT:
+            return self._insert_text(start, end)
+        if mode in (IN_TABLE, IN_TABLE_BODY, IN_ROW):
+            if self.open_flags[self.depth - 1] & FOSTERING or self.open_tags[self.depth - 1] == TEMPLATE:
+                self.pending.append((start, end, blank))
+                return 0
+            return self._text_fostered(start, end, blank)
+        if mode in (AFTER_BODY, AFTER_AFTER_BODY):
+            if not blank:
+                self.mode = IN_BODY
+            return self._text_in_body(start, end, blank)
+        if mode in (IN_FRAMESET, AFTER_FRAMESET, AFTER_AFTER_FRAMESET):
+            return self._text_white(start, end)
+        return self._text_early(start, end, blank)
+
+    def _text_in_body(self, start: int, end: int, blank: int) -> int:
+        if self.listed:
+            self._reopen()
+        if not blank:
+            self.frameset_ok = 0
+        return self._insert_text(start, end)
+
+    def _text_fostered(self, start: int, end: int, blank: int) -> int:
+        self.fostering = 1
+        self._text_in_body(start, end, blank)
+        self.fostering = 0
+        return 0
+
+    def _flush(self) -> None:
+        """The text of a table is known to the end: white space stays in it, else all goes before the table."""
+        pending, self.pending = self.pending, []
+        blank = all(blank for _, _, blank in pending)
+        for start, end, white in pending:
+            if blank:
+                self._insert_text(start, end)
+            else:
+                self._text_fostered(start, end, white)
+
+    def _white_end(self, start: int, end: int) -> int:
+        while start < end and self.tokens.chars[start] in (9, 10, 12, 32):
+            start += 1
+        return start
+
+    def _text_white(self, start: int, end: int) -> int:
+        """Inserts the white space of a text, alone."""
+        while start < end:
+            white = self._white_end(start, end)
+            if white > start:
+                self._insert_text(start, white)
+            start = white + 1
+        return 0
+
+    def _text_early(self, start: int, end: int, blank: int) -> int:
+        """Before the body, and among a table's columns: leading white space, then what opens the next part."""
+        white = self._white_end(start, end)
+        inserted = self.mode in (IN_HEAD, IN_NOSCRIPT, AFTER_HEAD, IN_COLUMNS)
+        if inserted and white > start:
+            self._insert_text(start, white)
+        if white == end:
+            return 0
+        if self.mode == IN_COLUMNS and self.open_tags[self.depth - 1] != COLGROUP:
+            return 0
+        self._leave_early()
+        return self._text(white, end, 0)
+
+    def _nul(self) -> int:
+        """A NUL is left out of HTML, and shown in SVG and MathML."""
+        if self._current_flags() & STRANGE and not self._current_flags() & (TEXT_SIDE | HTML_SIDE):
+            return self._insert_text(self.tokens.size + 1, self.tokens.size + 4)
+        while self.mode <= AFTER_HEAD:
+            self._leave_early()
+        if self.mode in (AFTER_BODY, AFTER_AFTER_BODY):
+            self.mode = IN_BODY
+        return 0
+
+    def _comment(self, start: int, end: int) -> int:
+        mode = self.mode
+        if mode in (INITIAL, BEFORE_HTML, AFTER_AFTER_BODY, AFTER_AFTER_FRAMESET):
+            node = self._new(-2)
+            self._attach(node, 0, -1)
+        elif mode == AFTER_BODY:
+            node = self._new(-2)
+            self._attach(node, self.stack[1], -1)
+        else:
+            node = self._add(-2)
+        self.starts[node] = start
+        self.ends[node] = end
+        return 0
+
+    def _doctype(self, start: int, end: int, first: int, count: int, quirks: int) -> int:
+        node = self._new(-3)
+        self._attach(node, 0, -1)
+        self.starts[node], self.ends[node], self.attributes[node], self.counts[node] = start, end, first, count
+        self.first, self.attrs = first, count
+        values = {
+            self.tokens.names[row]: bytes(
+                self.tokens.chars[self.tokens.value_starts[row] : self.tokens.value_ends[row]]
+            )
+            for row in range(first, first + count)
+        }
+        public, system = (values.get(ATTRIBUTE_NUMBERS[name]) for name in ("public", "system"))
+        texts = [None if value is None else value.decode("utf-8", "replace") for value in (public, system)]
+        self.quirks = quirks or is_quirky(bytes(self.tokens.chars[start:end]).decode("utf-8", "replace"), *texts)
+        self.mode = BEFORE_HTML
+        return 0
+
+    def _end_of_page(self) -> int:
+        """What the end of the page closes; 1: there is more."""
+        if self.mode == IN_TEXT:
+            self.depth -= 1
+            self.mode = self.former
+            return 1
+        if self.mode <= AFTER_HEAD:
+            self._leave_early()
+            return 1
+        if self.templates and self.mode < AFTER_BODY and self._has(TEMPLATE, 0):
+            self._end_template()
+            return 1
+        return 0

@@ -1,0 +1,219 @@
+"""The tree of a page: cases of ours for each part of the standard, and html5lib's where a folder of them is named."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from drawn_trees import FOLDER, cases, drawn
+from periplus.document.tree import ATTRIBUTE_NUMBERS, ATTRIBUTES, TAG_NUMBERS, TAGS, parse
+
+# What a browser copies from the chosen option into its button; nothing of it stands in the page
+LEFT_OUT = {f"webkit02:{number}" for number in (44, 45, 46, 47)}
+
+
+def body_of(page: str) -> str:
+    """What stands in the body, one line, attributes left out."""
+    drawing = drawn(parse((page if page.startswith("<!D") else f"<body>{page}").encode("utf-8", "surrogatepass")))
+    lines = [line.removesuffix("\n").replace("\n", "/") for line in re.split(r"(?m)^\| ", f"{drawing}\n")[1:]]
+    inside = [line[4:] for line in lines[lines.index("  <body>") + 1 :]]
+    return " ".join(
+        f"{'.' * ((len(line) - len(line.lstrip())) // 2)}{line.strip()}" for line in inside if "=" not in line
+    )
+
+
+@pytest.mark.parametrize(
+    ("page", "body"),
+    [
+        ("<p>a<p>b", '<p> ."a" <p> ."b"'),
+        ("<ul><li>a<li>b<ul><li>c</ul>d</ul>", '<ul> .<li> .."a" .<li> .."b" ..<ul> ...<li> ...."c" .."d"'),
+        ("<dl><dt>a<dd>b<dt>c", '<dl> .<dt> .."a" .<dd> .."b" .<dt> .."c"'),
+        ("<p><b>a<p>b</b>c", '<p> .<b> .."a" <p> .<b> .."b" ."c"'),
+        ("<b>1<p>2</b>3", '<b> ."1" <p> .<b> .."2" ."3"'),
+        ("<a>1<div>2<a>3</a>", '<a> ."1" <div> .<a> .."2" .<a> .."3"'),
+        ("<b><b><b><b><p>x", '<b> .<b> ..<b> ...<b> ....<p> ....."x"'),
+        ("<p><b><b><b><b></p>x", '<p> .<b> ..<b> ...<b> ....<b> <b> .<b> ..<b> ..."x"'),
+        ("<table>a<tr><td>b", '"a" <table> .<tbody> ..<tr> ...<td> ...."b"'),
+        ("<table> <tr> <td>b</table>", '<table> ." " .<tbody> ..<tr> ..." " ...<td> ...."b"'),
+        ("<table><b>1<tr><td>2</table>3", '<b> ."1" <table> .<tbody> ..<tr> ...<td> ...."2" <b> ."3"'),
+        ("<p><table></table>", "<p> .<table>"),
+        ("<!DOCTYPE html><p><table></table>", "<p> <table>"),
+        ("<table><caption>a<col><td>b", '<table> .<caption> .."a" .<colgroup> ..<col> .<tbody> ..<tr> ...<td> ...."b"'),
+        ("<select><option>a<option>b<div>c<input>", '<select> .<option> .."a" .<option> .."b" ..<div> ..."c" <input>'),
+        ("<template><td>a</template>b", '<template> .content ..<td> ..."a" "b"'),
+        ("<svg><foreignobject><p>a</svg>b", '<svg svg> .<svg foreignObject> ..<p> ..."ab"'),
+        ("<svg><title><b>a</b></title><p>b", '<svg svg> .<svg title> ..<b> ..."a" <p> ."b"'),
+        ("<svg><![CDATA[a<b>]]></svg><![CDATA[c]]>", '<svg svg> ."a<b>" <!-- [CDATA[c]] -->'),
+        ("<math><mi><b>a</b><mglyph></math>b", '<math math> .<math mi> ..<b> ..."a" ..<math mglyph> "b"'),
+        ("<h1>a<h2>b</h1>c", '<h1> ."a" <h2> ."b" "c"'),
+        ("<form>a<form>b</form>c", '<form> ."ab" "c"'),
+        ("<button>a<button>b", '<button> ."a" <button> ."b"'),
+        ("<ruby>a<rt>b<rp>c", '<ruby> ."a" .<rt> .."b" .<rp> .."c"'),
+        ("<pre>\n\na</pre><textarea>\nb", '<pre> ."/a" <textarea> ."b"'),
+        ("a</p>b</br>c", '"a" <p> "b" <br> "c"'),
+        ("<textarea>&lt;<b></textarea><xmp>&lt;</xmp>", '<textarea> ."<<b>" <xmp> ."&lt;"'),
+        ("<script><!--<script></script>--></script>a", '<script> ."<!--<script></script>-->" "a"'),
+        ("<script><!--</script>a", '<script> ."<!--" "a"'),
+        ("<plaintext></plaintext>a", '<plaintext> ."</plaintext>a"'),
+        ("&amp;&amp&ampx;&notit;&notin;&#x80;&#0;&#xD800;&nosuch;&", '"&&&x;¬it;∉€\ufffd\ufffd&nosuch;&"'),
+        ("a\r\nb\rc\0d", '"a/b/cd"'),
+        ("<!--a--!><!--><!--b--c-->", "<!-- a --> <!--  --> <!-- b--c -->"),
+        ("<i>a</i\n x>b</ i>c</>d", '<i> ."a" "b" <!--  i --> "cd"'),
+        ("<my-own>a<my-OWN>b</MY-own>c", '<my-own> ."a" .<my-own> .."b" ."c"'),
+        ("a<body><html>b</body>c</html>d", '"abcd"'),
+        ("<image>a<br/>b", '<img> "a" <br> "b"'),
+        ("a<", '"a<"'),
+        ("a</", '"a</"'),
+        ("a<b x", '"a"'),
+    ],
+)
+def test_body(page, body):
+    assert body_of(page) == body
+
+
+def test_attributes_are_read_once_each_and_rewritten_where_they_hold_references():
+    tree = parse(b"<p id=a ID=b Class='x&amp;y' title=\"&copy=1&copy;\" data-own data-own=2 =x / hidden>")
+    node = list(tree.tags).index(TAG_NUMBERS["p"])
+    first = tree.attributes[node]
+    rows = range(first, first + tree.attribute_counts[node])
+    names = [*ATTRIBUTES, *tree.own_attribute_names]
+    values = {
+        names[tree.attribute_names[row]]: bytes(tree.chars[tree.value_starts[row] : tree.value_ends[row]]).decode()
+        for row in rows
+    }
+    own = {"id": "a", "class": "x&y", "title": "&copy=1©", "data-own": "", "=x": "", "hidden": ""}
+    assert values == own
+    assert len(rows) == len(own)
+
+
+def test_html_and_body_gather_attributes_of_later_tags():
+    page = b"<html a=1><body b=1>x<html a=2 c=3><body b=2 d=4>"
+    drawing = '<html> |   a="1" |   c="3" |   <head> |   <body> |     b="1" |     d="4" |     "x"'
+    assert drawn(parse(page)).replace("\n", " ") == f"| {drawing}"
+
+
+@pytest.mark.parametrize(
+    ("around", "page", "drawing"),
+    [
+        ("td", "a<td>b", '| "ab"'),
+        ("table", "<tr>", "| <tbody> |   <tr>"),
+        ("title", "<b>&amp;</title>", '| "<b>&</title>"'),
+        ("script", "<b>&amp;</script>", '| "<b>&amp;</script>"'),
+        ("svg path", "<G viewbox=1>", '| <svg g> |   viewBox="1"'),
+        ("template", "<td>", "| <td>"),
+        ("select", "<option><select>", "| <option>"),
+    ],
+)
+def test_fragments(around, page, drawing):
+    assert drawn(parse(page.encode(), fragment_of=around), 1).replace("\n", " ") == drawing
+
+
+def test_a_doctype_has_its_identifiers_as_attributes():
+    tree = parse(b'<!DOCTYPE HTML PUBLIC "-//X" "y">')
+    node = list(tree.tags).index(-3)
+    assert bytes(tree.chars[tree.starts[node] : tree.ends[node]]) == b"html"
+    assert [ATTRIBUTES[tree.attribute_names[row]] for row in range(tree.attribute_counts[node])] == ["public", "system"]
+
+
+def test_offsets_are_those_of_tags():
+    page = b"<html><body><p>a<b>b"
+    tree = parse(page)
+    for tag in ("html", "body", "p", "b"):
+        assert tree.offsets[list(tree.tags).index(TAG_NUMBERS[tag])] == page.index(b"<" + tag.encode() + b">")
+
+
+HOSTILE = {
+    "deep": b"<div>" * 30_000,
+    "deep, of many kinds": b"<p><b><table><tr><td><svg><foreignObject><select><ul><li>" * 3_000,
+    "formatting": b"".join(b"<b id=%d>" % number for number in range(20_000)) + b"<p>x" * 3_000,
+    "formatting, alike": b"<b class=x><i>" * 15_000 + b"</b></p>" * 15_000,
+    "adoption": b"<a><b><i><div>" * 5_000 + b"</a></b>" * 10_000,
+    "blocks in links": b"<a><div>x" * 10_000,
+    "tables": b"<table><tr><td>" * 10_000,
+    "fostered": b"<table>" + b"x<b>" * 20_000,
+    "one long attribute": b"<a href='" + b"x&amp;" * 60_000 + b"'>",
+    "many attributes": b"<a " + b"".join(b"a%d=1 " % number for number in range(30_000)) + b">",
+    "many bodies": b"".join(b"<body a%d=1>" % number for number in range(10_000)),
+    "end tags": b"<span>" * 400 + b"</i></div></p></x-y>" * 10_000,
+    "NUL": bytes(200_000),
+    "references": b"&amp;&#1;&#x;&notit;" * 20_000,
+    "no end": b"<!--" + b"-" * 200_000,
+    "open quotes": b"<a b=\"<c d='" * 20_000,
+    "templates": b"<template>" * 20_000 + b"</template>" * 20_000,
+    "foreign": b"<svg><![CDATA[x]]><math></p>" * 10_000,
+    "doctypes": b"<!DOCTYPE a PUBLIC 'x'>" * 10_000,
+    "options": b"<select><option><optgroup>" * 10_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_pages_have_a_tree_in_proportion(name):
+    page = HOSTILE[name]
+    tree = parse(page)
+    assert len(tree.tags) < 10_100 + 3 * len(page)
+    assert len(tree.chars) < 4_096 + 4 * len(page)
+
+
+def test_any_bytes_have_a_tree():
+    rng = random.Random(1)
+    parts = [f"<{name}>".encode() for name in TAGS[1:]] + [f"</{name}>".encode() for name in TAGS[1:]]
+    parts += [
+        b"<",
+        b">",
+        b"&",
+        b"&#",
+        b"x",
+        b" ",
+        b"\0",
+        b"<!--",
+        b"-->",
+        b"<![CDATA[",
+        b"]]>",
+        b"<!DOCTYPE",
+        b"=",
+        b'"',
+    ]
+    for _ in range(300):
+        page = b"".join(rng.choices(parts, k=rng.randrange(200)))
+        page = page[: rng.randrange(len(page) + 1)]
+        for around in ("", rng.choice(("td", "svg desc", "math mi", "template", "select", "html", "frameset"))):
+            tree = parse(page, fragment_of=around)
+            drawn(tree)
+    assert len(parse(bytes(range(256)) * 9).tags) > 4
+
+
+def test_names_have_one_number_each():
+    assert [TAG_NUMBERS[name] for name in TAGS] == list(range(len(TAGS)))
+    assert [ATTRIBUTE_NUMBERS[name] for name in ATTRIBUTES] == list(range(len(ATTRIBUTES)))
+
+
+@pytest.mark.skipif(not FOLDER, reason="PERIPLUS_HTML5LIB_TESTS names no folder")
+def test_html5lib_trees():
+    tried = 0
+    for case in cases(Path(FOLDER) / "tree-construction"):
+        if not case.scripting and case.name not in LEFT_OUT:
+            tree = parse(case.page.encode("utf-8", "surrogatepass"), fragment_of=case.fragment_of)
+            assert drawn(tree, 1 if case.fragment_of else 0) == case.drawing, case
+            tried += 1
+    assert tried > 1_500
+
+
+@pytest.mark.skipif(not FOLDER, reason="PERIPLUS_HTML5LIB_TESTS names no folder")
+def test_html5lib_references():
+    """Those of the tokenizer's tests that are text alone: the rest is seen in trees."""
+    tried = 0
+    for name in ("entities", "namedEntities", "numericEntities"):
+        for case in json.loads((Path(FOLDER) / "tokenizer" / f"{name}.test").read_text("utf-8"))["tests"]:
+            output = case["output"]
+            if output and all(token[0] == "Character" for token in output) and "<" not in case["input"]:
+                tree = parse(b"<body>\xc2\xa0" + case["input"].encode("utf-8", "surrogatepass"))
+                text = "".join(token[1] for token in output).replace("\0", "")
+                chars = bytes(tree.chars)
+                pieces = [chars[tree.starts[node] : tree.ends[node]] for node, tag in enumerate(tree.tags) if tag == -1]
+                assert b"".join(pieces).decode("utf-8", "surrogatepass") == "\xa0" + text, case
+                tried += 1
+    assert tried > 4_000
