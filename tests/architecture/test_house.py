@@ -17,7 +17,7 @@ BUDGETS = {
     "analyse": 10_600,
     "api": 10_420,
     "cli": 5_900,
-    "document": 9_400,
+    "document": 9_550,
     "jobs": 750,
     "model": 4_800,
     "present": 5_950,
@@ -27,7 +27,7 @@ BUDGETS = {
     "ui": 4_550,
     "urls": 2_100,
 }
-MODULES = 307
+MODULES = 308
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from hashlib import md5
 
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from periplus.document import whitespace
 from periplus.document.digest import digests, without_marks
+from periplus.document.folding import fold_lines, line_blocks, unlikely_blocks
 from periplus.document.formats.table import READ_MEDIA_TYPES
 from periplus.document.links import GatheredLinks
 from periplus.document.understand import understand
@@ -134,6 +136,35 @@ def test_blocks_are_lines_folded_one_by_one(text):
     assert whitespace.blocks(text) == "\n".join(filter(None, (" ".join(line.split()) for line in text.split("\n"))))
 
 
+PIECES = st.text(alphabet="ab \t\r\xa0\u2003\u3000\u1680\u205f\u200e\x85\x1c\xe9\u2080\ue000\ud800\U00012000")
+
+
+@given(blocks=st.lists(st.tuples(st.booleans(), st.lists(PIECES, min_size=1, max_size=4)), max_size=4))
+def test_lines_of_code_are_folded_where_they_stand(blocks):
+    rows = [(is_code, "\n".join(lines), len(lines) - 1) for is_code, lines in blocks]
+    text = "\n".join(text for _, text, _ in rows)
+    kinds, counts = bytes(is_code for is_code, *_ in rows), array("i", (count for *_, count in rows))
+    owners = line_blocks(kinds, bytes([1, 1]) + bytes(254), counts)
+    assert list(owners) == [number for number, (*_, count) in enumerate(rows) for _ in range(count + 1)]
+    lines = [" ".join(line.split()) if is_code else line for is_code, text, _ in rows for line in text.split("\n")]
+    flags = [is_code for is_code, text, _ in rows for _ in text.split("\n")]
+    expected = "\n".join(line for line, is_code in zip(lines, flags, strict=True) if line or not is_code)
+    written = fold_lines(text.encode("utf-8", "surrogatepass"), owners, kinds, 1)
+    assert written.decode("utf-8", "surrogatepass") == expected
+
+
+@given(texts=st.lists(st.text(alphabet="ab\xe9\u20ac\n", min_size=1), min_size=1), share=st.integers(0, 5))
+def test_blocks_with_unlikely_letters_are_told_by_their_bytes(texts, share):
+    kinds, counts = bytes(len(texts)), array("i", (text.count("\n") for text in texts))
+    written = "\n".join(texts).encode()
+    rows = unlikely_blocks(written, line_blocks(kinds, b"\1" * 256, counts), 3, share)
+    assert [(place, written[start:end].decode()) for place, start, end in rows] == [
+        (place, text)
+        for place, text in enumerate(texts)
+        if len(text) >= 3 and ((len(text.encode()) - len(text)) * share > len(text) if share else text.isascii())
+    ]
+
+
 @given(text=st.text())
 def test_taking_marks_away_goes_character_by_character_and_settles(text):
     plain = without_marks(text)
@@ -143,4 +174,7 @@ def test_taking_marks_away_goes_character_by_character_and_settles(text):
 @given(text=st.text(alphabet="aB \n’ÉßİΣςΐЙᏸ\ud800中\u200e", min_size=1) | st.text(min_size=1))
 def test_the_folded_digest_is_that_of_the_text_without_marks(text):
     """Of few characters outside ASCII and of many: each takes its own way."""
-    assert digests(b"", text).folded == md5(without_marks(text).encode("utf-8", "surrogatepass")).digest()
+    assert (
+        digests(b"", text.encode("utf-8", "surrogatepass")).folded
+        == md5(without_marks(text).encode("utf-8", "surrogatepass")).digest()
+    )

@@ -36,11 +36,11 @@ RUSSIAN = (
     ],
 )
 def test_what_the_letters_tell(page, text, language):
-    (block,) = with_languages(Blocks.of([Block(BlockKind.PARAGRAPH, text, "p")]), [text], page)
+    (block,) = with_languages(Blocks.of([Block(BlockKind.PARAGRAPH, text, "p")]), text.encode(), page)
     assert block.language == language
     assert block.text == text
 
 
 def test_what_a_block_declares_stays():
     rows = [Block(BlockKind.PARAGRAPH, ENGLISH, "p", language="la"), Block(BlockKind.CODE, ENGLISH, "pre")]
-    assert with_languages(Blocks.of(rows), [ENGLISH, ENGLISH], "cs") == rows
+    assert with_languages(Blocks.of(rows), f"{ENGLISH}\n{ENGLISH}".encode(), "cs") == rows

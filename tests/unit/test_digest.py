@@ -40,7 +40,7 @@ def test_many_different_characters_take_another_way_to_the_same_text():
 
 
 def test_digests_are_md5_of_text_and_plain_text_and_a_fast_one_of_the_body():
-    found = digests(b"body", "Kůň")
+    found = digests(b"body", "Kůň".encode())
     assert (found.body, found.text, found.folded) == (
         xxh3_128_digest(b"body"),
         md5("Kůň".encode()).digest(),
@@ -49,7 +49,7 @@ def test_digests_are_md5_of_text_and_plain_text_and_a_fast_one_of_the_body():
 
 
 def test_without_text_the_body_stands_for_it():
-    found = digests(b"body", "")
+    found = digests(b"body", b"")
     assert found.body == xxh3_128_digest(b"body")
     assert found.text == found.folded == md5(b"body").digest()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -11,11 +12,13 @@ from itertools import repeat
 from typing import NamedTuple
 
 from periplus.document import html, whitespace
+from periplus.document.folding import fold_lines, line_blocks, unlikely_blocks
 from periplus.document.language import language_of
 from periplus.document.metadata import TITLE_CHARS
 from periplus.model.page import (
-    APART,
     BLOCK_KIND_CODES,
+    IS_APART,
+    IS_TEXT,
     NO_BLOCKS,
     POSITION_CODES,
     Block,
@@ -112,36 +115,37 @@ _PLAIN = frozenset(("en", "nl", "id", "it"))  # written with hardly a mark
 _SHARE = 40  # of the characters one in so many is beyond ASCII, where a language with marks is suspected
 
 
-def with_languages(blocks: Blocks, texts: Sequence[str], language: str) -> Blocks:
+def with_languages(blocks: Blocks, written: bytes, language: str) -> Blocks:
     """The blocks, with the languages of those that are in another than the page's.
 
-    texts: of the blocks. language: the page's primary tag. What a block declares for itself stays.
+    written: their text in UTF-8. language: the page's primary tag. What a block declares for itself stays.
     """
-    if language not in _MARKED and (language not in _PLAIN or blocks.text.isascii()):
+    is_marked = language in _MARKED
+    if not is_marked and (language not in _PLAIN or blocks.text.isascii()):
+        return blocks
+    share = 0 if is_marked else _SHARE
+    strange = [
+        (block, words[start:end])
+        for words, table in ((written, IS_TEXT), (blocks.apart.encode("utf-8", "surrogatepass"), IS_APART))
+        for block, start, end in unlikely_blocks(words, _line_blocks(blocks, table), CHARS_LEAST, share)
+        if blocks.kinds[block] != _CODE and not (blocks.languages and blocks.language_names[blocks.languages[block]])
+    ]
+    others = {
+        block: other
+        for block, words in sorted(strange)[:ASKED_MOST]
+        if (other := language_of(words.decode("utf-8", "surrogatepass"))) not in ("", language)
+    }
+    if not others:
         return blocks
     declared = blocks.own_languages()
-    strange = [
-        place
-        for place, text in enumerate(texts)
-        if len(text) >= CHARS_LEAST
-        and blocks.kinds[place] != _CODE
-        and not declared[place]
-        and _is_strange(text, language)
-    ]
-    for place in strange[:ASKED_MOST]:
-        other = language_of(texts[place])
-        declared[place] = other if other != language else ""
-    if not any(declared[place] for place in strange):
-        return blocks
+    for block, other in others.items():
+        declared[block] = other
     languages, names = numbered(declared)
     return dataclasses.replace(blocks, languages=languages, language_names=names)
 
 
-def _is_strange(text: str, language: str) -> bool:
-    """Whether a text has more or fewer letters beyond ASCII than the language is written with."""
-    if text.isascii():
-        return language in _MARKED
-    return language in _PLAIN and (len(text.encode("utf-8", "replace")) - len(text)) * _SHARE > len(text)
+def _line_blocks(blocks: Blocks, members: bytes) -> Sequence[int]:
+    return line_blocks(blocks.kinds, members, array("i", blocks.lines))
 
 
 # A piece ends where a browser would begin a new line: at the edges of blocks and at `br`. Its path, landmark and
@@ -437,12 +441,11 @@ def _chars(part: str) -> int:
     return len(" ".join((part if "&" not in part else _unescaped(part)).split()))
 
 
-def words_of(blocks: Blocks, texts: Sequence[str]) -> str:
-    """The text with the white space of code folded too: what digests are taken of. texts: of the blocks."""
+def words_of(blocks: Blocks, written: bytes) -> bytes:
+    """The text with the white space of code folded too: what digests are taken of. written: it, in UTF-8."""
     if _CODE not in blocks.kinds:
-        return blocks.text
-    pairs = zip(blocks.kinds, texts, strict=True)  # to fold the whole text takes half as long again
-    return "\n".join([whitespace.blocks(text) if kind == _CODE else text for kind, text in pairs if kind not in APART])
+        return written
+    return fold_lines(written, _line_blocks(blocks, IS_TEXT), blocks.kinds, _CODE)
 
 
 def first_blocks(blocks: Blocks, most_chars: int) -> tuple[Blocks, tuple[str, ...]]:

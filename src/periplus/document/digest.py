@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import md5
 
 from xxhash import xxh3_128_digest
 
+from periplus.document.folding import Folding
 from periplus.model.page import Digests
 
 # Latin, Greek, Cyrillic, Hebrew, Arabic, Indic, punctuation; ligatures; full-width forms. The rest
 # has no diacritics to lose.
 _FOLDED = (range(0x80, 0x2200), range(0xFB00, 0xFB50), range(0xFF01, 0xFF5F))
-_ASCII = bytes(range(0x80))
-_FEW = 16  # distinct characters outside ASCII: an English page has some 5
 _REPLACED_AT_MOST = 64  # distinct characters: up to here one pass each is quicker than looking up every character
 
 # What looks the same without its mark but does not decompose, and the marks that a typewriter lacks.
@@ -31,19 +30,16 @@ _LOOKALIKES = str.maketrans(
 )
 
 
-def digests(body: bytes, text: str) -> Digests:
+def digests(body: bytes, words: bytes) -> Digests:
     """body: as received, inflated.
 
-    text: white space folded; a page without text has its body's MD5 as that of its text.
+    words: the text in UTF-8, white space folded; a page without text has its body's MD5 as that of its text.
     """
     whole = body_digest(body)
-    if not text:
-        instead = md5(body, usedforsecurity=False).digest()
+    if not words:
+        instead = _digest(body)
         return Digests(whole, instead, instead)
-    written = text.encode("utf-8", "surrogatepass")
-    plain = _without_marks(text, written)
-    words = _digest(written)
-    return Digests(whole, words, words if plain == written else _digest(plain))
+    return Digests(whole, _digest(words), _digest(_folding().fold(words)))
 
 
 def body_digest(body: bytes) -> bytes:
@@ -55,17 +51,10 @@ def _digest(written: bytes) -> bytes:
     return md5(written, usedforsecurity=False).digest()
 
 
-def _without_marks(text: str, written: bytes) -> bytes:
-    """`without_marks` in UTF-8, of a text that is written so: half its cost where nearly all is ASCII,
-    for in bytes only that has two cases.
-    """
-    chars = set(written.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
-    if len(chars) > _FEW:
-        return without_marks(text).encode("utf-8", "surrogatepass")
-    for char in chars:
-        if (plain := without_marks(char)) != char:  # which no other replaces again
-            text = text.replace(char, plain)
-    return text.encode("utf-8", "surrogatepass").lower()
+@cache
+def _folding() -> Folding:
+    """What `without_marks` makes of each character, in UTF-8."""
+    return Folding(without_marks)
 
 
 def without_marks(text: str) -> str:

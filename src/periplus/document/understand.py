@@ -85,19 +85,19 @@ def understand(url: Url, fetched: Fetched, *, with_xml: bool = False) -> Documen
     content = reader(source) if reader else _unread(source)
     metadata, links = content.metadata, content.links
     blocks, bounds = first_blocks(content.blocks, TEXT_CHARS)
-    texts = blocks.texts()
     language = page_language(metadata.language, blocks.text)
-    words = without_session_values(words_of(blocks, texts), url, links)
+    written = blocks.text.encode("utf-8", "surrogatepass")
+    words = without_session_values(words_of(blocks, written), url, links)
     # the one that writes letter and mark apart: its pages have the digests of others' nevertheless
     if source.encoding.name == "windows-1258":
-        words = normalize("NFC", words)
+        words = normalize("NFC", words.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
     return Document(
         media_type=source.media_type,
         charset=source.encoding,
         language=metadata.language,
         title=metadata.title,
         description=metadata.description,
-        blocks=with_languages(blocks, texts, language),
+        blocks=with_languages(blocks, written, language),
         links=links,
         bad_links=content.bad_links,
         digests=digests(fetched.body, words),
@@ -118,7 +118,7 @@ def understand(url: Url, fetched: Fetched, *, with_xml: bool = False) -> Documen
     )
 
 
-def without_session_values(text: str, url: Url, links: Links) -> str:
+def without_session_values(words: bytes, url: Url, links: Links) -> bytes:
     """The text without the session ids of its page's own address and links, which some pages show:
     they are other ones on each visit.
     """
@@ -130,8 +130,8 @@ def without_session_values(text: str, url: Url, links: Links) -> str:
         for value in session_values(address)
     }
     for value in sorted(values, key=len, reverse=True)[:MOST_SESSION_VALUES]:
-        text = text.replace(value, "")
-    return text
+        words = words.replace(value.encode("utf-8", "surrogatepass"), b"")
+    return words
 
 
 def _unread(source: Source) -> Content:

@@ -327,8 +327,8 @@ BLOCK_KINDS = tuple(BlockKind)
 BLOCK_KIND_CODES = {kind: code for code, kind in enumerate(BLOCK_KINDS)}
 APART = frozenset((BLOCK_KIND_CODES[BlockKind.TITLE], BLOCK_KIND_CODES[BlockKind.ALT]))
 """Codes of the blocks whose words are no part of a page's text."""
-_IS_APART = bytes(code in APART for code in range(256))  # tables for `bytes.translate`
-_IS_TEXT = bytes(code not in APART for code in range(256))
+IS_APART = bytes(code in APART for code in range(256))  # tables for `bytes.translate`
+IS_TEXT = bytes(code not in APART for code in range(256))
 
 BlockPlace: TypeAlias = tuple[str, int, int, str]
 """What a block has in common with those beside it: path, level, position (a place in POSITIONS), language."""
@@ -369,8 +369,8 @@ class Blocks(Columns[Block]):
         cls, kinds: bytes, texts: Sequence[str], shares: Sequence[int], places: Sequence[BlockPlace]
     ) -> Blocks:
         """The columns of one block or more, of which the texts are apart yet."""
-        text = "\n".join(compress(texts, kinds.translate(_IS_TEXT)))
-        apart = [words.replace("\n", " ") for words in compress(texts, kinds.translate(_IS_APART))]
+        text = "\n".join(compress(texts, kinds.translate(IS_TEXT)))
+        apart = [words.replace("\n", " ") for words in compress(texts, kinds.translate(IS_APART))]
         lines = [  # to look takes half of what a call takes
             words.count("\n") if "\n" in words and kind not in APART else 0
             for kind, words in zip(kinds, texts, strict=True)

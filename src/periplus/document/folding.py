@@ -1,0 +1,168 @@
+"""Folds case, diacritics and white space of texts in UTF-8, and finds blocks with unlikely letters.
+
+Compiled where there is a C compiler; folding.pxd gives the types. Texts are valid UTF-8, but for lone surrogates.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+
+REMEMBERED = 0x10000  # code points: beyond are hardly any letters with a case or a mark
+WIDEST = 8  # bytes that stand for one of them, and are remembered
+LONGER = WIDEST + 1
+UNASKED = LONGER + 1
+
+
+class Folding:
+    """Replaces characters one by one, and remembers by what."""
+
+    def __init__(self, replaced: Callable[[str], str]) -> None:
+        """replaced: what stands for a character outside ASCII; asked once for each in the basic plane."""
+        self.replaced = replaced
+        self.sizes = bytearray([UNASKED]) * REMEMBERED
+        self.pieces = bytearray(REMEMBERED * WIDEST)
+
+    def fold(self, written: bytes) -> bytes:
+        """The text with each character replaced; letters of ASCII in lower case."""
+        size = room = len(written)
+        output = bytearray(room)
+        start = end = 0
+        while start < size:
+            char = written[start]
+            if char < 0x80:
+                output[end] = char + 32 if 65 <= char <= 90 else char
+                start += 1
+                end += 1
+                continue
+            width = 2 if char < 0xE0 else 3 if char < 0xF0 else 4
+            code = REMEMBERED
+            if width == 2:
+                code = (char & 0x1F) << 6 | (written[start + 1] & 0x3F)
+            elif width == 3:
+                code = (char & 0x0F) << 12 | (written[start + 1] & 0x3F) << 6 | (written[start + 2] & 0x3F)
+            count = self.sizes[code] if code < REMEMBERED else LONGER
+            if count > WIDEST:
+                piece = self.ask(bytes(written[start : start + width]), code if count == UNASKED else REMEMBERED)
+                count = len(piece)
+            else:
+                piece = b""
+            start += width
+            if end + count + size - start > room:  # what is replaced may grow
+                room = 2 * (end + count + size - start)
+                larger = bytearray(room)
+                larger[:end] = output[:end]
+                output = larger
+            for place in range(count):
+                output[end + place] = piece[place] if piece else self.pieces[code * WIDEST + place]
+            end += count
+        return bytes(output[:end])
+
+    def ask(self, char: bytes, code: int) -> bytes:
+        """What stands for a character, remembered where it is short and its code point a low one."""
+        piece = self.replaced(char.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
+        if code < REMEMBERED:
+            self.sizes[code] = min(len(piece), LONGER)
+            if len(piece) <= WIDEST:
+                for place in range(len(piece)):
+                    self.pieces[code * WIDEST + place] = piece[place]
+        return piece
+
+
+def width_of_space(written: bytes, place: int) -> int:
+    """How many bytes the white space takes that begins here; 0: none does.
+
+    White space as `str.isspace` has it: what `str.split` splits at.
+    """
+    char = written[place]
+    if char < 0x80:
+        return 1 if char == 32 or 9 <= char <= 13 or 28 <= char <= 31 else 0
+    if char == 0xC2:
+        return 2 if written[place + 1] in (0x85, 0xA0) else 0
+    if char not in (0xE1, 0xE2, 0xE3):
+        return 0
+    code = written[place + 1] << 8 | written[place + 2]
+    if char == 0xE2:
+        is_space = 0x8080 <= code <= 0x808A or code in (0x80A8, 0x80A9, 0x80AF, 0x819F)
+    else:
+        is_space = code == (0x9A80 if char == 0xE1 else 0x8080)
+    return 3 if is_space else 0
+
+
+def line_blocks(kinds: Sequence[int], members: Sequence[int], lines: Sequence[int]) -> array[int]:
+    """Which block each line of a text belongs to, int32.
+
+    kinds: of all blocks, uint8. members: uint8[256], not 0 for the kinds whose blocks the text holds. lines: int32, how
+    many each block has beyond its first; empty: none.
+    """
+    count, size = 0, len(kinds)
+    for block in range(size):
+        if members[kinds[block]]:
+            count += 1 + (lines[block] if block < len(lines) else 0)
+    numbers = array("i", bytes(4 * count))
+    place = 0
+    for block in range(size):
+        if members[kinds[block]]:
+            for _ in range(1 + (lines[block] if block < len(lines) else 0)):
+                numbers[place] = block
+                place += 1
+    return numbers
+
+
+def fold_lines(written: bytes, blocks: Sequence[int], kinds: Sequence[int], kind: int) -> bytes:
+    """The text with the white space of one kind of blocks folded: one space for each run, none at the ends of lines, no
+    empty lines.
+
+    blocks: of each line, as `line_blocks` gives them.
+    """
+    size = len(written)
+    output = bytearray(size + 1)
+    start = end = 0
+    for line in range(len(blocks)):
+        begin, is_apart, is_folded = end, False, kinds[blocks[line]] == kind
+        while start < size:
+            char = written[start]
+            if char == 10:
+                break
+            width = width_of_space(written, start) if is_folded and (char <= 32 or char >= 0xC2) else 0
+            if width:
+                is_apart = end > begin
+                start += width
+                continue
+            if is_apart:
+                output[end] = 32
+                end += 1
+                is_apart = False
+            output[end] = char
+            start += 1
+            end += 1
+        if end > begin or not is_folded:
+            output[end] = 10
+            end += 1
+        start += 1
+    return bytes(output[: max(0, end - 1)])
+
+
+def unlikely_blocks(written: bytes, blocks: Sequence[int], least: int, share: int) -> list[tuple[int, int, int]]:
+    """(block, start, end) of the blocks with at least so many characters and unlikely ones; where they stand, in bytes.
+
+    blocks: of each line, as `line_blocks` gives them. share: unlikely are more than one in so many beyond ASCII, by the
+    bytes that UTF-8 takes for them beyond their first; 0: none beyond ASCII at all.
+    """
+    rows = []
+    size, line, start, place = len(written), 0, 0, 0
+    while start < size:
+        block, more, chars = blocks[line], 0, 0
+        while place < size and (written[place] != 10 or (line + 1 < len(blocks) and blocks[line + 1] == block)):
+            char = written[place]
+            if char == 10:
+                line += 1
+            more += char & 0xC0 == 0x80
+            place += 1
+        chars = place - start - more
+        if chars >= least and (more * share > chars if share else more == 0):
+            rows.append((block, start, place))
+        place += 1
+        start = place
+        line += 1
+    return rows
