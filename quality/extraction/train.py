@@ -16,7 +16,6 @@ import random
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -71,7 +70,7 @@ def name_votes(pages: list[tuple[Blocks, Floats, Floats]]) -> dict[str, float]:
     for blocks, share, words in pages:
         total = max(float(words.sum()), 1.0)
         for block, part, size in zip(blocks, share.tolist(), words.tolist(), strict=True):
-            for word in {word for step in facts(block.path).words for word in step} if size else ():
+            for word in {word for step in facts(block.path).steps for word in step.words} if size else ():
                 content[word] += part * size / total
                 every[word] += size / total
     doubt = 0.02 * len(pages)
@@ -107,7 +106,7 @@ def rows() -> tuple[list[Row], dict[str, float]]:
     votes = [name_votes(pages) for _, pages, _, _ in sites]
     rng, found, number = random.Random(1), [], 0
     for at, (name, pages, golds, counts) in enumerate(sites):
-        names = partial(features.named, weigh=partial(_weight, name_weights(votes[:at] + votes[at + 1 :])))
+        names = marking.StepWeights(name_weights(votes[:at] + votes[at + 1 :]))
         whole = _learnt([blocks for blocks, _, _ in pages])
         for (blocks, share, words), text in zip(pages, golds, strict=True):
             number += 1
@@ -137,10 +136,6 @@ def rows() -> tuple[list[Row], dict[str, float]]:
                     )
                 )
     return found, name_weights(votes)
-
-
-def _weight(names: dict[str, float], words: tuple[str, ...]) -> float:
-    return sum([names.get(word, 0.0) for word in words])
 
 
 def _learnt(pages: Sequence[Blocks]) -> SiteEvidence:

@@ -243,6 +243,8 @@ def asked_terms(form: str, language: str) -> list[str]:
 def shown_forms(forms_of_text: Iterable[str]) -> set[str]:
     """What is indexed to tell spellings apart: each form, and "~" with its plain spelling where that is another."""
     shown = set(forms_of_text)
+    if "".join(shown).isascii() and max(map(len, shown), default=0) <= WORD_CHARS:
+        return shown
     strange = {form for form in shown if len(form) > WORD_CHARS or not form.isascii()}
     shown -= strange
     cut = [_cut(form) for form in strange if not is_run(form)]

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -175,10 +176,9 @@ def names(page: PageToIndex) -> set[str]:
     """By which words as a whole the page may be asked for: its title, main heading,
     and the parts of a title like `Page - Site`.
     """
-    whole = [
-        page.title,
-        *[block.text for block in page.blocks if block.kind is BlockKind.HEADING and block.level == 1][:1],
-    ]
+    blocks = page.blocks
+    first = (number for number, level in enumerate(blocks.levels) if level == 1 and blocks.kinds[number] == _HEADING)
+    whole = [page.title, *[blocks.texts()[number] for number in islice(first, 1)]]
     parts = [part for title in whole for part in (title, *_PARTS_OF_TITLE.split(title)[:1])]
     return {name for name in map(whole_name, parts) if name}
 
