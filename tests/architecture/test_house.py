@@ -23,7 +23,7 @@ BUDGETS = {
     "present": 5_950,
     "schedule": 2_700,
     "search": 1_540,
-    "store": 13_550,
+    "store": 13_600,
     "ui": 4_550,
     "urls": 2_100,
 }

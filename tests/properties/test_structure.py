@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from periplus.model.page import Block, BlockKind, Blocks, Part, Position
-from periplus.store.bodies import pack_blocks, pack_parts, unpack_blocks, unpack_parts
+from periplus.store.bodies import BodyCodec, pack_blocks, pack_parts, unpack_blocks, unpack_parts
 
 LINE = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\n"), min_size=1, max_size=300)
 PATH = st.text("abc/#.", max_size=20)
@@ -61,3 +61,12 @@ def test_every_kind_landmark_and_part_has_a_number():
 
 
 STORED = "28b52ffd206b8d0100c0011000000011000101020304050607080205427000780a780a006080cf7d4ce500e4c00e9c03e0e660061727e339a705"  # noqa: E501
+
+
+@given(st.binary(min_size=1, max_size=300), st.binary(min_size=1, max_size=300), st.integers(1, 3000))
+def test_a_text_and_its_body_come_out_of_one_frame_as_they_went_in(text, body, times):
+    codec, words = BodyCodec(), text * times
+    first, second = codec.pack_page(words, body)
+    assert codec.unpack(first, None) == words
+    assert codec.unpack_body(second, None, first) == body
+    assert codec.unpack_body(codec.pack(body, None), None, first) == body

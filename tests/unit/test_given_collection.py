@@ -91,6 +91,12 @@ def test_other_columns_are_told_of_too():
         unpack_headers(b"1\xff\xff\xff")
     with pytest.raises(StoreError, match="the collection is damaged"):
         BodyCodec().unpack(BodyCodec().pack(b"x" * 100, None)[:-3], None)
+    text, body = BodyCodec().pack_page(b"words", b"<p>words")
+    for damaged in (body[:-3], body[1:], b""):
+        with pytest.raises(StoreError, match="the collection is damaged"):
+            BodyCodec().unpack_body(damaged, None, text)
+    with pytest.raises(StoreError, match="the collection is damaged"):
+        BodyCodec().unpack_body(body, None, None)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,8 @@ _POSITIONS = tuple(position.value for position in POSITIONS)
 class PackedBody:
     """A body ready to be stored.
 
-    data: empty when bodies are not kept; text: its text, packed, or None; blocks: beside the text.
+    data: empty when bodies are not kept, read with the text (`BodyCodec.unpack_body`); text: packed, or None; blocks:
+    beside the text.
 
     xml: (packed canonical XML, its media type), where it is kept.
     """
@@ -211,8 +212,13 @@ def packed(completion: Completion, storage: Storage, codec: BodyCodec, dictionar
     if not (storage.keep_bodies or storage.keep_text or storage.keep_xml):
         return None
     used = dictionary if storage.keep_bodies else None
-    data = codec.pack(outcome.body, used) if storage.keep_bodies else b""
-    text = codec.pack(document.text.encode("utf-8", "replace"), None) if document.text and storage.keep_text else None
+    words = document.text.encode("utf-8", "replace") if document.text and storage.keep_text else None
+    text: bytes | None
+    if words and storage.keep_bodies and used is None:
+        text, data = codec.pack_page(words, outcome.body)
+    else:
+        text = codec.pack(words, None) if words else None
+        data = codec.pack(outcome.body, used) if storage.keep_bodies else b""
     blocks = pack_blocks(document.blocks) if document.blocks and storage.keep_text else None
     xml = (codec.pack(document.xml[0], None), document.xml[1]) if document.xml and storage.keep_xml else None
     return PackedBody(document.digests.body, used, len(outcome.body), data, text, blocks, xml)

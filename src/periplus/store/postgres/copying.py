@@ -204,7 +204,7 @@ def bodies_out(connection: Connection, reader: SegmentReader | None) -> Iterator
             if segment is not None and reader is not None:
                 content = reader.body(RecordPlace(segment, start, length))
             else:
-                content = codec.unpack(data, dictionary_id) if data else b""
+                content = codec.unpack_body(data, dictionary_id, text) if data else b""
             yield MovedBody(
                 body_id,
                 md5,

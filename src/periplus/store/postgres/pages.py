@@ -16,7 +16,7 @@ from periplus.model.frontier import Batch, Completion
 from periplus.model.visit import Fetched
 from periplus.model.web import SiteKey, Url
 from periplus.settings import Storage
-from periplus.store.bodies import PAGES_FOR_DICTIONARY, BodyCodec, train
+from periplus.store.bodies import PAGES_FOR_DICTIONARY, PAGES_SAMPLED, TRIED_AGAIN, BodyCodec, dictionary_for
 from periplus.store.dialect import shard_of
 from periplus.store.ledger import brings_content
 from periplus.store.postgres.connection import Connection, Session, columns_of, copy_rows, pauses
@@ -118,9 +118,14 @@ class Packer:
                 self._use(site, row[0])
             return b""
         # in case this fails: of a site of errors or tiny pages there is nothing to learn
-        self._try_at[site] = row[1] * 2
+        self._try_at[site] = row[1] * TRIED_AGAIN
         rows = self._session.read(lambda connection: _samples(connection, site))
-        return train([self._codec.unpack(data, None) for (data,) in rows])
+        return dictionary_for(
+            [
+                (self._codec.unpack_body(data, None, text), self._codec.unpack(text, None) if text else b"")
+                for data, text in rows
+            ]
+        )
 
     def _use(self, site: SiteKey, dictionary_id: int) -> None:
         if not self._codec.knows(dictionary_id):
@@ -160,14 +165,14 @@ def _site(connection: Connection, site: SiteKey) -> tuple[int | None, int] | Non
     return (row[0], int(row[1] or 0)) if row else None
 
 
-def _samples(connection: Connection, site: SiteKey) -> list[tuple[bytes]]:
+def _samples(connection: Connection, site: SiteKey) -> list[tuple[bytes, bytes | None]]:
     find = (
-        "SELECT b.data FROM site s JOIN host h ON h.shard = s.shard AND h.site_id = s.id"
+        "SELECT b.data, b.text FROM site s JOIN host h ON h.shard = s.shard AND h.site_id = s.id"
         " JOIN url u ON u.shard = h.shard AND u.host_id = h.id"
         " JOIN page p ON p.shard = u.shard AND p.url_id = u.id JOIN body b ON b.shard = p.shard AND b.id = p.body_id"
         " WHERE s.shard = %s AND s.key = %s AND length(b.data) > 0 AND b.dictionary_id IS NULL LIMIT %s"
     )
-    return [(row[0],) for row in connection.execute(find, (shard_of(site), site, PAGES_FOR_DICTIONARY)).fetchall()]
+    return [(row[0], row[1]) for row in connection.execute(find, (shard_of(site), site, PAGES_SAMPLED))]
 
 
 def _has_body(completion: Completion) -> bool:

@@ -119,7 +119,7 @@ def bodies_out(connection: sqlite3.Connection) -> Iterator[MovedBody]:
                 media_type,
                 xml,
             ) = row
-            content = contents.restore(data, dictionary_id) if data else b""
+            content = contents.restore(data, dictionary_id, text) if data else b""
             visit = (Url(url), "page", started, 0.0, "fetched", status, "", address, unpack_headers(head))
             exchange = Exchange(0, run_id, *visit, content, "", body_id)
             numbers = tuple(int(shard) for shard in shards.split(","))
@@ -138,7 +138,8 @@ def bodies_back(connection: sqlite3.Connection) -> Iterator[Row]:
     cursor = connection.execute(find)
     while block := cursor.fetchmany(BODIES_AT_ONCE):
         for *body, data, dictionary_id, media_type, xml in block:
-            yield (*body, contents.restore(data, dictionary_id) if data else b"", _xml(media_type, xml))
+            content = contents.restore(data, dictionary_id, body[3]) if data else b""
+            yield (*body, content, _xml(media_type, xml))
 
 
 def _xml(media_type: str | None, data: bytes | None) -> tuple[str, bytes] | None:
@@ -206,7 +207,7 @@ WITH holder AS MATERIALIZED (
     SELECT max(id) AS id FROM visit
     WHERE outcome = 'fetched' AND status BETWEEN 200 AND 299 AND purpose = 'page' AND url_id <> 0 GROUP BY url_id)
 SELECT v.id, v.run_id, coalesce(v.text, u.text), v.purpose, v.started, v.took_s, v.outcome, v.status, v.detail, v.address, v.head,
-       b.data, b.dictionary_id, CASE v.outcome WHEN 'fetched' THEN v.detail ELSE '' END, coalesce(p.body_id, 0)
+       b.data, b.dictionary_id, b.text, CASE v.outcome WHEN 'fetched' THEN v.detail ELSE '' END, coalesce(p.body_id, 0)
 FROM visit v
 LEFT JOIN url u ON u.id = v.url_id
 LEFT JOIN holder k ON k.id = v.id
@@ -237,10 +238,11 @@ def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
                 head,
                 data,
                 dictionary_id,
+                text,
                 cut,
                 body_id,
             ) = row
-            body = contents.restore(data, dictionary_id) if data else None
+            body = contents.restore(data, dictionary_id, text) if data else None
             visit = (started, took_s, outcome, status, detail, address)
             yield Exchange(identity, run_id, Url(url), purpose, *visit, unpack_headers(head), body, cut, body_id)
 

@@ -11,7 +11,7 @@ from periplus.model.frontier import Batch, Candidate, Completion, HostState, Sid
 from periplus.model.visit import CHECKS, Fetched, Reason
 from periplus.model.web import HostKey, SiteKey
 from periplus.settings import Storage
-from periplus.store.bodies import PAGES_FOR_DICTIONARY, train
+from periplus.store.bodies import PAGES_FOR_DICTIONARY, PAGES_SAMPLED, TRIED_AGAIN, dictionary_for
 from periplus.store.ledger import HostRef, Ledger, Sums, brings_content
 from periplus.store.ledger_tables import LedgerTables
 from periplus.store.rows import PackedBody, packed
@@ -53,9 +53,9 @@ class BodyWriter:
         find = "SELECT id, dictionary_id, data, text, blocks FROM body WHERE md5 = ? AND size = ?"
         for body_id, dictionary_id, data, text, blocks in self._connection.execute(find, (body.md5, body.size)):
             if (
-                text != body.text
+                not self._is_same_text(text, body.text)
                 or bool(data) != bool(body.data)
-                or (data and self._contents.restore(data, dictionary_id) != content)
+                or (data and self._contents.restore(data, dictionary_id, text) != content)
             ):
                 continue
             if blocks is None and body.blocks is not None:  # stored before blocks were
@@ -64,6 +64,12 @@ class BodyWriter:
                 continue
             return int(body_id)
         return None
+
+    def _is_same_text(self, one: bytes | None, other: bytes | None) -> bool:
+        """Texts as packed, before the site had a dictionary or after it."""
+        if one == other or one is None or other is None:
+            return one == other
+        return self._contents.codec.unpack(one, None) == self._contents.codec.unpack(other, None)
 
     def learn_dictionary(self, site: str) -> bytes:
         """A dictionary for a site that has enough pages and none yet, trained outside of transactions; else empty."""
@@ -80,13 +86,22 @@ class BodyWriter:
         if pages < self._try_at.get(site, PAGES_FOR_DICTIONARY):
             return b""
         # in case this fails: of a site of errors or tiny pages there is nothing to learn
-        self._try_at[site] = pages * 2
+        self._try_at[site] = pages * TRIED_AGAIN
         samples = self._connection.execute(
-            "SELECT b.data, b.dictionary_id FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id"
-            " JOIN body b ON b.id = p.body_id WHERE h.site_id = ? AND length(b.data) > 0 LIMIT ?",
-            (site_id, PAGES_FOR_DICTIONARY),
+            "SELECT b.data, b.dictionary_id, b.text FROM page p JOIN url u ON u.id = p.url_id"
+            " JOIN host h ON h.id = u.host_id JOIN body b ON b.id = p.body_id"
+            " WHERE h.site_id = ? AND length(b.data) > 0 LIMIT ?",
+            (site_id, PAGES_SAMPLED),
         ).fetchall()
-        return train([self._contents.restore(data, dictionary_id) for data, dictionary_id in samples])
+        return dictionary_for(
+            [
+                (
+                    self._contents.restore(data, dictionary_id, text),
+                    self._contents.codec.unpack(text, None) if text else b"",
+                )
+                for data, dictionary_id, text in samples
+            ]
+        )
 
     def store_dictionary(self, site: str, data: bytes) -> None:
         site_id, dictionary_id = self._connection.execute(

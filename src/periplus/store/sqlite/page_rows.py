@@ -130,7 +130,7 @@ class Contents:
 
     def body(self, url_id: UrlId) -> bytes | None:
         """The page's bytes, content codings removed; None if none were kept."""
-        row = self._connection.execute(f"SELECT b.data, b.dictionary_id {_OF_PAGE}", (url_id,)).fetchone()
+        row = self._connection.execute(f"SELECT b.data, b.dictionary_id, b.text {_OF_PAGE}", (url_id,)).fetchone()
         return self.restore(*row) if row and row[0] else None
 
     def text(self, url_id: UrlId) -> str | None:
@@ -166,11 +166,11 @@ class Contents:
         ).fetchone()
         return (self.codec.unpack(row[0], None), row[1]) if row else None
 
-    def restore(self, data: bytes, dictionary_id: int | None) -> bytes:
-        """A stored body as it was."""
+    def restore(self, data: bytes, dictionary_id: int | None, text: bytes | None) -> bytes:
+        """A stored body as it was, of the columns `data`, `dictionary_id` and `text`."""
         if dictionary_id is not None:
             self.learn(dictionary_id)
-        return self.codec.unpack(data, dictionary_id)
+        return self.codec.unpack_body(data, dictionary_id, text)
 
     def learn(self, dictionary_id: int) -> None:
         """Makes a stored dictionary known to the codec."""
