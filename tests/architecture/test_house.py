@@ -14,20 +14,20 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 BUDGETS = {
     ".": 1_000,
     "acquire": 2_750,
-    "analyse": 10_600,
-    "api": 10_420,
-    "cli": 5_900,
+    "analyse": 10_720,
+    "api": 10_540,
+    "cli": 5_970,
     "document": 9_550,
     "jobs": 750,
-    "model": 4_800,
-    "present": 5_950,
+    "model": 4_870,
+    "present": 6_030,
     "schedule": 2_700,
     "search": 1_540,
-    "store": 13_600,
+    "store": 13_630,
     "ui": 4_550,
     "urls": 2_100,
 }
-MODULES = 308
+MODULES = 310
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

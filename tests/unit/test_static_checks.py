@@ -117,6 +117,7 @@ def header_notes(*fields, url="https://e.org/", size=10_000, without=()):
 def test_a_safe_header_has_no_notes():
     assert header_notes() == {}
     assert header_notes(without=["strict-transport-security"], url="http://e.org/") == {"page-insecure": ""}
+    assert header_notes(without=["strict-transport-security"], url="http://localhost:8000/") == {}
 
 
 @pytest.mark.parametrize(

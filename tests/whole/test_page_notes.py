@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 
 import pytest
+from click.testing import CliRunner
 from voyage import settings_for
 
 from periplus.api.audit import issues_of
 from periplus.api.checking import CheckOrder, check
 from periplus.api.collection import Collection
 from periplus.api.crawling import CrawlOrder, crawl
+from periplus.api.grading import grades_now, trends
+from periplus.cli.main import main
 from periplus.settings import Settings
 from periplus.urls.canonical import canonical
 from testweb import Web, serve
@@ -93,3 +97,33 @@ def test_who_only_reads_looks_by_himself(tmp_path):
     assert {"heading-skipped", "csp-missing"} <= codes
     with sqlite3.connect(tmp_path / "c" / "collection.db") as connection:
         assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'page_note'").fetchone()
+
+
+def test_grades_follow_from_the_issues_and_trends_from_the_runs(checked):
+    grades = {one.field.value: one for one in grades_now(checked, issues_of(checked, Settings()))}
+    assert list(grades) == ["finding", "access", "safety", "speed", "upkeep"]
+    assert "heading-skipped" in {part.code for part in grades["access"].parts}
+    crawled, check_point = trends(checked)
+    assert (crawled.kind, crawled.pages, crawled.depth, crawled.grades) == ("crawl", 3, 1, ())
+    assert crawled.response_s > 0 and crawled.bytes > 0
+    assert (check_point.kind, check_point.response_s) == ("check", None)
+
+
+def test_trends_are_listed_and_drawn(checked, tmp_path):
+    run = CliRunner().invoke(main, ["trends", "-c", str(checked), "-f", "json"])
+    assert [(row["run"], row["kind"], row["pages"]) for row in json.loads(run.stdout)] == [
+        (1, "crawl", 3), (2, "check", 3),
+    ]  # fmt: skip
+    drawn = CliRunner().invoke(main, ["trends", "-c", str(checked), "-f", "svg"]).stdout
+    assert drawn.startswith("<svg") and "Pages read" in drawn and "Milliseconds" not in drawn  # one run has answers
+    assert CliRunner().invoke(main, ["report", "-c", str(checked)]).exit_code == 0
+    assert "<dt>safety</dt>" in (checked / "report.html").read_text()
+
+
+def test_a_gate_on_grades_ends_with_5(checked):
+    run = CliRunner().invoke(main, ["check", "--offline", "-c", str(checked), "--fail-below", "safety=A,upkeep=F"])
+    assert run.exit_code == 5 and "Failed: safety is" in run.stderr and "Grades: finding" in run.stderr
+    assert (
+        CliRunner().invoke(main, ["check", "--offline", "-c", str(checked), "--fail-below", "safety=F"]).exit_code == 0
+    )
+    assert CliRunner().invoke(main, ["check", "--offline", "-c", str(checked), "--fail-below", "x=A"]).exit_code == 2

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # loaded by whichever function needs them
     from periplus.api.checking import CheckEnd
     from periplus.api.crawling import CrawlEnd, Progress, RefreshEnd
     from periplus.api.database import DatabaseCollection
-    from periplus.model.audit import Fault, Issue
+    from periplus.model.audit import Fault, FieldGrade, Issue
     from periplus.model.collection import DeletionPlan
     from periplus.model.story import Influence, Stories
     from periplus.model.topic import KeywordList
@@ -100,12 +100,14 @@ def refresh(place: Path | str, *, due_only: bool = False, watch: Watch | None = 
 class CheckResult:
     """What a check found.
 
-    end: how it ended; None: nobody was asked. issues: gravest first; faults: the same by cause.
+    end: how it ended; None: nobody was asked. issues: gravest first; faults: the same by cause; grades: of
+    each field, by these issues.
     """
 
     end: CheckEnd | None
     issues: tuple[Issue, ...]
     faults: tuple[Fault, ...]
+    grades: tuple[FieldGrade, ...] = ()
 
     def __repr__(self) -> str:
         return f"<CheckResult: {len(self.issues)} issues of {len(self.faults)} causes>"
@@ -136,6 +138,7 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
     from periplus.api.audit import issues_of, store_issues
     from periplus.api.checking import check as run
     from periplus.api.checking import order_for, settings_before
+    from periplus.api.grading import grades_now
 
     starts, settings = _starts(start, settings) if start else ((), settings)
     if folder is None and not starts:
@@ -148,7 +151,7 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
     issues = issues_of(where, chosen, site, fragments=fragments, near=near)
     if end is not None and end.run_id:
         store_issues(where, end.run_id, issues)
-    return CheckResult(end, tuple(issues), tuple(faults(issues)))
+    return CheckResult(end, tuple(issues), tuple(faults(issues)), grades_now(where, issues))
 
 
 def stories(

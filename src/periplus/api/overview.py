@@ -12,7 +12,7 @@ from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import KindSum, first_to_repair, sums
 from periplus.api.comparison import compare_runs
 from periplus.errors import UsageError
-from periplus.model.audit import Fault, Grade
+from periplus.model.audit import Fault, FieldGrade, Grade
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.store.sqlite import analysis_rows, checks, reading, runs
 from periplus.store.sqlite import tables as stored_tables
@@ -77,6 +77,7 @@ class Overview:
     faults: FaultSums
     history: tuple[RunPoint, ...]
     changes: RunChanges | None
+    grades: tuple[FieldGrade, ...] = ()  # by field: `grading.grades_of` tells what they are made of
 
 
 def fault_sums(faults: Sequence[Fault]) -> FaultSums:

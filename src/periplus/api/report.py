@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from periplus.analyse.audit import IssueColumns, issue_kinds
 from periplus.analyse.audit_input import AuditInput, Mask
+from periplus.analyse.grades import graded
 from periplus.analyse.issues import causes
 from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, map_tree
 from periplus.analyse.sizes import site_sizes
 from periplus.api.audit import SiteAudit, site_audit
 from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, about, analysed, chosen_start, read_site, site_starts
+from periplus.api.grading import trend_points, unmeasured
 from periplus.model.audit import VERDICTS, Fault, Grade, Verdict
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.page import FOLLOWED_KINDS, MediaClass
@@ -87,6 +89,10 @@ def _gathered(
     alone = len(site_starts(connection)) == 1
     sizes, heaviest = _weights(connection, audit)
     dead, dead_urls = dead_links(connection, audit)
+    groups = issue_groups(connection, audit)
+    grades = graded(
+        {(one.kind.code, one.grade): one.pages for one in groups}, len(audit.site.pages.place), unmeasured(connection)
+    )
     return ReportData(
         about=about(rows, analysis.ranking, now),
         finished=rows.run.ended or 0.0 if not rows.running else 0.0,
@@ -96,7 +102,7 @@ def _gathered(
         ranked=tuple(fetched[np.argsort(-facts.rank[fetched], kind="stable")].tolist()),
         tree=map_tree(site_map, facts.rank, facts.size_bytes, graph.indexed, max_nodes=MAP_NODES) if site_map else None,
         depths=depth_tallies(site_map, graph.indexed) if site_map else (),
-        groups=issue_groups(connection, audit),
+        groups=groups,
         dead=dead,
         dead_urls=dead_urls,
         chains=redirect_chains(audit.site),
@@ -109,6 +115,8 @@ def _gathered(
         languages=site_rows.tallies(connection, site, "language"),
         duplicates=audit.duplicates,
         notes=audit.notes,
+        grades=grades,
+        trends=trend_points(connection) if alone else (),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from periplus.api.cache import Background, Remembered
+from periplus.api.grading import grades_of
 from periplus.api.inlink_index import InlinkIndexes, narrowed
 from periplus.api.overview import FaultSums, Overview, fault_sums, history, last_changes
 from periplus.api.portal import desk_of
@@ -208,7 +209,8 @@ class Browser:
             with self._computed.lock:
                 self._audit(folder)
                 sums = self._sums.get(key) or fault_sums(())
-            return Overview(sums, history(folder), last_changes(folder))
+            grades = grades_of(folder, {(one.kind.code, one.grade): one.pages for one in sums.kinds})
+            return Overview(sums, history(folder), last_changes(folder), grades)
 
         return self._overviews.of(key, make, wait_s)
 

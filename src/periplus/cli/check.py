@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -36,7 +36,7 @@ from periplus.urls.scope import site_name
 if TYPE_CHECKING:
     from periplus.analyse.issues import Condition
     from periplus.api.checking import CheckEnd, CheckOrder
-    from periplus.model.audit import Fault, Issue
+    from periplus.model.audit import Fault, FieldGrade, GradedField, Issue
 
 GATE_FAILED = 5
 _FORMATS = (*FORMATS, "junit", "github")
@@ -70,6 +70,13 @@ _FORMATS = (*FORMATS, "junit", "github")
     metavar="NAME>N,...",
 )
 @option(
+    "--fail-below",
+    "End with exit code 5 when a field is graded worse: safety=B,access=75. `periplus trends` shows the grades.",
+    str,
+    "",
+    metavar="FIELD=GRADE,...",
+)
+@option(
     "--baseline",
     "List and count only what an earlier check did not find: its number, or `last`.",
     str,
@@ -98,9 +105,11 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     periplus check --baseline last --fail-on error      only what the check before did not find
     periplus check --offline -f csv -o issues.csv       ask nobody: by what is stored
     """
+    from periplus.analyse.grades import least_grades
     from periplus.analyse.issues import fail_on, faults
     from periplus.api.audit import baseline_run, issues_of, new_since, store_issues
     from periplus.api.checking import order_for, settings_before
+    from periplus.api.grading import grades_now
 
     urls, local, folder = _places(starts, lists, collection)
     flags |= with_folders(flags, local)
@@ -111,6 +120,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     settings = settings_of(flags, folder, None if urls else settings_before(folder))
     order = order_for(folder, urls, settings, **asked)
     conditions, quiet = fail_on(flags["fail_on"]), bool(flags["quiet"])
+    least = least_grades(flags["fail_below"])
     baseline = baseline_run(folder, flags["baseline"]) if flags["baseline"] else 0
     end = None
     if not flags["offline"]:
@@ -130,6 +140,8 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     with opened(flags["output"], exact=flags["format"] != "table") as out:
         _write(flags["format"], listed, causes, out)
     code = _gate(conditions, causes, listed, baseline, quiet=quiet)
+    if not flags["site"]:  # they are of a collection as a whole
+        code = _grade_gate(grades_now(folder, issues), least, quiet=quiet) or code
     if end is not None and end.state == "failed":
         say(f"{end.note[:1].upper()}{end.note[1:]}.", "red")
     sys.exit(code or (EXIT[end.state] if end is not None else 0))
@@ -216,6 +228,19 @@ def _gate(
             "red" if result.failed else "",
         )
     return GATE_FAILED if result.failed else 0
+
+
+def _grade_gate(grades: Sequence[FieldGrade], least: Mapping[GradedField, int], *, quiet: bool) -> int:
+    """Says the grades, and what is worse than it should be; the exit code."""
+    from periplus.analyse.grades import below, grade_line
+
+    worse = below(grades, least)
+    if not quiet:
+        if grades:
+            say(f"Grades: {grade_line(grades)}.")
+        if worse:
+            say(f"Failed: {'; '.join(worse)}.", "red")
+    return GATE_FAILED if worse else 0
 
 
 def _write(format: str, issues: Sequence[Issue], faults: Sequence[Fault], out: TextIO) -> None:

@@ -30,6 +30,7 @@ _SECTIONS = {
         "import": ("periplus.cli.collection", "Make a collection of an archive, without fetching."),
     },
     "Look": {
+        "trends": ("periplus.cli.status", "Show how a collection changed over all of its runs: size, health, grades."),
         "status": ("periplus.cli.status", "Say what a collection holds and how its runs ended."),
         "map": ("periplus.cli.map", "Show the structure of a crawled site as a tree."),
         "report": ("periplus.cli.map", "Write one page that shows what was found."),

@@ -106,14 +106,14 @@ _PLACED = {
     "max_depth": "How much", "everything": "How much", "every": "How much", "external": "How much",
     "fragments": "How much", "offline": "How much", "workers": "How much", "rate": "How polite", "head": "How polite",
     "user_agent": "How polite", "contact": "How polite", "fresh": "What to keep", "near": "Output",
-    "fail_on": "Output", "baseline": "Output", "format": "Output", "output": "Output",
+    "fail_on": "Output", "fail_below": "Output", "baseline": "Output", "format": "Output", "output": "Output",
     "quiet": "Output", "no_progress": "Output", "verbose": "Output",
 }  # fmt: skip
 _EVERYDAY = frozenset({
     "lists", "collection", "store", "scope", "include", "exclude", "max_depth", "max_pages", "max_time_s", "external",
     "fragments", "offline", "every", "delay_s", "rate", "mine", "contact", "fresh", "keep_xml", "part_sizes", "proxy",
-    "auth", "allow_private", "body_bytes", "total_timeout_s", "fail_on", "baseline", "ignore", "format", "output",
-    "quiet", "verbose",
+    "auth", "allow_private", "body_bytes", "total_timeout_s", "fail_on", "fail_below", "baseline", "ignore", "format",
+    "output", "quiet", "verbose",
 })  # fmt: skip
 """Flags of `--help`, of whatever command has many; the others are shown by --help-all."""
 HELP_ALL = "periplus.help_all"  # where click keeps that every flag is to be shown

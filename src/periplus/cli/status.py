@@ -26,7 +26,9 @@ from periplus.cli.options import (
 )
 from periplus.cli.progress import say
 from periplus.errors import UsageError
+from periplus.present.tables import FORMATS, write_table
 from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, number, size, utc, visible, why_waits
+from periplus.settings import SUFFIX
 
 if TYPE_CHECKING:
     from periplus.api.collection import Status
@@ -61,6 +63,63 @@ def status(collection: Path | None, store: str, format: str, output: Path | None
             out.write(json.dumps(as_json(report), ensure_ascii=False, indent=1) + "\n")
         else:
             out.writelines(line + "\n" for line in lines(report))
+
+
+@click.command()
+@collection_option
+@format_option((*FORMATS, "svg"))
+@output_option
+def trends(collection: Path | None, format: str, output: Path | None) -> None:
+    """Show how a collection changed over all of its runs.
+
+    A row a run, oldest first: pages read and addresses dead up to then, what the run fetched, its deepest page and mean
+    time of an answer; after a check pages with an error, and points from 0 to 100 in each field. svg: lines.
+    """
+    from periplus.api.grading import trends as points_of
+    from periplus.model.audit import GradedField
+
+    folder = collection_folder(collection)
+    points = points_of(folder)
+    with opened(output, exact=format != "table") as out:
+        if format == "svg":
+            from periplus.present.curves import write_trends
+
+            write_trends(points, folder.name.removesuffix(SUFFIX), out)
+            return
+        rows = []
+        for point in points:
+            scores = {one.field: one.score for one in point.grades}
+            response_s = None if point.response_s is None else round(point.response_s, 4)
+            rows.append(
+                (
+                    point.run_id,
+                    point.kind,
+                    utc(point.started, "%Y-%m-%dT%H:%M:%SZ"),
+                    point.pages,
+                    point.dead,
+                    point.urls,
+                    point.fetched,
+                    point.bytes,
+                    point.depth,
+                    response_s,
+                    point.faulty,
+                    *(scores.get(field) for field in GradedField),
+                )
+            )
+        names = (
+            "run",
+            "kind",
+            "started",
+            "pages",
+            "dead",
+            "urls",
+            "fetched",
+            "bytes",
+            "depth",
+            "response_s",
+            "faulty",
+        )
+        write_table((*names, *(field.value for field in GradedField)), rows, format, out)
 
 
 def lines(report: Status) -> Iterator[str]:

@@ -18,6 +18,7 @@ _PARTS = re.compile(r"image/|font/|text/css|(?:text|application)/(?:x-)?javascri
 _LEAKING = frozenset({"unsafe-url", "no-referrer-when-downgrade"})
 _VERSION = re.compile(r"[A-Za-z][\w.+-]*/\d[\w.]*")
 _MAX_AGE = re.compile(r"(?:^|[\s,;])max-age\s*=\s*\"?(\d{1,12})", re.IGNORECASE)
+_LOOPBACK = re.compile(r"http://(?:localhost|127\.[\d.]+|\[::1\])[:/]")  # as good as encrypted: Secure Contexts, 3.1
 _POLICY = "content-security-policy"
 _SAFETY = (
     _POLICY, "strict-transport-security", "x-frame-options", "x-content-type-options", "referrer-policy",
@@ -29,6 +30,8 @@ def page_header_notes(url: str, headers: Headers, media_type: str, size_bytes: i
     """Notes on an HTML page's header. size_bytes: of the body, inflated. Total."""
     values = tuple(", ".join(headers.all(name)) for name in _SAFETY)
     notes = [*_of_safety(url.startswith("https:"), values)]
+    if _LOOPBACK.match(url):
+        notes = [note for note in notes if note.code != "page-insecure"]
     notes += _of_cookies(headers.all("set-cookie"), is_secure=url.startswith("https:"))
     encoded = headers.get("content-encoding").strip().lower()
     if size_bytes >= COMPRESSED_FROM and _TEXT_TYPES.match(media_type) and encoded in ("", "identity"):

@@ -116,3 +116,34 @@ class Fault:
         """What all of its issues say; empty where they differ."""
         details = {issue.detail for issue in self.issues}
         return details.pop() if len(details) == 1 else ""
+
+
+class GradedField(StrEnum):
+    """What a site can be good at. The value is what users see and gate by: stable."""
+
+    FINDING = "finding"
+    ACCESS = "access"
+    SAFETY = "safety"
+    SPEED = "speed"
+    UPKEEP = "upkeep"
+
+
+@dataclass(frozen=True, slots=True)
+class GradePart:
+    """One kind of issue, and the points that it takes. pages: with such an issue."""
+
+    code: str
+    title: str
+    grade: Grade
+    pages: int
+    points: float
+
+
+@dataclass(frozen=True, slots=True)
+class FieldGrade:
+    """How good a site is in a field. score: 0 to 100; parts: what takes points, most first."""
+
+    field: GradedField
+    score: int
+    letter: str
+    parts: tuple[GradePart, ...]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.model.audit import Fault, Grade, IssueKind
+from periplus.model.audit import Fault, FieldGrade, Grade, IssueKind
 from periplus.model.duplicates import DuplicateGroup
 from periplus.model.page import MediaClass
 from periplus.model.visit import Reason, State
@@ -257,6 +257,24 @@ class ClassSize:
 
 
 @dataclass(frozen=True, slots=True)
+class TrendPoint:
+    """A collection at the end of a run. None: that run did not look."""
+
+    run_id: int
+    kind: str
+    started: float  # seconds since the epoch, UTC
+    pages: int  # that were read, up to now
+    dead: int  # addresses
+    urls: int  # that were known
+    fetched: int  # by this run, as the three that follow
+    bytes: int  # as they travelled
+    depth: int | None  # clicks to the deepest page
+    response_s: float | None  # mean of a page, to its last byte
+    faulty: int | None  # pages with an error
+    grades: tuple[FieldGrade, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ReportData:
     """Everything that a site's report shows. Lists stand in the order in which they are shown."""
 
@@ -280,3 +298,5 @@ class ReportData:
     languages: tuple[Tally, ...]
     duplicates: tuple[DuplicateGroup, ...]
     notes: tuple[str, ...]  # what was not looked at, and why
+    grades: tuple[FieldGrade, ...] = ()  # by field; none: nothing was graded
+    trends: tuple[TrendPoint, ...] = ()  # oldest run first

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TextIO
 
+from periplus.model.results import TrendPoint
 from periplus.model.webometrics import Curve, Harvest
 from periplus.present.draw import HUES, Axes, caption, element, heading, nice, quarters, short_names, write_sheet
 from periplus.present.wording import number, utc, visible
@@ -110,6 +111,11 @@ DAY_S = 86_400.0  # runs of one day have one date
 
 def write_run_lines(lines: Sequence[RunLine], title: str, out: TextIO) -> None:
     """Figures over time, a dot for each run, for a page with the kit's style sheet. lines: each with a point."""
+    count = len({when for line in lines for when, _ in line.points})
+    write_sheet(out, LINES_SIZE, f"{title} over {count} runs", _run_lines(lines, title), kind="lines", embedded=True)
+
+
+def _run_lines(lines: Sequence[RunLine], title: str) -> list[str]:
     times = [when for line in lines for when, _ in line.points]
     first, last = min(times), max(times)
     most = max(value for line in lines for _, value in line.points)
@@ -125,4 +131,61 @@ def write_run_lines(lines: Sequence[RunLine], title: str, out: TextIO) -> None:
             place = {"cx": axes.x(when - first), "cy": axes.y(value), "r": 3.0}
             marks.append(element("circle", f"dot {line.kind}", "", hint, **place))
     marks.append(axes.names((line.points[-1][1], line.kind, line.name) for line in lines))
-    write_sheet(out, LINES_SIZE, f"{title} over {len({*times})} runs", marks, kind="lines", embedded=True)
+    return marks
+
+
+TREND_COLUMNS = 2
+_FIELD_KINDS = ("blue", "amber", "teal", "red", "grey")
+
+
+def trend_lines(points: Sequence[TrendPoint]) -> list[tuple[str, list[RunLine]]]:
+    """(title, its lines) of what changed over the runs: size, health, traffic, answers, depth, grades.
+
+    A figure that fewer than two runs have is left out.
+    """
+    figures: list[tuple[str, list[tuple[str, str, Callable[[TrendPoint], float | None]]]]] = [
+        ("Pages read", [("pages", "teal", lambda point: point.pages)]),
+        ("Dead addresses, pages with an error", [
+            ("dead", "red", lambda point: point.dead), ("with an error", "amber", lambda point: point.faulty),
+        ]),
+        ("Kilobytes received", [("kB", "blue", lambda point: point.bytes / 1000)]),
+        ("Milliseconds of an answer, mean", [("ms", "teal", lambda point: _times_1000(point.response_s))]),
+        ("Clicks to the deepest page", [("clicks", "blue", lambda point: point.depth)]),
+    ]  # fmt: skip
+    charts = [(title, [_run_line(points, *row) for row in rows]) for title, rows in figures]
+    fields = dict.fromkeys(one.field for point in points for one in point.grades)
+    scores = [
+        RunLine(
+            field.value,
+            kind,
+            [(point.started, one.score) for point in points for one in point.grades if one.field is field],
+        )
+        for field, kind in zip(fields, _FIELD_KINDS, strict=False)
+    ]
+    charts.append(("Grades, 0 to 100 points", scores))
+    drawn = [(title, [line for line in lines if len(line.points) > 1]) for title, lines in charts]
+    return [(title, lines) for title, lines in drawn if lines]
+
+
+def _run_line(
+    points: Sequence[TrendPoint], name: str, kind: str, value: Callable[[TrendPoint], float | None]
+) -> RunLine:
+    return RunLine(name, kind, [(point.started, number) for point in points if (number := value(point)) is not None])
+
+
+def _times_1000(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000
+
+
+def write_trends(points: Sequence[TrendPoint], name: str, out: TextIO, *, embedded: bool = False) -> None:
+    """All of `trend_lines` on one sheet of SVG, two a row. points: oldest first. out: UTF-8."""
+    charts, (wide, high) = trend_lines(points), LINES_SIZE
+    marks = []
+    for place, (title, lines) in enumerate(charts):
+        x, y = place % TREND_COLUMNS * wide, place // TREND_COLUMNS * high
+        marks.append(element("g", "lines", "".join(_run_lines(lines, title)), transform=f"translate({x} {y})"))
+    if not charts:
+        marks.append(caption(6, 18, "Lines need two runs.", "soft"))
+    rows = max(1, -(-len(charts) // TREND_COLUMNS))
+    kind = "lines" if embedded else ""
+    write_sheet(out, (wide * TREND_COLUMNS, high * rows), f"{name} over its runs", marks, kind=kind, embedded=embedded)

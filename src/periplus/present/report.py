@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
+
+from markupsafe import Markup
 
 from periplus.model.audit import CausedBy, Fault, Grade
 from periplus.model.page import MediaClass
 from periplus.model.results import OTHERS, DeadLink, IssueGroup, MapNode, PageColumns, ReportData
 from periplus.model.visit import State
+from periplus.present.curves import write_trends
 from periplus.present.markup import HtmlColumn, PagedTable, document, macros, named, sectioned, text
 from periplus.present.text import grounds_of, like_of
 from periplus.present.wording import REASON_WORDS, count_of, labels
@@ -41,6 +45,7 @@ def site_report(data: ReportData) -> str:
         ("Languages", "language", data.languages),
     ]
     sections = [
+        ("grades", "Grades", html.grades(data.grades, _trends(data))),
         ("repair", "What to repair first", html.repair(_gravest(data.groups), origin)),
         ("issues", "Everything that was found", html.issues([(one, _fault_rows(one, origin)) for one in data.groups])),
         ("urls", "What became of every URL", html.urls(counts, shares, sum(count.urls for count in data.counts))),
@@ -65,6 +70,14 @@ def site_report(data: ReportData) -> str:
     nav, body = sectioned(sections)
     head = f"<h1>{host}</h1>\n{html.head(data, fetched, figures)}\n{nav}"
     return document(f"{host}: what the crawl found", head, body, foot=html.foot(data.about))
+
+
+def _trends(data: ReportData) -> Markup:
+    """Lines over the runs; nothing where there is one run."""
+    out = io.StringIO()
+    if len(data.trends) > 1:
+        write_trends(data.trends, "The site", out)
+    return Markup(out.getvalue())  # numbers and words of ours
 
 
 def _urls(data: ReportData, state: State) -> int:

@@ -182,6 +182,15 @@ class PastUrls:
     statuses: NDArray[np.int16]
 
 
+def answers_by_run(connection: sqlite3.Connection) -> dict[int, tuple[int | None, float]]:
+    """(clicks to the deepest page that it read, mean seconds of a page's answer) of each run that read pages."""
+    find = (
+        "SELECT v.run_id, max(u.depth), avg(v.took_s) FROM visit v JOIN url u ON u.id = v.url_id"
+        " WHERE v.purpose = 'page' AND v.outcome = 'fetched' AND v.url_id <> 0 GROUP BY v.run_id"
+    )
+    return {run: (depth, took_s) for run, depth, took_s in connection.execute(find)}
+
+
 def reasons_at_ends(connection: sqlite3.Connection) -> dict[int, Counter[str]]:
     """How many URLs stood at which reason when each run ended, by run."""
     runs_begun = connection.execute("SELECT id, started FROM run ORDER BY id").fetchall()

@@ -165,6 +165,16 @@ def pages_with(connection: sqlite3.Connection, codes: Iterable[str]) -> dict[int
     return dict(connection.execute(find, listed).fetchall())
 
 
+def pages_by_code(connection: sqlite3.Connection) -> dict[int, dict[str, int]]:
+    """Pages with an issue of each kind, by the check that saw them."""
+    table: dict[int, dict[str, int]] = {}
+    for run, code, pages in connection.execute(
+        "SELECT run_id, code, count(DISTINCT url_id) FROM issue GROUP BY run_id, code"
+    ):
+        table.setdefault(run, {})[code] = pages
+    return table
+
+
 def store_verdicts(connection: sqlite3.Connection, dead: Iterable[tuple[int, str, str, int]]) -> None:
     """dead: (id, reason, rule, status) of every URL that checks found dead and the crawl did not ask for,
     in place of those before.

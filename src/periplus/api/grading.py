@@ -1,0 +1,82 @@
+"""Grades of a collection, and how it stood at the end of each run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from periplus.analyse.audit import issue_kinds
+from periplus.analyse.grades import graded, pages_by_kind
+from periplus.api.facts import site_starts
+from periplus.model.audit import FieldGrade, Grade, GradedField, Issue
+from periplus.model.results import TrendPoint
+from periplus.model.visit import STATE_OF, Reason, State
+from periplus.store.crawl_reads import state_tallies
+from periplus.store.sqlite import analysis_rows, checks, reading, runs
+from periplus.store.sqlite.schema import SqliteStatements
+from periplus.urls.folders import is_folder_host
+from periplus.urls.hosts import host_key
+
+READ_S = 60.0
+OF_SERVERS = frozenset({GradedField.SAFETY, GradedField.SPEED})  # that no folder on a disk can show
+
+
+def unmeasured(connection: reading.Connection) -> frozenset[GradedField]:
+    """The fields that cannot be graded: of local folders those that a server decides."""
+    starts = site_starts(connection)
+    local = bool(starts) and all(is_folder_host(host_key(start.url)) for start in starts)
+    return OF_SERVERS if local else frozenset()
+
+
+def grades_now(folder: Path, issues: Iterable[Issue]) -> tuple[FieldGrade, ...]:
+    """The grades of a collection. issues: all of it, as the user grades them. Raises NoCollection."""
+    return grades_of(folder, pages_by_kind(issues))
+
+
+def grades_of(folder: Path, pages_with: Mapping[tuple[str, Grade], int]) -> tuple[FieldGrade, ...]:
+    """The same, from the pages with issues of each kind."""
+    with contextlib.closing(reading.connect(folder)) as connection:
+        tallies = state_tallies(SqliteStatements(connection), None)
+        pages = sum(tally.urls for tally in tallies if tally.state is State.INDEXED)
+        return graded(pages_with, pages, unmeasured(connection))
+
+
+def trends(folder: Path) -> tuple[TrendPoint, ...]:
+    """The collection at the end of each run, oldest first. Raises NoCollection, StoreError."""
+    with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):
+        return trend_points(connection)
+
+
+def trend_points(connection: reading.Connection) -> tuple[TrendPoint, ...]:
+    """The same; grades by the issues that each check left, every kind graded as usual."""
+    ends, by_run = analysis_rows.reasons_at_ends(connection), checks.pages_by_code(connection)
+    blank, kinds, points = unmeasured(connection), issue_kinds(), []
+    errors = [code for code, kind in kinds.items() if kind.grade is Grade.ERROR]
+    faulty, answers = checks.pages_with(connection, errors), analysis_rows.answers_by_run(connection)
+    for run in runs.run_records(connection):
+        states = Counter[State]()
+        for reason, urls in ends[run.id].items():
+            states[STATE_OF[Reason(reason)]] += urls
+        is_check = run.kind == checks.CHECK and run.state == "done"
+        pages = states[State.INDEXED]
+        counts = {(code, kinds[code].grade): n for code, n in by_run.get(run.id, {}).items() if code in kinds}
+        depth, response_s = answers.get(run.id, (None, None))
+        points.append(
+            TrendPoint(
+                run.id,
+                run.kind,
+                run.started,
+                pages,
+                states[State.INVALID],
+                states.total(),
+                run.fetched,
+                run.wire_bytes,
+                depth,
+                response_s,
+                faulty.get(run.id, 0) if is_check else None,
+                graded(counts, pages, blank) if is_check else (),
+            )
+        )
+    return tuple(points)

@@ -1,0 +1,80 @@
+"""Grades by field: what they are made of, their letters, and gates on them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from periplus.analyse.audit import issue_kinds
+from periplus.analyse.grades import WEIGHTS, below, field_of, grade_line, graded, least_grades, letter_of, pages_by_kind
+from periplus.errors import UsageError
+from periplus.model.audit import Grade, GradedField, Issue
+
+E, W, N = Grade.ERROR, Grade.WARNING, Grade.NOTICE
+
+
+def scores(pages_with, pages=100, unmeasured=()):
+    return {one.field.value: one.score for one in graded(pages_with, pages, unmeasured)}
+
+
+def test_a_site_without_faults_has_all_points_and_one_without_pages_none():
+    assert scores({}) == dict.fromkeys(("finding", "access", "safety", "speed", "upkeep"), 100)
+    assert graded({("broken-link", E): 1}, 0) == ()
+    assert "safety" not in scores({}, unmeasured=[GradedField.SAFETY])
+
+
+def test_each_kind_of_issue_takes_by_its_share_of_pages_and_never_nothing():
+    assert scores({("broken-link", E): 100})["upkeep"] == 60
+    assert scores({("broken-link", E): 50})["upkeep"] == 80
+    assert scores({("broken-link", E): 1}, pages=10_000)["upkeep"] == 96
+    assert scores({("csp-missing", N): 100, ("framing-allowed", N): 100})["safety"] == 88
+    assert scores({("no-such-kind", E): 100}) == scores({})
+    [upkeep] = [one for one in graded({("broken-link", E): 50, ("duplicate", W): 10}, 100) if one.field == "upkeep"]
+    assert [(part.code, part.points, part.pages) for part in upkeep.parts] == [
+        ("broken-link", 20.0, 50), ("duplicate", 1.6, 10),
+    ]  # fmt: skip
+
+
+def test_every_kind_counts_for_a_field():
+    assert {field_of(code) for code in issue_kinds()} == set(GradedField)
+    assert (field_of("image-without-alt"), field_of("heading-skipped")) == ("access", "access")
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from(sorted(issue_kinds())), st.sampled_from(Grade)), st.integers(0, 2_000), max_size=40
+    ),
+    st.integers(1, 1_000),
+)
+def test_parts_add_up_to_what_is_missing_and_more_pages_with_faults_never_help(counts, pages):
+    for one in graded(counts, pages):
+        missing = sum(part.points for part in one.parts)
+        assert 0 <= one.score <= 100
+        assert one.score == max(0, round(100 - missing))
+        assert one.letter == letter_of(one.score)
+    more = {kind: count + 1 for kind, count in counts.items()}
+    for before, after in zip(graded(counts, pages), graded(more, pages), strict=True):
+        assert after.score <= before.score
+
+
+def test_letters_and_the_line():
+    assert [letter_of(score) for score in (100, 90, 89, 80, 70, 60, 50, 49, 0)] == list("AABBCDEFF")
+    assert grade_line(graded({("broken-link", E): 50}, 100)).endswith("speed A 100, upkeep B 80")
+    assert all(weight > least for weight, least in WEIGHTS.values())
+
+
+def test_pages_are_counted_once_a_kind():
+    issues = [Issue("broken-link", E, url, related=target) for url in ("a", "b") for target in ("x", "y")]
+    assert pages_by_kind(issues) == {("broken-link", E): 2}
+
+
+def test_gates():
+    assert least_grades("safety=B, access=75") == {"safety": 80, "access": 75}
+    assert least_grades("") == {}
+    grades = graded({("broken-link", E): 100}, 100)
+    assert below(grades, least_grades("upkeep=C,speed=A")) == ["upkeep is D (60), below 70"]
+    assert below(graded({}, 1, [GradedField.SAFETY]), least_grades("safety=A")) == []
+    for wrong in ("safety", "safety=G", "beauty=A", "speed=101", "speed=-1", "=A"):
+        with pytest.raises(UsageError, match="is no least grade"):
+            least_grades(wrong)
