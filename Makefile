@@ -12,7 +12,7 @@ SECONDS_EACH ?= 60
 WORKERS ?= 2# test processes; more only help on more cores
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native check test test-browser test-spark test-faults test-real fuzz sanitize quality bench bench-peers demo docs man dist clean
+.PHONY: site roles help setup native check test test-browser test-spark test-faults test-real fuzz sanitize quality bench bench-peers demo docs man dist clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -90,6 +90,10 @@ demo: $(STAMP) $(COMPILED) ## Serve, crawl and map the example webs on this mach
 docs: $(STAMP) ## Write docs/cli.md and docs/settings.md anew from the code.
 	$(PY) -m periplus.cli.reference
 
+site: $(TOOLS) ## Build the documentation as a site into the folder site; installs its builder (20 MB).
+	$(INSTALL) --quiet --no-build-isolation -e '.[all,dev,docs]'
+	$(PY) .ci/site
+
 man: $(STAMP) ## Write a man page for each command into dist/man: man -l dist/man/periplus-crawl.1
 	$(PY) -m periplus.cli.reference --man dist/man
 
@@ -104,5 +108,5 @@ dist: $(STAMP) ## Build the sdist and, from it, the wheel for this machine's Pyt
 	@ls -l $(DIST)/periplus-*
 
 clean: ## Delete .venv, build products and caches; collections stay.
-	rm -rf $(VENV) build dist demo-out src/*.egg-info src/periplus/*/*.so src/periplus/*/*/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist site demo-out src/*.egg-info src/periplus/*/*.so src/periplus/*/*/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -43,8 +43,8 @@ def test_every_promise_of_the_architecture_has_its_row():
     assert set(promises(ARCHITECTURE)) - set(kept) == set()
 
 
-def test_every_promise_of_the_readme_has_its_row():
-    bold = re.findall(r"^- \*\*(\w[\w ]*)\*\*:", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+def test_every_promise_of_the_first_page_has_its_row():
+    bold = re.findall(r"^- \*\*(\w[\w ]*)\*\*:", (ROOT / "docs" / "start.md").read_text("utf-8"), re.MULTILINE)
     assert len(bold) >= 5
     assert [word for word in bold if f"| **{word}**:" not in GUARANTEES] == []
 

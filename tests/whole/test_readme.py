@@ -1,4 +1,4 @@
-"""Does the README say what is true? Its commands and its lines of Python are run, on a site of the test web."""
+"""The commands of the README and the lines of Python of docs/start.md are run, on a site of the test web."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ from voyage import PATIENCE_S, QUICK, told
 
 from testweb import GraphRecipe, graph_site, serve
 
-README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+ROOT = Path(__file__).parents[2]
+README, START = (ROOT / "README.md").read_text("utf-8"), (ROOT / "docs" / "start.md").read_text("utf-8")
 FOLDER = "example.org.periplus"
 
 
-def block(heading: str) -> str:
-    """The first block of code below a heading."""
-    found = re.search(rf"## {re.escape(heading)}\n+```\w*\n(.*?)```", README, re.DOTALL)
-    assert found, heading
-    return found[1]
+def commands() -> list[str]:
+    """The lines of the README's second block of code: the first installs."""
+    install, begin = re.findall(r"^```\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    assert install == "pip install 'periplus[all]'\n"
+    return begin.splitlines()
+
+
+def program() -> str:
+    """The lines of Python of docs/start.md."""
+    (text,) = re.findall(r"^```python\n(.*?)^```", START, re.DOTALL | re.MULTILINE)
+    return text
 
 
 def test_its_commands_and_its_python_do_what_it_says(tmp_path: Path) -> None:
@@ -34,17 +41,15 @@ def test_its_commands_and_its_python_do_what_it_says(tmp_path: Path) -> None:
         # what these are in JSON they are in TOML
         lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
         (folder / "periplus.toml").write_text("[settings]\n" + "\n".join(lines) + "\n", "utf-8")
-        commands = [line for line in block("Five commands").splitlines() if line]
-        assert len(commands) == 5
-        for command in commands:
+        assert len(commands()) == 3
+        for command in commands():
             words = shlex.split(command.replace("https://example.org", address))
             assert words[0] == "periplus"
             ran = told(*words[1:], cwd=tmp_path)
             assert ran.returncode == 0, (command, ran.stderr)
             assert words[1] == "crawl" or ran.stdout, command
-        program = block("Five lines of Python").replace(FOLDER, folder.name)
         ran = subprocess.run(
-            [sys.executable, "-c", program],
+            [sys.executable, "-c", program().replace(FOLDER, folder.name)],
             cwd=tmp_path,
             capture_output=True,
             text=True,
