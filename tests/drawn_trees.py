@@ -129,10 +129,13 @@ def _twin_lines(document: turbohtml.Document) -> Iterator[tuple[int, str, str]]:
             yield level, "comment", f"<!-- {node.data} -->"
         elif isinstance(node, turbohtml.Doctype):
             yield level, "doctype", f"<!DOCTYPE {node.name}"
+        elif isinstance(node, turbohtml.DocumentFragment):
+            yield level, "content", "content"
+            stack.extend((child, level + 1) for child in reversed(list(node.children)))
         else:
             yield level, "element", f"<{spaces[node.namespace]}{node.tag}>"
-            for key, value in sorted(node.attrs.items()):
-                yield level + 1, "attribute", f'{key}="{" ".join(value) if isinstance(value, list) else value or ""}"'
+            for key in sorted(node.attrs):
+                yield level + 1, "attribute", f'{key}="{node.attr(key) or ""}"'
             stack.extend((child, level + 1) for child in reversed(list(node.children)))
 
 

@@ -45,6 +45,7 @@ def body_of(page: str) -> str:
         ("<table><caption>a<col><td>b", '<table> .<caption> .."a" .<colgroup> ..<col> .<tbody> ..<tr> ...<td> ...."b"'),
         ("<select><option>a<option>b<div>c<input>", '<select> .<option> .."a" .<option> .."b" ..<div> ..."c" <input>'),
         ("<template><td>a</template>b", '<template> .content ..<td> ..."a" "b"'),
+        ("<template><col>l m</template>", '<template> .content ..<col> .." "'),
         ("<svg><foreignobject><p>a</svg>b", '<svg svg> .<svg foreignObject> ..<p> ..."ab"'),
         ("<svg><title><b>a</b></title><p>b", '<svg svg> .<svg title> ..<b> ..."a" <p> ."b"'),
         ("<svg><![CDATA[a<b>]]></svg><![CDATA[c]]>", '<svg svg> ."a<b>" <!-- [CDATA[c]] -->'),

@@ -1,4 +1,4 @@
-# cython: infer_types=True
+# cython: infer_types=True, initializedcheck=False
 """What tags do to a tree that is being built: the insertion modes, 13.2.6.4 and 13.2.6.5 of the HTML Living Standard.
 
 insertion.pxd gives the types in C.

@@ -1,4 +1,4 @@
-# cython: infer_types=True
+# cython: infer_types=True, initializedcheck=False
 """The nodes of a tree that is being built, the stack of open elements, and the list of formatting elements.
 
 HTML Living Standard, 13.2.4.2, 13.2.4.3, 13.2.6.1 and the adoption agency of 13.2.6.4.7.
@@ -51,7 +51,7 @@ class Nodes:
     def __init__(self, tokens: Tokens, fragment: bool) -> None:
         size = len(tokens.page)
         self.tokens = tokens
-        self.room = (size >> 3) + 64
+        self.room = (size >> 4) + 256  # of real pages half, in the manuals tried, have more nodes
         self.columns = [memoryview(bytearray(4 * self.room)).cast("i") for _ in range(COLUMNS)]
         self.spaces_column = memoryview(bytearray(self.room))
         self._unpack()

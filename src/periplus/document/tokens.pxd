@@ -2,10 +2,12 @@ cimport cython
 
 cdef int TEXT, START, END, COMMENT, DOCTYPE, NUL, EOF
 cdef int DATA, STEP, FOREIGN, RCDATA, RAWTEXT, SCRIPT, PLAINTEXT
-cdef int BATCH, LONGEST_REFERENCE, SLOTS
+cdef int BATCH, LONGEST_REFERENCE, SLOTS, SHIFT
+cdef unsigned long long SPREAD, MOST
 cdef int WHITE, SLASH, CLOSE, NOTHING, EQUALS
 cdef int ELEMENTS, NAMES, PUBLIC, SYSTEM
-cdef const unsigned char[::1] ENDS, LOWER, WORD, TAG_LETTERS, NAME_LETTERS
+cdef const unsigned char[::1] ENDS, LOWER, FOLD, WORD, TAG_LETTERS, NAME_LETTERS
+cdef unsigned long long[::1] TAG_KEYS, NAME_KEYS
 cdef int[::1] STOPPING, TAG_SLOTS, TAG_ENDS, NAME_SLOTS, NAME_ENDS
 cdef dict REFERENCES, WINDOWS_1252
 
@@ -28,22 +30,32 @@ cdef class Tokens:
     cpdef adjusted(self, int first, int count, int[::1] names)
     @cython.locals(row=int)
     cpdef int joined(self, int first, int count, int other, int more) except -1
+    @cython.final
     cdef inline int _put(self, int kind, int tag, int start, int end) except -1
+    @cython.final
     cdef inline int _put_text(self, int start, int end) except -1
-    @cython.locals(at=int, start=int, begin=int, end=int, code=int, following=int)
+    @cython.final
+    @cython.locals(at=size_t, start=int, begin=int, end=int, code=int, following=int)
     cdef int _next(self) except -1
+    @cython.final
     cdef int _end_tag(self, int at) except -1
-    @cython.locals(begin=int, value=cython.uint, code=int, stop=int, tag=int, first=int, closing=int)
-    cdef int _tag(self, int place, int at, int kind) except -1
-    @cython.locals(begin=int, value=cython.uint, code=int, stop=int, name=int, start=int, end=int, odd=int, quote=int)
-    cdef int _attribute(self, int at) except? -1
+    @cython.final
+    @cython.locals(begin=int, value=cython.ulonglong, code=int, letter=int, stop=int, after=int, tag=int, first=int, closing=int)
+    cdef int _tag(self, int place, size_t at, int kind) except -1
+    @cython.final
+    @cython.locals(begin=int, value=cython.ulonglong, code=int, letter=int, name=int, start=int, end=int, odd=int, quote=int)
+    cdef int _attribute(self, size_t at) except? -1
+    @cython.final
     cdef inline int _add(self, int name, int start, int end) except -1
+    @cython.final
     @cython.locals(slot=int, number=int, name=int, name_end=int, at=int)
-    cdef inline int _tag_number(self, int begin, int end, unsigned int value) except -1
+    cdef inline int _tag_number(self, int begin, int end, unsigned long long value) except -1
+    @cython.final
     @cython.locals(slot=int, number=int, name=int, name_end=int, at=int)
-    cdef inline int _name_number(self, int begin, int end, unsigned int value) except -1
+    cdef inline int _name_number(self, int begin, int end, unsigned long long value) except -1
     @cython.locals(name=int, stop=int)
     cdef int _is_named(self, int at, int tag) except -1
+    @cython.final
     @cython.locals(start=int, at=int, odd=int, escape=int, code=int, ending=int, end=int)
     cdef int _raw(self, int mode, int tag) except -1
     @cython.locals(at=int)
@@ -56,10 +68,12 @@ cdef class Tokens:
     cdef int _doctype(self, int at) except -1
     @cython.locals(quote=int, start=int, begin=int)
     cdef int _identifier(self, int at, int name) except -1
+    @cython.final
     cdef inline int _append(self, int code) except -1
     @cython.locals(code=int)
     cdef int _append_all(self, bytes text) except -1
     cdef int _append_character(self, int code) except -1
+    @cython.final
     @cython.locals(begin=int, at=int, code=int, after=int)
     cdef int _rewritten(self, int start, int end, int how) except -1
     @cython.locals(end=int, following=int, text=bytes)

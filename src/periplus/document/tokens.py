@@ -1,4 +1,4 @@
-# cython: infer_types=True
+# cython: infer_types=True, initializedcheck=False
 """The tokens of an HTML page: tags with their attributes, text, comments, doctypes, as rows of numbers.
 
 The tokenizer of the HTML Living Standard (13.2.5), without reports of errors. It works in batches: `run` reads until
@@ -23,6 +23,7 @@ WHITE, SLASH, CLOSE, NOTHING, EQUALS = range(1, 6)  # what ends a name
 LETTERS_AND_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ENDS = bytes({9: 1, 10: 1, 12: 1, 32: 1, 47: 2, 62: 3, 0: 4, 61: 5}.get(code, 0) for code in range(256))
 LOWER = bytes(range(256)).lower()
+FOLD = bytes(0 if ENDS[code] else LOWER[code] for code in range(256))  # of a name's letters; 0: it may end here
 WORD = bytes(code in LETTERS_AND_DIGITS for code in range(256))
 STOPPING = array("i", (flags & (BITS["raw"] | BITS["switch"]) for flags in FLAGS_OF))
 ELEMENTS: int = len(TAGS)
@@ -30,29 +31,33 @@ NAMES: int = len(ATTRIBUTES)
 PUBLIC: int = ATTRIBUTE_NUMBERS["public"]
 SYSTEM: int = ATTRIBUTE_NUMBERS["system"]
 SLOTS: Final = 2048
+SHIFT: Final = 53  # leaves as many bits as number the slots
+SPREAD: Final = 0x9E3779B97F4A7C15  # 2 ** 64 by the golden ratio: neighbours are sent far apart
+MOST: Final = (1 << 64) - 1
 # 13.2.5.80: numbers that name a character of windows-1252
 WINDOWS_1252 = {code: ord(bytes([code]).decode("cp1252", "ignore") or chr(code)) for code in range(0x80, 0xA0)}
 REFERENCES: dict[bytes, bytes] = {}  # filled when the first is met: 2,231
 
 
-def hash_of(name: bytes) -> int:
-    """The hash that a name is looked up by, of its letters in lower case."""
-    value = 0
-    for code in name.lower():
-        value = (value * 31 + code) & 0x3FFFFFFF
-    return value
+def key_of(name: bytes) -> int:
+    """The last eight letters of a name, in lower case, as a number: all of most names."""
+    return int.from_bytes(name.lower()[max(len(name) - 8, 0) :], "big")
 
 
 def _slots(names: tuple[str, ...]) -> array[int]:
-    """The numbers of names in lower case, each at its hash's place or the next free one; -1 where there is none."""
+    """The numbers of names in lower case, each at its key's place or the next free one; -1 where there is none."""
     slots = array("i", [-1]) * SLOTS
     for number, name in enumerate(names):
         if name == name.lower() and name:
-            slot = hash_of(name.encode()) & (SLOTS - 1)
+            slot = ((key_of(name.encode()) * SPREAD) & MOST) >> SHIFT
             while slots[slot] >= 0:
                 slot = (slot + 1) & (SLOTS - 1)
             slots[slot] = number
     return slots
+
+
+def _keys(names: tuple[str, ...]) -> array[int]:
+    return array("Q", (key_of(name.encode()) for name in names))
 
 
 def _ends(names: tuple[str, ...]) -> array[int]:
@@ -64,8 +69,9 @@ def _ends(names: tuple[str, ...]) -> array[int]:
     return ends
 
 
-TAG_SLOTS, TAG_ENDS, TAG_LETTERS = _slots(TAGS), _ends(TAGS), "".join(TAGS).encode()
-NAME_SLOTS, NAME_ENDS, NAME_LETTERS = _slots(ATTRIBUTES), _ends(ATTRIBUTES), "".join(ATTRIBUTES).encode()
+TAG_SLOTS, TAG_KEYS, TAG_ENDS, TAG_LETTERS = _slots(TAGS), _keys(TAGS), _ends(TAGS), "".join(TAGS).encode()
+NAME_SLOTS, NAME_KEYS, NAME_ENDS = _slots(ATTRIBUTES), _keys(ATTRIBUTES), _ends(ATTRIBUTES)
+NAME_LETTERS = "".join(ATTRIBUTES).encode()
 
 
 def _expansion(name: bytes) -> bytes | None:
@@ -214,10 +220,12 @@ class Tokens:
         value = 0
         while True:
             code = self.chars[at]
-            stop = ENDS[code]
-            if stop and stop != EQUALS and (code or at >= self.size):
-                break
-            value = (value * 31 + LOWER[code]) & 0x3FFFFFFF
+            letter = FOLD[code]
+            if not letter:
+                if code != 61 and (code or at >= self.size):
+                    break
+                letter = code
+            value = ((value << 8) | letter) & MOST
             at += 1
         tag = self._tag_number(begin, at, value)
         first = self.rows
@@ -233,11 +241,12 @@ class Tokens:
                 at += 1
                 closing = self.chars[at] == 62
             else:
-                at = self._attribute(at) if stop != NOTHING or at < self.size else -1
-                if at < 0:
+                after = self._attribute(at) if stop != NOTHING or at < self.size else -1
+                if after < 0:
                     self.at = self.size
                     self.rows = first
                     return 0
+                at = after
         self.at = at + 1
         self._put(kind, tag, place, closing)
         if kind == END:
@@ -254,10 +263,12 @@ class Tokens:
         value = 0
         while True:
             code = self.chars[at]
-            stop = ENDS[code]
-            if stop and (stop != EQUALS or at > begin) and (code or at >= self.size):
-                break
-            value = (value * 31 + LOWER[code]) & 0x3FFFFFFF
+            letter = FOLD[code]
+            if not letter:
+                if (code != 61 or at > begin) and (code or at >= self.size):
+                    break
+                letter = code
+            value = ((value << 8) | letter) & MOST
             at += 1
         name = self._name_number(begin, at, value)
         while ENDS[self.chars[at]] == WHITE:
@@ -270,21 +281,26 @@ class Tokens:
                 at += 1
             quote = self.chars[at]
             start = at
-            if quote in {34, 39}:
+            if quote in (34, 39):
                 start = at = at + 1
                 code = self.chars[at]
-                while code != quote and (code or at < self.size):
-                    odd |= code in {38, 0}
+                while True:
+                    while code not in (quote, 38) and code:
+                        at += 1
+                        code = self.chars[at]
+                    if code == quote or (not code and at >= self.size):
+                        break
+                    odd = 1
                     at += 1
                     code = self.chars[at]
             else:
                 code = quote
                 while code > 62 or (code != 62 and ENDS[code] != WHITE and (code or at < self.size)):
-                    odd |= code in {38, 0}
+                    odd |= code in (38, 0)
                     at += 1
                     code = self.chars[at]
             end = at
-            at += quote in {34, 39}
+            at += quote in (34, 39)
         if at > self.size or (at == self.size and end == at):
             return -1
         if self.stamps[name] != self.serial:
@@ -310,36 +326,40 @@ class Tokens:
         return 0
 
     def _tag_number(self, begin: int, end: int, value: int) -> int:
-        slot = value & (SLOTS - 1)
-        while TAG_SLOTS[slot] >= 0:
-            number = TAG_SLOTS[slot]
+        slot = ((value * SPREAD) & MOST) >> SHIFT
+        number = TAG_SLOTS[slot]
+        while number >= 0:
             name_end = TAG_ENDS[number]
             name = TAG_ENDS[number - 1]
-            at = begin
-            if name_end - name == end - begin:
-                while at < end and TAG_LETTERS[name] == LOWER[self.chars[at]]:
+            if TAG_KEYS[number] == value and name_end - name == end - begin:
+                at = begin
+                name_end -= 8  # the key holds the rest
+                while name < name_end and TAG_LETTERS[name] == LOWER[self.chars[at]]:
                     at += 1
                     name += 1
-                if at == end:
+                if name >= name_end:
                     return number
             slot = (slot + 1) & (SLOTS - 1)
+            number = TAG_SLOTS[slot]
         key = self.page[begin:end].lower()
         return self.own_tags.setdefault(key, ELEMENTS + len(self.own_tags))
 
     def _name_number(self, begin: int, end: int, value: int) -> int:
-        slot = value & (SLOTS - 1)
-        while NAME_SLOTS[slot] >= 0:
-            number = NAME_SLOTS[slot]
+        slot = ((value * SPREAD) & MOST) >> SHIFT
+        number = NAME_SLOTS[slot]
+        while number >= 0:
             name_end = NAME_ENDS[number]
             name = NAME_ENDS[number - 1] if number else 0
-            at = begin
-            if name_end - name == end - begin:
-                while at < end and NAME_LETTERS[name] == LOWER[self.chars[at]]:
+            if NAME_KEYS[number] == value and name_end - name == end - begin:
+                at = begin
+                name_end -= 8  # the key holds the rest
+                while name < name_end and NAME_LETTERS[name] == LOWER[self.chars[at]]:
                     at += 1
                     name += 1
-                if at == end:
+                if name >= name_end:
                     return number
             slot = (slot + 1) & (SLOTS - 1)
+            number = NAME_SLOTS[slot]
         key = self.page[begin:end].lower()
         number = self.own_names.setdefault(key, NAMES + len(self.own_names))
         if number >= len(self.stamps):

@@ -1,4 +1,4 @@
-# cython: infer_types=True
+# cython: infer_types=True, initializedcheck=False
 """The tree of an HTML page, as columns of numbers: what a browser builds without scripts.
 
 PageTree construction of the HTML Living Standard (13.2.6), on the tokens of `tokens`. Linear in the page, whatever it
@@ -255,7 +255,7 @@ class _Builder(Insertion):
         if white == end:
             return 0
         if self.mode == IN_COLUMNS and self.open_tags[self.depth - 1] != COLGROUP:
-            return 0
+            return self._text_white(white, end)
         self._leave_early()
         return self._text(white, end, 0)
 
