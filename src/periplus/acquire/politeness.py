@@ -100,8 +100,10 @@ def finished(pace: Pace, visit: Visit, politeness: Politeness, now: float) -> Pa
         case Failed():
             return pace
         case _:
-            better = replace(pace, rate=min(1.0, pace.rate + 0.1), strikes=0, answered=True)
-            return replace(better, not_before=max(pace.not_before, _heard_at(visit, now) + better.gap_s))
+            better = pace
+            if pace.rate < 1 or pace.strikes or not pace.answered:
+                better = replace(pace, rate=min(1.0, pace.rate + 0.1), strikes=0, answered=True)
+            return suspended(better, _heard_at(visit, now) + better.gap_s, better.waits_for)
 
 
 def _refused(pace: Pace, status: int, asked_s: float | None, politeness: Politeness, now: float) -> Pace:
@@ -140,6 +142,8 @@ def _heard_at(visit: Visit, now: float) -> float:
 
 def suspended(pace: Pace, until: float, why: str) -> Pace:
     """A pace that waits until then at least, for a reason that is shown."""
+    if until <= pace.not_before and why == pace.waits_for:
+        return pace
     return replace(pace, not_before=max(pace.not_before, until), waits_for=why)
 
 

@@ -485,7 +485,8 @@ class Worker:
         if read.document is not None and not task.recheck:  # a page seen before teaches nothing new
             self._deps.aliases.learn(request.url, read.document)
             lesson = host.traps.learn(request.url, task.doubt, read.document, read.candidates)
-            read = replace(read, candidates=(*lesson.candidates, *self._discovery.vouched(lesson.vouched_for)))
+            if lesson.candidates is not read.candidates or lesson.vouched_for:
+                read = replace(read, candidates=(*lesson.candidates, *self._discovery.vouched(lesson.vouched_for)))
             if lesson.fresh:
                 host.fresh = (True, host.fresh[1])
         self._finish(host, completion_of(read, self._politeness))

@@ -199,23 +199,29 @@ class LedgerTables:
 
     # hosts -----------------------------------------------------------------------------------------------------------
 
-    def store_traps(self, host: HostRef, changes: TrapChanges) -> None:
-        """What a host's trap detector learned."""
-        statements, dialect, lines = self._statements, self._statements.dialect, changes.lines
-        records = [(*host, record.key, json.dumps(astuple(record))) for record in changes.patterns]
+    def store_traps(self, learned: Sequence[tuple[HostRef, TrapChanges]]) -> None:
+        """What the hosts' trap detectors learned."""
+        statements, dialect = self._statements, self._statements.dialect
+        records = [
+            (*host, record.key, json.dumps(astuple(record))) for host, changes in learned for record in changes.patterns
+        ]
         key = f"host_id, {dialect.of_long_text.format('key')}"
         statements.upsert("family", "host_id, key, record", records, key=key, update="record")
-        doubtful = {url_id: doubt for url_id, doubt in changes.doubts if doubt}
-        stored = statements.at("id", "url", "id", [(host.shard, url_id) for url_id in sorted(doubtful)])
-        doubts = [(host.shard, url_id, host.id, doubtful[url_id]) for (url_id,) in stored]  # an alias may be not there
+        doubtful = {url_id: (host, doubt) for host, changes in learned for url_id, doubt in changes.doubts if doubt}
+        keys = [(doubtful[url_id][0].shard, url_id) for url_id in sorted(doubtful)]
+        doubts = []
+        for (url_id,) in statements.at("id", "url", "id", keys):  # an alias may be not there
+            host, doubt = doubtful[url_id]
+            doubts.append((host.shard, url_id, host.id, doubt))
         statements.upsert("doubtful", "url_id, host_id, doubt", doubts, key="url_id", update="doubt")
-        certain = [(host.shard, url_id) for url_id, doubt in changes.doubts if not doubt]
+        certain = [(host.shard, url_id) for host, changes in learned for url_id, doubt in changes.doubts if not doubt]
         statements.delete("doubtful", "url_id", certain)
-        if lines.keys:
-            row = (*host, lines.first, lines.keys)
-            statements.upsert("shown", "host_id, first, keys", [row], key="host_id, first", update="keys")
-            passed = f"DELETE FROM shown WHERE {dialect.here}host_id = ? AND first + length(keys) / 4 <= ?"
-            statements.change(passed, (*dialect.placed(*host), lines.needed_from))
+        shown = [(host, changes.lines) for host, changes in learned if changes.lines.keys]
+        rows_shown = [(*host, lines.first, lines.keys) for host, lines in shown]
+        statements.upsert("shown", "host_id, first, keys", rows_shown, key="host_id, first", update="keys")
+        passed = f"DELETE FROM shown WHERE {dialect.here}host_id = ? AND first + length(keys) / 4 <= ?"
+        past = [(*dialect.placed(*host), lines.needed_from) for host, lines in shown if lines.needed_from]
+        statements.change_each(passed, past)
 
     def drop(self, host: HostRef, given_up: GivenUp) -> None:
         """The part of a list whose origin is given up is dropped, until a new run.

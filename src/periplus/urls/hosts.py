@@ -219,6 +219,7 @@ _LOCAL_NAT64, _TEREDO, _6TO4 = (
 )
 
 
+@lru_cache(maxsize=1024)  # 12 us a page where all hosts are on one machine
 def special_network(address: str) -> str:
     """Which special network an IP address lies in, or leads into by an IPv4 address within it; empty: it is public.
 

@@ -199,11 +199,10 @@ class Commit:
 
     def _settle(self, connection: Connection, entries: DatabaseLedger, states: dict[int, HostState]) -> None:
         """The sums and paces of the hosts that are locked."""
-        changes = []
-        for host in entries.ledger.hosts.values():
+        changes, touched = [], entries.ledger.hosts.values()
+        entries.tables.store_traps([(host, states[host.id].traps) for host in touched if host.id in states])
+        for host in touched:
             state = states.get(host.id)
-            if state is not None:
-                entries.tables.store_traps(host, state.traps)
             changes.append(Change(*host, entries.sums.pending[host], entries.sums.fetched[host], state))
         hosts.change(connection, changes, entries.now)
         for state in states.values():

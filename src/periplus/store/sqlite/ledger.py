@@ -170,8 +170,7 @@ class FolderLedger:
             tables = self._tables(now)
             tables.retract(site, finding)
             self._write(tables)
-        for state in batch.hosts:
-            self._settle(tables, state)
+        self._settle(tables, batch.hosts)
 
     def offer(
         self,
@@ -272,19 +271,24 @@ class FolderLedger:
         for key, host_id in self._statements.at("key, id", "host", "key", [(0, key) for key in keys]):
             self._hosts[HostKey(key)] = HostRef(0, host_id)
 
-    def _settle(self, tables: LedgerTables, state: HostState) -> None:
-        """A host's pace, what its trap detector learned, and its lease's end if it is released."""
-        host = HostRef(0, state.lease.host_id)
-        if state.traps:
-            tables.store_traps(host, state.traps)
-        for given_up in state.given_up:
-            tables.drop(host, given_up)
-        pace = (tables.ledger.now + state.wait_s, state.delay_s, state.rate, state.strikes, state.answered)
+    def _settle(self, tables: LedgerTables, states: Sequence[HostState]) -> None:
+        """The hosts' paces, what their trap detectors learned, and their leases' end if they are released."""
+        tables.store_traps([(HostRef(0, state.lease.host_id), state.traps) for state in states if state.traps])
+        for state in states:
+            for given_up in state.given_up:
+                tables.drop(HostRef(0, state.lease.host_id), given_up)
         update = (
             "UPDATE host SET next_at = ?, delay_s = ?, rate = ?, strikes = ?, answered = ?, waits_for = ?,"
             " lease_by = CASE WHEN ? THEN NULL ELSE lease_by END WHERE id = ?"
         )
-        self._connection.execute(update, (*pace, state.waits_for, state.release, host.id))
+        paces = [
+            (
+                tables.ledger.now + state.wait_s, state.delay_s, state.rate, state.strikes, int(state.answered),
+                state.waits_for, int(state.release), state.lease.host_id,
+            )
+            for state in states
+        ]  # fmt: skip
+        self._connection.executemany(update, paces)
 
 
 def stored_bodies(
