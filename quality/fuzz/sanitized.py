@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-READERS = ("html", "xhtml", "decode", "words", "headers")  # whatever comes to a compiled module
+READERS = ("tree", "html", "xhtml", "decode", "words", "headers")  # whatever comes to a compiled module
 FLAGS = "-fsanitize=address -fno-omit-frame-pointer -O1 -g"
 
 

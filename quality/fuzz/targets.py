@@ -25,6 +25,8 @@ from periplus.document.decode import decode
 from periplus.document.links import anchors_of, fragment_verdict, urls
 from periplus.document.robots import page_directives, parse_robots
 from periplus.document.sitemaps import read_sitemap
+from periplus.document.tree import ATTRIBUTES, TAGS
+from periplus.document.tree import parse as parse_page
 from periplus.document.understand import canonical_xml, understand
 from periplus.errors import InvalidUrl, StoreError, UsageError
 from periplus.model.ports import Response
@@ -129,6 +131,33 @@ def page_of(media_type: str) -> Callable[[bytes], None]:
     return run
 
 
+def tree(data: bytes) -> None:
+    """The tree of a page: each node hangs in one place or in none, each slice lies within the characters."""
+    tree = parse_page(data)
+    size, chars, attributes = len(tree.tags), bytes(tree.chars), len(tree.attribute_names)
+    hung, nodes = set[int](), [0]
+    while nodes:
+        node = nodes.pop()
+        child = tree.firsts[node]
+        while child != -1:
+            assert child not in hung and tree.parents[child] == node, "a node has one place"
+            hung.add(child)
+            nodes.append(child)
+            child = tree.nexts[child]
+    assert all(node in hung or tree.parents[node] == -1 for node in range(1, size)), (
+        "nodes out of the tree have no parent"
+    )
+    names = len(TAGS) + len(tree.own_names)
+    for node in hung:
+        assert -3 <= tree.tags[node] < names
+        assert 0 <= tree.starts[node] <= tree.ends[node] <= len(chars)
+        chars[tree.starts[node] : tree.ends[node]].decode("utf-8", "surrogateescape")
+        assert not tree.attribute_counts[node] or 0 <= tree.attributes[node] <= attributes - tree.attribute_counts[node]
+    for start, end, name in zip(tree.value_starts, tree.value_ends, tree.attribute_names, strict=True):
+        assert 0 <= start <= end <= len(chars)
+        assert 0 <= name < len(ATTRIBUTES) + len(tree.own_attribute_names)
+
+
 def headers(data: bytes) -> None:
     """A page with the header fields that we read."""
     parts = [part.decode("latin-1") for part in data.split(b"\n")]
@@ -204,6 +233,7 @@ TARGETS: dict[str, Target] = {
     "url": Target(url, seeds.URLS),
     "robots": Target(robots, seeds.ROBOTS),
     "sitemap": Target(sitemap, seeds.SITEMAPS),
+    "tree": Target(tree, [example for kind in ("html", "xhtml") for example in seeds.DOCUMENTS[kind][1]]),
     "decode": Target(decoded, seeds.CHARSETS),
     "inflate": Target(inflated, seeds.CODINGS),
     "headers": Target(headers, seeds.HEADERS),

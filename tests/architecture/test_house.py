@@ -17,7 +17,7 @@ BUDGETS = {
     "analyse": 10_720,
     "api": 10_540,
     "cli": 5_970,
-    "document": 9_550,
+    "document": 9_700,
     "jobs": 750,
     "model": 4_870,
     "present": 6_030,
@@ -27,7 +27,7 @@ BUDGETS = {
     "ui": 4_550,
     "urls": 2_100,
 }
-MODULES = 310
+MODULES = 311
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -20,6 +20,7 @@ from periplus.document.language import (
     page_language,
     trigrams_of,
 )
+from periplus.document.utf8 import is_utf_8
 from testweb.tongues import ENCODINGS, TEXTS, written
 
 bodies = st.binary(max_size=400) | st.sampled_from(
@@ -75,6 +76,21 @@ def test_what_a_language_writes_in_its_encodings_is_read_back(data, language):
 def test_every_text_has_a_language_or_none(text, declared):
     for told in (language_of(text), page_language(declared, text)):
         assert told == "" or (told.isascii() and told.islower() and len(told) in (2, 3))
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"a", b"words ", "ř".encode(), "漢".encode(), "😀".encode(), b"\xed\xa0\x80", b"\xe0\x80"])
+        | st.binary(max_size=3)
+    ).map(b"".join)
+)
+def test_what_the_strict_decoder_takes_is_utf_8(body):
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        assert not is_utf_8(body)
+    else:
+        assert is_utf_8(body)
 
 
 @given(st.sampled_from(sorted(SCRIPTS)), st.lists(st.integers(0, 0x6FF) | st.integers(0, 0xFFFF), max_size=80))

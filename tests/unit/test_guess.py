@@ -6,6 +6,7 @@ import pytest
 
 from periplus.document.decode import is_contradicted
 from periplus.document.guess import encoding_of, guessed, hinted_languages
+from periplus.document.utf8 import is_utf_8
 from testweb.tongues import ENCODINGS, TEXTS, written
 
 CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy."
@@ -74,11 +75,7 @@ def test_hints(body, top, languages):
 def contradicted(declared, body, hint=""):
     encoding = encoding_of(declared)
     assert encoding is not None
-    try:
-        utf_8 = body.decode()
-    except UnicodeDecodeError:
-        utf_8 = None
-    return is_contradicted(encoding, body, utf_8, True, hint)
+    return is_contradicted(encoding, body, is_utf_8(body), True, hint)
 
 
 @pytest.mark.parametrize("language", ["cs", "pl", "ru", "el", "de", "fr", "tr", "ja", "ko", "zh", "he"])

@@ -42,7 +42,7 @@ def test_hostile_markup_costs_little(name):
     from periplus.urls.canonical import canonical
 
     started = time.process_time()
-    found = read_html(Source(canonical("http://a.example/"), Headers(), HOSTILE[name]))
+    found = read_html(Source(canonical("http://a.example/"), Headers(), HOSTILE[name].encode()))
     assert time.process_time() - started < 3.0
     assert sum(len(block.text) for block in found.blocks) < 3_000_000
 

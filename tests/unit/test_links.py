@@ -19,7 +19,7 @@ PAGE = canonical("http://a.example/dir/page.html?q=1")
 
 
 def content(html: str, *fields: tuple[str, str], charset: str = "utf-8") -> Content:
-    return read_html(Source(PAGE, Headers(fields), html, charset))
+    return read_html(Source(PAGE, Headers(fields), html.encode("utf-8", "surrogatepass"), charset))
 
 
 def links(html: str, *fields: tuple[str, str]) -> tuple[Link, ...]:

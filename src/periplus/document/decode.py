@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from periplus.document import guess
 from periplus.document.guess import UTF_8, UTF_16_BE, UTF_16_LE, WINDOWS_1252, Encoding, encoding_of
+from periplus.document.utf8 import is_utf_8
 from periplus.model.page import Charset
 
 # Nats by which another encoding must be likelier than the declared one. Measured by quality/charset: right words
@@ -20,10 +21,10 @@ _BROKEN = 0.02
 _COMMON = 0.3  # of the signs of a text that is declared East Asian are among the commonest, at least
 
 
-def is_contradicted(declared: Encoding, body: bytes, utf_8: str | None, markup: bool, hint: str) -> bool:
+def is_contradicted(declared: Encoding, body: bytes, utf_8: bool, markup: bool, hint: str) -> bool:
     """Whether the bytes cannot be in the declared encoding, or make words in another only. Not for UTF-8.
 
-    utf_8: the text if the bytes are UTF-8. hint: the top-level domain.
+    utf_8: whether the bytes are UTF-8. hint: the top-level domain.
     """
     found_at_once = guess.by_structure(body)
     if is_wide(declared):  # markup holds ASCII, and ASCII in these encodings zeros
@@ -34,7 +35,7 @@ def is_contradicted(declared: Encoding, body: bytes, utf_8: str | None, markup: 
         return False
     if declared.name in guess.PAIRED_NAMES:
         return not _reads_paired(declared, body) and guess.guessed(body, hint, markup=markup) is not None
-    if utf_8 is not None:
+    if utf_8:
         return True  # no text of single bytes comes out as UTF-8 by chance
     guessed = guess.guessed(body, hint, declared, markup=markup)
     if guessed is None or guessed.encoding.name == declared.name:
@@ -80,35 +81,58 @@ _XML_DECLARATION = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']\s*([^"'>
 
 
 def decode(body: bytes, header_charset: str, media_type: str, hint: str = "") -> tuple[str, Charset]:
-    """The text, and which encoding it was read in. Bytes that spell nothing become U+FFFD. Total: raises for no bytes.
+    """The text, and which encoding it was read in, as `utf_8_of` has them."""
+    page, charset = utf_8_of(body, header_charset, media_type, hint)
+    return text_of(page), charset
 
+
+def text_of(page: bytes) -> str:
+    """A text that `utf_8_of` gave."""
+    return page.decode("utf-8", "surrogatepass")
+
+
+def utf_8_of(body: bytes, header_charset: str, media_type: str, hint: str = "") -> tuple[bytes, Charset]:
+    """The text in UTF-8, and which encoding it was read in. Total: raises for no bytes.
+
+    Bytes that spell nothing become U+FFFD; lone surrogates stay. What is UTF-8 already is not decoded at all.
     header_charset: as the Content-Type has it, empty when it has none. media_type: essence; only HTML and XML say
     something of themselves. hint: the top-level domain, for the statistics.
     """
     for mark, encoding in _MARKS:
         if body.startswith(mark):
-            return body[len(mark) :].decode(encoding.codec, "replace"), Charset(encoding.name, "bom")
-    utf_8 = _strict_utf_8(body)
+            return _written(encoding, body[len(mark) :]), Charset(encoding.name, "bom")
+    utf_8 = is_utf_8(body)
     markup = _is_markup(media_type)
     refuted = ""
     for encoding, source in _claims(body, header_charset, media_type):
-        text = _as_declared(encoding, body, utf_8, markup, hint)
-        if text is not None:
-            return text, Charset(encoding.name, source, refuted or _disagreement(encoding, source, body, media_type))
+        page = _as_declared(encoding, body, utf_8, markup, hint)
+        if page is not None:
+            return page, Charset(encoding.name, source, refuted or _disagreement(encoding, source, body, media_type))
         refuted = refuted or encoding.name
-    if utf_8 is not None and not guess.by_structure(body):
-        return utf_8, Charset(UTF_8.name, "statistics" if refuted else "default", refuted)
+    if utf_8 and not guess.by_structure(body):
+        return body, Charset(UTF_8.name, "statistics" if refuted else "default", refuted)
     guessed = guess.guessed(body, hint, markup=markup)
     encoding = guessed.encoding if guessed else WINDOWS_1252
-    return encoding.text(body), Charset(encoding.name, "statistics", refuted if refuted != encoding.name else "")
+    return _in_utf_8(encoding.text(body)), Charset(
+        encoding.name, "statistics", refuted if refuted != encoding.name else ""
+    )
 
 
-def _as_declared(encoding: Encoding, body: bytes, utf_8: str | None, markup: bool, hint: str) -> str | None:
+def _as_declared(encoding: Encoding, body: bytes, utf_8: bool, markup: bool, hint: str) -> bytes | None:
     """The text read as it is declared; None when it contradicts that."""
     if encoding is UTF_8:
-        text = utf_8 if utf_8 is not None else _damaged_utf_8(body)
-        return None if guess.by_structure(body) else text
-    return None if is_contradicted(encoding, body, utf_8, markup, hint) else encoding.text(body)
+        return None if guess.by_structure(body) else body if utf_8 else _damaged_utf_8(body)
+    return None if is_contradicted(encoding, body, utf_8, markup, hint) else _in_utf_8(encoding.text(body))
+
+
+def _written(encoding: Encoding, body: bytes) -> bytes:
+    if encoding is UTF_8 and is_utf_8(body):
+        return body
+    return _in_utf_8(body.decode(encoding.codec, "replace"))
+
+
+def _in_utf_8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _disagreement(taken: Encoding, source: str, body: bytes, media_type: str) -> str:
@@ -125,19 +149,12 @@ def _is_markup(media_type: str) -> bool:
     return "html" in media_type or media_type.endswith("xml")
 
 
-def _strict_utf_8(body: bytes) -> str | None:
-    try:
-        return body.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _damaged_utf_8(body: bytes) -> str | None:
+def _damaged_utf_8(body: bytes) -> bytes | None:
     """The text when more characters outside ASCII are whole than broken, as in a page cut off; else it is not UTF-8."""
     text = body.decode("utf-8", "replace")
     broken = text.count("\ufffd")
     whole = len(text) - broken - len(text.encode("ascii", "ignore"))
-    return text if whole >= broken or broken == 1 else None
+    return _in_utf_8(text) if whole >= broken or broken == 1 else None
 
 
 def _claims(body: bytes, header_charset: str, media_type: str) -> Iterator[tuple[Encoding, str]]:

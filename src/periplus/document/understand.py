@@ -8,7 +8,7 @@ from unicodedata import normalize
 from periplus.document import headers
 from periplus.document.blocks import first_blocks, with_languages, words_of
 from periplus.document.canonical_xml import xml_of_html, xml_of_xml
-from periplus.document.decode import decode
+from periplus.document.decode import decode, text_of, utf_8_of
 from periplus.document.digest import digests
 from periplus.document.formats.content import Content, Source
 from periplus.document.formats.converted import END, HTML_CHARS, Converted
@@ -32,7 +32,7 @@ def source_of(url: Url, fetched: Fetched) -> Source:
     """What a parser is given of a document. Pure, and total."""
     declared, header_charset = headers.media_type(fetched.headers)
     media_type = media_type_of(declared, fetched.body, url.partition("?")[0])
-    source = Source(url, fetched.headers, "", media_type=media_type)
+    source = Source(url, fetched.headers, b"", media_type=media_type)
     if (from_bytes := file_readers().get(media_type)) is not None:
         return _converted(source, from_bytes(fetched.body) if fetched.body else Converted(""))
     from_text = TEXTS.get(media_type)
@@ -40,10 +40,10 @@ def source_of(url: Url, fetched: Fetched) -> Source:
         return source
     if binary := binary_type(fetched.body):
         return replace(source, fault=f"{binary}, sent as {media_type}")
-    text, encoding = decode(fetched.body, header_charset, media_type, hosts.host_name(url).rpartition(".")[2])
+    page, encoding = utf_8_of(fetched.body, header_charset, media_type, hosts.host_name(url).rpartition(".")[2])
     if from_text is None:
-        return replace(source, text=text, charset=encoding.name, kind=media_type, encoding=encoding)
-    return replace(_converted(source, from_text(text)), encoding=encoding)
+        return replace(source, page=page, charset=encoding.name, kind=media_type, encoding=encoding)
+    return replace(_converted(source, from_text(text_of(page))), encoding=encoding)
 
 
 def _converted(source: Source, converted: Converted) -> Source:
@@ -51,7 +51,7 @@ def _converted(source: Source, converted: Converted) -> Source:
     fault = converted.fault
     if converted.html and not converted.html.endswith(END):
         fault = "; ".join(filter(None, (fault, f"long: more than {HTML_CHARS:,} characters as HTML")))
-    return replace(source, text=converted.html, kind="text/html", fault=fault)
+    return replace(source, page=converted.html.encode("utf-8", "surrogatepass"), kind="text/html", fault=fault)
 
 
 def anchors_of_body(body: bytes, media_type: str, charset: str) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from periplus.document.decode import text_of
 from periplus.document.metadata import Metadata
 from periplus.model.page import NO_CHARSET, BadLink, Blocks, Charset, Links
 from periplus.model.visit import Headers
@@ -16,13 +17,18 @@ class Source:
 
     url: Url
     headers: Headers
-    text: str
+    page: bytes  # in UTF-8, lone surrogates among them
     charset: str = "utf-8"  # of the Encoding Living Standard: the queries of its links are sent in it
     media_type: str = ""  # of the document
     # of the text: a media type of `MARKUP`; empty: the document is of a type that is not read, or not of its type
     kind: str = ""
     encoding: Charset = NO_CHARSET  # that its bytes were decoded from
     fault: str = ""  # why it could not be read, or not whole
+
+    @property
+    def text(self) -> str:
+        """The page as text, decoded anew each time."""
+        return text_of(self.page)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def read_xhtml(source: Source) -> Content:
     """XHTML by the rules of XML, in which `<title/>` ends at once; when it is not well-formed, by those of HTML."""
     tree = html.parse_xml(without_doctype(source.text))
     text = source.text if tree is None else html.html_from_xml(tree)
-    return read_html(replace(source, text=text))
+    return read_html(replace(source, page=text.encode("utf-8", "surrogatepass")))
 
 
 _SHEET = re.compile(r"""<\?xml-stylesheet\s[^>]*?href\s*=\s*(?:"([^"]*)"|'([^']*)')""")

@@ -1,0 +1,10 @@
+cimport cython
+
+cdef unsigned long long HIGH_BITS
+
+
+@cython.locals(
+    chars="const unsigned char[::1]", words="const unsigned long long[::1]", place=Py_ssize_t, size=Py_ssize_t,
+    count=Py_ssize_t, word=Py_ssize_t, char=int, second=int, least=int, most=int, width=int,
+)
+cpdef bint is_utf_8(bytes body) except -1

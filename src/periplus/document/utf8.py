@@ -1,0 +1,43 @@
+"""Tells whether bytes are UTF-8, without making text of them. Compiled where there is a C compiler; utf8.pxd gives the
+types.
+"""
+
+from __future__ import annotations
+
+HIGH_BITS = 0x8080808080808080
+
+
+def is_utf_8(body: bytes) -> bool:
+    """Whether the bytes are well-formed UTF-8, as Python's strict decoder has it (no surrogates, nothing overlong).
+
+    Source: the Unicode Standard, table 3-7. Eight bytes of ASCII are passed at once.
+    """
+    chars, place, size = body, 0, len(body)
+    words = memoryview(body)[: size & ~7].cast("Q")
+    count = size >> 3
+    while place < size:
+        char = chars[place]
+        if char < 0x80:
+            place += 1
+            if place & 7 == 0:
+                word = place >> 3
+                while word < count and not words[word] & HIGH_BITS:
+                    word += 1
+                place = word << 3
+            continue
+        if not 0xC2 <= char <= 0xF4:
+            return False
+        width = 2 if char < 0xE0 else 3 if char < 0xF0 else 4
+        if place + width > size:
+            return False
+        second = chars[place + 1]
+        least = 0xA0 if char == 0xE0 else 0x90 if char == 0xF0 else 0x80
+        most = 0x9F if char == 0xED else 0x8F if char == 0xF4 else 0xBF
+        if not least <= second <= most:
+            return False
+        if width > 2 and chars[place + 2] & 0xC0 != 0x80:
+            return False
+        if width > 3 and chars[place + 3] & 0xC0 != 0x80:
+            return False
+        place += width
+    return True
