@@ -236,6 +236,27 @@ def test_one_who_dies_while_sending_leaves_it_to_the_next(folder: Path) -> None:
         assert kept.note(NoticeKind.FAILED, "", "job 1", ["x"], 1.0) is None, "the same is one notice"
 
 
+def test_a_report_goes_by_mail_after_each_run_to_who_asked_for_it(folder: Path) -> None:
+    with mail_server() as (port, said):
+        (folder / "notices.toml").write_text(
+            f'[mail]\nserver = "127.0.0.1"\nport = {port}\nsecurity = "none"\nsender = "periplus@example.org"\n'
+        )
+        notices.subscribe(folder, "all@example.org")
+        notices.subscribe(folder, "boss@example.org", ["report"])
+        dead, report = notices.look(folder, folder / "e.periplus", 2.0)
+        assert (dead.kind, report.kind) == (NoticeKind.DEAD, NoticeKind.REPORT)
+        assert (
+            report.subjects[0].startswith("run 2 (crawl): 2 pages read (") and "2 dead addresses" in report.subjects[0]
+        )
+        assert notices.look(folder, folder / "e.periplus", 3.0) == [], "one letter a run"
+        assert notices.deliver(folder) == (2, 0), notices.test(folder, 1)
+    letters = "\n".join(said).split("\ndata\n")[1:]
+    to_all, to_boss = sorted(letters, key=lambda text: "To: boss" in text)
+    assert "how it stands" not in to_all and "new dead address" not in to_boss
+    assert "Subject: Periplus: e: how it stands" in to_boss
+    assert 'filename="e-report.html"' in to_boss and "To: boss@example.org" in to_boss
+
+
 def test_a_subscriber_hears_only_what_was_asked_for(folder: Path) -> None:
     with notices.book(folder) as kept:
         kept.subscribe(Channel.WEBHOOK, "https://e.org/", (NoticeKind.SITES,), "", 1.0)

@@ -10,14 +10,18 @@ from collections.abc import Iterator, Sequence
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.post import send_mail, send_webhook
+from periplus.api.collection import Collection
+from periplus.api.grading import trends
 from periplus.errors import InvalidUrl, PeriplusError, UnknownSetting, UsageError
 from periplus.model.job import Channel, Delivery, MailSettings, Notice, NoticeKind, NoticeSettings, Subscription
 from periplus.model.ports import Clock
 from periplus.present import text as present_text
-from periplus.settings import Identity
+from periplus.present.wording import size
+from periplus.settings import SUFFIX, Identity
 from periplus.store.sqlite import notices, reading, schema
 from periplus.store.sqlite.notices import NoticeStore
 from periplus.urls.canonical import canonical
@@ -92,6 +96,7 @@ def _read(path: Path) -> dict[str, dict[str, object]]:
 
 
 READ_S = 60.0
+REPORT_BYTES = 5_000_000  # many mail servers refuse letters of 10 MB, and base64 adds a third
 NO_MAIL = "no mail server is named: write one into notices.toml, as docs/notices.md shows"
 
 
@@ -147,7 +152,12 @@ def look(folder: Path, collection: Path, now: float) -> list[Notice]:
     ):
         facts, run = notices.facts(connection), notices.newest_run(connection)
     with book(folder) as opened:
-        return opened.compare(_name(collection), run, facts, now)
+        made = opened.compare(_name(collection), run, facts, now)
+        if run and any(NoticeKind.REPORT in one.kinds for one in opened.subscriptions()):
+            words = present_text.health_lines(trends(collection))
+            report = opened.note(NoticeKind.REPORT, _name(collection), f"run {run}", words, now)
+            made += [report] if report is not None else []
+        return made
 
 
 def failed(folder: Path, job: int, sentence: str, collection: Path | None, now: float, epoch: int) -> Notice | None:
@@ -177,13 +187,15 @@ def deliver(folder: Path, clock: Clock | None = None) -> tuple[int, int]:
     counts = [0, 0]
     with book(folder) as opened:
         while taken := opened.take(clock.now()):
-            for delivery, fault in _sent(taken, settings, clock):
+            for delivery, fault in _sent(taken, settings, clock, folder):
                 opened.ended(delivery, fault, clock.now())
                 counts[bool(fault)] += 1
     return counts[0], counts[1]
 
 
-def _sent(taken: Sequence[Delivery], settings: NoticeSettings, clock: Clock) -> Iterator[tuple[Delivery, str]]:
+def _sent(
+    taken: Sequence[Delivery], settings: NoticeSettings, clock: Clock, folder: Path
+) -> Iterator[tuple[Delivery, str]]:
     """Each with why it did not arrive, empty where it did. One letter tells a reader all that is due."""
     letters: dict[int, list[Delivery]] = {}
     for delivery in taken:
@@ -192,7 +204,7 @@ def _sent(taken: Sequence[Delivery], settings: NoticeSettings, clock: Clock) -> 
         else:
             yield delivery, _post(delivery.notice, delivery.subscription, delivery.secret, settings, clock)
     for due in letters.values():
-        fault = _mail([delivery.notice for delivery in due], due[0].subscription.target, settings)
+        fault = _mail([delivery.notice for delivery in due], due[0].subscription.target, settings, folder)
         yield from ((delivery, fault) for delivery in due)
 
 
@@ -203,7 +215,8 @@ def _post(notice: Notice, subscription: Subscription, secret: str, settings: Not
     )
 
 
-def _mail(notices: Sequence[Notice], target: str, settings: NoticeSettings) -> str:
+def _mail(notices: Sequence[Notice], target: str, settings: NoticeSettings, folder: Path | None = None) -> str:
+    """folder: of the collections whose reports go with it."""
     mail: MailSettings = settings.mail
     if not mail.server:
         return NO_MAIL
@@ -212,8 +225,26 @@ def _mail(notices: Sequence[Notice], target: str, settings: NoticeSettings) -> s
     letter["From"], letter["To"], letter["Date"] = mail.sender, target, formatdate()
     letter["Message-ID"] = make_msgid(f"{notices[0].id}", mail.sender.rpartition("@")[2])
     letter["Auto-Submitted"] = "auto-generated"  # RFC 3834: no out-of-office letter answers it
+    reports = dict.fromkeys(notice.collection for notice in notices if notice.kind is NoticeKind.REPORT)
+    pages = {name: _report(folder / name) for name in reports} if folder is not None else {}
+    text += "".join(f"\n{name}: {words}\n" for name, words in pages.items() if isinstance(words, str))
     letter.set_content(text.encode("utf-8", "replace").decode())
+    for name, page in pages.items():
+        if isinstance(page, bytes):
+            letter.add_attachment(page, "text", "html", filename=f"{name.removesuffix(SUFFIX)}-report.html")
     return send_mail(letter, mail)
+
+
+def _report(collection: Path) -> bytes | str:
+    """The report of a collection as a page of HTML; why none goes with the letter, in words."""
+    try:
+        with Collection(collection) as opened, TemporaryDirectory() as draft:
+            page = opened.report(Path(draft) / "report.html").read_bytes()
+    except (PeriplusError, OSError) as error:
+        return f"no report could be made: {error}"
+    if len(page) > REPORT_BYTES:
+        return f"its report has {size(len(page))}: `periplus report -c {collection.name}` writes it"
+    return page
 
 
 def test(folder: Path, subscription: int) -> str:

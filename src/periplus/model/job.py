@@ -163,6 +163,7 @@ class NoticeKind(StrEnum):
     PORTAL = "portal-renewed"  # a portal has entries that it had not
     FAILED = "job-failed"
     SUSPICIOUS = "suspicious-end"  # a crawl ended suspicious, or failed
+    REPORT = "report"  # how a collection stands after a run, with its report; only for who asks for this kind
 
     __hash__ = str.__hash__
 

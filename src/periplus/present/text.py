@@ -23,6 +23,7 @@ from periplus.present.wording import REASON_WORDS, count_of, fit, iso, number, s
 
 if TYPE_CHECKING:
     from periplus.model.page import PageSummary
+    from periplus.model.results import TrendPoint
     from periplus.model.visit import Headers
 
 
@@ -328,6 +329,30 @@ def write_duplicate_json(duplicates: Duplicates, out: TextIO) -> None:
     out.write(json_text(value))
 
 
+def health_lines(points: Sequence[TrendPoint]) -> list[str]:
+    """A line or two on how a collection stands after its last run, and what changed since the one before."""
+    if not points:
+        return []
+    last, before = points[-1], points[-2] if len(points) > 1 else None
+    graded = next((point for point in reversed(points) if point.grades), None)
+    figures = [
+        _figure(last.pages, before.pages if before else None, "page read", "pages read"),
+        _figure(last.dead, before.dead if before else None, "dead address", "dead addresses"),
+    ]
+    if graded is not None and graded.faulty is not None:
+        earlier = next((one.faulty for one in reversed(points) if one.grades and one.run_id < graded.run_id), None)
+        figures.append(_figure(graded.faulty, earlier, "page with an error", "pages with an error"))
+    lines = [f"run {last.run_id} ({last.kind}): {', '.join(figures)}"]
+    if graded is not None:
+        lines.append("grades: " + ", ".join(f"{one.field} {one.letter} {one.score}" for one in graded.grades))
+    return lines
+
+
+def _figure(value: int, before: int | None, one: str, many: str) -> str:
+    change = "" if before is None or before == value else f" ({value - before:+,})"
+    return count_of(value, one, many) + change
+
+
 NAMED_IN_TITLE = 80  # signs of the one subject that a title names
 
 
@@ -346,6 +371,7 @@ _NOTICES = {
     NoticeKind.PORTAL: _NoticeWords("the portal has {} new entry", "the portal has {} new entries", "live"),
     NoticeKind.FAILED: _NoticeWords("a job failed"),
     NoticeKind.SUSPICIOUS: _NoticeWords("a crawl ended suspicious", screen="t/runs"),
+    NoticeKind.REPORT: _NoticeWords("how it stands", screen="live"),
 }
 
 

@@ -19,6 +19,7 @@ KIND_WORDS = {
     NoticeKind.DEAD: "new dead links", NoticeKind.VANISHED: "vanished pages", NoticeKind.SITES: "new sites",
     NoticeKind.PORTAL: "new entries of portals",
     NoticeKind.FAILED: "failed jobs", NoticeKind.SUSPICIOUS: "crawls that end suspicious",
+    NoticeKind.REPORT: "a report after each run (only where ticked)",
 }  # fmt: skip
 
 

@@ -158,13 +158,14 @@ class NoticeStore:
             return None
         number = int(cursor.lastrowid or 0)
         wants = (
-            "(collection = '' OR collection = ?) AND (kinds = '' OR instr(',' || kinds || ',', ',' || ? || ',') > 0)"
+            f"(collection = '' OR collection = ?2) AND (kinds = '' AND ?3 <> '{NoticeKind.REPORT}'"
+            " OR instr(',' || kinds || ',', ',' || ?3 || ',') > 0)"
         )
         send = (
-            "INSERT INTO delivery (notice_id, subscription_id, next_at) SELECT ?, id, ?"
+            "INSERT INTO delivery (notice_id, subscription_id, next_at) SELECT ?1, id, ?4"
             f" FROM subscription WHERE {wants}"
         )
-        connection.execute(send, (number, now, collection, kind.value))
+        connection.execute(send, (number, collection, kind.value, now))
         old = "SELECT id FROM notice ORDER BY id DESC LIMIT -1 OFFSET ?"
         connection.execute(f"DELETE FROM delivery WHERE state <> 'waiting' AND notice_id IN ({old})", (NOTICES_KEPT,))
         connection.execute(
