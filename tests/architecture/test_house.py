@@ -15,19 +15,19 @@ BUDGETS = {
     ".": 1_000,
     "acquire": 2_750,
     "analyse": 10_720,
-    "api": 10_590,
+    "api": 10_650,
     "cli": 5_970,
     "document": 9_700,
     "jobs": 750,
-    "model": 4_870,
+    "model": 4_900,
     "present": 6_080,
     "schedule": 2_700,
     "search": 1_540,
-    "store": 13_630,
-    "ui": 4_550,
+    "store": 13_650,
+    "ui": 4_700,
     "urls": 2_100,
 }
-MODULES = 311
+MODULES = 318
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -73,7 +73,13 @@ def test_a_locked_house_says_so(folder: Path) -> None:
 
 def answer(asking: TestClient, path: str) -> object:
     where = path.replace("{name}", "one").replace("{table}", "pages")
-    found = asking.get(where, params={"format": "json", "url": START} if path.endswith("/page") else {"format": "json"})
+    params = {"format": "json"}
+    if path.endswith("/page"):
+        params["url"] = START
+    if path.endswith("/fault"):
+        row = asking.get("/c/one/t/faults?columns=code,cause&format=json").json()["rows"][0]
+        params |= dict(zip(("code", "cause"), row, strict=True))
+    found = asking.get(where, params=params)
     assert found.status_code == 200, found.text
     return found.json()
 

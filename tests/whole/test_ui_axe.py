@@ -61,6 +61,7 @@ QUERIES = {
     "/c/n/story": ("?n=1",),
     "/c/n/keywords": ("", "?query=a"),
     "/c/e/t/pages": ("", "?q=a&status=200&sort=-size"),
+    "/c/e/fault": ("?code=suspect-link&cause=https://e.org/gone",),
 }
 MOST_TABS = 12  # from the top of a screen to the first row of its table
 # all of its own choice, and the size of targets (24 px or room around them: WCAG 2.2, 2.5.8), which it leaves to choice

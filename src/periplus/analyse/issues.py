@@ -14,7 +14,17 @@ import numpy as np
 from periplus.analyse.audit import IssueColumns, issue_kinds
 from periplus.analyse.audit_input import POSITIONS, AuditInput, Places
 from periplus.errors import UsageError
-from periplus.model.audit import VERDICTS, Category, CausedBy, Fault, Grade, Issue, IssueKind, Verdict
+from periplus.model.audit import (
+    VERDICTS,
+    Category,
+    CausedBy,
+    Fault,
+    FaultNote,
+    Grade,
+    Issue,
+    IssueKind,
+    Verdict,
+)
 from periplus.model.graph import REASONS
 
 _BLOCK = 10_000  # issues put into words at once: bounds memory whatever the number of findings
@@ -156,6 +166,30 @@ def causes(kind: CausedBy, columns: IssueColumns) -> Places:
             return _numbered(columns.words or ())
         case CausedBy.GROUP:
             return np.minimum(columns.subjects, related)
+
+
+def without(
+    findings: Mapping[str, IssueColumns], site: AuditInput, notes: Iterable[FaultNote]
+) -> dict[str, IssueColumns]:
+    """The findings but for those of causes that were accepted or ignored."""
+    closed: dict[str, set[str]] = {}
+    for note in notes:
+        if note.decision:
+            closed.setdefault(note.code, set()).add(note.cause)
+    left = {
+        code: _without(issue_kinds()[code].caused_by, columns, site, closed[code]) if code in closed else columns
+        for code, columns in findings.items()
+    }
+    return {code: columns for code, columns in left.items() if len(columns)}
+
+
+def _without(kind: CausedBy, columns: IssueColumns, site: AuditInput, closed: set[str]) -> IssueColumns:
+    url = site.urls.url
+    related = columns.related.tolist() if columns.related is not None else [-1] * len(columns)
+    words = columns.words if columns.words is not None else [""] * len(columns)
+    rows = zip(columns.subjects.tolist(), related, words, strict=True)
+    texts = (_cause(kind, url[page], url[other] if other >= 0 else "", word) for page, other, word in rows)
+    return columns.rows(np.flatnonzero(np.fromiter((text not in closed for text in texts), np.bool_, len(columns))))
 
 
 def _numbered(values: Iterable[object]) -> Places:

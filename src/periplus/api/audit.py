@@ -26,7 +26,7 @@ from periplus.analyse.audit_input import (
     text_keys,
 )
 from periplus.analyse.duplicates import NearGroup
-from periplus.analyse.issues import AuditRules, Lookups, audit_rules, issues, ordered
+from periplus.analyse.issues import AuditRules, Lookups, audit_rules, issues, ordered, without
 from periplus.analyse.linkgraph import places_in_sorted, resolved
 from periplus.analyse.sizes import PageWeights, SizeInput, media_places, weights
 from periplus.analyse.verdicts import TEXT_CHARS, HostHabits, Judgement, PageProbe, RedirectColumns, looks_missing
@@ -43,8 +43,9 @@ from periplus.model.graph import REASONS, LinkRows
 from periplus.model.page import LinkKind, Position
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.present.wording import REASON_WORDS
+from periplus.present.wording import REASON_WORDS, count_of
 from periplus.settings import FetchLimits, Politeness, Settings
+from periplus.store import fault_notes
 from periplus.store.sqlite import checks, reading, runs, schema, site_rows, text_rows
 from periplus.store.sqlite.page_rows import Contents
 from periplus.urls.canonical import url_id
@@ -111,12 +112,13 @@ def site_audit(
     near: bool | None = None,
     links: site_rows.SiteLinks | None = None,
     judged: bool = True,
+    closed: bool = False,
 ) -> SiteAudit:
     """Everything that is wrong with a site, by what is stored of it; within a snapshot.
 
     near: compare texts; None: where the site is not too large for it. links: all of the site's, where they are read
     already. judged: links' targets are judged by all that crawls and checks saw, with the spacing of the last check;
-    else what the crawl saw once is taken as it was. A million pages with ten million links: see benchmarks/million.py.
+    else what the crawl saw once is taken as it was. closed: with those that a person closed. See benchmarks/million.py.
     """
     links = site_rows.site_links(connection, start.site) if links is None else links
     redirects, notes = site_rows.redirects(connection), list[str]()
@@ -130,8 +132,7 @@ def site_audit(
         links.nofollow,
     )
     moved = urls.redirects(redirects)
-    sizes = _sizes(connection, urls, facts)
-    page_weights = weights(sizes)
+    page_weights = weights(sizes := _sizes(connection, urls, facts))
     groups = _duplicates(connection, start.site, near, notes)
     texts = site_rows.page_texts(connection, start.site)
     if judged:
@@ -144,8 +145,7 @@ def site_audit(
         evidence = UrlEvidence(connection, urls.rows, *_check_settings(connection))
         fragments += _fragments_elsewhere(connection, evidence, links)
         asked = own.copy()
-        asked[facts.target] = True
-        asked[moved.targets] = True
+        asked[facts.target] = asked[moved.targets] = True
         verdict = _judged(urls, asked, evidence, missing_pages(connection, evidence, pages), judgements)
     else:
         begun = [start.url]
@@ -172,7 +172,18 @@ def site_audit(
     if not judged:
         judgements = _as_crawled(site, urls)
     ids, sites = urls.column(urls.rows.ids), urls.column(urls.rows.sites)
-    return SiteAudit(site, audit(site), judgements, ids, sites, sizes, page_weights, tuple(groups), tuple(notes))
+    findings = audit(site) if closed else _open(audit(site), connection, site, notes)
+    return SiteAudit(site, findings, judgements, ids, sites, sizes, page_weights, tuple(groups), tuple(notes))
+
+
+def _open(
+    findings: Mapping[str, IssueColumns], connection: reading.Connection, site: AuditInput, notes: list[str]
+) -> Mapping[str, IssueColumns]:
+    """The findings but for causes that a person accepted or ignored, which is noted."""
+    decided = [note for note in fault_notes.notes(schema.SqliteStatements(connection)) if note.decision]
+    if decided:
+        notes.append(f"{count_of(len(decided), 'cause')} accepted or ignored by a person and left out.")
+    return without(findings, site, decided)
 
 
 class _Urls:
@@ -503,12 +514,13 @@ def issues_of(
 
 def store_issues(folder: Path, run_id: int, issues: Iterable[Issue]) -> None:
     """Remembers what a run found, so that a later one can tell what is new."""
-    keys = [_key(issue) for issue in issues]
+    keys = [issue_key(issue) for issue in issues]
     with schema.writing(folder) as connection:
         checks.store_issues(connection, run_id, keys)
 
 
-def _key(issue: Issue) -> tuple[str, int, int]:
+def issue_key(issue: Issue) -> tuple[str, int, int]:
+    """As `store_issues` keeps it."""
     return issue.code, url_id(Url(issue.url)), url_id(Url(issue.related)) if issue.related else 0
 
 
@@ -528,4 +540,4 @@ def new_since(folder: Path, issues: Iterable[Issue], run_id: int) -> list[Issue]
     """Those that the run's own lack. Wording and grade make no issue new."""
     with contextlib.closing(reading.connect(folder)) as connection:
         before = checks.issues_of(connection, run_id)
-    return [issue for issue in issues if _key(issue) not in before]
+    return [issue for issue in issues if issue_key(issue) not in before]

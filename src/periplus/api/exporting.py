@@ -12,6 +12,7 @@ from periplus.api.homes import rows_of
 from periplus.errors import UsageError
 from periplus.model.tables import CHAINS, EXPORTS, ISSUES, PAGES, RANKED_PAGES, Table
 from periplus.present import issues
+from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Answer, ask
@@ -65,7 +66,7 @@ def export_rows(place: Path | str, name: str, *, ranks: bool = True) -> Iterator
     exported = exported_table(name, ranks=ranks)
     connecting = contextlib.closing(reading.connect(Path(place)))
     with connecting as connection, reading.reading(), reading.snapshot(connection):
-        yield TableRows(exported, _rows(connection, exported))
+        yield TableRows(exported, _rows(connection, Path(place), exported))
 
 
 def exported_table(name: str, *, ranks: bool = True) -> Table:
@@ -75,7 +76,7 @@ def exported_table(name: str, *, ranks: bool = True) -> Table:
     return PAGES if name == PAGES.name and not ranks else EXPORTS[name]
 
 
-def _rows(connection: reading.Connection, exported: Table) -> Iterator[tuple[object, ...]]:
+def _rows(connection: reading.Connection, folder: Path, exported: Table) -> Iterator[tuple[object, ...]]:
     from periplus.store.sqlite.listing import whole
 
     if exported is RANKED_PAGES:
@@ -83,7 +84,7 @@ def _rows(connection: reading.Connection, exported: Table) -> Iterator[tuple[obj
     if exported is CHAINS:
         return _chains(connection)
     if exported is ISSUES:
-        return issue_rows(connection)
+        return issue_rows(connection, folder)
     return whole(connection, exported)
 
 
@@ -150,18 +151,24 @@ class _Ranks:
         return (None,) * 4
 
 
-def issue_rows(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
+def issue_rows(connection: reading.Connection, folder: Path) -> Iterator[tuple[object, ...]]:
     """Rows of ISSUES."""
     from periplus.analyse.audit import issue_kinds
 
-    for issue in issues_of_sites(connection):
+    for issue in issues_of_sites(connection, folder):
         yield issues.issue_row(issue, issue_kinds())
 
 
-def issues_of_sites(connection: reading.Connection) -> Iterator[Issue]:
-    """Of every site of a start."""
+def issues_of_sites(connection: reading.Connection, folder: Path, *, closed: bool = False) -> Iterator[Issue]:
+    """Of every site of a start, by the grades and without what the collection's own settings leave out.
+
+    closed: with causes that were accepted or ignored.
+    """
+    from periplus.analyse.issues import audit_rules
     from periplus.api.audit import site_audit
     from periplus.api.facts import site_starts
 
+    auditing = read_settings(folder / SETTINGS_FILE).auditing
+    rules = audit_rules(auditing.grade, auditing.ignore)
     for start in site_starts(connection):
-        yield from site_audit(connection, start).issues(connection)
+        yield from site_audit(connection, start, closed=closed).issues(connection, rules)

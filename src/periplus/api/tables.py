@@ -15,6 +15,7 @@ from periplus.api.portal import desk_of
 from periplus.api.results import judged_pages, judged_stamp, stored_stories, stories_file, when_stored
 from periplus.api.topics import topic_file, topic_of
 from periplus.errors import UsageError
+from periplus.model.audit import Fault, FaultNote
 from periplus.model.tables import (
     ENTRIES,
     FAULTS,
@@ -31,7 +32,8 @@ from periplus.present.issues import fault_row, issue_row
 from periplus.present.stories import delay
 from periplus.present.wording import iso
 from periplus.present.writers import writer_named
-from periplus.store.sqlite import reading
+from periplus.store import fault_notes
+from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.tables import LEAFED, Count, TableFacet, TableQuery
 from periplus.urls.scope import site_key
@@ -155,6 +157,7 @@ READ_S = 10.0  # longest time of one screen
 AUDIT_S = 120.0  # of reading what an audit needs
 WRITE_S = 600.0  # of one file
 PAGES_REMEMBERED = 100  # of tables; whoever goes back, or watches what has ended, asks for the same again
+AUDITS_REMEMBERED = 2  # as values, of some 500 bytes an issue
 SUMS_REMEMBERED = 100  # overviews, some kB each
 REMEMBERED = 4  # audits and kept results in memory, of 100 to 400 bytes a row
 
@@ -175,6 +178,15 @@ class TablePage:
 _Key = tuple[object, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class NotedFault:
+    """A cause with what a person noted on it. since: when the first check that saw it began; None: none did."""
+
+    fault: Fault
+    note: FaultNote
+    since: float | None
+
+
 @dataclass(slots=True)
 class Browser:
     """Leafs through tables of any collection; remembers the latest audits, which take seconds to make.
@@ -186,7 +198,9 @@ class Browser:
         default_factory=lambda: Remembered(REMEMBERED, reading.Connection.close)
     )
     _pages: Remembered[_Key, TablePage] = field(default_factory=lambda: Remembered(PAGES_REMEMBERED))
+    _faults: Remembered[_Key, tuple[NotedFault, ...]] = field(default_factory=lambda: Remembered(AUDITS_REMEMBERED))
     _sums: Remembered[_Key, FaultSums] = field(default_factory=lambda: Remembered(SUMS_REMEMBERED))
+    _audits: Background[_Key, bool] = field(default_factory=lambda: Background(REMEMBERED))
     _overviews: Background[_Key, Overview] = field(default_factory=lambda: Background(SUMS_REMEMBERED))
     indexes: InlinkIndexes = field(default_factory=InlinkIndexes)
 
@@ -208,11 +222,21 @@ class Browser:
         def make() -> Overview:
             with self._computed.lock:
                 self._audit(folder)
-                sums = self._sums.get(key) or fault_sums(())
+            sums = self._sums.get(key) or fault_sums(())
             grades = grades_of(folder, {(one.kind.code, one.grade): one.pages for one in sums.kinds})
             return Overview(sums, history(folder), last_changes(folder), grades)
 
         return self._overviews.of(key, make, wait_s)
+
+    def audited(self, folder: Path, wait_s: float) -> bool:
+        """Whether faults and issues are ready to be shown; if they take longer than wait_s, the work goes on."""
+
+        def make() -> bool:
+            with self._computed.lock:
+                self._audit(folder)
+            return True
+
+        return self._audits.of(_version(folder), make, wait_s) or False
 
     def write(self, folder: Path, name: str, query: TableQuery, format: str, path: Path) -> None:
         """Every row that answers, in the order shown, as a file. Raises UsageError."""
@@ -234,26 +258,55 @@ class Browser:
             yield self._result(folder, name) if name not in TABLES else self._audit(folder), table
 
     def _audit(self, folder: Path) -> reading.Connection:
-        """The faults of all sites, gravest first, and their issues, as tables;
-        made anew when a run has changed anything.
+        """The faults of all sites, gravest first, and the issues of those that are open, as tables; made anew when a
+        run has changed anything, or a person noted something.
         """
         from periplus.analyse.audit import issue_kinds
+
+        key = _version(folder)
+
+        def make() -> reading.Connection:
+            causes, kinds = self._noted(folder), issue_kinds()
+            left = [noted.fault for noted in causes if not noted.note.decision]
+            self._sums.put(key, fault_sums(left))
+            return stored_tables.in_memory(
+                (ISSUES, (issue_row(issue, kinds) for fault in left for issue in fault.issues)),
+                (FAULTS, (fault_row(noted.fault, kinds, noted.note, noted.since) for noted in causes)),
+            )
+
+        return self._computed.of(key, make)
+
+    def _noted(self, folder: Path) -> tuple[NotedFault, ...]:
+        """Every cause with its note. What a person notes takes no other audit."""
         from periplus.analyse.issues import faults
+        from periplus.api.audit import issue_key
         from periplus.api.exporting import issues_of_sites
+        from periplus.store.sqlite import checks
 
         with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-            key = (folder.resolve(), *stored_tables.version(connection))
 
-            def make() -> reading.Connection:
+            def make() -> tuple[NotedFault, ...]:
                 with reading.limited(connection, AUDIT_S), reading.snapshot(connection):
-                    causes = faults(issues_of_sites(connection))
-                self._sums.put(key, fault_sums(causes))
-                return stored_tables.in_memory(
-                    (ISSUES, (issue_row(issue, issue_kinds()) for fault in causes for issue in fault.issues)),
-                    (FAULTS, (fault_row(fault, issue_kinds()) for fault in causes)),
-                )
+                    causes = faults(issues_of_sites(connection, folder, closed=True))
+                    seen = checks.first_seen(connection)
+                made = []
+                for fault in causes:
+                    times = [seen[key] for issue in fault.issues if seen and (key := issue_key(issue)) in seen]
+                    made.append(NotedFault(fault, FaultNote(fault.code, fault.cause), min(times, default=None)))
+                return tuple(made)
 
-            return self._computed.of(key, make)
+            audited = self._faults.of((folder.resolve(), *stored_tables.version(connection)), make)
+            notes = {(note.code, note.cause): note for note in _notes(connection)}
+        return tuple(
+            replace(one, note=notes.get((one.fault.code, one.fault.cause), one.note)) if notes else one
+            for one in audited
+        )
+
+    def fault(self, folder: Path, code: str, cause: str) -> NotedFault | None:
+        """One cause; None: there is no such one, or no longer. Raises NoCollection, StoreError."""
+        with self._computed.lock:
+            causes = self._noted(folder)
+        return next((one for one in causes if (one.fault.code, one.fault.cause) == (code, cause)), None)
 
     def _result(self, folder: Path, name: str) -> reading.Connection:
         """A stored result, as a table; read anew when it has changed."""
@@ -273,10 +326,14 @@ def table_of(name: str) -> Table:
     return TABLES[name]
 
 
+def _notes(connection: reading.Connection) -> tuple[FaultNote, ...]:
+    return fault_notes.notes(schema.SqliteStatements(connection))
+
+
 def _version(folder: Path) -> _Key:
     """Of what the store has; another one after each change."""
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-        return (folder.resolve(), *stored_tables.version(connection))
+        return (folder.resolve(), *stored_tables.version(connection), _notes(connection))
 
 
 def _stamp(folder: Path, name: str) -> object:

@@ -147,3 +147,27 @@ class FieldGrade:
     score: int
     letter: str
     parts: tuple[GradePart, ...]
+
+
+class FaultDecision(StrEnum):
+    """What a person decided on a cause. The value is what users see and filter by."""
+
+    OPEN = ""
+    ACCEPTED = "accepted"  # it is so, and may stay so
+    IGNORED = "ignored"  # it is no fault
+
+
+@dataclass(frozen=True, slots=True)
+class FaultNote:
+    """What a person noted on one cause. An accepted or ignored one is left out of lists, sums and gates."""
+
+    code: str
+    cause: str
+    decision: FaultDecision = FaultDecision.OPEN
+    assignee: str = ""  # who mends it
+    words: str = ""
+    made: float = 0.0  # seconds since the epoch
+
+    @property
+    def is_empty(self) -> bool:
+        return self.decision is FaultDecision.OPEN and not self.assignee and not self.words

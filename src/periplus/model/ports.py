@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from periplus.model.audit import FaultNote
 from periplus.model.frontier import (
     Batch,
     Candidate,
@@ -411,6 +412,12 @@ class CrawlHome(Protocol):
 
     def resume(self, now: float) -> bool:
         """False: no crawl goes on that was paused. Raises NoCollection."""
+
+    def note_fault(self, note: FaultNote) -> None:
+        """In place of what was noted on its cause before; an empty note takes that away. Raises NoCollection."""
+
+    def fault_notes(self) -> tuple[FaultNote, ...]:
+        """What persons noted on causes of faults, by code and cause. Raises NoCollection."""
 
     def runs(self) -> Sequence[RunRecord]:
         """All runs, oldest first. Raises NoCollection."""

@@ -508,6 +508,10 @@ FAULTS = Table(
         Column("url", TEXT, "the first of these pages", searched=True),
         _CATEGORY,
         _CODE,
+        Column("since", TIME, "when the first check that saw it began; empty: no check did"),
+        Column("decision", TEXT, "accepted or ignored by a person, and counted no more; empty: open", facet=True),
+        Column("assignee", TEXT, "who mends it", facet=True),
+        Column("note", TEXT, "what a person noted on it", searched=True),
     ),
 )
 STORIES = Table(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from periplus.model.audit import CausedBy, Fault, Grade, Issue, IssueKind
+from periplus.model.audit import CausedBy, Fault, FaultNote, Grade, Issue, IssueKind
 from periplus.present.markup import attributes, escaped
-from periplus.present.wording import count_of, visible
+from periplus.present.wording import count_of, iso, visible
 
 # How what an audit found is listed: for a person the sums by kind, then each cause with its pages; for
 # programs one issue a row.
@@ -22,11 +22,14 @@ def issue_row(issue: Issue, kinds: Mapping[str, IssueKind]) -> tuple[str | None,
     return (*row, issue.related or None, issue.anchor or None, issue.position or None, issue.cause or issue.url)
 
 
-def fault_row(fault: Fault, kinds: Mapping[str, IssueKind]) -> tuple[str | int | None, ...]:
-    """For tables: one value a column of FAULTS."""
+def fault_row(
+    fault: Fault, kinds: Mapping[str, IssueKind], note: FaultNote | None = None, since: float | None = None
+) -> tuple[str | int | None, ...]:
+    """For tables: one value a column of FAULTS. since: when the first check that saw it began."""
     kind = kinds[fault.code]
     row = (fault.grade.value, kind.title, fault.cause, fault.detail, fault.pages, fault.total, fault.issues[0].url)
-    return (*row, kind.category.value, fault.code)
+    noted = (note.decision.value or None, note.assignee or None, note.words or None) if note else (None,) * 3
+    return (*row, kind.category.value, fault.code, None if since is None else iso(since), *noted)
 
 
 def fault_list(faults: Sequence[Fault], kinds: Mapping[str, IssueKind]) -> Iterator[str]:

@@ -50,7 +50,8 @@ def _refused(request: Request, error: Exception) -> Response:
     """Why a request cannot be granted, in a sentence."""
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
     # the collection's screens stay at hand
-    name = "" if isinstance(error, NoCollection) else request.path_params.get("name", "")
+    name = request.path_params.get("name", "")
+    name = name if name in state_of(request).places.collections() else ""
     return rendering.answer(
         request, "error.html", {"title": "This cannot be shown", "name": name, "said": str(error)}, status
     )

@@ -68,8 +68,8 @@ PLACES = (
         NavScreen("t/hosts", "Hosts", ("t/hosts", "t/sites", "t/visits")),
     )),
     NavPlace("Faults", (
-        NavScreen("t/faults", "By cause", ("t/faults", "t/issues")), NavScreen("t/dead", "Dead links", ("t/dead",)),
-        NavScreen("t/bad", "Bad links", ("t/bad",)),
+        NavScreen("t/faults", "By cause", ("t/faults", "t/issues", "fault")),
+        NavScreen("t/dead", "Dead links", ("t/dead",)), NavScreen("t/bad", "Bad links", ("t/bad",)),
     )),
     NavPlace("Study", (
         NavScreen("survey", "Survey", ("survey",)), NavScreen("topics", "Topics", ("topic", "t/judged", "t/words")),

@@ -8,13 +8,28 @@ from starlette.routing import Route
 
 from periplus.api.overview import Overview
 from periplus.jobs.presets import PERIODS
+from periplus.model.audit import FaultNote, Grade
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.comparison import Comparison
 from periplus.model.job import Job
 from periplus.model.page import PageSummary
 from periplus.model.tables import Column
 from periplus.model.topic import KeywordList
-from periplus.ui import deleting, graph, live, maps, notices, pages, portals, start, stories, surveys, tables, topics
+from periplus.ui import (
+    deleting,
+    faults,
+    graph,
+    live,
+    maps,
+    notices,
+    pages,
+    portals,
+    start,
+    stories,
+    surveys,
+    tables,
+    topics,
+)
 from periplus.ui.description import TEXT, Handler, Screen, described, one_of, whole_number
 from periplus.ui.state import state_of
 
@@ -57,6 +72,13 @@ SCREENS = (
         _C + "/page", pages.page,
         {"name": str, "page": PageSummary, "view": str, "views": dict[str, str]},
         {"url!": (TEXT, "the page"), "view": (one_of(*pages.VIEWS), "what of it")},
+    ),
+    Screen(
+        _C + "/fault", faults.fault,
+        {"name": str, "code": str, "cause": str, "grade": Grade, "why": str, "remedy": str, "pages": int,
+            "since": float | None, "note": FaultNote, "rows": list[list[str]], "total": int},
+        {"code!": (TEXT, "the kind of fault"), "cause!": (TEXT, "what is to be mended: a URL or words")},
+        take=faults.decide,
     ),
     Screen(_C + "/map", maps.site_map, {"name": str}, _SITE | {"find": (TEXT, "a text in titles and addresses")}),
     Screen(_C + "/graph", graph.graph, {"name": str, "wish": graph.NeighbourRequest, "found": graph.Around | None},

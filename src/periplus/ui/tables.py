@@ -25,6 +25,9 @@ from periplus.ui.state import folder_of, state_of
 
 ROWS = (50, 100, 250, 500)  # of one page
 RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format", "where", "is"})
+LEADS = ("code", "cause")  # of a fault: its own screen is named by them
+AUDITED = ("faults", "issues")  # tables that take an audit
+WAIT_S = 0.6  # for one; the screen is then shown as it comes
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
 
 
@@ -39,6 +42,7 @@ class TableScreen:
     columns: tuple[str, ...]
     fixed: tuple[tuple[str, str], ...] = ()
     sentence: str = ""
+    usual: tuple[tuple[str, str], ...] = ()  # conditions that hold unless the address names their column
 
 
 _LINK = ("source", "anchor", "target", "target_status", "kind", "position")
@@ -62,7 +66,13 @@ SCREENS = {
         "Links to what does not exist or cannot be reached, with the pages that hold them.",
     ),
     "bad": TableScreen("Bad links", "bad", ("source", "text", "why", "anchor", "position")),
-    "faults": TableScreen("Issues", "faults", ("severity", "message", "cause", "detail", "pages", "url", "code")),
+    "faults": TableScreen(
+        "Faults by cause",
+        "faults",
+        ("severity", "message", "cause", "detail", "pages", "since", "assignee"),
+        sentence="What is to be mended, gravest first. Each leads to its pages, and to what can be decided on it.",
+        usual=(("decision", "-"),),
+    ),
     "issues": TableScreen(
         "Issues page by page",
         "issues",
@@ -113,11 +123,17 @@ def table(request: Request) -> Response:
     screen, asked, browser = screen_of(shown), dict(request.query_params), state_of(request).browser
     if not ending and (short := shortened(request.query_params)) is not None:
         return RedirectResponse("?" + urlencode(short), 303)
-    query, at = query_of(asked, screen.fixed)
+    usual = tuple(condition for condition in screen.usual if condition[0] not in asked)
+    query, at = query_of(asked, (*screen.fixed, *usual))
+    is_shown = not ending and not rendering.wants_json(request)
+    if screen.table in AUDITED and is_shown and not browser.audited(folder, WAIT_S):
+        return waiting(request, name, screen.title)
     if ending:
         file = f"{name}-{shown}"
         return sent(file, ending, lambda path: browser.write(folder, screen.table, query, ending, path))
-    page = browser.page(folder, screen.table, query, columns_of(asked) or screen.columns)
+    columns = columns_of(asked) or screen.columns
+    unseen = tuple(column for column in LEADS if column not in columns) if screen.table == "faults" else ()
+    page, leads = of_screen(name, browser.page(folder, screen.table, query, (*columns, *unseen)), len(columns))
     table = table_of(screen.table)
     values = page_values(request, page, query, at) | {
         "title": screen.title,
@@ -125,13 +141,31 @@ def table(request: Request) -> Response:
         "sentence": screen.sentence or table.sentence,
         "table": shown,
         "facets": [facet for facet in page.facets if facet.name not in dict(screen.fixed) and tells(facet, asked)],
-        "conditions": [(column, text) for column, text in query.conditions if (column, text) not in screen.fixed],
+        "conditions": [one for one in query.conditions if one not in (*screen.fixed, *usual)],
     }
     if not rendering.wants_json(request):
         home = HOMES.get(shown.partition(":")[0], "")
         values |= {"home": home.format(quote(shown.partition(":")[2], safe="")), "home_word": home.partition("/")[0]}
-        values |= {"unordered": page.unordered, "every": table.columns}
+        values |= {"leads": leads, "unordered": page.unordered, "every": table.columns}
     return rendering.answer(request, "table.html", values)
+
+
+def of_screen(name: str, page: TablePage, columns: int) -> tuple[TablePage, list[str]]:
+    """(the page with so many of its columns, where each row of faults leads)."""
+    leads = []
+    if page.table == "faults":
+        names = [column.name for column in page.columns]
+        places = [(field, names.index(field)) for field in LEADS]
+        query = ({field: row[place] for field, place in places} for row in page.rows)
+        leads = [rendering.address(name, "fault") + rendering.query({}, **one) for one in query]
+    if columns < len(page.columns):
+        page = replace(page, columns=page.columns[:columns], rows=tuple(row[:columns] for row in page.rows))
+    return page, leads
+
+
+def waiting(request: Request, name: str, title: str) -> Response:
+    """A screen that is being made beside this answer, which is asked for again until it is there."""
+    return rendering.answer(request, "waiting.html", {"title": title, "name": name})
 
 
 def page_values(request: Request, page: TablePage, query: TableQuery, at: int) -> dict[str, object]:

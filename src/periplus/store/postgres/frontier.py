@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 import psycopg
 
 from periplus.errors import StoreError, UsageError
+from periplus.model.audit import FaultNote
 from periplus.model.frontier import (
     ASKED_AGAIN,
     EARLY_SHARE,
@@ -30,7 +31,7 @@ from periplus.model.ports import CrawlScope, RunRecord, VisitReader
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
-from periplus.store import runs
+from periplus.store import fault_notes, runs
 from periplus.store.crawl_reads import CrawlReads, change_note, note
 from periplus.store.dialect import Statements, shard_of
 from periplus.store.ledger import HostRef
@@ -637,6 +638,12 @@ class DatabaseHome:
         return self._do(
             lambda connection: runs.resume(PostgresStatements(connection)) and hosts.workers_with_lease(connection) > 0
         )
+
+    def note_fault(self, note: FaultNote) -> None:
+        self._do(lambda connection: fault_notes.put(PostgresStatements(connection), note))
+
+    def fault_notes(self) -> tuple[FaultNote, ...]:
+        return self._do(lambda connection: fault_notes.notes(PostgresStatements(connection)))
 
     def runs(self) -> Sequence[RunRecord]:
         return self._do(lambda connection: runs.records(PostgresStatements(connection)))

@@ -157,6 +157,12 @@ def issues_of(connection: sqlite3.Connection, run_id: int) -> frozenset[tuple[st
     )
 
 
+def first_seen(connection: sqlite3.Connection) -> dict[tuple[str, int, int], float]:
+    """When the first check that saw an issue began, by the keys of `store_issues`."""
+    find = "SELECT code, url_id, related_id, min(started) FROM issue JOIN run ON run.id = run_id GROUP BY 1, 2, 3"
+    return {(code, url, related): started for code, url, related, started in connection.execute(find)}
+
+
 def pages_with(connection: sqlite3.Connection, codes: Iterable[str]) -> dict[int, int]:
     """Pages with an issue of one of these codes, by the check that saw them; of a check that saw none no entry."""
     listed = list(codes)

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
+from periplus.model.audit import FaultNote
 from periplus.model.frontier import (
     ASKED_AGAIN,
     EARLY_SHARE,
@@ -32,7 +33,7 @@ from periplus.model.tables import any_of
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
-from periplus.store import runs
+from periplus.store import fault_notes, runs
 from periplus.store.crawl_reads import CrawlReads, change_note, note
 from periplus.store.dialect import Statements
 from periplus.store.ledger import HostRef
@@ -512,6 +513,14 @@ class FolderHome:
     def resume(self, now: float) -> bool:
         with schema.writing(self._folder) as connection:
             return runs.resume(schema.SqliteStatements(connection)) and reading.is_being_crawled(connection, now)
+
+    def note_fault(self, note: FaultNote) -> None:
+        with schema.writing(self._folder) as connection:
+            fault_notes.put(schema.SqliteStatements(connection), note)
+
+    def fault_notes(self) -> tuple[FaultNote, ...]:
+        with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection:
+            return fault_notes.notes(schema.SqliteStatements(connection))
 
     def runs(self) -> Sequence[RunRecord]:
         with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection:

@@ -24,6 +24,12 @@
     stream.addEventListener("error", () => { if (stream.readyState === EventSource.CLOSED && state()) state().append(" (no longer watched: load the page again)"); });
     addEventListener("pagehide", () => stream.close());
   }
+  if (document.querySelector("[data-again]")) {  // until it is there: in place, so that nothing flickers
+    const again = () => fetch(location.href).then((answer) => answer.text()).then((text) => {
+      if (text.includes("data-again=")) setTimeout(again, 700); else location.reload();
+    }).catch(() => setTimeout(again, 3000));
+    setTimeout(again, 700);
+  }
   for (const tab of document.querySelectorAll(".of [aria-current]")) {  // on a narrow screen the tabs scroll: to the one that is open
     const row = tab.parentElement;
     row.scrollLeft += tab.getBoundingClientRect().left - row.getBoundingClientRect().left - (row.clientWidth - tab.offsetWidth) / 2;

@@ -1,0 +1,112 @@
+"""A cause that was accepted or ignored is left out of check, report, exports and sums; a note does not close it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from interface import client, token_of
+from periplus.analyse.issues import faults
+from periplus.api.audit import issues_of
+from periplus.api.exporting import export_rows
+from periplus.api.homes import home_of
+from periplus.cli.main import main
+from periplus.model.audit import FaultDecision, FaultNote
+from periplus.settings import Settings
+from stored import page, stored
+
+HOME = "https://e.org/"
+GONE = f"{HOME}gone"
+SITE = {
+    HOME: page("Home of lanterns", "/a", "/b", "/gone", "https://"),
+    f"{HOME}a": page("One title", "/gone"),
+    f"{HOME}b": page("One title", "/"),
+    GONE: 404,
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    stored(tmp_path / "e.periplus", SITE, [HOME])
+    return tmp_path
+
+
+def cause(folder: Path, code: str) -> str:
+    every = faults(issues_of(folder / "e.periplus", Settings()))
+    return next(one.cause for one in every if one.code == code)
+
+
+@pytest.mark.parametrize("code", ["suspect-link", "title-duplicate", "description-missing", "malformed-link"])
+@pytest.mark.parametrize("decision", [FaultDecision.ACCEPTED, FaultDecision.IGNORED])
+def test_a_closed_cause_is_left_out_everywhere(folder: Path, code: str, decision: FaultDecision) -> None:
+    place, mended = folder / "e.periplus", cause(folder, code)
+    before = faults(issues_of(place, Settings()))
+    home_of(place).note_fault(FaultNote(code, mended, decision))
+    notes: list[str] = []
+    after = faults(issues_of(place, Settings(), note=notes.append))
+    assert [one for one in before if (one.code, one.cause) != (code, mended)] == after
+    assert [one for one in before if one not in after], "it was there"
+    assert any("1 cause accepted or ignored" in note for note in notes)
+    with export_rows(place, "issues") as exported:
+        rows = [dict(zip(exported.table.names, row, strict=True)) for row in exported.rows]
+    assert not [row for row in rows if (row["code"], row["cause"]) == (code, mended)]
+    assert len(rows) == sum(one.total for one in after)
+
+
+def test_a_note_alone_leaves_it_open(folder: Path) -> None:
+    place = folder / "e.periplus"
+    before = issues_of(place, Settings())
+    home_of(place).note_fault(FaultNote("suspect-link", GONE, assignee="Ann", words="asked the printer"))
+    assert issues_of(place, Settings()) == before
+
+
+def test_screen_report_and_command_count_alike(folder: Path) -> None:
+    place, asking = folder / "e.periplus", client(folder)
+    home_of(place).note_fault(FaultNote("title-duplicate", cause(folder, "title-duplicate"), FaultDecision.ACCEPTED))
+    rows = asking.get("/c/e/t/faults?columns=severity,code,cause&format=json&per=500").json()["rows"]
+    every = faults(issues_of(place, Settings()))
+    assert sorted(map(tuple, rows)) == sorted((one.grade.value, one.code, one.cause) for one in every)
+    sums = asking.get("/c/e/live?format=json").json()["overview"]["faults"]["causes"]
+    assert sum(sums.values()) == len(every)
+    said = CliRunner().invoke(main, ["check", "--offline", "-c", str(place)], catch_exceptions=False).output
+    assert f"{sums['error']:,} error" in said and "accepted or ignored" in said
+    report = CliRunner().invoke(main, ["report", "-c", str(place)], catch_exceptions=False)
+    assert report.exit_code == 0
+
+
+def test_what_is_decided_in_the_browser_is_shown_kept_and_taken_back(folder: Path) -> None:
+    asking = client(folder)
+    path = f"/c/e/fault?code=suspect-link&cause={GONE}"
+    screen = asking.get(path).text
+    assert "What to do" in screen and "no check has noted it yet" in screen
+    form = {"csrf_token": token_of(asking, path), "code": "suspect-link", "cause": GONE}
+    answer = asking.post("/c/e/fault", data={**form, "decision": "accepted", "assignee": "Ann <b>", "words": "later"})
+    assert (answer.status_code, answer.headers["location"].partition("?")[0]) == (303, "/c/e/fault")
+    [note] = home_of(folder / "e.periplus").fault_notes()
+    assert (note.decision, note.assignee, note.words) == (FaultDecision.ACCEPTED, "Ann <b>", "later")
+    assert "Ann &lt;b&gt;" in asking.get(path).text
+    closed = asking.get("/c/e/t/faults?decision=accepted&columns=cause,assignee&format=json").json()["rows"]
+    assert closed == [[GONE, "Ann <b>"]]
+    asking.post("/c/e/fault", data={**form, "decision": ""})
+    assert home_of(folder / "e.periplus").fault_notes() == ()
+    assert asking.post("/c/e/fault", data={**form, "decision": "gone"}).status_code == 400
+    assert asking.post("/c/e/fault", data={**form, "cause": "https://e.org/none"}).status_code == 404
+
+
+def test_since_when_a_cause_is_there_is_told_by_the_first_check_that_saw_it(folder: Path) -> None:
+    from periplus.api.audit import store_issues
+    from stored import NOW
+
+    store_issues(folder / "e.periplus", 1, issues_of(folder / "e.periplus", Settings()))
+    found = client(folder).get(f"/c/e/fault?code=suspect-link&cause={GONE}&format=json").json()
+    assert found["since"] == NOW
+
+
+def test_settings_of_the_collection_hold_on_screens_and_in_exports(folder: Path) -> None:
+    place = folder / "e.periplus"
+    (place / "periplus.toml").write_text('[settings]\nignore = ["title-*"]\ngrade = ["suspect-link=error"]\n', "utf-8")
+    rows = client(folder).get("/c/e/t/faults?columns=severity,code&format=json").json()["rows"]
+    assert ["error", "suspect-link"] in rows
+    assert not [row for row in rows if row[1].startswith("title-")]
