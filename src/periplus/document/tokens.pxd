@@ -33,17 +33,18 @@ cdef class Tokens:
     @cython.final
     cdef inline int _put(self, int kind, int tag, int start, int end) except -1
     @cython.final
+    @cython.locals(at=size_t)
     cdef inline int _put_text(self, int start, int end) except -1
     @cython.final
     @cython.locals(at=size_t, start=int, begin=int, end=int, code=int, following=int)
-    cdef int _next(self) except -1
+    cdef inline int _next(self) except -1
     @cython.final
     cdef int _end_tag(self, int at) except -1
     @cython.final
-    @cython.locals(begin=int, value=cython.ulonglong, code=int, letter=int, stop=int, after=int, tag=int, first=int, closing=int)
+    @cython.locals(begin=int, value=cython.ulonglong, code=cython.uchar, letter=cython.uchar, stop=int, after=int, tag=int, first=int, closing=int)
     cdef int _tag(self, int place, size_t at, int kind) except -1
     @cython.final
-    @cython.locals(begin=int, value=cython.ulonglong, code=int, letter=int, name=int, start=int, end=int, odd=int, quote=int)
+    @cython.locals(begin=int, value=cython.ulonglong, code=cython.uchar, letter=cython.uchar, name=int, start=int, end=int, odd=int, quote=cython.uchar)
     cdef int _attribute(self, size_t at) except? -1
     @cython.final
     cdef inline int _add(self, int name, int start, int end) except -1

@@ -153,16 +153,15 @@ class Tokens:
         self.tags[at] = tag
         self.starts[at] = start
         self.ends[at] = end
-        self.firsts[at] = self.rows
-        self.counts[at] = 0
         self.count = at + 1
         return 0
 
     def _put_text(self, start: int, end: int) -> int:
         if end > start:
             at = start
-            while at < end and ENDS[self.chars[at]] == WHITE:
-                at += 1
+            if self.chars[at] <= 32:
+                while at < end and ENDS[self.chars[at]] == WHITE:
+                    at += 1
             self._put(TEXT, at == end, start, end)
         return 0
 
@@ -248,11 +247,12 @@ class Tokens:
                     return 0
                 at = after
         self.at = at + 1
-        self._put(kind, tag, place, closing)
         if kind == END:
             self.rows = first
-        self.firsts[self.count - 1] = first
-        self.counts[self.count - 1] = self.rows - first
+        else:
+            self.firsts[self.count] = first
+            self.counts[self.count] = self.rows - first
+        self._put(kind, tag, place, closing)
         if self.mode != DATA or (kind == START and tag < ELEMENTS and STOPPING[tag]):
             self.stop = 1
         return 0
