@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from enum import Enum
+from collections.abc import Callable
 from functools import lru_cache
 from html.entities import html5
 
-from periplus.document import html
+from periplus.document.tree import ATTRIBUTES, COMMENT, TAGS, TEXT, PageTree, parse
 
 # No document type declaration is read: nothing that it names is fetched, and no entity is expanded, however often
 # it stands in another. An entity that HTML knows becomes its character, as in the XHTML of old (`&nbsp;`); any
@@ -62,15 +62,9 @@ def _plain(place: re.Match[str]) -> str:
 DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 XHTML = "http://www.w3.org/1999/xhtml"
 _XLINK = ' xmlns:xlink="http://www.w3.org/1999/xlink"'
-# by the element that begins one
-_PARTS = {"svg": "http://www.w3.org/2000/svg", "math": "http://www.w3.org/1998/Math/MathML"}
+_SPACES = (XHTML, "http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML")  # by their numbers in a tree
 _XML_NAMES = frozenset({"xml:lang", "xml:space"})
 _XLINK_NAMES = frozenset(f"xlink:{name}" for name in ("actuate", "arcrole", "href", "role", "show", "title", "type"))
-# Below these stands HTML again, but for the two that are named (HTML Living Standard, 13.2.6: integration points).
-_SVG_HOLDERS = frozenset({"foreignObject", "desc", "title"})
-_MATHML_HOLDERS = frozenset({"mi", "mo", "mn", "ms", "mtext"})
-_MATHML_ALWAYS = frozenset({"mglyph", "malignmark"})
-_HTML_ANNOTATIONS = frozenset({"text/html", "application/xhtml+xml"})
 _CACHED_NAMES = 4096  # a page has tens; hostile ones may have any number
 _NAME_STARTS = (
     r"A-Z_a-z\xc0-\xd6\xd8-\xf6\xf8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f"
@@ -80,8 +74,6 @@ _NOT_AT_START = re.compile(f"^[^{_NAME_STARTS}]", re.S)
 _NOT_IN_NAME = re.compile(f"[^{_NAME_STARTS}.0-9\xb7\u0300-\u036f\u203f\u2040-]")
 # XML 1.0, production 2; but the form feed
 _NO_CHARACTER = re.compile("[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-# the parser tells nothing of a shadow root, but all of a template
-_SHADOW_ROOT = re.compile(r"(<template\s(?:[^<>]*?\s)?)(?=shadowrootmode[\s=>])", re.I)
 _HALVES = re.compile("[\ud800-\udfff]")
 _LEGAL_BYTES = bytes({9, 10, 13, *range(32, 256)})
 _NO_CHARACTERS = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
@@ -89,14 +81,11 @@ _NO_CHARACTERS = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
 
 def xml_of_html(text: str) -> bytes:
     """The tree that a browser builds of a text, as a document of XHTML. Total: any text."""
-    writer = _Writer()
-    if "shadowrootmode" in text:
-        text = _SHADOW_ROOT.sub(r"\1data-", text)
     try:
-        html.report(text, writer)
-    except UnicodeDecodeError:  # half of a surrogate pair in a name, which no decoder leaves
-        return xml_of_html(_HALVES.sub("\ufffd", text))
-    return DECLARATION + _legal("".join(writer.pieces)) + b"\n"
+        page = text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which no decoder leaves
+        page = _HALVES.sub("\ufffd", text).encode()
+    return DECLARATION + _legal("".join(_written(parse(page)))) + b"\n"
 
 
 def xml_of_xml(text: str) -> bytes | None:
@@ -178,87 +167,61 @@ def _foreign_attribute_start(name: str) -> str:
     return f' {name}="' if name in _XLINK_NAMES else _attribute_start(name)
 
 
-class _Children(Enum):
-    """What stands below an element of SVG or MathML, or within one of them."""
-
-    OF_HTML = 1
-    OF_SYMBOL = 2  # HTML, but for two elements
-    OF_ANNOTATION = 3  # the same vocabulary, but svg begins its own
-    FOREIGN = 4  # the same vocabulary
-
-
-class _Writer(html.Handler):
-    """Takes the parser's report, piece by piece. Within SVG and MathML it keeps account of where HTML begins again."""
-
-    def __init__(self) -> None:
-        self.pieces: list[str] = []
-        # (namespace, what stands below) of the elements from the outermost svg or math on
-        self._foreign: list[tuple[str, _Children]] = []
-
-    def start_element(self, tag: str, attrs: tuple[tuple[str, str | None], ...]) -> None:
-        if self._foreign or tag in _PARTS or tag == "html":
-            self._start_part(tag, attrs)
-            return
-        written = "<" + legal_name(tag)
-        for name, value in attrs:
-            if start := _attribute_start(name):
-                written += start + _quoted(value) + '"' if value else start + '"'
-        self.pieces.append(written + ">")
-
-    def end_element(self, tag: str) -> None:
-        if self._foreign:
-            self._foreign.pop()
-        self.pieces.append("</" + legal_name(tag) + ">")
-
-    def characters(self, data: str) -> None:
-        self.pieces.append(_escaped(data))
-
-    def comment(self, data: str) -> None:
-        data = data.replace("--", "- -").replace("--", "- -")
-        self.pieces.append(f"<!--{data}{' ' if data.endswith('-') else ''}-->")
-
-    def processing_instruction(self, target: str, data: str) -> None:
-        data = data.replace("?>", "? >").lstrip()
-        if target.lower() == "xml":
-            self.comment(f"?{target} {data}")
-        else:
-            self.pieces.append(f"<?{legal_name(target)} {data}{' ' if data.endswith('?') else ''}?>")
-
-    def _start_part(self, tag: str, attrs: tuple[tuple[str, str | None], ...]) -> None:
-        """An element that begins a namespace, or stands within a part of another."""
-        if tag == "html" and not self._foreign:
-            above, space = "", XHTML
-        else:
-            above, within = self._foreign[-1] if self._foreign else (XHTML, _Children.OF_HTML)
-            space = _namespace(tag, above, within)
-            self._foreign.append((space, _children(tag, space, attrs)))
-        written = "<" + legal_name(tag)
-        if space != above:
-            written += f' xmlns="{space}"' + (_XLINK if space != XHTML else "")
-        start_of = _attribute_start if space == XHTML else _foreign_attribute_start
-        for name, value in attrs:
-            if start := start_of(name):
-                written += start + _quoted(value or "") + '"'
-        self.pieces.append(written + ">")
+def _written(tree: PageTree) -> list[str]:
+    """The pieces of XHTML that the nodes of a tree become, in the order of the document."""
+    chars = str(tree.chars, "latin-1")  # a letter for each byte
+    tags, firsts, nexts, parents = tree.tags.tolist(), tree.firsts.tolist(), tree.nexts.tolist(), tree.parents.tolist()
+    starts, ends = tree.starts.tolist(), tree.ends.tolist()
+    names = [legal_name(name) for name in (*TAGS, *tree.own_names)]
+    attributes_of = _attributes(tree, chars)
+    pieces: list[str] = []
+    add, node = pieces.append, 0
+    while True:
+        tag = tags[node]
+        if tag > 0:
+            add(f"<{names[tag]}{attributes_of(node)}>")
+        elif tag == TEXT:
+            add(_escaped(_text(chars[starts[node] : ends[node]])))
+        elif tag == COMMENT:
+            data = _text(chars[starts[node] : ends[node]]).replace("--", "- -").replace("--", "- -")
+            add(f"<!--{data}{' ' if data.endswith('-') else ''}-->")
+        if firsts[node] >= 0:
+            node = firsts[node]
+            continue
+        while True:
+            if tags[node] > 0:
+                add(f"</{names[tags[node]]}>")
+            if nexts[node] >= 0:
+                break
+            node = parents[node]
+            if node <= 0:
+                return pieces
+        node = nexts[node]
 
 
-def _namespace(tag: str, above: str, within: _Children) -> str:
-    """Of an element in a part that is not HTML. above: its parent's."""
-    if (
-        within is _Children.FOREIGN
-        or (within is _Children.OF_SYMBOL and tag in _MATHML_ALWAYS)
-        or (within is _Children.OF_ANNOTATION and tag != "svg")
-    ):
-        return above
-    return _PARTS.get(tag, XHTML)
+def _text(letters: str) -> str:
+    """The text whose bytes these letters stand for."""
+    return letters if letters.isascii() else letters.encode("latin-1").decode()
 
 
-def _children(tag: str, space: str, attrs: tuple[tuple[str, str | None], ...]) -> _Children:
-    if space == XHTML or (space == _PARTS["svg"] and tag in _SVG_HOLDERS):
-        return _Children.OF_HTML
-    if space == _PARTS["math"] and tag in _MATHML_HOLDERS:
-        return _Children.OF_SYMBOL
-    if space == _PARTS["math"] and tag == "annotation-xml":
-        encodings = {(value or "").lower() for name, value in attrs if name == "encoding"}
-        return _Children.OF_ANNOTATION if encodings.isdisjoint(_HTML_ANNOTATIONS) else _Children.OF_HTML
-    return _Children.FOREIGN
+def _attributes(tree: PageTree, chars: str) -> Callable[[int], str]:
+    """Gives an element's attributes, and its namespace where it is another than around it."""
+    parents, spaces = tree.parents.tolist(), tree.spaces.tolist()
+    firsts, counts, numbers = tree.attributes.tolist(), tree.attribute_counts.tolist(), tree.attribute_names.tolist()
+    starts, ends = tree.value_starts.tolist(), tree.value_ends.tolist()
+    names = (*ATTRIBUTES, *tree.own_attribute_names)
+    plain = [_attribute_start(name) for name in names]
+    foreign = [_foreign_attribute_start(name) for name in names] if any(spaces) else plain
+
+    def attributes_of(node: int) -> str:
+        space, above = spaces[node], parents[node]
+        written = ""
+        if not above or space != spaces[above]:
+            written = f' xmlns="{_SPACES[space]}"' + (_XLINK if space else "")
+        before = foreign if space else plain
+        for row in range(firsts[node], firsts[node] + counts[node]):
+            if start := before[numbers[row]]:
+                written += f'{start}{_quoted(_text(chars[starts[row] : ends[row]]))}"'
+        return written
+
+    return attributes_of

@@ -28,7 +28,9 @@ from periplus.document.tags import (
 )
 from periplus.document.tokens import Tokens
 
-__all__ = ["ATTRIBUTES", "ATTRIBUTE_NUMBERS", "TAGS", "TAG_NUMBERS", "PageTree", "parse"]
+__all__ = ["ATTRIBUTES", "ATTRIBUTE_NUMBERS", "COMMENT", "DOCTYPE", "TAGS", "TAG_NUMBERS", "TEXT", "PageTree", "parse"]
+
+TEXT, COMMENT, DOCTYPE = -1, -2, -3  # what a node is that is no element
 
 # kinds of tokens and ways to read, as in `tokens`; insertion modes, as in `insertion`
 T_TEXT, T_START, T_END, T_COMMENT, T_DOCTYPE, T_NUL, T_EOF = range(1, 8)
