@@ -23,6 +23,7 @@ INTERPRETED = (
     "test_decode.py",
     "test_understand.py",
     "test_content.py",
+    "test_tokens.py",
     "test_tree.py",
 )
 
