@@ -16,7 +16,7 @@ BUDGETS = {
     "acquire": 2_750,
     "analyse": 10_720,
     "api": 10_650,
-    "cli": 5_970,
+    "cli": 6_020,
     "document": 9_700,
     "jobs": 750,
     "model": 4_900,
@@ -24,10 +24,10 @@ BUDGETS = {
     "schedule": 2_700,
     "search": 1_540,
     "store": 13_650,
-    "ui": 4_700,
+    "ui": 4_950,
     "urls": 2_100,
 }
-MODULES = 318
+MODULES = 319
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

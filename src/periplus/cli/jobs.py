@@ -30,10 +30,12 @@ from periplus.cli.options import (
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import StoreError, UsageError
 from periplus.extras import extra_needed
+from periplus.present.tables import write_table
 from periplus.present.wording import utc
 
 if TYPE_CHECKING:
     from periplus.model.job import Job, Schedule
+    from periplus.ui.users import Users
 
 
 def help_with_crawl(store: str, auth: str, *, quiet: bool, verbose: int) -> None:
@@ -265,9 +267,21 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
     metavar="HOST",
     many=True,
 )
+@option(
+    "--add-user",
+    "Give somebody a token, which is shown once, and end. Of a user who has one the old one goes.",
+    str,
+    "",
+    metavar="NAME",
+)
+@option(
+    "--role", "What --add-user lets them do: all that those before it may, too.", ("look", "work", "administer"), "look"
+)
+@option("--remove-user", "Let somebody in no longer, from this moment, and end.", str, "", metavar="NAME")
+@option("--users", "List who may log in, and end.", bool)
 @option("--no-workers", "Only show: what is asked for waits until some `periplus worker` does it.", bool)
 @option("--open open_it", "Open it in the browser.", bool)
-def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tuple[str, ...], **flags: bool) -> None:
+def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tuple[str, ...], **flags: Any) -> None:
     """Show collections in a browser, and start and watch crawls there.
 
     FOLDER is a collection, or a folder that holds some; by default the current one. Only this machine can
@@ -278,6 +292,7 @@ def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tu
     periplus serve
     periplus serve ~/collections --port 9000 --open
     PERIPLUS_TOKEN=... periplus serve --host 0.0.0.0 --name crawls.example.org
+    periplus serve --add-user anna --role work      prints a token of her own
     """
     from periplus.cli.main import command_names
 
@@ -288,11 +303,19 @@ def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tu
     from periplus.store.sqlite.notices import DATABASE as NOTICES
     from periplus.ui.safety import Locks, needs_token
     from periplus.ui.state import AppState, places
+    from periplus.ui.users import Users
 
-    if needs_token(host) and len(token) < 8:
-        raise UsageError(f"{host} can be reached by others: give a --token of at least 8 signs, or listen on 127.0.0.1")
     shown = places(folders)
-    locks = Locks(token, tuple(name.lower() for name in names))
+    users = Users(shown.base)
+    if flags["add_user"] or flags["remove_user"] or flags["users"]:
+        _keep_users(users, flags)
+        return
+    if needs_token(host) and len(token) < 8 and not (users.all() and not token):
+        raise UsageError(
+            f"{host} can be reached by others: give a --token of at least 8 signs, add users (--add-user NAME), or "
+            "listen on 127.0.0.1"
+        )
+    locks = Locks(token, tuple(name.lower() for name in names), users)
     state = AppState(shown, locks, command_names(), works=not flags["no_workers"])
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     files = [path for name in (JOBS, NOTICES) if not (path := shown.base / name).exists()]
@@ -310,6 +333,22 @@ def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tu
                 f"nothing can listen on {host}, port {port}: another program has it, "
                 "perhaps. Choose another with --port."
             )
+
+
+def _keep_users(users: Users, flags: dict[str, Any]) -> None:
+    """Adds, removes and lists users, as the flags say. Servers that run heed it at once."""
+    from periplus.ui.users import Role
+
+    if flags["remove_user"]:
+        users.remove(flags["remove_user"])
+        say(f"{flags['remove_user']} can log in no longer.")
+    if flags["add_user"]:
+        token = users.add(flags["add_user"], Role(flags["role"]))
+        say(f"{flags['add_user']} may {flags['role']}. This token is shown once:")
+        click.echo(token)
+    if flags["users"]:
+        rows = [(user.name, user.role.value, utc(user.made)) for user in users.all()]
+        write_table(("name", "role", "since"), rows, "table", sys.stdout)
 
 
 def _worker(folder: Path) -> Command:

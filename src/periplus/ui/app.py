@@ -11,11 +11,16 @@ from starlette.routing import Route
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
 from periplus.ui import rendering
 from periplus.ui.routes import routes
-from periplus.ui.safety import LOGIN, Guard, log_in
+from periplus.ui.safety import LOGIN, Guard, NotAllowed, log_in
 from periplus.ui.state import AppState, state_of
 
 _STATIC = {"ui.css": "text/css", "ui.js": "text/javascript", "icon.svg": "image/svg+xml"}
-_STATUS: dict[type[PeriplusError], int] = {NoCollection: 404, UsageError: 400, StoreError: 503}  # the first that fits
+_STATUS: dict[type[PeriplusError], int] = {
+    NotAllowed: 403,
+    NoCollection: 404,
+    UsageError: 400,
+    StoreError: 503,
+}  # the first that fits
 STOP_S = 2  # for answers under way when the server is told to stop: streams would never end by themselves
 
 
@@ -37,7 +42,7 @@ def _static(request: Request) -> Response:
 
 async def _login(request: Request) -> Response:
     locks = state_of(request).locks
-    if not locks.token:
+    if not locks.are_shut:
         return RedirectResponse("/", 303)
     if request.method == "POST":
         return await log_in(request, locks) or rendering.answer(

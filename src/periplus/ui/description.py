@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from periplus.settings import VERSION
+from periplus.ui.users import Role
 
 Schema = dict[str, object]
 Handler = Callable[[Request], Response]
@@ -40,6 +41,8 @@ class Screen:
     answer: Mapping[str, object] = field(default_factory=dict)
     parameters: Mapping[str, tuple[Schema, str]] = field(default_factory=dict)
     take: Handler | None = None
+    role: Role = Role.LOOK  # that it takes to see it
+    take_role: Role = Role.WORK  # and to send its form
 
 
 def whole_number(low: int, high: int) -> Schema:

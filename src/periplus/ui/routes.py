@@ -31,7 +31,9 @@ from periplus.ui import (
     topics,
 )
 from periplus.ui.description import TEXT, Handler, Screen, described, one_of, whole_number
+from periplus.ui.safety import needing
 from periplus.ui.state import state_of
+from periplus.ui.users import Role
 
 _C = "/c/{name}"
 _TOPIC = "/c/{name}/topic/{topic}"
@@ -50,7 +52,7 @@ SCREENS = (
     Screen("/jobs", start.jobs, {"jobs": list[start.JobRow], "schedules": _ROWS, "works": bool, "base": str,
         "collections": list[str]}),
     Screen("/notices", notices.notices, {"subscriptions": _ROWS, "notices": _ROWS, "kinds": dict[str, str],
-        "collections": list[str]}),
+        "collections": list[str]}, role=Role.ADMINISTER),
     Screen("/search", pages.in_all, {"query": str, "found": list[pages.PageSearch], "at": int, "per": int}, _WORDS),
     Screen(_C + "/live", live.live, {"name": str, "missing": str, "figures": list[tuple[str, int, str]],
         "overview": Overview | None}),
@@ -99,7 +101,7 @@ SCREENS = (
             "stays?": list[str]},
         {"site": (TEXT, "all of it"), "run": (whole_number(1, 999_999_999), "its record and its pages"),
             "page": (TEXT, "a page’s number, hexadecimal")},
-        take=deleting.take,
+        take=deleting.take, role=Role.ADMINISTER, take_role=Role.ADMINISTER,
     ),
     Screen("/surveys", surveys.surveys),
     Screen(_C + "/survey", surveys.survey),
@@ -127,36 +129,36 @@ SCREENS = (
         {"of": (TEXT, "addresses of pages, or a site"), "query": (TEXT, "the answers to it, instead")},
     ),
 )  # fmt: skip
-FORMS: dict[str, Handler] = {
-    "/new": start.begin,
-    "/jobs/change": start.change,
-    "/notices/change": notices.change,
-    "/surveys/new": surveys.create,
-    _C + "/pause": live.pause,
-    _C + "/stop": live.stop,
-    _C + "/resume": live.resume,
-    _C + "/survey/create": surveys.create,
-    _C + "/survey/change": surveys.change,
-    _TOPIC + "/do": topics.act,
-    _PORTAL + "/decide": portals.decide,
-    _PORTAL + "/do": portals.act,
+FORMS: dict[str, tuple[Role, Handler]] = {  # by the role that it takes to send it
+    "/new": (Role.WORK, start.begin),
+    "/jobs/change": (Role.WORK, start.change),
+    "/notices/change": (Role.ADMINISTER, notices.change),
+    "/surveys/new": (Role.WORK, surveys.create),
+    _C + "/pause": (Role.WORK, live.pause),
+    _C + "/stop": (Role.WORK, live.stop),
+    _C + "/resume": (Role.WORK, live.resume),
+    _C + "/survey/create": (Role.WORK, surveys.create),
+    _C + "/survey/change": (Role.WORK, surveys.change),
+    _TOPIC + "/do": (Role.WORK, topics.act),
+    _PORTAL + "/decide": (Role.WORK, portals.decide),
+    _PORTAL + "/do": (Role.WORK, portals.act),
 }
-FILES: dict[str, Handler] = {  # and streams
-    "/feeds/{name}.atom": notices.feed,
-    _C + "/events": live.events,
-    _C + "/map.{ending}": maps.file,
-    _C + "/picture.svg": maps.picture,
-    _C + "/graph.{ending}": graph.file,
-    _C + "/survey/events": surveys.events,
-    _C + "/survey/t/{table}.{ending}": surveys.table_file,
-    _C + "/survey/picture/{what}.svg": surveys.picture,
-    _C + "/survey/file/{what}.{ending}": surveys.file,
-    _TOPIC + "/events": topics.events,
-    _TOPIC + "/harvest.svg": topics.harvest,
-    _PORTAL + "/files.zip": portals.packed,
-    _PORTAL + "/site/{path:path}": portals.preview,
-    _C + "/story.svg": stories.picture,
-    _C + "/influence.{ending}": stories.influence_file,
+FILES: dict[str, tuple[Role, Handler]] = {  # and streams, by the role that it takes to have them
+    "/feeds/{name}.atom": (Role.LOOK, notices.feed),
+    _C + "/events": (Role.LOOK, live.events),
+    _C + "/map.{ending}": (Role.LOOK, maps.file),
+    _C + "/picture.svg": (Role.LOOK, maps.picture),
+    _C + "/graph.{ending}": (Role.LOOK, graph.file),
+    _C + "/survey/events": (Role.LOOK, surveys.events),
+    _C + "/survey/t/{table}.{ending}": (Role.LOOK, surveys.table_file),
+    _C + "/survey/picture/{what}.svg": (Role.LOOK, surveys.picture),
+    _C + "/survey/file/{what}.{ending}": (Role.LOOK, surveys.file),
+    _TOPIC + "/events": (Role.LOOK, topics.events),
+    _TOPIC + "/harvest.svg": (Role.LOOK, topics.harvest),
+    _PORTAL + "/files.zip": (Role.LOOK, portals.packed),
+    _PORTAL + "/site/{path:path}": (Role.LOOK, portals.preview),
+    _C + "/story.svg": (Role.LOOK, stories.picture),
+    _C + "/influence.{ending}": (Role.LOOK, stories.influence_file),
 }
 
 
@@ -164,14 +166,18 @@ def description(request: Request) -> Response:
     """What the interface answers to programs."""
     state = state_of(request)
     choices = {"name": list(state.places.collections()), "table": list(tables.SCREENS)}
-    return JSONResponse(described(SCREENS, choices, locked=bool(state.locks.token)))
+    return JSONResponse(described(SCREENS, choices, locked=state.locks.are_shut))
 
 
 def routes() -> list[Route]:
     """Files first: some have addresses that would be a screen's too."""
-    shown = {"/openapi.json": description, **FILES, **{screen.path: screen.show for screen in SCREENS}}
-    taken = FORMS | {screen.path: screen.take for screen in SCREENS if screen.take is not None}
+    shown = {
+        "/openapi.json": (Role.LOOK, description),
+        **FILES,
+        **{screen.path: (screen.role, screen.show) for screen in SCREENS},
+    }
+    taken = FORMS | {screen.path: (screen.take_role, screen.take) for screen in SCREENS if screen.take is not None}
     return [
-        *(Route(path, handler) for path, handler in shown.items()),
-        *(Route(path, handler, methods=["POST"]) for path, handler in taken.items()),
+        *(Route(path, needing(role, handler)) for path, (role, handler) in shown.items()),
+        *(Route(path, needing(role, handler), methods=["POST"]) for path, (role, handler) in taken.items()),
     ]

@@ -1,14 +1,16 @@
 """Who may ask, and what may an answer do? Every request passes here before any screen, and every answer after it.
 
 Always: (1) a request that names a host which is not ours is refused, so that no foreign name can be bound to our
-address (DNS rebinding); (2) where there is a token, nothing but the login page answers without its cookie, feeds apart,
-which have a key of their own; (3) what changes things is a POST that carries the form's secret and comes from our own
+address (DNS rebinding); (2) where there is a token or there are users, nothing but the login page answers without their
+cookie, feeds apart, which have a key of their own, and a user is answered as far as the role of the route lets (see
+`routes`); (3) what changes things is a POST that carries the form's secret and comes from our own
 pages; (4) no answer may run a script but the one that we serve, load anything from elsewhere, or be framed. Whatever
 the screens do wrong, these hold.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import hmac
 import ipaddress
@@ -23,6 +25,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from periplus.errors import StoreError, UsageError
+from periplus.ui.users import Role, Users
 
 COOKIE = "periplus"
 LOGIN = "/login"
@@ -41,15 +46,21 @@ WRONG_ADDRESSES = 10_000  # remembered at once: 2 MB
 METHODS = frozenset({"GET", "HEAD", "POST"})
 
 
+class NotAllowed(UsageError):
+    """A user's role does not let them do this."""
+
+
 @dataclass(frozen=True, slots=True)
 class Locks:
     """What the doors are shut with.
 
-    token: empty, none is needed; names: further host names that are ours; csrf_token: of this process's forms.
+    token: of whoever started it, an administrator's; empty: there is none; names: further host names that are ours;
+    users: others, each with a token and a role; csrf_token: of this process's forms.
     """
 
     token: str = ""
     names: tuple[str, ...] = ()
+    users: Users = field(default_factory=Users)
     csrf_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     # by address: how many wrong tokens lately, and when the last; oldest first
     wrong: dict[str, tuple[int, float]] = field(default_factory=dict)
@@ -64,15 +75,37 @@ class Locks:
     @property
     def feed_key(self) -> str:
         """What opens the feeds for readers that cannot log in, and nothing else; empty where none is needed."""
-        return hmac.new(self.token.encode(), b"periplus feeds", hashlib.sha256).hexdigest()[:32] if self.token else ""
+        secret = self.token or self.users.secret
+        return hmac.new(secret.encode(), b"periplus feeds", hashlib.sha256).hexdigest()[:32] if secret else ""
+
+    @property
+    def are_shut(self) -> bool:
+        """Whether one must log in."""
+        return bool(self.token or self.users.all())
+
+    def role_of(self, cookie: str) -> Role | None:
+        """What whoever has the cookie may do; None: nothing."""
+        if not self.are_shut:
+            return Role.ADMINISTER
+        if self.token and hmac.compare_digest(cookie.encode("utf-8", "replace"), self.session.encode()):
+            return Role.ADMINISTER
+        user = self.users.of_session(cookie)
+        return user.role if user is not None else None
+
+    def session_of(self, token: str) -> str:
+        """The cookie that a token opens a session with; empty: it is nobody's."""
+        if self.opens(token):
+            return self.session
+        user = self.users.of_token(token)
+        return user.session if user is not None else ""
 
     def opens(self, token: str) -> bool:
-        """Whether this is the token.
+        """Whether this is the token, where there is one.
 
         Takes the same time whatever both are, and does not depend on what was tried before.
         """
         given, right = (hashlib.sha256(text.encode()).digest() for text in (token, self.token))
-        return hmac.compare_digest(given, right)
+        return hmac.compare_digest(given, right) and bool(self.token)
 
     def wait_s(self, address: str, right: bool) -> float:
         """How many seconds the answer to a token waits;
@@ -140,7 +173,7 @@ class Guard:
         if scope["type"] != "http":  # a websocket: nothing here speaks it
             return
         nonce = secrets.token_urlsafe(16)
-        scope["periplus"] = {"nonce": nonce, "csrf_token": self._locks.csrf_token, "form": {}}
+        scope["periplus"] = {"nonce": nonce, "csrf_token": self._locks.csrf_token, "form": {}, "role": None}
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -159,14 +192,19 @@ class Guard:
             )
         if scope["method"] not in METHODS:
             return PlainTextResponse("Only GET, HEAD and POST are understood.", 405)
-        if not self._locks.token or scope["path"] == LOGIN or scope["path"].startswith(STATIC):
+        if scope["path"] == LOGIN or scope["path"].startswith(STATIC):
+            return None
+        try:
+            role = self._locks.role_of(Request(scope).cookies.get(COOKIE, ""))
+        except StoreError as error:  # nobody knows who may come in
+            return PlainTextResponse(str(error), 503)
+        scope["periplus"]["role"] = role
+        if role is not None:
             return None
         if scope["path"].startswith(FEEDS) and hmac.compare_digest(
             Request(scope).query_params.get("key", "").encode(), self._locks.feed_key.encode()
         ):
-            return None
-        given = Request(scope).cookies.get(COOKIE, "")
-        if hmac.compare_digest(given.encode(), self._locks.session.encode()):
+            scope["periplus"]["role"] = Role.LOOK
             return None
         return RedirectResponse(LOGIN, 303) if scope["method"] == "GET" else PlainTextResponse("Log in first.", 403)
 
@@ -217,6 +255,19 @@ def set_headers(headers: MutableHeaders, nonce: str) -> None:
     headers.setdefault("cache-control", "no-store")
 
 
+def needing(role: Role, handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
+    """The handler for those whose role allows it; others are told which one it takes, and nothing is done."""
+
+    @functools.wraps(handler)
+    def answer(request: Request) -> Response:
+        own = request.scope["periplus"]["role"]
+        if own is None or not own.allows(role):
+            raise NotAllowed(f"this takes the role {role}; yours is {own or 'none'}. An administrator may change it.")
+        return handler(request)
+
+    return answer
+
+
 def form_of(request: Request) -> dict[str, str]:
     """The fields of a POST that passed; of several of one name the last."""
     form: dict[str, str] = request.scope["periplus"]["form"]
@@ -228,14 +279,15 @@ async def log_in(request: Request, locks: Locks) -> Response | None:
 
     Waits where wrong ones came before.
     """
-    right = locks.opens(form_of(request).get("token", ""))
+    session = locks.session_of(form_of(request).get("token", ""))
+    right = bool(session)
     await locks.sleep(locks.wait_s(request.client.host if request.client else "", right))
     if not right:
         return None
     answer = RedirectResponse("/", 303)
     answer.set_cookie(
         COOKIE,
-        locks.session,
+        session,
         httponly=True,
         samesite="strict",
         secure=request.url.scheme == "https",

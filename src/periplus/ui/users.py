@@ -1,0 +1,141 @@
+"""Users of the interface: who may look, work or administer, each by a token of their own that only its owner knows."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from periplus.errors import StoreError, UsageError
+
+FILE = "users.json"  # in the folder of collections; only its owner may read it
+_NAME = re.compile(r"[\w][\w.@+-]{0,63}")
+TOKEN_BYTES = 24  # of chance: so a plain digest is enough, for nobody guesses such a token
+
+
+class Role(StrEnum):
+    """What a user may do, least first; each may do what those before it may. The value is what users see: stable."""
+
+    LOOK = "look"  # all screens and files but those of administrators
+    WORK = "work"  # start, stop and change crawls, surveys, topics, portals
+    ADMINISTER = "administer"  # delete collections, see and change who is told of what
+
+    def allows(self, needed: Role) -> bool:
+        return list(Role).index(self) >= list(Role).index(needed)
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """One who may log in. digest: SHA-256 of the token, hexadecimal; made: seconds since the epoch, UTC."""
+
+    name: str
+    role: Role
+    digest: str
+    made: float
+
+    @property
+    def session(self) -> str:
+        """The cookie's value: made of the token's digest and does not tell it; another token ends the session."""
+        return hmac.new(self.digest.encode(), b"periplus session", hashlib.sha256).hexdigest()
+
+
+def digest_of(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+@dataclass(slots=True)
+class Users:
+    """The users of a folder of collections, read anew when their file has changed: who was removed is out at once."""
+
+    folder: Path | None = None  # None: there are none
+    _stamp: tuple[int, int, int] = (0, 0, 0)
+    _read: tuple[User, ...] = ()
+    _secret: str = ""
+
+    def all(self) -> Sequence[User]:
+        """Raises StoreError for a file that is damaged: nobody is let in by it."""
+        if self.folder is None:
+            return ()
+        try:
+            facts = (self.folder / FILE).stat()
+        except FileNotFoundError:
+            self._stamp, self._read, self._secret = (0, 0, 0), (), ""
+            return ()
+        stamp = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
+        if stamp != self._stamp:
+            self._secret, self._read = _parsed(self.folder / FILE)
+            self._stamp = stamp
+        return self._read
+
+    @property
+    def secret(self) -> str:
+        """What keys are derived from that no user's token may open; empty where there are no users."""
+        return self._secret if self.all() else ""
+
+    def of_token(self, token: str) -> User | None:
+        """Takes the same time whichever user it is."""
+        return _matching(self.all(), digest_of(token), "digest")
+
+    def of_session(self, cookie: str) -> User | None:
+        return _matching(self.all(), cookie, "session")
+
+    def add(self, name: str, role: Role, now: float | None = None) -> str:
+        """Adds a user, or gives one another role and token; returns the token, which is stored nowhere.
+
+        Raises UsageError for a name that is none, StoreError.
+        """
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"a user cannot be called {name[:80]!r}: letters, digits and . @ + - _, at most 64")
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        made = time.time() if now is None else now
+        others = [user for user in self.all() if user.name != name]
+        self._write([*others, User(name, role, digest_of(token), made)])
+        return token
+
+    def remove(self, name: str) -> None:
+        """Raises UsageError where there is none, StoreError."""
+        others = [user for user in self.all() if user.name != name]
+        if len(others) == len(self.all()):
+            names = ", ".join(user.name for user in self.all()) or "there are none"
+            raise UsageError(f"there is no user {name[:80]!r}; the users: {names}")
+        self._write(others)
+
+    def _write(self, users: Sequence[User]) -> None:
+        assert self.folder is not None
+        content = {
+            "secret": self.secret or secrets.token_urlsafe(TOKEN_BYTES),
+            "users": [asdict(user) for user in users],
+        }
+        draft = self.folder / f"{FILE}.part"
+        try:
+            draft.unlink(missing_ok=True)
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+                json.dump(content, file, indent=1)
+            draft.replace(self.folder / FILE)
+        except OSError as error:
+            raise StoreError(f"{self.folder / FILE} cannot be written: {error.strerror}") from None
+
+
+def _matching(users: Sequence[User], given: str, attribute: str) -> User | None:
+    match = None
+    for user in users:
+        if hmac.compare_digest(getattr(user, attribute).encode(), given.encode("utf-8", "replace")):
+            match = user
+    return match
+
+
+def _parsed(path: Path) -> tuple[str, tuple[User, ...]]:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        users = tuple(replace(User(**row), role=Role(row["role"])) for row in content["users"])
+        return str(content["secret"]), users
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise StoreError(f"{path} cannot be read as a list of users: {error}. Remove it, and add them anew.") from None
