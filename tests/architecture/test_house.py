@@ -13,17 +13,17 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 # lines at 120 columns; a capability that needs more raises the budget of its package, and says why in its commit
 BUDGETS = {
     ".": 1_000,
-    "acquire": 2_750,
-    "analyse": 10_720,
-    "api": 10_650,
+    "acquire": 2_850,
+    "analyse": 10_740,
+    "api": 10_700,
     "cli": 6_020,
     "document": 9_700,
     "jobs": 750,
-    "model": 4_900,
+    "model": 4_920,
     "present": 6_080,
     "schedule": 2_700,
     "search": 1_540,
-    "store": 13_650,
+    "store": 13_700,
     "ui": 4_950,
     "urls": 2_100,
 }

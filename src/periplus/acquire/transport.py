@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import calendar
 import math
 import selectors
 import socket
+import time
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
@@ -18,8 +20,8 @@ from isal import isal_zlib
 from periplus.errors import UsageError
 from periplus.extras import is_installed
 from periplus.model.ports import Clock, Response
-from periplus.model.visit import Cause, Cut, Headers, Purpose, Request
-from periplus.model.web import HostKey
+from periplus.model.visit import Cause, Certificate, Cut, Headers, Purpose, Request
+from periplus.model.web import HostKey, Url
 from periplus.settings import VERSION, FetchLimits, Identity
 from periplus.urls.hosts import host_key, special_network
 
@@ -556,6 +558,75 @@ class CurlTransport:
         self._multi.close()
         self._share.close()
         self._selector.close()
+
+
+# What a server shows before it is asked for anything.
+
+_UNTRUSTED = frozenset({pycurl.E_PEER_FAILED_VERIFICATION, 51})  # 51: CURLE_PEER_FAILED_VERIFICATION of older releases
+_OLD_TLS = pycurl.SSLVERSION_TLSv1_0 | pycurl.SSLVERSION_MAX_TLSv1_1
+_ANY_CIPHER = "DEFAULT:@SECLEVEL=0"  # else OpenSSL 3 refuses old versions by itself, whatever the server would do
+_CERTIFICATE_DATE = "%b %d %H:%M:%S %Y GMT"
+
+
+def certificate_of(url: Url, identity: Identity, limits: FetchLimits) -> Certificate | None:
+    """The certificate of an https URL's server, by up to three handshakes and no request. None: none was shown.
+
+    Verified whether the crawl does so or not. Raises nothing for what a server or the network does.
+    """
+    fault, ends = _handshake(url, identity, limits, verified=True)
+    if fault is None:
+        return None
+    if fault:
+        unverified, ends = _handshake(url, identity, limits, verified=False)
+        if unverified is None:
+            return None
+    old, _ = _handshake(url, identity, limits, verified=False, old=True)
+    return Certificate(ends, old == "", fault)
+
+
+def _handshake(
+    url: Url, identity: Identity, limits: FetchLimits, *, verified: bool, old: bool = False
+) -> tuple[str | None, float]:
+    """(why the certificate cannot be trusted, empty: it can; None: there was no connection; when it ends)."""
+    easy = pycurl.Curl()
+    try:
+        easy.setopt(pycurl.NOSIGNAL, 1)
+        easy.setopt(pycurl.URL, url)
+        easy.setopt(pycurl.CONNECT_ONLY, 1)
+        easy.setopt(pycurl.OPT_CERTINFO, 1)
+        easy.setopt(pycurl.CONNECTTIMEOUT_MS, int(limits.connect_timeout_s * 1000))
+        easy.setopt(pycurl.PROXY, identity.proxy)
+        if entries := resolve_entries(identity.resolve):
+            easy.setopt(pycurl.RESOLVE, entries)
+        if not identity.proxy and not identity.allow_private:
+            easy.setopt(pycurl.OPENSOCKETFUNCTION, _public_socket)
+        if identity.ca_file:
+            easy.setopt(pycurl.CAINFO, identity.ca_file)
+        if not verified:
+            easy.setopt(pycurl.SSL_VERIFYPEER, 0)
+            easy.setopt(pycurl.SSL_VERIFYHOST, 0)
+        if old:
+            easy.setopt(pycurl.SSLVERSION, _OLD_TLS)
+            easy.setopt(pycurl.SSL_CIPHER_LIST, _ANY_CIPHER)
+        easy.perform()
+        chain = easy.getinfo(pycurl.INFO_CERTINFO)
+        return "", _ends(dict(chain[0]) if chain else {})
+    except pycurl.error as error:
+        return (str(error.args[1]) if error.args[0] in _UNTRUSTED else None), 0.0
+    finally:
+        easy.close()
+
+
+def _public_socket(purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> socket.socket | int:
+    family, kind, protocol, place = address
+    return int(pycurl.SOCKET_BAD) if special_network(place[0]) else _Handed(family, kind, protocol)
+
+
+def _ends(certificate: dict[str, str]) -> float:
+    try:
+        return calendar.timegm(time.strptime(certificate.get("Expire date", ""), _CERTIFICATE_DATE))
+    except ValueError:
+        return 0.0
 
 
 # How many requests one process may carry.

@@ -27,6 +27,7 @@ from periplus.api.crawling import (
     workable,
 )
 from periplus.api.evidence import FAILED, UrlEvidence
+from periplus.api.page_notes import take_certificates
 from periplus.model.frontier import SideRequest
 from periplus.model.graph import REASONS
 from periplus.model.ports import RunRecord
@@ -190,6 +191,8 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
     if not stop_note:
         _ended(order.crawl.folder, run_id, net_down=bool(net_note))
         _store_verdicts(crawl_order)
+        own = site_scope(crawl_order.starts, settings.scope).sites
+        take_certificates(order.crawl.folder, own, settings, clock.now())
     runs.end_run(order.crawl.folder, run_id, state, net_note or stop_note, clock.now())
     return CheckEnd(run_id, state, net_note or stop_note, counts.fetched, None, left)
 

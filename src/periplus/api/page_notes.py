@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
+from periplus.acquire.transport import certificate_of
 from periplus.api.facts import Start, site_starts
 from periplus.document import html
 from periplus.document.decode import decode
 from periplus.document.header_checks import page_header_notes, part_header_notes, undecided_crawlers
 from periplus.document.static_checks import StaticNote, static_notes
 from periplus.errors import StoreError
-from periplus.model.web import UrlId
+from periplus.model.visit import Certificate
+from periplus.model.web import HostKey, SiteKey, Url, UrlId
+from periplus.settings import Settings
 from periplus.store.sqlite import page_notes, reading, schema
 from periplus.store.sqlite.page_rows import Contents
 from periplus.urls.canonical import url_id
@@ -22,11 +25,34 @@ from periplus.urls.scope import site_key
 
 HEADER_PAGES = 200_000  # whose headers are looked at: 15 us each
 UNNOTED_PAGES = 1_000  # whose markup is looked at by who only reads: 0.1 to 1 ms each
+CERTIFICATES = 50  # hosts whose certificates are looked at: up to three handshakes each
+ENDS_SOON_DAYS = 21  # those who renew by themselves do so 30 days before
 AT_ONCE = 200  # pages in one transaction
 _NAMED = 5  # crawlers
 
 NoteRows = Mapping[str, list[tuple[int, float, str]]]
 """(id of the page, number, words) by code of finding."""
+
+
+def take_certificates(folder: Path, sites: Collection[SiteKey], settings: Settings, now: float) -> None:
+    """Looks at the certificate of each own host that has pages by https, and keeps what was seen."""
+    with contextlib.closing(reading.connect(folder)) as connection:
+        pages = [url for url in page_notes.secure_pages(connection, CERTIFICATES) if site_key(url) in sites]
+    seen = [(host_key(url), certificate_of(url, settings.identity, settings.limits)) for url in pages]
+    with schema.writing(folder) as writer:
+        for host, certificate in seen:
+            if certificate is not None:
+                page_notes.store_certificate(writer, host, certificate, now)
+
+
+def _certificate_notes(host: HostKey, certificate: Certificate, seen: float) -> Iterator[StaticNote]:
+    name, days = host.removesuffix(":443"), (certificate.ends - seen) / 86_400
+    if certificate.fault:
+        yield StaticNote("certificate-fault", words=f"{name}: {certificate.fault}"[:200])
+    elif certificate.ends and days < ENDS_SOON_DAYS:
+        yield StaticNote("certificate-ends", days, name)
+    if certificate.old_tls:
+        yield StaticNote("tls-old", words=name)
 
 
 def take_notes(folder: Path) -> None:
@@ -80,6 +106,9 @@ def _all_notes(
     for url, headers in page_notes.part_headers(connection):
         if site_key(url) == start.site:
             yield from ((url_id(url), one) for one in part_header_notes(headers))
+    for host, seen, certificate in page_notes.certificates(connection):
+        if site_key(Url(f"https://{host}/")) == start.site:
+            yield from ((start.home_id, one) for one in _certificate_notes(HostKey(host), certificate, seen))
     robots = page_notes.robots_of(connection, origin_of(start.url))
     if robots is not None and (names := undecided_crawlers(robots)):
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

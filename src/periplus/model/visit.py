@@ -218,3 +218,12 @@ class Visit:
     wire_bytes: int = 0  # body bytes as they travelled
     address: str = ""  # the IP address that answered; empty behind a proxy or without an answer
     first_byte_s: float = 0.0  # from the request's first byte sent to the first byte read; 0.0: none came
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What a server shows when a connection by TLS is opened. ends: seconds since the epoch, UTC; 0.0: not known."""
+
+    ends: float
+    old_tls: bool  # whether it agrees to TLS 1.0 or 1.1
+    fault: str = ""  # why it cannot be trusted, in the library's words; empty: it can

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from periplus.document.static_checks import VERSION, StaticNote
-from periplus.model.visit import Headers
+from periplus.model.visit import Certificate, Headers
 from periplus.model.web import SiteKey, Url
 from periplus.store.bodies import unpack_headers
 from periplus.store.sqlite.reading import SITE_OF_URL
@@ -94,6 +94,33 @@ def part_headers(connection: sqlite3.Connection) -> Iterator[tuple[Url, Headers]
     )
     for url, head, _ in connection.execute(find):
         yield Url(url), unpack_headers(head)
+
+
+CERTIFICATES = (
+    "CREATE TABLE IF NOT EXISTS certificate (host TEXT PRIMARY KEY, seen REAL NOT NULL, ends REAL NOT NULL,"
+    " old_tls INTEGER NOT NULL, fault TEXT NOT NULL)"
+)
+
+
+def secure_pages(connection: sqlite3.Connection, most: int) -> list[Url]:
+    """A page by https of each host that has any, by host; at most so many."""
+    find = "SELECT min(text) FROM url WHERE reason IN ('ok', 'partial', 'noindex') AND text LIKE 'https://%'"
+    return [Url(url) for (url,) in connection.execute(f"{find} GROUP BY host_id ORDER BY 1 LIMIT ?", (most,))]
+
+
+def store_certificate(connection: sqlite3.Connection, host: str, certificate: Certificate, now: float) -> None:
+    """In place of the host's earlier one. Within a transaction."""
+    connection.execute(CERTIFICATES)
+    row = (host, now, certificate.ends, certificate.old_tls, certificate.fault)
+    connection.execute("INSERT OR REPLACE INTO certificate VALUES (?, ?, ?, ?, ?)", row)
+
+
+def certificates(connection: sqlite3.Connection) -> list[tuple[str, float, Certificate]]:
+    """(host, when it was seen, its certificate), by host."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'certificate'").fetchone():
+        return []
+    rows = connection.execute("SELECT host, seen, ends, old_tls, fault FROM certificate ORDER BY host")
+    return [(host, seen, Certificate(ends, bool(old), fault)) for host, seen, ends, old, fault in rows]
 
 
 def robots_of(connection: sqlite3.Connection, origin: str) -> bytes | None:

@@ -1,0 +1,80 @@
+"""What a server shows before it is asked: when its certificate ends, whether it is trusted, old versions of TLS."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from dataclasses import replace
+
+import pytest
+
+from periplus.acquire.transport import certificate_of
+from periplus.api.page_notes import _certificate_notes
+from periplus.model.visit import Certificate
+from periplus.model.web import HostKey, Url
+from periplus.settings import FetchLimits, Identity
+from testweb import Page, Site, serve, tls
+
+pytestmark = pytest.mark.skipif(not tls.AVAILABLE, reason="needs the openssl program")
+LIMITS = FetchLimits(connect_timeout_s=20.0)
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory):
+    return tls.authority(tmp_path_factory.mktemp("tls"))
+
+
+def seen(certificate, trusted, **identity):
+    site = Site("a.test")
+    site.add(Page("/", "Home", ("Words.",)))
+    with serve(site, certificate=certificate) as server:
+        who = Identity(ca_file=str(trusted), resolve=tuple(server.resolve), allow_private=True)
+        shown = certificate_of(server.url("a.test", "/", tls=True), replace(who, **identity), LIMITS)
+        return shown, len(server.log)
+
+
+def test_a_good_certificate_tells_its_end_and_nothing_is_asked_for(ours):
+    shown, requests = seen(ours.sign("good", days=5), ours.trusted)
+    assert shown is not None and shown.fault == "" and requests == 0
+    assert 4 * 86_400 < shown.ends - time.time() < 6 * 86_400
+
+
+def test_one_that_nobody_should_trust_is_seen_all_the_same(ours):
+    for label, changes, words in (
+        ("stale", {"days": -1}, "expired"),
+        ("other", {"names": "DNS:b.test"}, "subject name"),
+    ):
+        shown, _ = seen(ours.sign(label, **changes), ours.trusted, insecure=True)
+        assert shown is not None and words in shown.fault and shown.ends > 0, shown
+
+
+def test_private_addresses_stay_private_and_silence_is_no_certificate(ours):
+    assert seen(ours.sign("private"), ours.trusted, allow_private=False)[0] is None
+    quick = FetchLimits(connect_timeout_s=1.0)
+    assert certificate_of(Url("https://127.0.0.1:9/"), Identity(allow_private=True), quick) is None
+
+
+def test_what_is_noted_of_a_certificate():
+    def codes(certificate):
+        return [(note.code, note.words) for note in _certificate_notes(HostKey("a.test:443"), certificate, 0.0)]
+
+    month = 30 * 86_400.0
+    assert codes(Certificate(month, False)) == []
+    assert codes(Certificate(month / 3, True)) == [("certificate-ends", "a.test"), ("tls-old", "a.test")]
+    assert codes(Certificate(month, False, "self-signed")) == [("certificate-fault", "a.test: self-signed")]
+
+
+def test_old_versions_are_told_from_new_ones(ours, monkeypatch):
+    real = tls.context
+    pem = ours.sign("old")
+    assert seen(pem, ours.trusted)[0].old_tls is False, "Python's own server takes TLS 1.2 and later"
+
+    def old(path, **more):
+        made = real(path, **more)
+        made.set_ciphers("ALL:@SECLEVEL=0")
+        made.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+        return made
+
+    monkeypatch.setattr(tls, "context", old)
+    shown, _ = seen(pem, ours.trusted)
+    assert shown is not None and shown.fault == "" and shown.old_tls
