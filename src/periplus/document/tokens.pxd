@@ -79,5 +79,7 @@ cdef class Tokens:
     cdef int _rewritten(self, int start, int end, int how) except -1
     @cython.locals(end=int, following=int, text=bytes)
     cdef int _reference(self, int at, bint in_attribute) except -1
+    @cython.locals(code=int, second=int, third=int, fourth=int)
+    cdef int _common_reference(self, size_t at) except -1
     @cython.locals(end=int, base=int, begin=int, number=int, code=int, digit=int)
     cdef int _number_reference(self, int at) except -1

@@ -541,6 +541,8 @@ class Tokens:
         return 0
 
     def _append_character(self, code: int) -> int:
+        if code < 128:
+            return self._append(code)
         return self._append_all(chr(code).encode())
 
     def _rewritten(self, start: int, end: int, how: int) -> int:
@@ -568,6 +570,9 @@ class Tokens:
         """Appends what a reference stands for, and returns the place after it; its own place where it is none."""
         if self.chars[at + 1] == 35:  # #
             return self._number_reference(at)
+        end = at + self._common_reference(at)
+        if end > at:
+            return end
         end = at + 1
         while WORD[self.chars[end]] and end - at < LONGEST_REFERENCE:
             end += 1
@@ -589,6 +594,21 @@ class Tokens:
                 return end
             end -= 1
         return at
+
+    def _common_reference(self, at: int) -> int:
+        """Appends what the commonest four stand for, and returns their length; 0: it is another."""
+        code = self.chars[at + 1]
+        second, third, fourth = self.chars[at + 2], self.chars[at + 3], self.chars[at + 4]
+        if second == 116 and third == 59 and code in (108, 103):  # &lt; &gt;
+            self._append(60 if code == 108 else 62)
+            return 4
+        if code == 97 and second == 109 and third == 112 and fourth == 59:  # &amp;
+            self._append(38)
+            return 5
+        if code == 113 and second == 117 and third == 111 and fourth == 116 and self.chars[at + 5] == 59:  # &quot;
+            self._append(34)
+            return 6
+        return 0
 
     def _number_reference(self, at: int) -> int:
         end = at + 2
