@@ -69,6 +69,9 @@ test-faults: $(TOOLS) $(COMPILED) ## Kill, freeze and crowd workers, fill disks,
 test-real: $(TOOLS) $(COMPILED) ## Crawl nineteen real manuals (Debian packages, fetched once: 250 MB) beside another reader, whole and interrupted: an hour.
 	$(PY) -m pytest -m real
 
+roles: $(TOOLS) $(COMPILED) ## Do each role's tutorial from an empty environment with the built wheel; note steps and seconds: two minutes.
+	$(PY) tests/roles.py
+
 fuzz: $(TOOLS) $(COMPILED) ## Feed each reader of strangers' bytes with what it has never seen, a minute each; SECONDS_EACH=3600 for longer.
 	$(PY) quality/fuzz/run.py --seconds $(SECONDS_EACH)
 

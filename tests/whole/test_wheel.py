@@ -22,15 +22,20 @@ from voyage import PATIENCE_S, flags_for
 from testweb import GraphRecipe, graph_site, serve
 
 ROOT = Path(__file__).parents[2]
+BUILD_S = 400.0  # it compiles; on a loaded machine that takes minutes
 SUFFIX = get_config_var("EXT_SUFFIX")  # of a compiled module
 
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that `make dist` writes."""
-    folder = tmp_path_factory.mktemp("dist")
+    return built(tmp_path_factory.mktemp("dist"))
+
+
+def built(folder: Path) -> Path:
+    """Has `make dist` write into a folder."""
     line = ["make", "-s", "dist", f"DIST={folder}", f"PY={sys.executable}", "-o", ".venv/.periplus-installed"]
-    ran = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    ran = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=BUILD_S, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return folder
 
@@ -40,12 +45,12 @@ def wheel_of(dist: Path) -> Path:
     return wheel
 
 
-def requirements(package: Distribution) -> list[str]:
-    """The names of what a distribution needs without extras, on this machine."""
+def requirements(package: Distribution, extra: str = "") -> list[str]:
+    """The names of what a distribution needs without extras, on this machine; or with one."""
     from packaging.requirements import Requirement
 
     rows = [Requirement(text) for text in package.requires or ()]
-    return [row.name for row in rows if row.marker is None or row.marker.evaluate({"extra": ""})]
+    return [row.name for row in rows if row.marker is None or row.marker.evaluate({"extra": extra})]
 
 
 def link_packages(names: list[str], folder: Path) -> None:
@@ -64,18 +69,23 @@ def link_packages(names: list[str], folder: Path) -> None:
                 link.symlink_to(Path(str(package.locate_file(top))))
 
 
-@pytest.fixture(scope="module")
-def program(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`periplus`, installed from the wheel into an empty environment."""
-    folder = tmp_path_factory.mktemp("empty") / "venv"
+def installed(wheel: Path, folder: Path, *extras: str) -> Path:
+    """An empty environment with the wheel, what it needs, and extras of it; the folder of its programs."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=PATIENCE_S)
     line = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--quiet"]
-    options = ["--disable-pip-version-check", "--no-index", "--no-deps", wheel_of(dist)]
+    options = ["--disable-pip-version-check", "--no-index", "--no-deps", wheel]
     subprocess.run([*line, *options], check=True, timeout=PATIENCE_S)
     (packages,) = (folder / "lib").glob("python*/site-packages")
     (metadata,) = packages.glob("periplus-*.dist-info")
-    link_packages(requirements(Distribution.at(metadata)), packages)
-    return folder / "bin" / "periplus"
+    own = Distribution.at(metadata)
+    link_packages([name for extra in ("", *extras) for name in requirements(own, extra)], packages)
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def program(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`periplus`, installed from the wheel into an empty environment."""
+    return installed(wheel_of(dist), tmp_path_factory.mktemp("empty") / "venv") / "periplus"
 
 
 def test_the_wheel_is_built_from_the_sdist_and_holds_every_file_of_the_packages(dist: Path) -> None:

@@ -137,6 +137,15 @@ def _damage(ctx: click.Context) -> str:
         return ""
 
 
+_STANDING = frozenset({"serve", "worker", "demo"})
+"""Commands that wait for what others ask of them: how long they do says nothing."""
+
+
+def _flushed(result: object) -> object:
+    sys.stdout.flush()  # here, where a closed pipe is still expected
+    return result
+
+
 class _Commands(click.Group):
     """The table above as a click group."""
 
@@ -172,9 +181,12 @@ class _Commands(click.Group):
 
             stop_with_runner()
         try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()  # here, where a closed pipe is still expected
-            return result
+            if not sys.stderr.isatty():
+                return _flushed(super().invoke(ctx))
+            from periplus.cli.progress import Pulse
+
+            with Pulse(lambda: "" if ctx.invoked_subcommand in _STANDING else ctx.invoked_subcommand or "periplus"):
+                return _flushed(super().invoke(ctx))
         except UsageError as error:
             click.echo(f"periplus: {error}", err=True)
             sys.exit(2)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Self
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Self, TextIO, cast
 
 import click
 
@@ -29,6 +32,7 @@ SITES_SHOWN = 15
 PLAIN_EVERY_S = 5.0  # between lines when stderr is no terminal
 WATCH_EVERY_S = 2.0  # between lines of other work
 DRAWN_EVERY_S = 0.25
+SILENCE_S, PULSE_EVERY_S = 0.8, 0.2  # a command is silent for a second at most
 SHARE = 0.05  # of the time that may go into showing: a survey's estimates over a million links take seconds
 RATE_WINDOW_S = 5.0  # over which pages per second are averaged
 ERRORS = {
@@ -224,6 +228,94 @@ def troubles(progress: Progress) -> list[str]:
     return ["paused"] * progress.paused + [f"{count:,} {name}" for count, name in sorted(counts, reverse=True)]
 
 
+class Pulse:
+    """On a terminal, a line that says which command is at work, at what, and for how long, once it is silent for a
+    second; it goes when anything else is written. A context: standard output and standard error pass through it.
+
+    Nothing is drawn after a text that does not end its line, for that is a question to the user, and nothing any more
+    once bytes are written past it.
+    """
+
+    def __init__(self, command: Callable[[], str]) -> None:
+        """command: its name, once that is known; empty: one that waits, and is to be silent."""
+        self._command, self._what = command, ""
+        self._began = self._written = time.monotonic()
+        self._is_drawn = self._is_asking = self._is_over = False
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._streams: tuple[TextIO, TextIO] = sys.stdout, sys.stderr
+
+    def __enter__(self) -> Self:
+        if self._streams[1].isatty():
+            sys.stdout, sys.stderr = (cast(TextIO, _Through(stream, self)) for stream in self._streams)
+            self._token = _PULSE.set(self)
+            threading.Thread(target=self._beat, daemon=True).start()
+        else:
+            self._ended.set()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if not self._ended.is_set():
+            self._ended.set()
+            _PULSE.reset(self._token)
+            with self._lock:
+                self._clear()
+            sys.stdout, sys.stderr = self._streams
+
+    def note(self, what: str) -> None:
+        """What is being done, and how far it is."""
+        self._what = what
+
+    def pass_on(self, stream: TextIO, text: str) -> int:
+        """Writes a text of the command to the terminal, where nothing of ours stands before."""
+        with self._lock:
+            if text:
+                self._clear()
+                self._written, self._is_asking = time.monotonic(), self._is_over or not text.endswith("\n")
+            return stream.write(text)
+
+    def end(self) -> None:
+        """Draws nothing from now on."""
+        with self._lock:
+            self._clear()
+            self._is_over = self._is_asking = True
+
+    def _clear(self) -> None:
+        if self._is_drawn:
+            self._streams[1].write("\r\x1b[K")
+            self._streams[1].flush()
+            self._is_drawn = False
+
+    def _beat(self) -> None:
+        while not self._ended.wait(PULSE_EVERY_S):
+            now = time.monotonic()
+            with self._lock:
+                if not self._ended.is_set() and not self._is_asking and now - self._written >= SILENCE_S:
+                    if not (command := self._command()):
+                        return
+                    text = f"{self._what or command} · {duration(now - self._began)}"
+                    self._streams[1].write("\r\x1b[K" + text[: shutil.get_terminal_size().columns - 1])
+                    self._streams[1].flush()
+                    self._is_drawn = True
+
+
+class _Through:
+    """A stream whose texts go by way of a pulse."""
+
+    def __init__(self, stream: TextIO, pulse: Pulse) -> None:
+        self._stream, self._pulse = stream, pulse
+
+    def write(self, text: str) -> int:
+        return self._pulse.pass_on(self._stream, text)
+
+    def __getattr__(self, name: str) -> object:
+        if name == "buffer":
+            self._pulse.end()
+        return getattr(self._stream, name)
+
+
+_PULSE: ContextVar[Pulse | None] = ContextVar("pulse", default=None)
+
+
 class Watch:
     """Called with what is being done, how much of it is done, and how much there is."""
 
@@ -232,4 +324,7 @@ class Watch:
 
     def __call__(self, what: str, done: int, total: int) -> None:
         line = f"{what}: {done:,} of {total:,}" if total else f"{what}: {done:,}" if done else what
-        self._display.show(JobProgress(done, total, what), lambda: line)
+        if pulse := _PULSE.get():
+            pulse.note(line)
+        else:
+            self._display.show(JobProgress(done, total, what), lambda: line)

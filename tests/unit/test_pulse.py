@@ -1,0 +1,97 @@
+"""A command that is silent for a second says on the terminal that it works; what it writes stands on its own lines."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import click
+import pytest
+
+from periplus.cli import progress
+from periplus.cli.progress import Pulse, Watch
+
+PATIENCE_S = 20.0
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Where silence lasts no time."""
+    monkeypatch.setattr(progress, "SILENCE_S", 0.0)
+    monkeypatch.setattr(progress, "PULSE_EVERY_S", 0.001)
+    return Terminal()
+
+
+@contextlib.contextmanager
+def pulse(terminal: io.StringIO, command: str) -> Iterator[None]:
+    """A command's pulse where standard output and standard error are both of one terminal, or of none."""
+    with contextlib.redirect_stdout(terminal), contextlib.redirect_stderr(terminal):
+        with Pulse(lambda: command):
+            yield
+        assert sys.stdout is terminal and sys.stderr is terminal
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def shown(terminal: Terminal) -> str:
+    """What is left to read: a line that is cleared is gone."""
+    lines = terminal.getvalue().split("\n")
+    return "\n".join(line.rpartition("\x1b[K")[2] for line in lines)
+
+
+def test_the_command_and_then_its_work_are_named_and_the_line_goes(terminal):
+    with pulse(terminal, "report"):
+        until(lambda: "report · " in terminal.getvalue())
+        Watch()("reading pages", 3, 40)
+        until(lambda: "reading pages: 3 of 40 · " in terminal.getvalue())
+        click.echo("report.html")
+    assert shown(terminal) == "report.html\n"
+
+
+def test_nothing_is_drawn_after_a_question(terminal):
+    with pulse(terminal, "delete"):
+        click.echo("Delete it? [y/N]: ", nl=False, err=True)
+        before = terminal.getvalue()
+        time.sleep(0.05)
+        assert terminal.getvalue() == before
+        click.echo("y")
+        until(lambda: "delete · " in terminal.getvalue()[len(before) :])
+
+
+def test_a_command_that_waits_is_silent(terminal):
+    with pulse(terminal, ""):
+        time.sleep(0.05)
+    assert terminal.getvalue() == ""
+
+
+def test_bytes_that_are_written_past_it_end_it(terminal):
+    terminal.buffer = io.BytesIO()
+    with pulse(terminal, "links"):
+        until(lambda: "links · " in terminal.getvalue())
+        assert sys.stdout.buffer is terminal.buffer
+        before = terminal.getvalue()
+        click.echo("done", err=True)
+        time.sleep(0.05)
+        assert terminal.getvalue() == before + "done\n"
+    assert shown(terminal) == "done\n"
+
+
+def test_no_terminal_sees_nothing_of_it():
+    plain = io.StringIO()
+    with pulse(plain, "report"):
+        assert sys.stderr is plain
