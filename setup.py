@@ -22,7 +22,8 @@ def extension(types: Path) -> Extension:
     """How the module beside a `.pxd` is compiled. What Cython writes goes to the build folder."""
     module = types.with_suffix(".py")
     name = ".".join(module.relative_to(SOURCES).with_suffix("").parts)
-    compiled = Extension(name, [str(module)], depends=[str(types)], optional=True)
+    neighbours = [str(other) for other in types.parent.glob("*.pxd")]  # whose types it may use
+    compiled = Extension(name, [str(module)], depends=neighbours, optional=True)
     compiled.cython_directives = DIRECTIVES
     compiled.cython_c_in_temp = True
     return compiled

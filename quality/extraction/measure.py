@@ -28,8 +28,8 @@ from peers import peer_texts
 
 from periplus.analyse.content.evidence import SiteEvidence
 from periplus.analyse.content.marking import parts_of
-from periplus.document import html
 from periplus.document.blocks import blocks_of
+from periplus.document.reader import read_page
 from periplus.model.page import Blocks, Part
 
 
@@ -45,7 +45,7 @@ class SetScore(NamedTuple):
 def marked(pages: Sequence[gold.GoldPage]) -> list[tuple[Blocks, tuple[Part, ...]]]:
     """A site's pages: learnt, then marked."""
     evidence = SiteEvidence()
-    blocks = [blocks_of(html.parse(page.html)) for page in pages]
+    blocks = [blocks_of(read_page(page.html)) for page in pages]
     for page_blocks in blocks:
         evidence.learn(page_blocks)
     return [(page_blocks, parts_of(page_blocks, evidence)) for page_blocks in blocks]

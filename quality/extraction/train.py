@@ -33,8 +33,8 @@ from net_training import Example, Learnt, forward, learn, scaled
 
 from periplus.analyse.content import features, marking
 from periplus.analyse.content.evidence import Pages, SiteEvidence, facts, traces_of
-from periplus.document import html
 from periplus.document.blocks import blocks_of
+from periplus.document.reader import read_page
 from periplus.model.page import Blocks, Part
 
 Floats = npt.NDArray[np.float32]
@@ -94,7 +94,7 @@ def rows() -> tuple[list[Row], dict[str, float]]:
     sites: list[tuple[str, list[tuple[Blocks, Floats, Floats]], list[str], bool]] = []
     for name in gold.SETS:
         for pages in gold.by_site(gold.read(name)).values():
-            read = [blocks_of(html.parse(page.html)) for page in pages]
+            read = [blocks_of(read_page(page.html)) for page in pages]
             sites.append(
                 (
                     name,

@@ -17,7 +17,7 @@ BUDGETS = {
     "analyse": 10_740,
     "api": 10_700,
     "cli": 6_020,
-    "document": 9_700,
+    "document": 10_500,
     "jobs": 750,
     "model": 4_920,
     "present": 6_080,
@@ -27,7 +27,7 @@ BUDGETS = {
     "ui": 4_950,
     "urls": 2_100,
 }
-MODULES = 319
+MODULES = 322
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -7,8 +7,8 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.document import html
 from periplus.document.blocks import blocks_of
+from periplus.document.reader import read_page
 from periplus.model.page import BlockKind
 from periplus.store.bodies import pack_blocks, unpack_blocks
 from unit.test_blocks import plain_words
@@ -43,14 +43,14 @@ MARKUP = st.lists(TOKEN, max_size=40).map("".join)
 @settings(max_examples=150, deadline=None)
 @given(MARKUP)
 def test_the_words_are_those_of_the_page(markup):
-    found = blocks_of(html.parse(markup))
+    found = blocks_of(read_page(markup))
     assert re.sub(r"\s", "", found.text) == plain_words(markup)
 
 
 @settings(max_examples=100, deadline=None)
 @given(MARKUP)
 def test_blocks_are_whole_and_can_be_stored(markup):
-    found = blocks_of(html.parse(markup))
+    found = blocks_of(read_page(markup))
     for block in found:
         assert block.text
         assert 0 <= block.link_chars <= len(block.text)
@@ -64,4 +64,4 @@ def test_blocks_are_whole_and_can_be_stored(markup):
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_gives_blocks(markup):
-    assert re.sub(r"\s", "", blocks_of(html.parse(markup)).text) == plain_words(markup)
+    assert re.sub(r"\s", "", blocks_of(read_page(markup)).text) == plain_words(markup)

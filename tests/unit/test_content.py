@@ -21,9 +21,9 @@ from periplus.analyse.content.evidence import (
     traces_of,
 )
 from periplus.analyse.content.marking import Forest, parts_of, scores_of
-from periplus.document import html
 from periplus.document.block_counts import FIRST, LAST
 from periplus.document.blocks import blocks_of
+from periplus.document.reader import read_page
 from periplus.model.page import NO_BLOCKS, Block, BlockKind, Blocks, Part
 
 WORDS = (
@@ -67,7 +67,7 @@ def made_page(number, *, template="old"):
         f"<div class='{names[2]}'>Copyright 20{number + 10} The Paper | Page served on 2{number}.11.2026 | <a "
         "href='/imprint'>Imprint</a></div>"
     )
-    return blocks_of(html.parse(text))
+    return blocks_of(read_page(text))
 
 
 def learnt(pages):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from periplus.document import html
+from periplus.document.reader import read_page
 
 MANUALS = Path("/usr/share/doc/python3.11/html/library")
 
@@ -52,6 +54,9 @@ def test_another_parser_finds_the_same_links():
     lexbor = pytest.importorskip("selectolax.lexbor")
     for path in sorted(MANUALS.glob("*.html"))[::16]:
         text = path.read_text("utf-8")
-        ours = html.attributes(html.elements(html.parse(text), "a"), "href")
         theirs = [node.attributes.get("href") for node in lexbor.LexborHTMLParser(text).css("a")]
-        assert ours == theirs
+        heads, owners, counts, *_ = read_page(text).links_by_head()
+        ours = Counter[str]()
+        for head, owner, count in zip(heads, owners, counts, strict=True):
+            ours[head] += 0 if owner & 0xFF else count
+        assert +ours == Counter((href or "").strip().partition("#")[0] for href in theirs if href is not None)

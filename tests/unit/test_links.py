@@ -9,6 +9,7 @@ import pytest
 from periplus.document import links as document_links
 from periplus.document.formats.content import Content, Source
 from periplus.document.formats.markup import read_html
+from periplus.document.page_rules import ELEMENTS_MOST
 from periplus.document.understand import understand
 from periplus.model.page import BadLink, Link, LinkKind, Position
 from periplus.model.visit import Fetched, Headers
@@ -48,7 +49,6 @@ def test_links_are_counted_by_what_they_lead_to_and_not_by_how_often():
     ("name", "markup", "bound"),
     [
         ("ROWS_MOST", "<a href=a>a</a><a href=b>b</a>", "more than 1 distinct links"),
-        ("ELEMENTS_MOST", "<img src=a><img src=a>", "more than 1 elements of one kind with links"),
         ("BAD_ROWS_MOST", "<a href=tel:1>a</a><a href=tel:2>b</a>", "more than 1 distinct links that are none"),
         ("FRAGMENTS_MOST", "<a href=#a>a</a><a href=#b>b</a>", "more than 1 places of one page linked to"),
     ],
@@ -56,7 +56,13 @@ def test_links_are_counted_by_what_they_lead_to_and_not_by_how_often():
 def test_a_bound_that_is_met_is_told(monkeypatch, name, markup, bound):
     monkeypatch.setattr(document_links, name, 1)
     assert content(markup).bounds == (bound,)
-    assert content("<a href=a#x>a</a><a href=a#x>a</a>" if name != "ELEMENTS_MOST" else "<a href=a>a</a>").bounds == ()
+    assert content("<a href=a#x>a</a><a href=a#x>a</a>").bounds == ()
+
+
+def test_of_too_many_elements_with_links_the_first_are_looked_at():
+    read = content("<img src=a>" * (ELEMENTS_MOST + 1))
+    assert read.bounds == ("more than 200,000 elements of one kind with links",)
+    assert [link.times for link in read.links] == [ELEMENTS_MOST]
 
 
 # One page with each kind once: markup, the file names that it names, their kind.

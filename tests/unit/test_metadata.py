@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from periplus.document import headers, html
+from periplus.document import headers
 from periplus.document.metadata import Metadata, metadata
+from periplus.document.reader import read_page
 from periplus.model.page import LinkKind
 from periplus.model.visit import Headers
 
@@ -19,7 +20,7 @@ A_DATE_S = 784111777.0
 
 
 def said(markup: str, *fields: tuple[str, str]) -> Metadata:
-    return metadata(html.parse(markup), Headers(fields))
+    return metadata(read_page(markup), Headers(fields))
 
 
 def test_title_description_h1():

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from periplus.acquire.politeness import may_pass
 from periplus.acquire.transport import inflate
-from periplus.document import html
 from periplus.document.blocks import blocks_of
 from periplus.document.decode import decode
 from periplus.document.digest import body_digest
@@ -14,6 +13,7 @@ from periplus.document.headers import media_type as type_of
 from periplus.document.headers import sniffed_media_type
 from periplus.document.links import anchors, fragment_verdict
 from periplus.document.metadata import metadata
+from periplus.document.reader import Reader, tree_of
 from periplus.errors import InvalidUrl
 from periplus.model.audit import FragmentVerdict
 from periplus.model.frontier import PRIORITY_CHECK, Completion, Lease, Look, SideRequest, Task
@@ -268,9 +268,10 @@ def look_at(fetched: Fetched, fragments: list[str]) -> Look:
     if media_type not in _HTML_TYPES or fetched.cut is Cut.NOT_WANTED:
         return Look(media_type, "", "", "", tuple((fragment, FragmentVerdict.UNKNOWN) for fragment in fragments))
     text, _ = decode(fetched.body, charset, media_type)
-    tree = html.parse(text)
-    facts, names = metadata(tree, fetched.headers), anchors(tree) if fragments else frozenset()
-    shown = blocks_of(tree).text
+    tree = tree_of(text)
+    page = Reader(tree).read()
+    facts, names = metadata(page, fetched.headers), anchors(tree) if fragments else frozenset()
+    shown = blocks_of(page).text
     verdicts = tuple(
         (fragment, fragment_verdict(fragment, names, text=shown, media_type=media_type)) for fragment in fragments
     )

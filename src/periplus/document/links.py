@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice, repeat
+from itertools import islice
 from typing import TypeAlias, TypeVar
 from urllib.parse import unquote
 
-from periplus.document import headers, html, whitespace
-from periplus.document.blocks import Landmarks, landmarks, positions
+from periplus.document import headers, whitespace
 from periplus.document.formats.content import Source
 from periplus.document.guess import encoding_of
 from periplus.document.metadata import Metadata
+from periplus.document.page_rules import (
+    ANCHOR_CHARS,
+    ELEMENTS_MOST,
+    FIRST_SVG_SOURCE,
+    HREF_CHARS,
+    LONG,
+    NOFOLLOW,
+    SOURCES,
+)
+from periplus.document.reader import Reader, is_unfollowed, names_of_places, read_page, tree_of
+from periplus.document.tree import PageTree
 from periplus.errors import InvalidUrl
 from periplus.model.audit import FragmentVerdict
 from periplus.model.page import (
     LINK_KIND_CODES,
     NO_LINKS,
     POSITION_CODES,
+    POSITIONS,
     BadLink,
     LinkKind,
     Links,
@@ -70,17 +81,16 @@ _PART = re.compile(r"text=(?:([^&,]*)-,)?([^&,-][^&,]*)(?:,([^&,-][^&,]*))?(?:,-
 
 def anchors_of(text: str) -> frozenset[str]:
     """`anchors` of HTML as text."""
-    return anchors(html.parse(text))
+    return anchors(tree_of(text))
 
 
-def anchors(tree: html.Tree) -> frozenset[str]:
+def anchors(tree: PageTree) -> frozenset[str]:
     """The names of a page's places: every `id`, and the `name` of every `a`, as they are (case matters).
 
     Ids within `template` count too: a script may bring them to life, and a false alarm costs more than a missed one.
     Source: HTML Living Standard, 7.4.6.4, "find a potential indicated element".
     """
-    names = {*html.attributes(html.select(tree, "[id]"), "id"), *html.attributes(html.select(tree, "a[name]"), "name")}
-    return frozenset(name for name in names if name)
+    return frozenset(names_of_places(tree))
 
 
 def fragment_verdict(
@@ -166,13 +176,10 @@ def _ends(text: str, after: int, end: str, suffix: str) -> bool:
 
 
 ROWS_MOST = 20_000  # distinct ones of one page; what is beyond is not recorded
-# of one tag on one page; a reference of 421 pages has 30,000 links, and more than these take 3 s
-ELEMENTS_MOST = 200_000
 BAD_ROWS_MOST = 2_000
-HREF_CHARS = 65_536  # a longer one is malformed: no server takes it
-ANCHOR_CHARS = 1_000  # for an `a` around a whole card or article
 BAD_TEXT_CHARS = 2_000  # as the model says
 FRAGMENTS_MOST = 20_000  # of one row
+_DOCUMENT_SHIFT, _RANK_SHIFT, _LAST = 32, 24, 1 << 62  # the order of anchors: document, source, place on the page
 _CACHED_CHARS = 300  # bounds the caches below to some 20 MB
 
 # an empty href is the page itself, `#x` a place in it
@@ -197,8 +204,10 @@ class LinkDraft:
 
     target: Url  # as it was met first
     anchor: str
+    place: int  # of the anchor on the page, among those of its kind
     count: int
-    fragments: dict[str, None]  # as written
+    fragments: dict[str, int]  # as written, each with its place on the page
+    heads: int  # hrefs that lead there, fragments aside
 
 
 class GatheredLinks:
@@ -215,13 +224,23 @@ class GatheredLinks:
         self._rows: dict[tuple[Url, Place], LinkDraft] = {}
         self._bad: dict[tuple[str, Place, str], str] = {}
         self._bounds: dict[str, None] = {}
+        self._documents = 0
 
     def first(self, elements: Sequence[_Element]) -> Sequence[_Element]:
         """As many elements of one tag as are looked at."""
         if len(elements) <= ELEMENTS_MOST:
             return elements
-        self._bounds[f"more than {ELEMENTS_MOST:,} elements of one kind with links"] = None
+        self.meet_elements_most()
         return elements[:ELEMENTS_MOST]
+
+    def meet_elements_most(self) -> None:
+        """Records that not all elements of one kind were looked at."""
+        self._bounds[f"more than {ELEMENTS_MOST:,} elements of one kind with links"] = None
+
+    def next_document(self) -> int:
+        """The number of the document whose links are added now: an embedded one comes after its page."""
+        self._documents += 1
+        return self._documents
 
     def bounds(self) -> tuple[str, ...]:
         """Which bounds were met: what lies behind them is not among the rows."""
@@ -236,34 +255,44 @@ class GatheredLinks:
         self._base = base
         self._folder = Url(base[: base.partition("?")[0].rindex("/") + 1])
 
-    def add(self, href: str, place: Place, anchor: str = "") -> LinkDraft | None:
-        """Records one link that stood there as href. None when it is no link, or one too many."""
+    def add(self, href: str, place: Place, anchor: str = "", at: int = _LAST) -> None:
+        """Records one link that stood there as href, if it is one. at: as below."""
         href = href.strip(_C0_AND_SPACE)
         head, _, fragment = href.partition("#")
-        if not head and place[0] not in _PAGES:
-            return None
-        if self._nofollow:
-            place = (place[0], place[1], True)
+        if len(href) > HREF_CHARS or not self.add_head(head, place, 1, anchor, at, ((at, "#" + fragment),)):
+            self.add_bad(href, place, anchor)
+
+    def add_head(
+        self, head: str, place: Place, count: int, anchor: str, at: int, fragments: Iterable[tuple[int, str]]
+    ) -> bool:
+        """Records links to one head, a href without spaces around and without fragment. False: they are bad ones.
+
+        at: the anchor's place among all, of which the first counts. fragments: with their places; each begins with `#`,
+        or is empty.
+        """
+        kind, position, nofollow = place
+        if not head and kind not in _PAGES:
+            return True  # nothing is fetched for it
         try:
-            if len(href) > HREF_CHARS:
-                raise InvalidUrl("longer than any server takes")
             target = self._target(head if head.isascii() and head.isprintable() else with_query_in(self._charset, head))
         except InvalidUrl:
-            self._add_bad(href, place, anchor)
-            return None
-        key = identity(target), place
+            return False
+        key = identity(target), (kind, position, nofollow or self._nofollow)
         row = self._rows.get(key)
         if row is None:
             if len(self._rows) >= ROWS_MOST:
                 self._bounds[f"more than {ROWS_MOST:,} distinct links"] = None
-                return None
-            row = self._rows[key] = LinkDraft(target, anchor, 1, {})
+                return True
+            row = self._rows[key] = LinkDraft(target, anchor, at, count, {}, 1)
         else:
-            row.count += 1
-            row.anchor = row.anchor or anchor
-        if fragment:
-            row.fragments[fragment] = None
-        return row
+            row.count += count
+            row.heads += 1
+            if anchor and (not row.anchor or at < row.place):
+                row.anchor, row.place = anchor, at
+        for order, fragment in fragments:
+            if len(fragment) > 1 and row.fragments.get(fragment, order) >= order:
+                row.fragments[fragment] = order
+        return True
 
     def _target(self, head: str) -> Url:
         """What a href without its fragment leads to; most from the cache,
@@ -275,7 +304,9 @@ class GatheredLinks:
             return target
         return resolve(head + "#", self._base)[0]  # the `#` guards a space at the end, which a fragment was cut from
 
-    def _add_bad(self, href: str, place: Place, anchor: str) -> None:
+    def add_bad(self, href: str, place: Place, anchor: str) -> None:
+        """Records what stood there as href and is no link."""
+        place = place[0], place[1], place[2] or self._nofollow
         scheme = scheme_of_href(href)
         if scheme in _CONTENT_IN_PLACE and place[0] not in _NAMES:
             return
@@ -298,7 +329,7 @@ class GatheredLinks:
             bytes(map(POSITION_CODES.__getitem__, positions)),
             tuple([row.anchor[:ANCHOR_CHARS] for row in rows]),
             bytes(nofollow),
-            tuple([_encoded(row.fragments) if row.fragments else () for row in rows]),
+            tuple([_encoded(row) if row.fragments else () for row in rows]),
             narrow([row.count for row in rows]),
         )
 
@@ -318,9 +349,10 @@ def with_query_in(charset: str, href: str) -> str:
     return head + mark + encoding.url_query(query) + sharp + fragment if encoding else href
 
 
-def _encoded(fragments: Iterable[str]) -> tuple[str, ...]:
-    """Fragments as they stand in a canonical URL, distinct."""
-    first = tuple(islice(fragments, FRAGMENTS_MOST))
+def _encoded(row: LinkDraft) -> tuple[str, ...]:
+    """Fragments as they stand in a canonical URL, distinct, in the order of the page."""
+    ordered = sorted(row.fragments, key=row.fragments.__getitem__) if row.heads > 1 else row.fragments
+    first = tuple([fragment[1:] for fragment in islice(ordered, FRAGMENTS_MOST)])
     if _PLAIN_FRAGMENTS.fullmatch("".join(first)):
         return first
     return tuple(dict.fromkeys(filter(None, (resolve("#" + fragment, _ANYWHERE)[1] for fragment in first))))
@@ -344,171 +376,127 @@ def _anywhere(head: str, base: Url) -> Url:
     return resolve(head, base)[0]
 
 
-#     ANCHOR     a href, svg a href and xlink:href          FORM     form action; button and input formaction
-#     AREA       area href IMAGE img src, srcset, data-src, data-srcset and their like;
-#     FRAME      frame src                                           source srcset; input src; svg image and use;
-#     IFRAME     iframe src, data-src background; url(), image-set() in CSS; link imagesrcset
-#     REFRESH    meta refresh, Refresh header               STYLE    link rel=stylesheet, @import, <?xml-stylesheet?>
-#     CANONICAL  link rel=canonical                         SCRIPT   script src; svg script href and xlink:href
-#     ALTERNATE  link rel=alternate MEDIA video src, poster; audio src; source src; track src; bgsound
-#     RELATED    link rel=next, prev, up, help, ...; OBJECT object data, embed src, applet code
-#                and archive, html manifest,
-#                longdesc                                            link rel=manifest, preload, search, pingback, ...
-#     CITE       cite of blockquote, q, ins, del;           ICON     link rel=icon and its like
-#                link rel=profile, schema.*                 SITEMAP  link rel=sitemap
-# The Link header counts as a link element. Contents of noscript, template and iframe srcdoc count, comments and scripts
-# do not. `base href` is obeyed, the first one only; HTTP headers are resolved against the page itself. A query is sent
-# in the page's charset. Left out, because nothing is fetched for them: empty src, fragments of the page itself in a
-# part of it (`<use href="#x">`), data: and about: where a part is embedded, preconnect and dns-prefetch.
-
 LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: more than any sensible tag has
-
-# What an element may name, by element. `a` and `link` have functions of their own.
-_ANCHOR, _HEAD = LinkKind.ANCHOR, Position.HEAD  # an enum's own look-up takes 0.2 us
-_IMAGE, _MEDIA, _OBJECT, _CITE, _FORM = LinkKind.IMAGE, LinkKind.MEDIA, LinkKind.OBJECT, LinkKind.CITE, LinkKind.FORM
-_LAZY = ("src", "srcset", "data-src", "data-srcset", "data-original", "data-lazy-src")
-_PARTS: dict[str, tuple[tuple[str, LinkKind], ...]] = {
-    "area": (("href", LinkKind.AREA),),
-    "frame": (("src", LinkKind.FRAME), ("longdesc", LinkKind.RELATED)),
-    "iframe": (("src", LinkKind.IFRAME), ("data-src", LinkKind.IFRAME), ("longdesc", LinkKind.RELATED)),
-    "form": (("action", _FORM),),
-    "button": (("formaction", _FORM),),
-    "input": (("formaction", _FORM), ("src", _IMAGE)),
-    "img": (*((name, _IMAGE) for name in _LAZY), ("longdesc", LinkKind.RELATED)),
-    "source": (("src", _MEDIA), ("srcset", _IMAGE), ("data-srcset", _IMAGE)),
-    "video": (("src", _MEDIA), ("poster", _MEDIA)),
-    "audio": (("src", _MEDIA),),
-    "track": (("src", _MEDIA),),
-    "bgsound": (("src", _MEDIA),),
-    "embed": (("src", _OBJECT),),
-    "object": (("data", _OBJECT),),
-    "applet": (("code", _OBJECT), ("archive", _OBJECT)),
-    "html": (("manifest", _OBJECT),),
-    "script": (("src", LinkKind.SCRIPT),),
-    "blockquote": (("cite", _CITE),),
-    "q": (("cite", _CITE),),
-    "ins": (("cite", _CITE),),
-    "del": (("cite", _CITE),),
-}
-_SVG_PARTS: dict[str, tuple[tuple[str, LinkKind], ...]] = {
-    "a": (("xlink:href", LinkKind.ANCHOR),),
-    "image": (("href", _IMAGE), ("xlink:href", _IMAGE)),
-    "use": (("href", _IMAGE), ("xlink:href", _IMAGE)),
-    "feImage": (("href", _IMAGE), ("xlink:href", _IMAGE)),
-    "script": (("href", LinkKind.SCRIPT), ("xlink:href", LinkKind.SCRIPT)),
-}
-# one walk for what may stand on any element
-_ATTRIBUTES_OF_ANY = '[role],[background],[style*="url(" i],[style*="image-set(" i]'
+_ANCHOR, _IMAGE, _HEAD = LinkKind.ANCHOR, LinkKind.IMAGE, Position.HEAD  # an enum's own look-up takes 0.2 us
+# of each source the first one of its tag: links are recorded element by element
+_FIRSTS = {(source.tag, place >= FIRST_SVG_SOURCE): place for place, source in reversed(list(enumerate(SOURCES)))}
+_RANKS = [_FIRSTS[source.tag, place >= FIRST_SVG_SOURCE] for place, source in enumerate(SOURCES)]
 _CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*)")  # of a srcset: a URL before its width or density
-_WITH_REL = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})
-_UNFOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})
 
 
-def rows_of(tree: html.Tree, source: Source, metadata: Metadata) -> GatheredLinks:
+def rows_of(page: Reader, source: Source, metadata: Metadata) -> GatheredLinks:
     """The links of an HTML page, merged, and what is no link: in the order of the table, then of the page."""
     rows = GatheredLinks(source.url, metadata.nofollow, source.charset)
-    add_document(rows, tree, source.url, metadata.refreshes)
-    for frame in rows.first(html.elements(tree, "iframe")):
+    add_document(rows, page, source.url, metadata.refreshes)
+    for inner in page.frames.strings("\0"):
         # documents within that one are left out: each would be read once more for each that it is in
-        if inner := frame.attr("srcdoc"):
-            add_document(rows, html.parse(inner), _base(tree, source.url))
+        if inner:
+            add_document(rows, read_page(inner), _base(page, source.url))
     add_headers(rows, source)
     return rows
 
 
-def add_document(rows: GatheredLinks, tree: html.Tree, url: Url, refreshes: Iterable[str] = ()) -> None:
-    """The links of a tree of HTML that is found at url. refreshes: targets of meta refresh, as written."""
-    rows.resolve_against(_base(tree, url))
-    special = rows.first(html.select(tree, _ATTRIBUTES_OF_ANY))
-    marks = landmarks(tree, special)
-    _add_anchors(rows, tree, marks)
-    _add_link_elements(rows, tree)
+def add_document(rows: GatheredLinks, page: Reader, url: Url, refreshes: Iterable[str] = ()) -> None:
+    """The links of a page of HTML that is found at url. refreshes: targets of meta refresh, as written."""
+    rows.resolve_against(_base(page, url))
+    if page.too_many:
+        rows.meet_elements_most()
+    links = _PageLinks(rows, page)
+    links.add(lambda source: source == 0)
+    _add_link_elements(rows, page)
     for target in refreshes:
-        rows.add(target, (LinkKind.REFRESH, Position.HEAD, False))
-    for table in (_PARTS, _SVG_PARTS) if html.elements(tree, "svg") else (_PARTS,):
-        for tag, parts in table.items():
-            if elements := html.elements(tree, tag):
-                _add_parts(rows, rows.first(elements), parts, marks)
-    _add_styles(rows, tree, special, marks)
+        rows.add(target, (LinkKind.REFRESH, _HEAD, False))
+    links.add(lambda source: 0 < source < (len(SOURCES) if page.svg_count else FIRST_SVG_SOURCE))
+    _add_styles(rows, page)
 
 
-def translations_of(tree: html.Tree, source: Source) -> tuple[tuple[str, Url], ...]:
+class _PageLinks:
+    """The links of a page's elements, as the reader counted them: by what they lead to, fragments aside."""
+
+    def __init__(self, rows: GatheredLinks, page: Reader) -> None:
+        self.rows = rows
+        self.first = rows.next_document() << _DOCUMENT_SHIFT
+        self.heads, self.owners, self.counts, self.anchor_places, self.anchors = page.links_by_head()
+        self.fragments: dict[int, list[tuple[int, str]]] = {}
+        texts, owners, self.own_anchors = page.fragments()
+        for place, (text, owner) in enumerate(zip(texts, owners, strict=True)):
+            self.fragments.setdefault(owner - 1, []).append((self.first | place, text))
+
+    def add(self, includes: Callable[[int], bool]) -> None:
+        """Records those of some sources, source by source."""
+        owners, bad = self.owners, list[tuple[int, int, int, str]]()
+        chosen = [link for link, owner in enumerate(owners) if includes(owner & 0xFF)]
+        for link in sorted(chosen, key=lambda link: _RANKS[owners[link] & 0xFF]):
+            owner, head, at = owners[link], self.heads[link], self.anchor_places[link]
+            order = self.first | _RANKS[owner & 0xFF] << _RANK_SHIFT | at
+            place, how = self._place(owner), _HOW[owner & 0xFF][1]
+            anchor = self.anchors[at - 1] if at else ""
+            if how is not None:
+                for text in how(head):
+                    for _ in range(self.counts[link]):
+                        self.rows.add(text, place, anchor, order)
+            elif owner & LONG or not self.rows.add_head(
+                head, place, self.counts[link], anchor, order, self.fragments[link]
+            ):
+                bad += [(_RANKS[owner & 0xFF], entry, link, fragment) for entry, fragment in self.fragments[link]]
+        for _, entry, link, fragment in sorted(bad):
+            at = self.own_anchors[entry - self.first]
+            self.rows.add_bad(
+                self.heads[link] + fragment, self._place(owners[link]), self.anchors[at - 1] if at else ""
+            )
+
+    def _place(self, owner: int) -> Place:
+        return _HOW[owner & 0xFF][0], POSITIONS[owner >> 8 & 7], bool(owner & NOFOLLOW)
+
+
+def translations_of(page: Reader, source: Source) -> tuple[tuple[str, Url], ...]:
     """(hreflang as written, where its page is) of the `link rel=alternate` elements that name a language."""
-    elements = html.elements(tree, "link")[:ELEMENTS_MOST]
     translations = []
-    for element, language in zip(elements, html.attributes(elements, "hreflang"), strict=True):
-        if language and "alternate" in html.attribute(element, "rel").lower().split():
+    for rel, href, language, *_ in _link_elements(page):
+        if language and "alternate" in rel.lower().split():
             try:
-                href = with_query_in(source.charset, html.attribute(element, "href"))
-                translations.append((language.strip()[:LANGUAGE_CHARS], canonical(href, _base(tree, source.url))))
+                href_sent = with_query_in(source.charset, href)
+                translations.append((language.strip()[:LANGUAGE_CHARS], canonical(href_sent, _base(page, source.url))))
             except InvalidUrl:
                 continue  # a bad link, and told there
     return tuple(dict.fromkeys(translations))
 
 
-def _base(tree: html.Tree, url: Url) -> Url:
+def _base(page: Reader, url: Url) -> Url:
     """Source: HTML Living Standard, 4.2.3: the first base element with href, unless its URL cannot be used."""
-    for element in html.elements(tree, "base"):
-        if href := element.attr("href"):
-            try:
-                return canonical(href, url)
-            except InvalidUrl:
-                return url
+    if page.base:
+        try:
+            return canonical(page.base, url)
+        except InvalidUrl:
+            pass
     return url
 
 
-def _add_anchors(rows: GatheredLinks, tree: html.Tree, marks: Landmarks) -> None:
-    """The links of `a`: hundreds on a page, few of them different, so what is asked of each is kept to a minimum."""
-    elements = rows.first(html.elements(tree, "a"))
-    rels: Iterable[str | None] = html.attributes(elements, "rel") if html.any_match(tree, "a[rel]") else repeat(None)
-    seen: dict[tuple[str, str | None, Position], LinkDraft] = {}
-    for element, href, rel, position in zip(
-        elements, html.attributes(elements, "href"), rels, positions(elements, "a", marks), strict=False
-    ):
-        if href is None:
-            continue
-        head, _, fragment = href.partition("#")
-        row = seen.get((head, rel, position))
-        if row is None:
-            row = rows.add(href, (_ANCHOR, position, _nofollow(rel)), html.words_of(element))
-            if row is not None and (not head or head[-1] > " "):  # `x #a` leads to `x%20`, and `x ` to `x`
-                seen[head, rel, position] = row
-            continue
-        row.count += 1
-        if fragment:
-            row.fragments[fragment] = None
-        if not row.anchor:  # an icon first, the words later
-            row.anchor = html.words_of(element)
+def _link_elements(page: Reader) -> Iterable[tuple[str, ...]]:
+    """(rel, href, hreflang, as, title, imagesrcset) of each `link`."""
+    values = iter(page.links.strings("\0"))
+    return zip(values, values, values, values, values, values, strict=True)
 
 
-def _nofollow(rel: str | None) -> bool:
-    return bool(rel) and not _UNFOLLOWED.isdisjoint((rel or "").lower().split())
+def _add_link_elements(rows: GatheredLinks, page: Reader) -> None:
+    for rel, href, _, loaded_as, title, srcset in _link_elements(page):
+        for text in _of_srcset(srcset):
+            rows.add(text, (_IMAGE, _HEAD, False))
+        if href:
+            for kind in headers.kinds_of_rel(rel, loaded_as if "fetch" in rel or "load" in rel else ""):
+                rows.add(href, (kind, _HEAD, is_unfollowed(rel.encode("utf-8", "surrogatepass"))), title)
 
 
-def _add_parts(
-    rows: GatheredLinks, elements: Sequence[html.Element], parts: tuple[tuple[str, LinkKind], ...], marks: Landmarks
-) -> None:
-    """What elements of one tag name. elements: all of them, or the first. parts: their attributes that hold URLs."""
-    named = [
-        (element, kind, name, value) for element in elements for name, kind in parts if (value := element.attr(name))
-    ]
-    if not named:
-        return
-    places = dict(zip(elements, positions(elements, html.tag_of(elements[0]), marks), strict=True))
-    for element, kind, name, value in named:
-        words = html.words_of(element) if kind is _ANCHOR else html.label_of(element)
-        place = (kind, places[element], kind in _WITH_REL and _nofollow(element.attr("rel")))
-        for text in _texts(name, value):
-            rows.add(text, place, words)
-
-
-def _texts(attribute: str, value: str) -> Iterable[str]:
-    """The URLs that an attribute's value holds: several in a srcset and an archive, else one."""
-    if attribute.endswith("srcset"):
-        return _of_srcset(value)
-    if attribute == "archive":
-        return (part for part in value.split(","))
-    return (value,)
+def _add_styles(rows: GatheredLinks, page: Reader) -> None:
+    """Style elements, style attributes and the background attribute of old."""
+    for sheet in page.sheets.strings("\0"):
+        for text, imported in urls(sheet):
+            rows.add(text, (LinkKind.STYLE if imported else _IMAGE, _HEAD, False))
+    values = iter(page.styles.strings("\0"))
+    for position, style, background in zip(values, values, values, strict=True):
+        texts = [text for text, _ in urls(style)]
+        for text in (*texts, background) if background else texts:
+            rows.add(text, (_IMAGE, POSITIONS[int(position)], False))
 
 
 def _of_srcset(value: str) -> Iterator[str]:
@@ -520,33 +508,18 @@ def _of_srcset(value: str) -> Iterator[str]:
         place = match.end() if text != match[1] else value.find(",", match.end())
 
 
-def _add_link_elements(rows: GatheredLinks, tree: html.Tree) -> None:
-    for element in rows.first(html.elements(tree, "link")):
-        for text in _of_srcset(element.attr("imagesrcset") or ""):
-            rows.add(text, (_IMAGE, _HEAD, False))
-        href = element.attr("href")
-        if href:
-            rel, title = html.attribute(element, "rel"), html.attribute(element, "title")
-            for kind in headers.kinds_of_rel(
-                rel, html.attribute(element, "as") if "fetch" in rel or "load" in rel else ""
-            ):
-                rows.add(href, (kind, _HEAD, _nofollow(rel)), title)
+def _of_archive(value: str) -> Iterable[str]:
+    return value.split(",")
 
 
-def _add_styles(rows: GatheredLinks, tree: html.Tree, special: Sequence[html.Element], marks: Landmarks) -> None:
-    """Style elements, style attributes and the background attribute of old."""
-    for sheet in rows.first(html.elements(tree, "style")):
-        for text, imported in urls(sheet.text):
-            rows.add(text, (LinkKind.STYLE if imported else LinkKind.IMAGE, Position.HEAD, False))
-    for element in special:
-        style = html.attribute(element, "style")
-        texts = [text for text, _ in urls(style)] if style else []
-        if background := html.attribute(element, "background"):
-            texts.append(background)
-        if texts:
-            (position,) = positions([element], html.tag_of(element), marks)
-            for text in texts:
-                rows.add(text, (LinkKind.IMAGE, position, False))
+_HOW: list[tuple[LinkKind, Callable[[str], Iterable[str]] | None]] = [
+    (
+        source.kind,
+        _of_srcset if source.attribute.endswith("srcset") else _of_archive if source.attribute == "archive" else None,
+    )
+    for source in SOURCES
+]
+"""Of each source, the kind of its links, and what splits a list of them."""
 
 
 def add_headers(rows: GatheredLinks, source: Source) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from periplus.document import headers, html
+from periplus.document import headers
+from periplus.document.reader import Reader
 from periplus.document.robots import page_directives
 from periplus.model.visit import Headers
 
-META_MOST = 500  # meta elements that are heeded; real pages have 0 to 60
 TITLE_CHARS = 2_000
 DESCRIPTION_CHARS = 5_000
 
@@ -30,29 +30,29 @@ class Metadata:
     refreshes: tuple[str, ...] = ()  # targets as written
 
 
-def metadata(tree: html.Tree, fields: Headers) -> Metadata:
+def metadata(page: Reader, fields: Headers) -> Metadata:
     """What an HTML page says, its meta elements before the HTTP header where both speak (SPEC A4)."""
     by_name: dict[str, str] = {}
     by_equivalent: dict[str, str] = {}
     directives: list[tuple[str, str]] = []
     refreshes: list[str] = []
-    for meta in html.elements(tree, "meta")[:META_MOST]:
-        content = html.attribute(meta, "content")
-        if name := html.attribute(meta, "name").strip().lower():
+    values = iter(page.metas.strings("\0"))
+    for name, equivalent, content in zip(values, values, values, strict=True):
+        if name := name.strip().lower():
             by_name.setdefault(name, content)
             directives.append((name, content))
-        elif equivalent := html.attribute(meta, "http-equiv").strip().lower():
+        elif equivalent := equivalent.strip().lower():
             by_equivalent.setdefault(equivalent, content)
             if equivalent == "refresh" and (target := headers.refresh_target(content)):
                 refreshes.append(target)
     robots = page_directives(fields.all("x-robots-tag"), directives)
     return Metadata(
-        title=html.title_of(tree)[:TITLE_CHARS],
+        title=page.title[:TITLE_CHARS],
         description=" ".join(by_name.get("description", "").split())[:DESCRIPTION_CHARS],
-        h1=_first_h1(tree)[:TITLE_CHARS],
-        h1s=len(html.elements(tree, "h1")),
-        images_without_alt=html.attributes(html.elements(tree, "img"), "alt").count(None),
-        language=_language(tree, by_equivalent.get("content-language", ""), fields),
+        h1=page.h1[:TITLE_CHARS],
+        h1s=page.h1_count,
+        images_without_alt=page.images_without_alt,
+        language=_language(page.language, by_equivalent.get("content-language", ""), fields),
         noindex=robots.noindex,
         nofollow=robots.nofollow,
         last_modified=headers.date_s(by_equivalent.get("last-modified") or fields.get("last-modified")),
@@ -73,19 +73,10 @@ def metadata_of_headers(fields: Headers) -> Metadata:
     )
 
 
-def _first_h1(tree: html.Tree) -> str:
-    """The first heading with words; a logo's alt text counts as words."""
-    for heading in html.elements(tree, "h1")[:8]:
-        if text := html.words_of(heading):
-            return text
-    return ""
-
-
-def _language(tree: html.Tree, equivalent: str, fields: Headers) -> str:
+def _language(declared: str, equivalent: str, fields: Headers) -> str:
     """The root's lang, else the meta element's, else the header's."""
-    for root in html.elements(tree, "html")[:1]:
-        if declared := html.attribute(root, "lang") or html.attribute(root, "xml:lang"):
-            return _one_language(declared)
+    if declared:
+        return _one_language(declared)
     return _one_language(equivalent) or _one_language(fields.get("content-language"))
 
 

@@ -11,54 +11,38 @@ from periplus.document.canonical_xml import without_doctype
 from periplus.document.formats.content import Content, Source
 from periplus.document.links import GatheredLinks, add_document, add_headers, rows_of, translations_of
 from periplus.document.metadata import Metadata, metadata, metadata_of_headers
-from periplus.model.page import BlockKind, Blocks, LinkKind, Links, Position
+from periplus.document.reader import Reader, read_page
+from periplus.model.page import BLOCK_KIND_CODES, BlockKind, Blocks, LinkKind, Links, Position
 from periplus.model.visit import Headers
 from periplus.urls.canonical import identity
 
+_TITLE = BLOCK_KIND_CODES[BlockKind.TITLE]
 SHELL_CHARS = 200  # of all text: "Loading", a name, a line of rights
-ROOT_CHARS = 50  # of what stands in a root until the script comes
-# What the frameworks and their starters call the element that they fill: React, Vue, Next, Nuxt, Gatsby, Svelte,
-# Angular, Quasar, Polymer.
-_ROOTS = (
-    "#root,#app,#__next,#__nuxt,#___gatsby,#svelte,#q-app,#react-root,#app-root,#app-mount,#application,app-root,"
-    "my-app,[ng-app],[data-reactroot]"
-)
 
 
 def read_html(source: Source) -> Content:
     """HTML with all its errors, as a browser takes it."""
-    tree = html.parse(source.text)
-    facts = metadata(tree, source.headers)
-    rows = rows_of(tree, source, facts)
-    translations = translations_of(tree, source)
-    scripts = bool(html.elements(tree, "script"))
-    unscripted_chars = sum(len(html.text_of(element)) for element in html.elements(tree, "noscript")) if scripts else 0
-    blocks = blocks_of(tree, facts.language)  # last of all questions: it consumes the tree
+    page = read_page(source.page)
+    facts = metadata(page, source.headers)
+    rows = rows_of(page, source, facts)
+    blocks = blocks_of(page, facts.language)
     return Content(
         facts,
         blocks,
         rows.links(),
         rows.bad_links(),
-        translations,
+        translations_of(page, source),
         rows.bounds(),
-        scripts and _is_shell(tree, blocks, unscripted_chars),
+        _is_shell(page, blocks),
     )
 
 
-def _is_shell(tree: html.Tree, blocks: Blocks, unscripted_chars: int) -> bool:
-    """Whether a page with scripts is empty until one fills it.
-
-    unscripted_chars: of what is shown without scripts only.
-    """
-    most = SHELL_CHARS + unscripted_chars
-    if len(blocks.text) > 2 * most:  # each block has a character at least, and one that parts it from the next
+def _is_shell(page: Reader, blocks: Blocks) -> bool:
+    """Whether a page with scripts is empty until one fills it."""
+    if not page.script_count or not page.root_count or page.filled_roots:
         return False
-    if sum(len(block.text) for block in blocks if block.kind is not BlockKind.TITLE) > most:
-        return False
-    roots = html.select(tree, _ROOTS)
-    return bool(roots) and all(
-        len(html.text_of(root)) <= ROOT_CHARS and html.first(root, "a[href]") is None for root in roots
-    )
+    texts = zip(blocks.kinds, blocks.texts(), strict=True)
+    return sum(len(text) for kind, text in texts if kind != _TITLE) <= SHELL_CHARS + page.unscripted_chars
 
 
 def read_xhtml(source: Source) -> Content:
@@ -125,14 +109,14 @@ def _feed(source: Source, text: str, rows: GatheredLinks, facts: Metadata) -> Co
     add_headers(rows, source)
     inner = GatheredLinks(source.url, facts.nofollow)
     for base, part in feed.texts:
-        add_document(inner, html.parse(part), base)
-    tree = html.parse(feed.page)
-    page = metadata(tree, Headers())
-    facts = replace(facts, title=page.title, language=page.language or facts.language)
+        add_document(inner, read_page(part), base)
+    page = read_page(feed.page)
+    of_page = metadata(page, Headers())
+    facts = replace(facts, title=of_page.title, language=of_page.language or facts.language)
     own = rows.links()
     identities = set(map(identity, own.targets))
     links = Links.of((*own, *(link for link in inner.links() if identity(link.target) not in identities)))
-    blocks = blocks_of(tree, page.language)  # last of all questions: it consumes the tree
+    blocks = blocks_of(page, of_page.language)
     return Content(
         facts,
         blocks,

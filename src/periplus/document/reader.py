@@ -1,0 +1,615 @@
+"""Reads a page's tree in one walk: its text in blocks with their places, its links, what it says of itself.
+
+No object is made for an element, a block or a link: what is gathered stands in columns of numbers and in texts of
+UTF-8, and becomes Python's when the walk is over. What elements and attributes are stands in `page_rules`.
+Compiled where there is a C compiler; reader.pxd gives the types.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from periplus.document import page_rules as rules
+from periplus.document.columns import (
+    BlockColumns,
+    Names,
+    NumberColumn,
+    Text,
+    end_of_chars,
+    folded_chars,
+    has_words,
+    white_at,
+)
+from periplus.document.page_rules import Element
+from periplus.document.tags import ATTRIBUTES, TAG_NUMBERS, TAGS
+from periplus.document.tree import parse
+from periplus.model.page import BLOCK_KIND_CODES, POSITION_CODES, BlockKind, Position
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from periplus.document.tree import PageTree
+
+NEWLINE, SPACE, SHARP, SLASH, DOT, LOW_LINE, PARENTHESIS, DIGIT = b"\n #/._(0"
+SPACES, GOING_ON = rules.SPACES, rules.GOING_ON
+PROPERTIES, KINDS, LEVELS, LANDMARKS = rules.PROPERTIES, rules.KINDS, rules.LEVELS, rules.LANDMARKS
+TAG_LETTERS, TAG_ENDS, SLOTS, NONE = rules.TAG_LETTERS, rules.TAG_ENDS, rules.SLOTS, rules.NONE
+FIRST_PARTS, PARTS, SOURCE_SLOTS = rules.FIRST_PARTS, rules.PARTS, rules.SOURCE_SLOTS
+SOURCES_WITH_REL, SOURCE_IS_ANCHOR = rules.SOURCES_WITH_REL, rules.SOURCE_IS_ANCHOR
+SOURCE_IS_LIST, POSITION_SHIFT, NOFOLLOW, LONG = rules.SOURCE_IS_LIST, rules.POSITION_SHIFT, rules.NOFOLLOW, rules.LONG
+NAME_CHARS, ELEMENTS_MOST, META_MOST, TITLES_MOST = (
+    rules.NAME_CHARS, rules.ELEMENTS_MOST, rules.META_MOST, rules.TITLES_MOST,
+)  # fmt: skip
+HEADINGS_MOST, HREF_CHARS, ANCHOR_CHARS = rules.HEADINGS_MOST, rules.HREF_CHARS, rules.ANCHOR_CHARS
+ROOT_CHARS, ROOT_BYTES = rules.ROOT_CHARS, 4 * rules.ROOT_CHARS
+(
+    BLOCK, SAME, HOLDS_P, UNNAMED, LEAF, UNSEEN, BREAK, LINK, IMAGE, WORDS, SHEET, NOTED, WITH_PARTS, MARK, SECTION,
+    BANNER, ROOT,
+) = map(int, Element)  # fmt: skip
+(
+    ROLE, STYLE, BACKGROUND, ID, NG_APP, REACT_ROOT, CLASS, LANG, XML_LANG, HREF, REL, ALT, TITLE, NAME, HTTP_EQUIV,
+    CONTENT, HREFLANG, AS, IMAGESRCSET, SRCDOC,
+) = range(1, 21)  # fmt: skip
+ROOT_LETTERS = rules.ROOT_LETTERS
+TAGS_KNOWN, NAMES_KNOWN = len(TAGS), len(ATTRIBUTES)
+A_TAG, P, H1, META_TAG, LINK_TAG, BASE_TAG, HTML_TAG, SCRIPT_TAG, SVG_TAG, IFRAME_TAG, TITLE_TAG = map(
+    TAG_NUMBERS.__getitem__, ("a", "p", "h1", "meta", "link", "base", "html", "script", "svg", "iframe", "title")
+)
+PARAGRAPH, HEADING = BLOCK_KIND_CODES[BlockKind.PARAGRAPH], BLOCK_KIND_CODES[BlockKind.HEADING]
+AT_BODY = POSITION_CODES[Position.BODY]
+UNFOLLOWED = frozenset(("nofollow", "ugc", "sponsored"))
+
+# What the end of an element ends
+END_BLOCK, END_UNSEEN, END_LINK, END_WORDS, END_SHEET, END_ROOT, END_MARK = 1, 2, 4, 8, 16, 32, 64
+# Fields of the rows that numbers stand in
+OPEN_FIELDS, WORDS_FIELDS, HEAD_FIELDS, ROOT_FIELDS = 10, 7, 2, 2
+FOR_ANCHOR, FOR_TITLE, FOR_H1, FOR_NOSCRIPT = range(4)  # what words are gathered for
+
+
+class Reader:
+    """One page's walk, and what it brought."""
+
+    def __init__(self, tree: PageTree) -> None:
+        self.chars = tree.chars
+        self.tags, self.spaces = tree.tags, tree.spaces
+        self.parents, self.children, self.nexts = tree.parents, tree.firsts, tree.nexts
+        self.starts, self.ends = tree.starts, tree.ends
+        self.attributes, self.attribute_counts = tree.attributes, tree.attribute_counts
+        self.names, self.value_starts, self.value_ends = tree.attribute_names, tree.value_starts, tree.value_ends
+        self.blocks = BlockColumns(len(self.chars) // 2 + 1024)
+        self.slots = memoryview(bytearray(4 * 64)).cast("i")  # by attribute: its row, while its stamp is the serial
+        self.stamps = memoryview(bytearray(4 * 64)).cast("i")
+        self.serial = 0
+        self.open = NumberColumn(32 * OPEN_FIELDS)  # what the ends of open elements bring back
+        self.position = AT_BODY
+        self.sectioned = 0
+        self.unseen = 0
+        self.sheet = 0
+        self.words = Text(1024)  # of elements whose words are gathered apart
+        self.gathering = NumberColumn(
+            4 * WORDS_FIELDS
+        )  # purpose, number, start, start and end of an image's words, title
+        self.anchors = Text(4096)  # texts of links
+        self.anchor_count = 0
+        self.heads = Names(256)  # what links lead to, but for fragments
+        self.entries = Names(256)  # fragments, with their `#`; the owner is the head
+        self.head_rows = NumberColumn(256 * HEAD_FIELDS)  # how often, which of the anchors
+        self.entry_rows = NumberColumn(256)  # which of the anchors
+        self.tag_counts = memoryview(bytearray(4 * TAGS_KNOWN)).cast("i")
+        self.languages = Names(16)
+        self.metas, self.links, self.frames, self.sheets, self.styles = Text(512), Text(512), Text(0), Text(0), Text(0)
+        self.base = self.language = self.title = self.h1 = ""
+        self.html_count = self.titled = 0
+        self.title_count = self.h1_count = self.h1_place = self.script_count = self.svg_count = self.root_count = 0
+        self.link_count = self.filled_roots = self.images_without_alt = self.unscripted_chars = self.noscripts = 0
+        self.too_many = 0  # elements of one kind with links
+        self.landmark = NONE  # of the element in hand
+        self.roots = NumberColumn(8)  # of open ones: where their text begins, links before
+
+    def read(self) -> Reader:
+        """Walks through the tree; returns itself."""
+        node = self.children[0]
+        while node > 0:
+            tag = self.tags[node]
+            if tag == -1:
+                self._text(self.starts[node], self.ends[node])
+            elif tag > 0:
+                self._open(node, tag)
+                if self.children[node] >= 0:
+                    node = self.children[node]
+                    continue
+                self._close(node)
+            while self.nexts[node] < 0:
+                node = self.parents[node]
+                if node <= 0:
+                    self.blocks.finish()
+                    return self
+                self._close(node)
+            node = self.nexts[node]
+        return self
+
+    def _text(self, start: int, end: int) -> int:
+        if not self.unseen and not self.blocks.full():
+            self.blocks.write(self.chars, start, end)
+        if self.gathering.size:
+            self.words.fold(self.chars, start, end)
+        if self.sheet:
+            self.sheets.copy(self.chars, start, end)
+        return 0
+
+    def _open(self, node: int, tag: int) -> int:
+        """The start of an element."""
+        properties = PROPERTIES[tag] if tag < TAGS_KNOWN else 0
+        self.serial += 1
+        general = self._find_attributes(node) if self.attribute_counts[node] else 0
+        if not properties and not general:
+            return 0
+        if tag == TITLE_TAG and self.spaces[node] == 0:
+            properties = WORDS | UNSEEN
+        saved = self.open.size
+        self._save(node)
+        ends = 0
+        self.landmark = NONE
+        if properties & MARK or general & (1 << ROLE):
+            ends |= self._find_landmark(tag, properties)
+        if properties & ROOT or general & (1 << ID | 1 << NG_APP | 1 << REACT_ROOT):
+            ends |= self._root(properties, general)
+        if properties & UNSEEN:
+            self.unseen += 1
+            ends |= END_UNSEEN
+        elif not self.unseen:
+            ends |= self._show(tag, properties)
+        if properties & SECTION:
+            self.sectioned = 1
+            ends |= END_MARK
+        if properties & (LINK | WITH_PARTS | NOTED | WORDS | IMAGE):
+            ends |= self._note(node, tag, properties)
+        if general & (1 << STYLE | 1 << BACKGROUND):
+            self._add_styles(general)
+        if properties & SHEET:
+            self.sheet += 1
+            ends |= END_SHEET
+        if ends:
+            self.open.values[saved + 1] = ends
+        else:
+            self.open.size = saved
+        return 0
+
+    def _save(self, node: int) -> int:
+        """What the end of an element brings back."""
+        stack, blocks = self.open, self.blocks
+        stack.add(node)
+        stack.add(0)
+        stack.add(self.position)
+        stack.add(self.sectioned)
+        stack.add(blocks.kind)
+        stack.add(blocks.level)
+        stack.add(blocks.position)
+        stack.add(blocks.language)
+        stack.add(blocks.path)
+        stack.add(blocks.holds_p)
+        return 0
+
+    def _close(self, node: int) -> int:
+        """The end of an element."""
+        row = self.open.size - OPEN_FIELDS
+        if row < 0 or self.open.values[row] != node:
+            return 0
+        values, blocks = self.open.values, self.blocks
+        ends = values[row + 1]
+        if ends & END_LINK:
+            blocks.link(-1)
+        if ends & END_BLOCK:
+            blocks.finish()
+        if ends & END_WORDS:
+            self._end_words(node)
+        if ends & END_UNSEEN:
+            self.unseen -= 1
+        if ends & END_SHEET:
+            self.sheet -= 1
+            if not self.sheet:
+                self.sheets.put(0)
+        if ends & END_ROOT:
+            self._end_root()
+        self.position, self.sectioned = values[row + 2], values[row + 3]
+        blocks.kind, blocks.level, blocks.position = values[row + 4], values[row + 5], values[row + 6]
+        blocks.language, blocks.path, blocks.holds_p = values[row + 7], values[row + 8], values[row + 9]
+        self.open.size = row
+        return 0
+
+    def _find_attributes(self, node: int) -> int:
+        """Notes the attributes that are looked at; returns a bit for each that counts on any element."""
+        general, first = 0, self.attributes[node]
+        for row in range(first, first + self.attribute_counts[node]):
+            name = self.names[row]
+            slot = SLOTS[name] if name < NAMES_KNOWN else 0
+            if slot:
+                self.slots[slot], self.stamps[slot] = row, self.serial
+                if slot < CLASS:
+                    general |= 1 << slot
+        if general & (1 << ID):
+            row = self.slots[ID]
+            start, size = self.value_starts[row], self.value_ends[row] - self.value_starts[row]
+            # before it is looked up: most pages have many ids, and none of these
+            if size < 3 or size > 11 or not ROOT_LETTERS[self.chars[start]]:
+                general &= ~(1 << ID)
+        return general
+
+    def _has(self, slot: int) -> int:
+        """Whether the element in hand has that attribute, and that not empty."""
+        if self.stamps[slot] != self.serial:
+            return 0
+        row = self.slots[slot]
+        return self.value_ends[row] > self.value_starts[row]
+
+    def _value(self, slot: int) -> bytes:
+        """The attribute of the element in hand; empty when it is missing."""
+        if self.stamps[slot] != self.serial:
+            return b""
+        row = self.slots[slot]
+        return bytes(self.chars[self.value_starts[row] : self.value_ends[row]])
+
+    def _find_landmark(self, tag: int, properties: int) -> int:
+        landmark = LANDMARKS[tag] if properties & MARK else NONE
+        if properties & BANNER and self.sectioned:
+            landmark = NONE
+        if self.stamps[ROLE] == self.serial:
+            landmark = rules.ROLES.get(decoded(self._value(ROLE)).strip().lower(), landmark)
+        if landmark == NONE:
+            return 0
+        self.position = self.landmark = landmark
+        return END_MARK
+
+    def _root(self, properties: int, general: int) -> int:
+        """Whether the element is one that scripts fill."""
+        named = general & (1 << NG_APP | 1 << REACT_ROOT) or (general & (1 << ID) and self._value(ID) in rules.ROOT_IDS)
+        if self.unseen or not (properties & ROOT or named):
+            return 0
+        self.root_count += 1
+        self.roots.add(self.blocks.text.size)
+        self.roots.add(self.link_count)
+        return END_ROOT
+
+    def _end_root(self) -> int:
+        text, row = self.blocks.text, self.roots.size - ROOT_FIELDS
+        start = min(self.roots.values[row], text.size)
+        if (
+            self.link_count > self.roots.values[row + 1]
+            or text.size - start > ROOT_BYTES
+            or folded_chars(text.chars, start, text.size) > ROOT_CHARS
+        ):
+            self.filled_roots += 1
+        self.roots.size = row
+        return 0
+
+    def _show(self, tag: int, properties: int) -> int:
+        """What an element is among the blocks."""
+        if properties & BLOCK:
+            self._begin_block(tag, properties)
+            return END_BLOCK
+        if properties & LINK and self.stamps[HREF] == self.serial:
+            self.blocks.link(1)
+            self.link_count += 1
+            return END_LINK
+        if properties & BREAK:
+            self.blocks.line_break()
+        elif properties & IMAGE and self._has(ALT):
+            row = self.slots[ALT]
+            self.blocks.image(self.chars, self.value_starts[row], self.value_ends[row])
+        return 0
+
+    def _begin_block(self, tag: int, properties: int) -> int:
+        blocks = self.blocks
+        blocks.finish()
+        kind = KINDS[tag]
+        if kind == NONE:
+            around = blocks.kind
+            kind = around if properties & SAME or (tag == P and blocks.holds_p) else PARAGRAPH
+        if LEVELS[tag] or kind != HEADING:
+            blocks.level = LEVELS[tag]
+        blocks.kind, blocks.holds_p = kind, properties & HOLDS_P
+        if self.landmark != NONE:
+            blocks.position = self.landmark
+        if not properties & UNNAMED:
+            blocks.path = self._path(tag, properties)
+        if tag != HTML_TAG:
+            self._find_language(LANG if self._has(LANG) else XML_LANG)
+        return 0
+
+    def _find_language(self, slot: int) -> int:
+        row = self.slots[slot]
+        if self._has(slot) and has_words(self.chars, self.value_starts[row], self.value_ends[row]):
+            number = self.languages.number(0, self.chars, self.value_starts[row], self.value_ends[row])
+            self.blocks.language = number if number > 0 else -number
+        return 0
+
+    def _path(self, tag: int, properties: int) -> int:
+        """The number of the path to the element: its parts are as `div#content.main`."""
+        blocks, named = self.blocks, not properties & LEAF and self._has(ID)
+        if not named and not self._has(CLASS):
+            return blocks.path_below(TAG_LETTERS, TAG_ENDS[tag - 1], TAG_ENDS[tag])
+        part = blocks.scratch
+        part.size = 0
+        part.copy(TAG_LETTERS, TAG_ENDS[tag - 1], TAG_ENDS[tag])
+        if named:
+            part.put(SHARP)
+            self._add_name(ID, LOW_LINE)
+        if self._has(CLASS):
+            part.put(DOT)
+            self._add_name(CLASS, DOT)
+        return blocks.path_below(part.chars, 0, part.size)
+
+    def _add_name(self, slot: int, separator: int) -> int:
+        """Adds the first characters of an attribute to the part of a path. A slash would look like the path's own."""
+        part, row = self.blocks.scratch, self.slots[slot]
+        at, end = self.value_starts[row], self.value_ends[row]
+        count = pending = 0
+        part.reserve(2 * (end - at))
+        while at < end:
+            width = white_at(self.chars, at, end)
+            if width:
+                pending = count > 0
+                at += width
+                continue
+            code = self.chars[at]
+            if SPACES[code] != GOING_ON:
+                if pending and count < NAME_CHARS:
+                    part.put(separator)
+                    count += 1
+                    pending = 0
+                count += 1
+                if count > NAME_CHARS:
+                    break
+            part.put(LOW_LINE if code == SLASH else code)
+            at += 1
+        return 0
+
+    def _note(self, node: int, tag: int, properties: int) -> int:
+        """What an element says of the page, the links it has, and whose words are gathered."""
+        if properties & IMAGE:
+            self._note_image()
+        if properties & NOTED:
+            self._note_fact(tag)
+        ends = self._gather_words_of(node, tag) if properties & WORDS else 0
+        if properties & (LINK | WITH_PARTS) and self.attribute_counts[node]:
+            self.tag_counts[tag] += 1
+            if self.tag_counts[tag] > ELEMENTS_MOST:
+                self.too_many = 1
+                return ends
+            if properties & LINK and self.stamps[HREF] == self.serial:
+                ends |= self._add_link(node, 0)
+            place = FIRST_PARTS[tag]
+            while PARTS[place] >= 0:
+                if self._has(SOURCE_SLOTS[PARTS[place]]):
+                    ends |= self._add_link(node, PARTS[place])
+                place += 1
+            if tag == IFRAME_TAG:
+                self._put_value(self.frames, SRCDOC)
+        return ends
+
+    def _note_image(self) -> int:
+        if self.stamps[ALT] != self.serial:
+            self.images_without_alt += 1
+            return 0
+        row, inner = self.slots[ALT], self.gathering.size - WORDS_FIELDS
+        start, end = self.value_starts[row], self.value_ends[row]
+        if inner >= 0 and not self.gathering.values[inner + 5] and has_words(self.chars, start, end):
+            self.gathering.values[inner + 4], self.gathering.values[inner + 5] = start, end
+        return 0
+
+    def _note_fact(self, tag: int) -> int:
+        """What is said in the page's head."""
+        if tag == META_TAG:
+            self.tag_counts[tag] += 1
+            if self.tag_counts[tag] <= META_MOST:
+                self._put_value(self.metas, NAME)
+                self._put_value(self.metas, HTTP_EQUIV)
+                self._put_value(self.metas, CONTENT)
+        elif tag == LINK_TAG:
+            self.tag_counts[tag] += 1
+            if self.tag_counts[tag] > ELEMENTS_MOST:
+                self.too_many = 1
+                return 0
+            for slot in (REL, HREF, HREFLANG, AS, TITLE, IMAGESRCSET):
+                self._put_value(self.links, slot)
+        elif tag == BASE_TAG and not self.base:
+            self.base = decoded(self._value(HREF))
+        elif tag == HTML_TAG and not self.html_count:
+            self.html_count = 1
+            self.language = decoded(self._value(LANG) or self._value(XML_LANG))
+        elif tag == SCRIPT_TAG:
+            self.script_count += 1
+        elif tag == SVG_TAG:
+            self.svg_count += 1
+        elif tag == H1:
+            self.h1_count += 1
+        return 0
+
+    def _put_value(self, text: Text, slot: int) -> int:
+        """Appends an attribute's value and a NUL."""
+        if self.stamps[slot] == self.serial:
+            row = self.slots[slot]
+            text.copy(self.chars, self.value_starts[row], self.value_ends[row])
+        return text.put(0)
+
+    def _add_styles(self, general: int) -> int:
+        """Keeps what may hold URLs: a style with parentheses, a background; and where it stands."""
+        row, holds = self.slots[STYLE], 0
+        if general & (1 << STYLE):
+            for at in range(self.value_starts[row], self.value_ends[row]):
+                holds |= self.chars[at] == PARENTHESIS
+        if not holds:
+            self.stamps[STYLE] = 0
+            if not general & (1 << BACKGROUND):
+                return 0
+        self.styles.put(DIGIT + self.position)
+        self.styles.put(0)
+        self._put_value(self.styles, STYLE)
+        return self._put_value(self.styles, BACKGROUND)
+
+    def _add_link(self, node: int, source: int) -> int:
+        """One link: counted, if it is not the first of its kind."""
+        row, owner = self.slots[SOURCE_SLOTS[source]], source | self.position << POSITION_SHIFT
+        start, end = self.value_starts[row], self.value_ends[row]
+        if SOURCES_WITH_REL[source] and self._has(REL) and is_unfollowed(self._value(REL)):
+            owner |= NOFOLLOW
+        head = end
+        if not SOURCE_IS_LIST[source]:
+            while start < end and self.chars[start] <= SPACE:
+                start += 1
+            while start < end and self.chars[end - 1] <= SPACE:
+                end -= 1
+            head = start
+            while head < end and self.chars[head] != SHARP:
+                head += 1
+            if end - start > HREF_CHARS:
+                owner |= LONG
+        number = self.heads.number(owner, self.chars, start, head)
+        if number < 0:
+            number = -number
+            self.head_rows.add(0)
+            self.head_rows.add(0)
+        self.head_rows.values[(number - 1) * HEAD_FIELDS] += 1
+        entry = self.entries.number(number, self.chars, head, end)
+        if entry < 0:
+            entry = -entry
+            self.entry_rows.add(0)
+        if self.entry_rows.values[entry - 1]:
+            return 0
+        if SOURCE_IS_ANCHOR[source]:
+            return self._gather(node, FOR_ANCHOR, entry)
+        slot = ALT if self._has(ALT) else TITLE
+        if self._has(slot):
+            row = self.slots[slot]
+            self._add_anchor(entry, self.chars, self.value_starts[row], self.value_ends[row])
+        return 0
+
+    def _add_anchor(self, entry: int, source: Sequence[int], start: int, end: int) -> int:
+        """Gives a link its text, if there are words."""
+        text = self.anchors
+        text.fold(source, start, end)
+        if text.size > text.begin:
+            text.size = end_of_chars(text.chars, text.begin, text.size, ANCHOR_CHARS)
+            text.next_piece(NEWLINE)
+            self.anchor_count += 1
+            self.entry_rows.values[entry - 1] = self.anchor_count
+            head = (self.entries.owner(entry) - 1) * HEAD_FIELDS + 1
+            if not self.head_rows.values[head]:
+                self.head_rows.values[head] = self.anchor_count
+        return 0
+
+    def _gather_words_of(self, node: int, tag: int) -> int:
+        if tag == H1:
+            return self._gather(node, FOR_H1, self.h1_count) if self.h1_count <= HEADINGS_MOST else 0
+        if tag == TITLE_TAG:
+            self.title_count += 1
+            if self.titled or self.spaces[node] or self.title_count > TITLES_MOST:
+                return 0
+            self.titled = 1
+            return self._gather(node, FOR_TITLE, 0)
+        self.noscripts += 1
+        return self._gather(node, FOR_NOSCRIPT, self.noscripts)
+
+    def _gather(self, node: int, purpose: int, number: int) -> int:
+        """Gathers the words of the element in hand."""
+        row = self.slots[TITLE] if self.stamps[TITLE] == self.serial else -1
+        for value in (node, purpose, number, self.words.size, 0, 0, row):
+            self.gathering.add(value)
+        return END_WORDS
+
+    def _end_words(self, node: int) -> int:
+        rows, words = self.gathering, self.words
+        while rows.size and rows.values[rows.size - WORDS_FIELDS] == node:
+            row = rows.size - WORDS_FIELDS
+            purpose, number, start = rows.values[row + 1], rows.values[row + 2], rows.values[row + 3]
+            first, last, title = rows.values[row + 4], rows.values[row + 5], rows.values[row + 6]
+            if row and last and not rows.values[row - 2]:
+                rows.values[row - 3], rows.values[row - 2] = first, last
+            rows.size = row
+            source, end = words.chars, words.size
+            if start < end and words.chars[start] == SPACE:
+                start += 1
+            if purpose == FOR_NOSCRIPT:
+                self.noscripts = number - 1
+                if number == 1:
+                    self.unscripted_chars += folded_chars(source, start, end)
+                continue
+            if purpose == FOR_TITLE:
+                self.title = decoded(bytes(source[start:end]))
+                continue
+            if start == end:
+                source = self.chars
+                start, end = first, last
+                if not last and title >= 0:
+                    start, end = self.value_starts[title], self.value_ends[title]
+            if purpose == FOR_ANCHOR:
+                self._add_anchor(number, source, start, end)
+            elif has_words(source, start, end) and (not self.h1_place or number < self.h1_place):
+                self.h1_place = number
+                self.h1 = " ".join(decoded(bytes(source[start:end])).split())
+        if not rows.size:
+            words.size = words.pending = 0
+        return 0
+
+    def links_by_head(self) -> tuple[list[str], list[int], list[int], list[int], list[str]]:
+        """What links lead to, fragments aside; of each its source, position and rel, how often it stands there, and
+        which of the anchors is its (0: none); the anchors."""
+        rows = self.head_rows
+        return (
+            self.heads.text.strings("\0"),
+            self.heads.owners(),
+            rows.narrow(0, 0, HEAD_FIELDS, 0, -1).tolist(),
+            rows.narrow(0, 1, HEAD_FIELDS, 0, -1).tolist(),
+            self.anchors.strings("\n"),
+        )
+
+    def fragments(self) -> tuple[list[str], list[int], list[int]]:
+        """Fragments with their `#`, each once for each of its heads, or empty; the number of the head, from 1 on; which
+        of the anchors is its own."""
+        entries = self.entries
+        return entries.text.strings("\0"), entries.owners(), self.entry_rows.narrow(0, 0, 1, 0, -1).tolist()
+
+
+def decoded(text: bytes) -> str:
+    """Text of UTF-8 in which half a surrogate may stand."""
+    return text.decode("utf-8", "surrogatepass")
+
+
+@lru_cache(maxsize=256)
+def is_unfollowed(rel: bytes) -> bool:
+    """Whether a link with that rel attribute is one that its page does not vouch for."""
+    return not UNFOLLOWED.isdisjoint(decoded(rel).lower().split())
+
+
+def tree_of(text: str) -> PageTree:
+    """The tree of a page of HTML. Takes any text."""
+    return parse(text.encode("utf-8", "surrogatepass"))
+
+
+def read_page(page: str | bytes) -> Reader:
+    """What a page of HTML holds. Takes any text, and any bytes: of UTF-8."""
+    return Reader(tree_of(page) if isinstance(page, str) else parse(page)).read()
+
+
+def names_of_places(tree: PageTree) -> list[str]:
+    """Each `id`, and the `name` of each `a`, that is not empty."""
+    texts = Text(1024)
+    chars, parents, tags, names, counts = (
+        tree.chars,
+        tree.parents,
+        tree.tags,
+        tree.attribute_names,
+        tree.attribute_counts,
+    )
+    firsts, starts, ends = tree.attributes, tree.value_starts, tree.value_ends
+    for node in range(len(tags)):
+        if parents[node] < 0:
+            continue
+        first = firsts[node]
+        for row in range(first, first + counts[node]):
+            slot = SLOTS[names[row]] if names[row] < NAMES_KNOWN else 0
+            if (slot == ID or (slot == NAME and tags[node] == A_TAG)) and ends[row] > starts[row]:
+                texts.copy(chars, starts[row], ends[row])
+                texts.put(0)
+    return texts.strings("\0")

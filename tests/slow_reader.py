@@ -1,0 +1,421 @@
+"""What a page says, asked of turbohtml's tree question by question: the slow twin of `document.reader`.
+
+It is how pages were read before the reader, but for the rules of decision 0049 in which that was wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import slow_html as html
+from periplus.document import headers, whitespace
+from periplus.document.formats.content import Content, Source
+from periplus.document.metadata import Metadata, _one_language
+from periplus.document.robots import page_directives
+from periplus.model.page import (
+    BLOCK_KIND_CODES,
+    NO_BLOCKS,
+    POSITION_CODES,
+    BlockKind,
+    BlockPlace,
+    Blocks,
+    LinkKind,
+    Position,
+)
+from periplus.model.visit import Headers
+from slow_links import ROLES, SECTION_TAGS, TAGS, rows_of, translations_of
+
+TITLE_CHARS, DESCRIPTION_CHARS, META_MOST = 2_000, 5_000, 500
+Place = tuple[LinkKind, Position, bool]
+
+BLOCKS_MOST = 200_000
+FRAMES_MOST = 20_000
+RUN_CHARS = 2_000  # longer runs of tags are not met twice
+PATH_CHARS = 1_000  # elements further in are left out; real paths have 20 to 300
+NAME_CHARS = 40  # of an element's id, and of its classes, that are kept: nobody tells blocks apart by the rest
+LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: more than any sensible tag has
+
+# Kinds and landmarks are the numbers that columns hold.
+_TITLE, _HEADING, _PARAGRAPH, _ITEM, _CELL, _CAPTION, _CODE, _LINK, _ALT = BLOCK_KIND_CODES.values()
+_AT_HEAD, _AT_BODY = POSITION_CODES[Position.HEAD], POSITION_CODES[Position.BODY]
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_KINDS = {
+    **dict.fromkeys(_HEADINGS, _HEADING),
+    **dict.fromkeys(("li", "dt", "dd", "option"), _ITEM),
+    **dict.fromkeys(("td", "th"), _CELL),
+    **dict.fromkeys(("caption", "figcaption"), _CAPTION),
+    **dict.fromkeys(("pre", "listing"), _CODE),
+}
+# Where a new text begins: what stands in an item or cell of the page's layout is no item because of that.
+_PARAGRAPHS = frozenset({
+    "html", "body", "p", "article", "section", "main", "nav", "aside", "header", "footer", "blockquote", "form",
+    "fieldset", "address", "details",
+    "dialog", "dl", "ul", "ol", "menu", "dir", "table", "figure", "hgroup", "search",
+})  # fmt: skip
+_SAME = frozenset({
+    "div", "center", "legend", "summary", "button", "select", "optgroup", "textarea", "tr", "tbody", "thead", "tfoot",
+    "colgroup", "frameset",
+    "text", "title", "desc",
+})  # fmt: skip
+_P_IS_PART_OF = frozenset({"li", "td", "th", "caption", "figcaption"})  # whose paragraphs are but their text: `<li><p>`
+_BLOCKS = frozenset({*_KINDS, *_PARAGRAPHS, *_SAME})
+_UNBROKEN = frozenset({_HEADING, _CODE})  # which `br` does not part
+_BREAKS = frozenset({"br", "hr"})
+_BANNERS = frozenset({"header", "footer"})  # of the page, unless a section is around them
+_UNNAMED = frozenset({"html", "body"})  # in no path
+_LEAVES = frozenset({*_KINDS, "p"})  # their ids are the places that links lead to: no two pages have the same
+_NONE: Sequence[str] = ()
+
+_RUN = re.compile(r"(<(?!/?a[ >]|img )[^>]*+>)")  # of tags with no words between them
+_TAG = re.compile("<([^>]*+)>")
+_IMAGE_TAG = re.compile("<(img [^>]*+)>")
+_ONE_LINK = re.compile("([^<]*+)<a [^>]*+>([^<]*+)</a>([^<]*+)")
+_LINKS = re.compile("<a [^>]*+>([^<]*+)</a>")
+_ATTRIBUTE = re.compile(r' (id|class|role|lang|xml:lang|alt)="([^"]*)"')
+
+
+class _Tag(NamedTuple):
+    """What the tag that opens an element says, as far as its words have it in common."""
+
+    name: str
+    part: str  # of the path; empty: none
+    role: str  # of a landmark; empty: none
+    language: str
+
+
+class _Frame:
+    """An element that is set apart, with what its words have in common; and where the tags met in it lead."""
+
+    __slots__ = (
+        "after", "around", "kind", "language", "level", "path", "place", "position", "sectioned", "tag", "within",
+    )  # fmt: skip
+
+    def __init__(self, tag: str, around: _Frame | None, path: str) -> None:
+        self.tag, self.around, self.path = tag, around, path
+        self.within: dict[_Tag, _Frame] = {}
+        self.after: dict[str, _Frame] = {}  # by a run of tags
+        self.kind, self.level, self.position, self.language, self.sectioned = _PARAGRAPH, 0, _AT_BODY, "", False
+        self.place: BlockPlace = (path, 0, _AT_BODY, "")
+
+    def inherit(self, around: _Frame, tag: _Tag, language: str) -> None:
+        """language: the page's."""
+        name = tag.name
+        self.kind = kind = _kind(name, around)
+        self.level = level = _HEADINGS.get(name) or (around.level if kind is _HEADING else 0)
+        self.sectioned = sectioned = around.sectioned or around.tag in SECTION_TAGS
+        landmark = TAGS.get(name) if not sectioned or name not in _BANNERS else None
+        named = ROLES.get(tag.role) or landmark
+        self.position = position = POSITION_CODES[named] if named else around.position
+        self.language = around.language
+        if tag.language:
+            self.language = tag.language if tag.language.partition("-")[0] != language else ""
+        self.place = (self.path, level, position, self.language)
+
+
+# where tags lead that stand within a line, and those that are white space there
+_WITHIN, _SPACE = _Frame("", None, ""), _Frame("", None, "")
+
+
+class _Layout:
+    """The frames met on pages of one language: kept from page to page, for those of a site are built alike."""
+
+    def __init__(self, language: str) -> None:
+        self.language = language
+        self.root = _Frame("", None, "")
+        self.size, self.most = 0, FRAMES_MOST
+
+    def follow(self, frame: _Frame, run: str) -> _Frame:
+        """Where a run of tags leads from a frame."""
+        is_short = len(run) < RUN_CHARS
+        tags, breaks = _tags(run) if is_short else _tags.__wrapped__(run)
+        to = frame
+        for tag in tags:
+            to = (to.around or to) if tag is None else to.within.get(tag) or self._open(to, tag)
+        if not tags:
+            to = _WITHIN if not breaks else _SPACE if frame.kind in _UNBROKEN else frame
+        if is_short and self.size < self.most:
+            self.size += 1
+            frame.after[run] = to
+        return to
+
+    def _open(self, around: _Frame, tag: _Tag) -> _Frame:
+        is_kept = self.size < self.most
+        path = around.path
+        if tag.part and is_kept and len(path) < PATH_CHARS:
+            path = f"{path}/{tag.part}" if path else tag.part
+        frame = _Frame(tag.name, around, path)
+        frame.inherit(around, tag, self.language)
+        if is_kept:
+            self.size += 1
+            around.within[tag] = frame
+        return frame
+
+
+# runs; a site has some hundreds, 8 of a page are new. A page follows 36 of them into a section of its own
+@lru_cache(maxsize=4096)
+def _tags(run: str) -> tuple[tuple[_Tag | None, ...], bool]:
+    """The tags in a run that set elements apart (None: the end of one), and whether a line ends there too."""
+    tags: list[_Tag | None] = []
+    breaks = False
+    for tag in _TAG.findall(run):
+        name = tag.partition(" ")[0]
+        if name in _BLOCKS:
+            tags.append(_tag(name, dict(_ATTRIBUTE.findall(tag)) if tag != name else {}))
+        elif name[:1] == "/" and name[1:] in _BLOCKS:
+            tags.append(None)
+        elif name in _BREAKS:
+            breaks = True
+    return tuple(tags), breaks
+
+
+def _tag(name: str, attributes: dict[str, str]) -> _Tag:
+    """attributes: its attributes."""
+    part = "" if name in _UNNAMED else _named(name, attributes)
+    language = (
+        ""
+        if name == "html"
+        else (attributes.get("lang") or attributes.get("xml:lang") or "")
+        .strip()
+        .replace("_", "-")
+        .lower()[:LANGUAGE_CHARS]
+    )
+    return _Tag(name, part, attributes.get("role", "").strip().lower(), language)
+
+
+@lru_cache(maxsize=16)
+def _layout(language: str) -> _Layout:
+    return _Layout(language)
+
+
+def blocks_of(tree: html.Tree, language: str = "") -> Blocks:
+    """The title, then all text that a reader sees and the words that stand for images, in the document's order.
+
+    language: the page's. Changes the tree: the last question to ask of it.
+    """
+    title = html.title_of(tree)[:TITLE_CHARS]
+    layout = _layout(language.partition("-")[0])
+    # each page has the same room: what it says does not depend on those before it
+    layout.most = layout.size + FRAMES_MOST
+    blocks = _columns(title, _pieces(html.written_for_blocks(tree), layout))
+    if layout.size >= FRAMES_MOST:
+        _layout.cache_clear()
+    return blocks
+
+
+def _pieces(markup: str, layout: _Layout) -> list[tuple[_Frame, str]]:
+    """The words of each block with their frame: still with the tags of links and images, and escaped.
+
+    markup: HTML as written from a tree: each tag of a block is closed, and `<` and `>` stand for nothing else.
+    """
+    first, *rest = _RUN.split(markup)
+    frame, words, pieces = layout.root, first, list[tuple[_Frame, str]]()
+    more: list[str] = []  # the words go on, where tags within a line part them
+    for run, text in zip(rest[::2], rest[1::2], strict=True):
+        to = frame.after.get(run) or layout.follow(frame, run)
+        if to is _WITHIN or to is _SPACE:
+            more.append(text if to is _WITHIN else "\n" + text)
+            continue
+        if more:
+            words += "".join(more)
+            more.clear()
+        if words and not words.isspace():
+            pieces.append((frame, words))
+            if len(pieces) > BLOCKS_MOST:  # one too many, from which `first_blocks` sees it
+                return pieces
+        words, frame = text, to
+    words += "".join(more)
+    if words and not words.isspace():
+        pieces.append((frame, words))
+    return pieces
+
+
+def _columns(title: str, pieces: Sequence[tuple[_Frame, str]]) -> Blocks:
+    rows: list[tuple[int, str, int, BlockPlace]] = []  # kind, text, share of links, place
+    if title:
+        rows.append((_TITLE, title, 1, ("head/title", 0, _AT_HEAD, "")))
+    in_link = 0  # a link may hold several blocks
+    for frame, text in pieces:
+        kind, chars, alts = frame.kind, 0, _NONE
+        if "<" in text or in_link:
+            text, chars, alts, in_link = _without_links(text, in_link)  # noqa: PLW2901
+        if "&" in text:
+            text = _unescaped(text)  # noqa: PLW2901
+        if kind == _CODE and chars >= 0:
+            text = _code(text)  # noqa: PLW2901
+        elif "  " in text or not text.isprintable():
+            # the only white space that `isprintable` lets pass is the plain space
+            text = " ".join(text.split())  # noqa: PLW2901
+        else:
+            text = text.strip()  # noqa: PLW2901
+        if not text:
+            pass
+        elif not chars:
+            rows.append((kind, text, 1, frame.place))
+        elif chars < 0:
+            rows.append((_LINK if kind != _HEADING else kind, text, 0, frame.place))
+        else:
+            rows.append((kind, text, chars + 1 if chars != len(text) else 0, frame.place))
+        for alt in alts:
+            place = (f"{frame.path}/img" if frame.path else "img", 0, frame.position, frame.language)
+            rows.append((_ALT, alt, 1, place))
+    if not rows:
+        return NO_BLOCKS
+    kinds, texts, shares, places = zip(*rows, strict=True)
+    return Blocks.of_columns(bytes(kinds), texts, shares, places)
+
+
+def _without_links(words: str, depth: int) -> tuple[str, int, Sequence[str], int]:
+    """(text, how many of its characters stand in links: -1 for all, what stands for the images in it,
+    how many links go on).
+    """
+    alts = [
+        alt
+        for tag in _IMAGE_TAG.findall(words)
+        if (alt := whitespace.folded(_unescaped(dict(_ATTRIBUTE.findall(tag)).get("alt", ""))))
+    ]
+    whole, linked, outside = [], [""], []
+    for part in re.split("(<a [^>]*>|</a>)", _IMAGE_TAG.sub("", words)):
+        if part.startswith("<"):
+            if not depth or (part == "</a>" and depth == 1):
+                linked.append("")
+            depth += 1 if part != "</a>" else -1
+        else:
+            whole.append(part)
+            if depth:
+                linked[-1] += part
+            else:
+                outside.append(part)
+    text = "".join(whole)
+    is_all = not _unescaped("".join(outside)).strip() and bool(text.strip())
+    return text, -1 if is_all else sum(map(_chars, linked)), alts, depth
+
+
+def _chars(part: str) -> int:
+    return len(" ".join((part if "&" not in part else _unescaped(part)).split()))
+
+
+def _kind(name: str, around: _Frame) -> int:
+    if name in _KINDS:
+        return _KINDS[name]
+    if name == "p":
+        return around.kind if around.tag in _P_IS_PART_OF else _PARAGRAPH
+    return around.kind if name in _SAME else _PARAGRAPH
+
+
+def _named(name: str, attributes: dict[str, str]) -> str:
+    """An element as a path has it: `div#content.main`. A slash within a name would look like the path's own."""
+    if (own := attributes.get("id")) and name not in _LEAVES:
+        name += "#" + "_".join(_unescaped(own).split())[:NAME_CHARS]
+    if classes := attributes.get("class"):
+        name += "." + ".".join(_unescaped(classes).split())[:NAME_CHARS]
+    return name.replace("/", "_")
+
+
+def _unescaped(text: str) -> str:
+    """Text as written from a tree has these five references only."""
+    if "&" not in text:
+        return text
+    for reference, char in (("&nbsp;", "\xa0"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&")):
+        text = text.replace(reference, char)
+    return text
+
+
+def _code(text: str) -> str:
+    """Lines as they are, but for white space at their ends and empty lines around them."""
+    return "\n".join(map(str.rstrip, text.replace("\r", "\n").split("\n"))).strip("\n")
+
+
+def metadata(tree: html.Tree, fields: Headers) -> Metadata:
+    """What an HTML page says, its meta elements before the HTTP header where both speak (SPEC A4)."""
+    by_name: dict[str, str] = {}
+    by_equivalent: dict[str, str] = {}
+    directives: list[tuple[str, str]] = []
+    refreshes: list[str] = []
+    for meta in html.elements(tree, "meta")[:META_MOST]:
+        content = html.attribute(meta, "content")
+        if name := html.attribute(meta, "name").strip().lower():
+            by_name.setdefault(name, content)
+            directives.append((name, content))
+        elif equivalent := html.attribute(meta, "http-equiv").strip().lower():
+            by_equivalent.setdefault(equivalent, content)
+            if equivalent == "refresh" and (target := headers.refresh_target(content)):
+                refreshes.append(target)
+    robots = page_directives(fields.all("x-robots-tag"), directives)
+    return Metadata(
+        title=html.title_of(tree)[:TITLE_CHARS],
+        description=" ".join(by_name.get("description", "").split())[:DESCRIPTION_CHARS],
+        h1=_first_h1(tree)[:TITLE_CHARS],
+        h1s=len(html.elements(tree, "h1")),
+        images_without_alt=html.attributes(html.elements(tree, "img"), "alt").count(None),
+        language=_language(tree, by_equivalent.get("content-language", ""), fields),
+        noindex=robots.noindex,
+        nofollow=robots.nofollow,
+        last_modified=headers.date_s(by_equivalent.get("last-modified") or fields.get("last-modified")),
+        expires=headers.date_s(by_equivalent.get("expires") or fields.get("expires")),
+        refreshes=tuple(refreshes),
+    )
+
+
+def _first_h1(tree: html.Tree) -> str:
+    """The first heading with words; a logo's alt text counts as words."""
+    for heading in html.elements(tree, "h1")[:8]:
+        if text := html.words_of(heading):
+            return text
+    return ""
+
+
+def _language(tree: html.Tree, equivalent: str, fields: Headers) -> str:
+    """The root's lang, else the meta element's, else the header's."""
+    for root in html.elements(tree, "html")[:1]:
+        if declared := html.attribute(root, "lang") or html.attribute(root, "xml:lang"):
+            return _one_language(declared)
+    return _one_language(equivalent) or _one_language(fields.get("content-language"))
+
+
+SHELL_CHARS = 200  # of all text: "Loading", a name, a line of rights
+ROOT_CHARS = 50  # of what stands in a root until the script comes
+# What the frameworks and their starters call the element that they fill: React, Vue, Next, Nuxt, Gatsby, Svelte,
+# Angular, Quasar, Polymer.
+_ROOTS = (
+    "#root,#app,#__next,#__nuxt,#___gatsby,#svelte,#q-app,#react-root,#app-root,#app-mount,#application,app-root,"
+    "my-app,[ng-app],[data-reactroot]"
+)
+
+
+def read_html(source: Source) -> Content:
+    """HTML with all its errors, as a browser takes it."""
+    tree = html.parse(source.text)
+    facts = metadata(tree, source.headers)
+    rows = rows_of(tree, source, facts)
+    translations = translations_of(tree, source)
+    scripts = bool(html.elements(tree, "script"))
+    unscripted_chars = sum(len(html.text_of(element)) for element in html.elements(tree, "noscript")) if scripts else 0
+    blocks = blocks_of(tree, facts.language)  # last of all questions: it consumes the tree
+    return Content(
+        facts,
+        blocks,
+        rows.links(),
+        rows.bad_links(),
+        translations,
+        rows.bounds(),
+        scripts and _is_shell(tree, blocks, unscripted_chars),
+    )
+
+
+def _is_shell(tree: html.Tree, blocks: Blocks, unscripted_chars: int) -> bool:
+    """Whether a page with scripts is empty until one fills it.
+
+    unscripted_chars: of what is shown without scripts only.
+    """
+    most = SHELL_CHARS + unscripted_chars
+    if len(blocks.text) > 2 * most:  # each block has a character at least, and one that parts it from the next
+        return False
+    if sum(len(block.text) for block in blocks if block.kind is not BlockKind.TITLE) > most:
+        return False
+    roots = html.select(tree, _ROOTS)
+    return bool(roots) and all(
+        len(html.text_of(root)) <= ROOT_CHARS and html.first(root, "a[href]") is None for root in roots
+    )
