@@ -14,20 +14,19 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 BUDGETS = {
     ".": 1_000,
     "acquire": 2_850,
-    "analyse": 10_740,
-    "api": 10_700,
+    "analyse": 10_800,
+    "api": 10_750,
     "cli": 6_020,
     "document": 10_500,
     "jobs": 750,
     "model": 4_920,
-    "present": 6_080,
+    "present": 6_400,
     "schedule": 2_700,
     "search": 1_540,
     "store": 13_700,
-    "ui": 4_950,
+    "ui": 5_150,
     "urls": 2_100,
-}
-MODULES = 322
+MODULES = 324
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

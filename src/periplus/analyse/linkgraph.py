@@ -265,6 +265,30 @@ def depth_first_places(
     return position, below
 
 
+def shortest_way(graph: LinkGraph, source: int, target: int) -> list[int]:
+    """The pages of a way with the fewest links, its ends included; empty: there is none.
+
+    Of several ways the same one each time: every page is reached from the first page that leads to it.
+    """
+    before = np.full(len(graph.pages), -1, np.int64)
+    before[source] = source
+    frontier = np.array([source], np.int64)
+    while len(frontier) and before[target] < 0:
+        counts = graph.offsets[frontier + 1] - graph.offsets[frontier]
+        first = np.repeat(graph.offsets[frontier] - (np.cumsum(counts) - counts), counts)
+        ends, sources = graph.targets[first + np.arange(len(first))], np.repeat(frontier, counts)
+        fresh = before[ends] < 0
+        reached, rows = np.unique(ends[fresh], return_index=True)
+        before[reached] = sources[fresh][rows]
+        frontier = reached.astype(np.int64)
+    if before[target] < 0:
+        return []
+    way = [target]
+    while way[-1] != source:
+        way.append(int(before[way[-1]]))
+    return way[::-1]
+
+
 def map_tree(
     site_map: SiteMap,
     rank: NDArray[np.float64],

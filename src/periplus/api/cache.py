@@ -70,8 +70,8 @@ class Background(Generic[Key, Value]):
         self._futures: OrderedDict[Key, Future[Value]] = OrderedDict()
         self._most = most
 
-    def of(self, key: Key, make: Callable[[], Value], wait_s: float) -> Value | None:
-        """The key's value; None: it is not there after wait_s, and the work goes on.
+    def of(self, key: Key, make: Callable[[], Value], wait_s: float | None) -> Value | None:
+        """The key's value; None: it is not there after wait_s (None: for ever), and the work goes on.
 
         Raises the PeriplusError that `make` raises, once, and CancelledError where it broke.
         """

@@ -418,6 +418,7 @@ def contents(folder: Path) -> list[Path]:
         "search",
         "search.lock",
         "links.book",
+        "site.layout",
     )
     return [folder / name for name in names if (folder / name).exists()]
 

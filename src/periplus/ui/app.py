@@ -14,7 +14,7 @@ from periplus.ui.routes import routes
 from periplus.ui.safety import LOGIN, Guard, NotAllowed, log_in
 from periplus.ui.state import AppState, state_of
 
-_STATIC = {"ui.css": "text/css", "ui.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_STATIC = {"ui.css": "text/css", "ui.js": "text/javascript", "site.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _STATUS: dict[type[PeriplusError], int] = {
     NotAllowed: 403,
     NoCollection: 404,

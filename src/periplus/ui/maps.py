@@ -63,7 +63,7 @@ def site_map(request: Request) -> Response:
     """The tree, and the pages that have a text in title or address."""
     name, _ = folder_of(request)
     asked = request.query_params
-    sites, site = _site(request)
+    sites, site = site_of(request)
     nodes, (by, form) = whole(asked, "nodes", NODES, 1, MOST_NODES), _drawing_options(request)
     shown = [value for value in asked.getlist("show") if value in SHOWN] or list(USUAL)
     facts = replace(site.facts, title=without_site_name(site.facts.title))
@@ -77,7 +77,7 @@ def site_map(request: Request) -> Response:
     return rendering.answer(request, "map.html", values)
 
 
-def _site(request: Request) -> tuple[list[str], Site]:
+def site_of(request: Request) -> tuple[list[str], Site]:
     """(sites of the starts, the map that is asked for)."""
     _, folder = folder_of(request)
     with Collection(folder, time_limit_s=READ_S) as collection:
@@ -179,7 +179,7 @@ FILES = ("svg", "xml", "xhtml", "pdf", "json", "gexf", "graphml")
 
 
 def _written(request: Request, ending: str) -> str | bytes:
-    _, site = _site(request)
+    _, site = site_of(request)
     text, data = io.StringIO(newline=""), io.BytesIO()
     match ending:
         case "svg":

@@ -60,7 +60,10 @@ PLACES = (
         NavScreen("live", "Overview", ("live",)), NavScreen("t/runs", "Runs", ("t/runs",)),
         NavScreen("compare", "Compare runs", ("compare",)), NavScreen("settings", "Settings", ("settings", "delete")),
     )),
-    NavPlace("Map", (NavScreen("map", "Tree", ("map",)), NavScreen("graph", "Links around a page", ("graph",)))),
+    NavPlace("Map", (
+        NavScreen("map", "Tree", ("map",)), NavScreen("site", "Whole site", ("site",)),
+        NavScreen("folders", "Directories", ("folders",)), NavScreen("graph", "Links around a page", ("graph",)),
+    )),
     NavPlace("Pages", (
         NavScreen("t/pages", "Pages", ("t/pages", "page")), NavScreen("search", "Search", ("search",)),
         NavScreen("t/links", "Links", ("t/links",)), NavScreen("t/external", "External links", ("t/external",)),

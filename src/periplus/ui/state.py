@@ -10,11 +10,12 @@ from pathlib import Path
 
 from starlette.requests import Request
 
-from periplus.api.cache import Remembered
+from periplus.api.cache import Background, Remembered
 from periplus.api.labelling import Sessions
 from periplus.api.tables import Browser
 from periplus.errors import NoCollection, UsageError
 from periplus.model.job import Job, JobOrder, JobState
+from periplus.present.site_graph import SiteGraph
 from periplus.settings import SUFFIX
 from periplus.store.job_queue import JobQueue
 from periplus.store.sqlite.job_file import folder_queue
@@ -25,6 +26,7 @@ from periplus.ui.watching import SurveyWatchers, Watchers
 DATABASE = "collection.db"
 OPEN = (JobState.QUEUED, JobState.RUNNING)
 JOBS_LOOKED_AT = 200
+LAYOUTS_REMEMBERED = 4  # of ten thousand pages each takes 10 MB
 PARTS_REMEMBERED = 50  # of screens that are watched
 
 
@@ -98,6 +100,7 @@ class AppState:
     surveys: Surveys = field(default_factory=Surveys)
     survey_watchers: SurveyWatchers = field(default_factory=SurveyWatchers)
     labelling: Sessions = field(default_factory=Sessions)
+    layouts: Background[tuple[object, ...], SiteGraph] = field(default_factory=lambda: Background(LAYOUTS_REMEMBERED))
     parts: Remembered[str, MovingPart] = field(default_factory=lambda: Remembered(PARTS_REMEMBERED))
 
     @contextlib.contextmanager

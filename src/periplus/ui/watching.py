@@ -115,11 +115,11 @@ class Growth:
         hosts = [key for key in self.pages if len(key) == 1]
         steps = 1 if len(hosts) > 1 else 2
         keys = sorted((key for key in self.pages if len(key) == steps), key=lambda key: (-self.pages[key], key))[:most]
-        hues = folder_hues(Counter({"/".join(key[-steps:]): self.pages[key] for key in keys}))
+        hues = folder_hues(Counter({_hue_name(key, steps): self.pages[key] for key in keys}))
         parts = []
         for key in keys:
             branch = self._branch(key)
-            parts.append(Folder(branch.name, branch.prefix, branch.pages, hues.get("/".join(key[-steps:]), "grey")))
+            parts.append(Folder(branch.name, branch.prefix, branch.pages, hues.get(_hue_name(key, steps), "grey")))
         left = sum(self.pages[host] for host in hosts) - sum(part.pages for part in parts)
         words = "other hosts" if steps == 1 else "other folders" if len(keys) == most else "no folder"
         return (*parts, Folder(words, "", left, "grey")) if left > 0 else tuple(parts)
@@ -127,6 +127,11 @@ class Growth:
     def _branch(self, key: Key) -> Branch:
         name = key[0] if len(key) == 1 else f"/{unquote(key[-1])}/"
         return Branch(name, "/".join(key) + "/", len(key) - 1, self.pages[key], self.grown[key])
+
+
+def _hue_name(key: Key, steps: int) -> str:
+    """A folder as other drawings name it, by which it has its colour."""
+    return key[0] if steps == 1 else f"/{key[-1]}/"
 
 
 def branch_of(url: str) -> Key:

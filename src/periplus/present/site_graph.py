@@ -1,0 +1,294 @@
+"""A whole site as a graph: where each page lies, by its folder and its links; for a canvas that zooms, and as SVG."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TextIO
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.model.graph import LinkGraph
+from periplus.model.results import PageColumns, SiteMap
+from periplus.present.draw import (
+    GOLDEN_ANGLE,
+    Circles,
+    Key,
+    apart,
+    caption,
+    element,
+    folder_hues,
+    heading,
+    label_spots,
+    legend,
+    page_link,
+    placed,
+    px,
+    short_names,
+    write_sheet,
+)
+from periplus.present.wording import count_of, labels, without_site_name
+
+MOST = 10_000  # circles; of a larger site folders are drawn, each of which leads to its pages
+FEWEST = 60  # folders that are worth drawing: under that one more step of their paths is taken
+CLOSER = 0.45  # folders stand to one another, of the way apart that circles with names would
+STEP = 14.0  # units between two pages of a folder
+ROUNDS = 90  # after 60 branches of a manual of 5,000 pages still lay across one another
+NEAR = 2.2  # STEPs within which circles push one another away
+LEADING = 3  # links of a page that pull, beside that to its place in the map: those to pages that few others link to
+PARTS = 60  # folders that have a place of their own; the pages of smaller ones share one
+NAMED = 60  # names in a file
+NAME_SIGNS = 28
+LEAST_R, MOST_R = 3.0, 16.0  # of circles
+OTHERS = "other folders"
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteGraph:
+    """n circles, pages or folders: the columns of a drawing.
+
+    x, y, r: units. part: of `parts`; parent: the circle that it hangs from in the map; -1: none. pages: how many it
+    stands for.
+    """
+
+    title: str
+    about: str
+    of_folders: bool
+    parts: tuple[str, ...]
+    hues: tuple[str, ...]  # of parts
+    url: tuple[str, ...]
+    name: tuple[str, ...]
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    r: tuple[float, ...]
+    part: tuple[int, ...]
+    parent: tuple[int, ...]
+    pages: tuple[int, ...]
+
+
+def site_graph(facts: PageColumns, graph: LinkGraph, site_map: SiteMap, under: str = "") -> SiteGraph:
+    """The site's pages that begin with `under` (all: empty), each a circle; folders where there are more than MOST.
+
+    The same values give the same drawing.
+    """
+    every = np.array([page for page in range(len(facts.url)) if facts.url[page].startswith(under)], np.int64)
+    if len(every) > MOST and not under:
+        return _of_folders(facts, graph, every)
+    chosen = np.sort(every[np.argsort(-facts.rank[every], kind="stable")][:MOST])
+    place = np.full(len(facts.url), -1, np.int64)
+    place[chosen] = np.arange(len(chosen))
+    parent = np.where(site_map.parent[chosen] >= 0, place[site_map.parent[chosen]], -1)
+    urls = [str(facts.url[page]) for page in chosen.tolist()]
+    titles = without_site_name([facts.title[page] for page in chosen.tolist()])
+    about = count_of(len(chosen), "page")
+    if len(chosen) < len(every):
+        about += f" of {len(every):,}, those of greatest rank"
+    nodes = _Nodes(
+        urls, labels(urls, titles), _parts(urls), parent, [1] * len(urls), facts.rank[chosen],
+    )  # fmt: skip
+    return _drawn(under or urls[0] if urls else under, about, nodes, _leading_links(graph, place, chosen))
+
+
+class _Nodes(NamedTuple):
+    """Circles before they are drawn. parts: (folders, of each circle the folder's place)."""
+
+    urls: Sequence[str]
+    names: Sequence[str]
+    parts: tuple[list[str], Ints]
+    parent: Ints
+    pages: Sequence[int]
+    weight: NDArray[np.float64]  # what their areas stand for
+
+
+def _drawn(title: str, about: str, nodes: _Nodes, links: Ints, *, of_folders: bool = False) -> SiteGraph:
+    words, part = nodes.parts
+    places = (*_laid(part, words, nodes.parent, links, nodes.weight), _radii(nodes.weight))
+    sums = Counter[str]()
+    for at, many in zip(part.tolist(), nodes.pages, strict=True):
+        sums[words[at]] += many
+    hues = folder_hues(Counter({word: many for word, many in sums.items() if word not in ("/", OTHERS)}))
+    x, y, r = (tuple(round(value, 1) for value in column.tolist()) for column in places)
+    return SiteGraph(
+        urlsplit(title).netloc or title, about, of_folders, tuple(words),
+        tuple(hues.get(word, "grey") for word in words), tuple(nodes.urls),
+        tuple(nodes.names), x, y, r, tuple(part.tolist()), tuple(nodes.parent.tolist()), tuple(nodes.pages),
+    )  # fmt: skip
+
+
+def folder_of(url: str, steps: int = 1) -> str:
+    """The first steps of a page's path, `/` for a page in none."""
+    path = urlsplit(url).path.split("/")[1:-1][:steps]
+    return "/" + "".join(f"{step}/" for step in path)
+
+
+def _parts(urls: Sequence[str], weights: Sequence[int] | None = None) -> tuple[list[str], Ints]:
+    """(folders, the largest first; of each URL the folder's place)."""
+    own = [folder_of(url) for url in urls]
+    sums = Counter[str]()
+    for word, many in zip(own, weights or [1] * len(own), strict=True):
+        sums[word] += many
+    words = sorted(sums, key=lambda word: (-sums[word], word))
+    words = [*words[:PARTS], OTHERS] if len(words) > PARTS else words
+    places = {word: at for at, word in enumerate(words)}
+    return words, np.array([places.get(word, len(words) - 1) for word in own], np.int64)
+
+
+def _radii(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Areas by weight; one outlier does not shrink the rest."""
+    if not len(weight):
+        return weight
+    high = max(float(np.quantile(weight, 0.99)), 1e-30)
+    radii: NDArray[np.float64] = LEAST_R + (MOST_R - LEAST_R) * np.sqrt(np.minimum(weight / high, 1.0))
+    return radii
+
+
+def _leading_links(graph: LinkGraph, place: Ints, chosen: Ints) -> Ints:
+    """(m, 2): of each page those of its links that tell most of where it belongs."""
+    counts = np.diff(graph.offsets)
+    sources = np.repeat(np.arange(len(counts)), counts)
+    inlinks = np.bincount(graph.targets, minlength=len(counts))
+    inside = (place[sources] >= 0) & (place[graph.targets] >= 0)
+    sources, targets = sources[inside], graph.targets[inside].astype(np.int64)
+    order = np.lexsort((targets, inlinks[targets], sources))
+    sources, targets = sources[order], targets[order]
+    first = np.searchsorted(sources, sources)
+    rows = np.arange(len(sources)) - first < LEADING
+    return np.stack((place[sources[rows]], place[targets[rows]]), axis=1)
+
+
+def _laid(
+    part: Ints, parts: Sequence[str], parent: Ints, links: Ints, weight: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Where each circle lies: folders beside those that they link with, within each what belongs together."""
+    count = len(part)
+    if not count:
+        return np.zeros(0), np.zeros(0)
+    sizes = np.bincount(part, minlength=len(parts)).astype(np.float64)
+    reach = STEP * 0.62 * np.sqrt(sizes) + STEP
+    hanging = np.flatnonzero(parent >= 0)
+    pairs = np.concatenate((np.stack((hanging, parent[hanging]), axis=1), links))
+    between = part[pairs]
+    across = between[between[:, 0] != between[:, 1]]
+    ends, many = np.unique(across, axis=0, return_counts=True) if len(across) else (across, np.zeros(0))
+    boxes = np.stack((reach, reach), axis=1)
+    # drawn together: the room that names need between single circles is none that folders need
+    centres = apart(placed(boxes, ends[:, 0], ends[:, 1], np.log1p(many)) * CLOSER, boxes * 0.95)
+    position = centres[part] + _spirals(part, weight)
+    for turn in range(ROUNDS if count > 1 else 0):
+        position = position + _moves(position, pairs, centres[part], 1 - turn / ROUNDS)
+    position -= position.mean(axis=0)
+    return position[:, 0], position[:, 1]
+
+
+def _spirals(part: Ints, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each folder's circles round its middle, the weightiest within."""
+    order = np.lexsort((-weight, part))
+    first = np.searchsorted(part[order], part[order])
+    within = np.empty(len(part))
+    within[order] = np.arange(len(part)) - first
+    radius, angle = STEP * 0.6 * np.sqrt(within + 0.3), within * GOLDEN_ANGLE
+    return np.stack((radius * np.cos(angle), radius * np.sin(angle)), axis=1)
+
+
+def _moves(
+    position: NDArray[np.float64], pairs: Ints, centres: NDArray[np.float64], heat: float
+) -> NDArray[np.float64]:
+    """What links, neighbours and the folder's middle move each circle by."""
+    from scipy.spatial import cKDTree
+
+    count = len(position)
+    force = (centres - position) * 0.012
+    way = position[pairs[:, 1]] - position[pairs[:, 0]]
+    far = np.sqrt((way**2).sum(axis=1, keepdims=True)) + 1e-9
+    pull = way / far * np.minimum(np.maximum(far - STEP, 0.0), 3 * STEP) * 0.08
+    degree = np.bincount(pairs.ravel(), minlength=count) + 1.0
+    near = cKDTree(position).query_pairs(NEAR * STEP, output_type="ndarray")
+    between = position[near[:, 1]] - position[near[:, 0]]
+    gap = np.sqrt((between**2).sum(axis=1, keepdims=True)) + 1e-6
+    push = between / gap * (NEAR * STEP - gap) * 0.16
+    for axis in (0, 1):
+        for rows, values, sign in ((pairs, pull[:, axis], 1.0), (near, push[:, axis], -1.0)):
+            share = degree if sign > 0 else np.ones(count)
+            force[:, axis] += sign * np.bincount(rows[:, 0], values, count) / share
+            force[:, axis] -= sign * np.bincount(rows[:, 1], values, count) / share
+    length = np.sqrt((force**2).sum(axis=1, keepdims=True)) + 1e-9
+    moves: NDArray[np.float64] = force / length * np.minimum(length, STEP * (0.15 + heat))
+    return moves
+
+
+def _of_folders(facts: PageColumns, graph: LinkGraph, every: Ints) -> SiteGraph:
+    """The folders of a large site, of as many steps as are not too many."""
+    urls = [str(facts.url[page]) for page in every.tolist()]
+    for steps in range(1, 12):
+        own = [folder_of(url, steps) for url in urls]
+        if len(set(own)) >= FEWEST or all(
+            folder_of(url, steps + 1) == word for url, word in zip(urls, own, strict=True)
+        ):
+            break
+    sums, origin = Counter(own), "/".join(urls[0].split("/")[:3])
+    words = sorted(sums, key=lambda word: (-sums[word], word))[:MOST]
+    places = {word: at for at, word in enumerate(words)}
+    node = np.full(len(facts.url), -1, np.int64)
+    node[every] = [places.get(word, -1) for word in own]
+    counts = np.diff(graph.offsets)
+    sources = node[np.repeat(np.arange(len(counts)), counts)]
+    targets = node[graph.targets]
+    inside = (sources >= 0) & (targets >= 0) & (sources != targets)
+    pairs, many = np.unique(np.stack((sources[inside], targets[inside]), axis=1), axis=0, return_counts=True)
+    pairs = pairs[np.argsort(-many, kind="stable")][: 4 * len(words)]
+    above = np.array([places.get(word.rstrip("/").rpartition("/")[0] + "/", -1) for word in words], np.int64)
+    above[above == np.arange(len(words))] = -1
+    pages, roots = [sums[word] for word in words], [origin + word for word in words]
+    about = f"{count_of(len(words), 'folder')} of {count_of(len(every), 'page')}; a folder leads to its pages"
+    nodes = _Nodes(roots, words, _parts(roots, pages), above, pages, np.array(pages, np.float64))
+    return _drawn(roots[0], about, nodes, pairs.reshape(-1, 2), of_folders=True)
+
+
+def write_site_svg(graph: SiteGraph, out: TextIO) -> None:
+    """The graph as SVG that needs nothing else: a line from each circle to that it hangs from, names of the greatest.
+
+    out: UTF-8.
+    """
+    keys = [
+        Key(name, "circle", hue)
+        for name, hue in zip(short_names(graph.parts, NAME_SIGNS), graph.hues, strict=True)
+        if hue != "grey"
+    ]
+    keys.append(Key("others", "circle", "grey"))
+    words, wide = legend(keys, 14, 72)
+    x, y, r = (np.array(column) for column in (graph.x, graph.y, graph.r))
+    if not len(x):
+        write_sheet(out, (400, 90), graph.title, [heading(graph.title, "no page")], kind="site")
+        return
+    left, top = float((x - r).min()) - 60, float((y - r).min()) - 110
+    width = max(float((x + r).max()) - left + 60, wide)
+    height = float((y + r).max()) - top + 30
+    x, y = x - left, y - top
+    lines = "".join(
+        f"M{px(x[one])} {px(y[one])}L{px(x[other])} {px(y[other])}"
+        for one, other in enumerate(graph.parent)
+        if other >= 0
+    )
+    marks = [heading(graph.title, graph.about), words, element("path", "axis", d=lines, fill="none")]
+    for one, url in enumerate(graph.url):
+        circle = element("circle", graph.hues[graph.part[one]], cx=float(x[one]), cy=float(y[one]), r=graph.r[one])
+        marks.append(page_link(url, circle, graph.name[one]))
+    order = np.argsort(-r, kind="stable")[:NAMED].tolist()
+    names = short_names([graph.name[one] for one in order], NAME_SIGNS)
+    circles = Circles(np.stack((x[order], y[order]), axis=1), r[order], names)
+    for spot in label_spots(circles, range(len(order)), (width, 84), every=False):
+        marks.append(caption(spot.x, spot.y, spot.name, "halo mid"))
+    marks += [caption(width - 14, height - 10, "each line leads to the page above it in the map", "soft small end")]
+    write_sheet(out, (math.ceil(width), math.ceil(height)), f"{graph.title}: {graph.about}", marks, kind="site")
+
+
+def site_svg(graph: SiteGraph) -> str:
+    out = io.StringIO()
+    write_site_svg(graph, out)
+    return out.getvalue()

@@ -1,0 +1,138 @@
+"""A whole site as a graph: a canvas that zooms, its files, the links of a page, and the way between two."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from periplus.analyse.linkgraph import shortest_way
+from periplus.api.site import Site
+from periplus.api.site_layout import layout_key, stored_graph
+from periplus.errors import UsageError
+from periplus.jobs.forms import whole
+from periplus.model.web import Url
+from periplus.present.site_graph import SiteGraph, site_svg
+from periplus.ui import rendering
+from periplus.ui.maps import MOST_NODES, NODES, TreeLine, site_of
+from periplus.ui.state import folder_of, state_of
+
+WAIT_S = 0.5  # for a layout; one of ten thousand pages takes some seconds
+PREPARING = 202  # HTTP: accepted, and not there yet
+
+
+def site(request: Request) -> Response:
+    """The screen; the drawing follows as JSON."""
+    name, _ = folder_of(request)
+    asked = request.query_params
+    sites, shown = site_of(request)
+    query = rendering.query({}, site=asked.get("site", ""), under=asked.get("under", "")) + "&"
+    made = {"title": "The whole site", "name": name, "site": shown.key, "sites": sites, "under": asked.get("under", "")}
+    if not rendering.wants_json(request):
+        made["query"] = query.rstrip("&") if query != "?&" else "?"
+    return rendering.answer(request, "site.html", made)
+
+
+def _graph(request: Request, wait_s: float | None) -> SiteGraph | None:
+    """The drawing; None: it takes longer. wait_s: None: as long as it takes."""
+    _, folder = folder_of(request)
+    state, under = state_of(request), request.query_params.get("under", "")
+    _, shown = site_of(request)
+    key = (folder.resolve(), *layout_key(folder, shown.key, under))
+    return state.layouts.of(key, lambda: stored_graph(folder, shown, under), wait_s)
+
+
+def values(request: Request) -> Response:
+    """The drawing as columns; 202 while it is being laid out."""
+    graph = _graph(request, WAIT_S)
+    if graph is None:
+        return JSONResponse({}, PREPARING)
+    return Response(json.dumps(rendering.plain(graph), separators=(",", ":")), media_type="application/json")
+
+
+def file(request: Request) -> Response:
+    """The drawing as SVG."""
+    graph = _graph(request, None)
+    assert graph is not None  # waited for
+    return rendering.drawing(site_svg(graph), f"{request.path_params['name']}-site.svg")
+
+
+def links(request: Request) -> Response:
+    """Which pages a page links to, and which link to it."""
+    _, shown = site_of(request)
+    graph, page = shown.graph, _page(shown, request.query_params.get("url", ""))
+    out = graph.targets[graph.offsets[page] : graph.offsets[page + 1]].tolist()
+    into = (graph.targets == page).nonzero()[0]
+    sources = graph.offsets.searchsorted(into, "right") - 1
+    ends = {*out, *sources.tolist()}
+    return JSONResponse({"out": len(out), "in": len(sources), "ends": [str(graph.pages[end]) for end in sorted(ends)]})
+
+
+def way(request: Request) -> Response:
+    """The shortest way by links from one page to another; empty: there is none."""
+    _, shown = site_of(request)
+    asked = request.query_params
+    pages = shortest_way(shown.graph, _page(shown, asked.get("from", "")), _page(shown, asked.get("to", "")))
+    return JSONResponse({"way": [str(shown.graph.pages[page]) for page in pages]})
+
+
+def _page(shown: Site, text: str) -> int:
+    """The place of a page that is named by its address, or by its path alone. Raises UsageError."""
+    origin = "/".join(str(shown.graph.pages[shown.site_map.home]).split("/")[:3])
+    url = Url(origin + text if text.startswith("/") else text.strip())
+    page = bisect_left(shown.graph.pages, url)
+    if page == len(shown.graph.pages) or shown.graph.pages[page] != url:
+        raise UsageError(f"{text[:200]!r} is no page of this map")
+    return page
+
+
+@dataclass(slots=True)
+class _Directory:
+    pages: int = 0
+    size_bytes: int = 0
+
+
+def folders(request: Request) -> Response:
+    """The tree of directories, beside that by links: how many pages lie below each."""
+    name, _ = folder_of(request)
+    sites, shown = site_of(request)
+    nodes = whole(request.query_params, "nodes", NODES, 1, MOST_NODES)
+    sums: dict[tuple[str, ...], _Directory] = {}
+    for page, url in enumerate(shown.facts.url):
+        if not shown.graph.indexed[page]:
+            continue
+        scheme, _, place = str(url).partition("://")
+        steps = tuple(place.partition("?")[0].split("/")[:-1]) or (place,)
+        for end in range(1, len(steps) + 1):
+            one = sums.setdefault((f"{scheme}://{steps[0]}", *steps[1:end]), _Directory())
+            one.pages += 1
+            one.size_bytes += int(shown.facts.size_bytes[page])
+    best = set(sorted(sums, key=lambda key: (-sums[key].pages, len(key), key))[:nodes])
+    made = {
+        "title": "Directories", "name": name, "site": shown.key, "sites": sites, "left": len(sums) - len(best),
+        "places": list(_lines(sums, best)),
+    }  # fmt: skip
+    return rendering.answer(request, "folders.html", made)
+
+
+def _lines(sums: dict[tuple[str, ...], _Directory], best: set[tuple[str, ...]]) -> list[TreeLine]:
+    """In the order of a tree: the largest first."""
+    order = {key: tuple((-sums[key[:end]].pages, key[end - 1]) for end in range(1, len(key) + 1)) for key in best}
+    keys = sorted(best, key=order.__getitem__)
+    parents = {key[:-1] for key in keys}
+    made: list[TreeLine] = []
+    open_steps = 0
+    for key in keys:
+        while open_steps >= len(key):
+            made.append(TreeLine("close"))
+            open_steps -= 1
+        label = key[0] if len(key) == 1 else f"/{unquote(key[-1])}/"
+        step = "open" if key in parents else "leaf"
+        line = TreeLine(step, "/".join(key) + "/", label, pages=sums[key].pages, size_bytes=sums[key].size_bytes)
+        made.append(replace(line, depth=len(key) - 1))
+        open_steps = len(key) if step == "open" else open_steps
+    return made + [TreeLine("close")] * open_steps

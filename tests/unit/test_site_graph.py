@@ -1,0 +1,163 @@
+"""The drawing of a whole site: every page in one place, folders apart and coloured, the same each time; and ways."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from interface import client
+from periplus.analyse.linkgraph import hierarchical_map, shortest_way
+from periplus.analyse.pagerank import pagerank
+from periplus.model.graph import LinkGraph
+from periplus.model.results import PageColumns, SiteMap
+from periplus.model.visit import Reason, State
+from periplus.model.web import Url
+from periplus.present import site_graph as drawing
+from periplus.present.site_graph import SiteGraph, site_graph, site_svg
+from stored import page, stored
+
+HOME = "https://e.org/"
+
+
+def made(folders: dict[str, int]) -> tuple[PageColumns, LinkGraph, SiteMap]:
+    """Folders with so many pages: the home page links to each folder's first, which links to the others."""
+    urls = sorted({HOME, *(f"{HOME}{folder}{n:03}" for folder, count in folders.items() for n in range(count))})
+    place = {url: at for at, url in enumerate(urls)}
+    pairs = set()
+    for folder, count in folders.items():
+        first = place[f"{HOME}{folder}000"]
+        pairs.add((place[HOME], first))
+        pairs |= {(first, place[f"{HOME}{folder}{n:03}"]) for n in range(1, count)}
+    source, target = np.array(sorted(pairs), np.int64).T
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(source, minlength=len(urls)))))
+    known = np.ones(len(urls), np.bool_)
+    graph = LinkGraph(list(map(Url, urls)), offsets, target.astype(np.int32), known, np.zeros(len(urls), np.int32))
+    rank = pagerank(graph).scores
+    tree = hierarchical_map(graph, place[HOME], rank)
+    zeros = np.zeros(len(urls), np.int64)
+    facts = PageColumns(
+        graph.pages, [f"Page {url[-3:]} - Site" for url in urls], [State.INDEXED] * len(urls), [Reason.OK] * len(urls),
+        zeros.astype(np.int16), ["text/html"] * len(urls), zeros, tree.depth, rank, zeros.astype(np.uint8), zeros,
+        zeros,
+    )  # fmt: skip
+    return facts, graph, tree
+
+
+SITE = made({"a/": 60, "b/": 30, "c/d/": 12})
+
+
+def test_every_page_is_one_circle_and_hangs_from_its_parent() -> None:
+    facts, graph, tree = SITE
+    drawn = site_graph(facts, graph, tree)
+    assert drawn.url == tuple(graph.pages)
+    assert list(drawn.parent) == tree.parent.tolist()
+    assert drawn.parts == ("/a/", "/b/", "/c/", "/")
+    assert [drawn.parts[part] for part in drawn.part][:2] == ["/", "/a/"]
+    assert len({*drawn.hues[:3]}) == 3 and drawn.hues[3] == "grey"
+    assert not any("Site" in name for name in drawn.name), "titles lose the site's name"
+    assert site_graph(facts, graph, tree) == drawn
+
+
+def test_circles_stand_apart_and_a_folder_stands_together() -> None:
+    drawn = site_graph(*SITE)
+    place = np.array([drawn.x, drawn.y]).T
+    far = np.sqrt(((place[:, None] - place[None]) ** 2).sum(axis=2))
+    np.fill_diagonal(far, np.inf)
+    assert np.median(far.min(axis=1)) > drawing.STEP * 0.5
+    part = np.array(drawn.part)
+    for one in (0, 1):
+        own, other = place[part == one].mean(axis=0), place[part == 1 - one].mean(axis=0)
+        mine = place[part == one]
+        nearer = ((mine - own) ** 2).sum(axis=1) < ((mine - other) ** 2).sum(axis=1)
+        assert nearer.mean() > 0.9
+
+
+def test_a_part_of_the_site_and_what_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    under = site_graph(*SITE, under=f"{HOME}b/")
+    assert len(under.url) == 30 and set(under.parts) == {"/b/"}
+    assert max(under.parent) < 30
+    monkeypatch.setattr(drawing, "MOST", 20)
+    folders = site_graph(*SITE)
+    assert folders.of_folders and sum(folders.pages) == len(SITE[0].url)
+    assert f"{HOME}c/d/" in folders.url
+    best = site_graph(*SITE, under=f"{HOME}a/")
+    assert len(best.url) == 20 and "20 pages of 60" in best.about
+
+
+def test_nothing_and_one_page_are_drawn_too() -> None:
+    facts, graph, tree = SITE
+    assert site_graph(facts, graph, tree, under="https://nowhere/").url == ()
+    assert "no page" in site_svg(site_graph(facts, graph, tree, under="https://nowhere/"))
+    assert len(site_graph(facts, graph, tree, under=f"{HOME}a/007").url) == 1
+
+
+def test_the_file_is_whole_and_names_cover_no_other() -> None:
+    drawn = site_graph(*SITE)
+    root = ElementTree.fromstring(site_svg(drawn))
+    space = {"s": "http://www.w3.org/2000/svg"}
+    assert len(root.findall(".//s:a/s:circle", space)) == len(drawn.url)
+    names = [(float(one.get("x", 0)), float(one.get("y", 0)), one.text or "")
+             for one in root.findall("s:text", space) if "halo" in str(one.get("class"))]  # fmt: skip
+    assert names
+    for at, (x, y, words) in enumerate(names):
+        for other_x, other_y, others in names[at + 1 :]:
+            assert abs(y - other_y) >= 12 or abs(x - other_x) >= 0.5 * 0.55 * 12 * min(len(words), len(others))
+
+
+def test_the_shortest_way_has_the_fewest_links() -> None:
+    _, graph, _ = SITE
+    place = {url: at for at, url in enumerate(graph.pages)}
+    way = shortest_way(graph, place[Url(HOME)], place[Url(f"{HOME}b/007")])
+    assert [graph.pages[one] for one in way] == [HOME, f"{HOME}b/000", f"{HOME}b/007"]
+    assert shortest_way(graph, place[Url(f"{HOME}b/007")], place[Url(HOME)]) == []
+    assert shortest_way(graph, 3, 3) == [3]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    site = {
+        HOME: page("Home", "/a/", "/b"),
+        f"{HOME}a/": page("A", "/a/x"),
+        f"{HOME}a/x": page("X", "/"),
+        f"{HOME}b": 404,
+    }
+    stored(tmp_path / "e.periplus", site, [HOME])
+    return tmp_path
+
+
+def test_the_screen_its_columns_and_ways_between_pages(folder: Path) -> None:
+    asking = client(folder)
+    assert 'data-graph="/c/e/site.json' in asking.get("/c/e/site").text
+    columns = asking.get("/c/e/site.json").json()
+    assert set(columns) == set(SiteGraph.__dataclass_fields__)
+    assert columns["url"] == [HOME, f"{HOME}a/", f"{HOME}a/x"], "what is dead is no page of the map"
+    found = asking.get(f"/c/e/site-links.json?url={HOME}").json()
+    assert (found["out"], found["in"]) == (1, 1) and f"{HOME}a/x" in found["ends"]
+    assert asking.get("/c/e/site-way.json?from=/&to=/a/x").json()["way"] == [HOME, f"{HOME}a/", f"{HOME}a/x"]
+    assert asking.get("/c/e/site-way.json?from=/&to=/none").status_code == 400
+    assert asking.get("/c/e/site.svg").headers["content-type"] == "image/svg+xml"
+
+
+def test_the_layout_is_kept_until_the_collection_changes(folder: Path) -> None:
+    path = folder / "e.periplus" / "site.layout"
+    first = client(folder).get("/c/e/site.json").json()
+    key, columns = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps([key, {**columns, "title": "kept"}]), "utf-8")
+    assert client(folder).get("/c/e/site.json").json() == {**first, "title": "kept"}
+    path.write_text("no JSON", "utf-8")
+    assert client(folder).get("/c/e/site.json").json() == first
+    stored(folder / "e.periplus", {f"{HOME}c": page("C")}, [f"{HOME}c"])
+    assert len(client(folder).get("/c/e/site.json").json()["url"]) == 4
+
+
+def test_directories_add_up(folder: Path) -> None:
+    lines = client(folder).get("/c/e/folders?format=json").json()["places"]
+    assert [(one["step"], one["label"], one["pages"]) for one in lines] == [
+        ("open", "https://e.org", 3),
+        ("leaf", "/a/", 2),
+        ("close", "", 0),
+    ]
