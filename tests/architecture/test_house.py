@@ -18,7 +18,7 @@ BUDGETS = {
     "api": 10_750,
     "cli": 6_020,
     "document": 10_500,
-    "jobs": 750,
+    "jobs": 800,
     "model": 4_920,
     "present": 6_400,
     "schedule": 2_700,
@@ -26,6 +26,7 @@ BUDGETS = {
     "store": 13_700,
     "ui": 5_150,
     "urls": 2_100,
+}
 MODULES = 324
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is

@@ -324,6 +324,29 @@ def test_a_wish_that_cannot_be_is_refused_with_a_sentence(form):
         job_request({"url": "example.org"} | form)
 
 
+def test_a_consent_lifts_what_it_says_for_the_hosts_of_the_starts():
+    form = {"url": "localhost:8000/a", "consent_mine": "yes", "consent_private": "yes", "delay": "0"}
+    assert job_request(form).order.command[-4:] == ("--delay", "0", "--mine=localhost:8000", "--allow-private")
+    assert "--allow-private" not in job_request(form | {"consent_private": "1"}).order.command
+    with pytest.raises(UsageError):
+        job_request({"url": "example.org", "delay": "0"})
+
+
+def test_private_addresses_are_not_offered_where_others_can_ask(folder):
+    assert "consent_private" in client(folder).get("/").text
+    asking = client(folder, token="a-long-token")
+    asking.post("/login", data={"token": "a-long-token", "csrf_token": token_of(asking, "/login")})
+    form = {"csrf_token": token_of(asking), "url": "localhost", "consent_private": "yes"}
+    assert "consent_private" not in asking.get("/").text
+    answer = asking.post("/new", data=form)
+    assert (answer.status_code, "this machine alone" in answer.text) == (400, True)
+
+
+def test_a_sentence_is_answered_as_no_address():
+    with pytest.raises(UsageError, match="is no address of a site"):
+        job_request({"url": "not a url !!"})
+
+
 def test_no_field_lifts_a_rule():
     form = dict.fromkeys(("allow_private", "ignore_robots", "mine", "insecure", "resolve", "per_host", "fresh"), "1")
     assert job_request({"url": "example.org"} | form).order.command == (

@@ -1,8 +1,8 @@
 """Which commands do what somebody asks for in a form: a map, a check, a survey, a topic, a portal.
 
 Whoever asks here may be a stranger to the command line, or no friend: only what is named below becomes part of a
-command, URLs in canonical form, numbers as numbers, words, addresses and searches; no path of a file. Nothing here
-lifts a rule: private addresses, robots.txt and delays stay as the settings have them.
+command, URLs in canonical form, numbers as numbers, words, addresses and searches; no path of a file. Robots.txt is
+obeyed always; other rules are lifted only by a consent that says what it means.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ _NUMBERS = {"max_pages": ("--max-pages", 1, MOST_PAGES), "max_depth": ("--max-de
 _DELAY_S = (0.5, 3_600)
 _PATTERNS = {"include": "--include", "exclude": "--exclude"}
 _FLAGS = _PATTERNS | {name: flag for name, (flag, _, _) in _NUMBERS.items()} | {"delay": "--delay"}
+# what a form may consent to, and in which words: hosts of one's own may be asked faster, and private ones at all
+CONSENTS = {
+    "consent_mine": "These sites are mine: they may be asked with less than half a second between two requests.",
+    "consent_private": "They may lie on this machine or in this network, whose services a crawl then can reach.",
+}
 LIFTED = "-"  # in place of a limit or pattern: none from now on
 
 
@@ -132,7 +137,10 @@ def starts_of(text: str) -> tuple[Url, ...]:
     Raises InvalidUrl, UsageError.
     """
     starts: dict[Url, None] = {}
-    for word in text.split():
+    words = text.split()
+    if len(words) > 1 and not any(re.search(r"[.:/]", word) for word in words):  # a sentence, not a list
+        raise InvalidUrl(f"{text.strip()[:200]!r} is no address of a site; write it like https://example.org/")
+    for word in words:
         full = word if "://" in word else f"https://{word}"
         try:
             if (
@@ -162,7 +170,8 @@ def job_request(form: Form) -> JobRequest:
         raise UsageError(f"“{preset.title}” takes one address; for several choose “Fetch a set of sites”")
     period_s = period(form)
     folder = folder_name(form.get("name", "") or site_name(starts[0]))
-    further = flags({field: text for field, text in form.items() if field != "max_pages"})
+    consent = consented(form, starts)
+    further = (*flags({field: text for field, text in form.items() if field != "max_pages"}), *consent)
     if preset.command == "survey":
         request = survey_request({"sites": "\n".join(starts), "pages": form.get("max_pages", "")}, folder)
         order = JobOrder((*request.order.command, *further))
@@ -171,7 +180,7 @@ def job_request(form: Form) -> JobRequest:
         words, pages = topic_words(form.get("words", "")), whole(form, "max_pages", FOLLOW_PAGES, 1, MOST_PAGES)
         return JobRequest(folder, _follow_order(words, starts, folder, ("--max-pages", str(pages), *further)), period_s)
     flag = "-c" if preset.command == "check" else "-o"
-    return JobRequest(folder, JobOrder((preset.command, *starts, flag, folder, *flags(form))), period_s)
+    return JobRequest(folder, JobOrder((preset.command, *starts, flag, folder, *flags(form), *consent)), period_s)
 
 
 def period(form: Form) -> float:
@@ -216,10 +225,18 @@ def flags(form: Form) -> tuple[str, ...]:
         if form.get(name, "").strip():
             words += [flag, str(whole(form, name, least, least, most))]
     if form.get("delay", "").strip():
-        words += ["--delay", f"{decimal(form, 'delay', 0, *_DELAY_S):g}"]
+        least_s = 0.0 if form.get("consent_mine") == "yes" else _DELAY_S[0]
+        words += ["--delay", f"{decimal(form, 'delay', 0, least_s, _DELAY_S[1]):g}"]
     for name, flag in _PATTERNS.items():
         words += [f"{flag}={_pattern(line.strip())}" for line in form.get(name, "").split("\n") if line.strip()]
     return tuple(words)
+
+
+def consented(form: Form, starts: tuple[Url, ...]) -> tuple[str, ...]:
+    """What the form's consents lift, as flags: for the hosts of the starts alone where they are declared one's own."""
+    hosts = dict.fromkeys(start.partition("://")[2].partition("/")[0] for start in starts)
+    mine = [f"--mine={host}" for host in hosts] if form.get("consent_mine") == "yes" else []
+    return (*mine, *(["--allow-private"] if form.get("consent_private") == "yes" else []))
 
 
 def _pattern(text: str) -> str:

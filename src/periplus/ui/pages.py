@@ -147,7 +147,7 @@ def _raw(page: Page, view: str) -> Response:
 
 HITS = 10  # of one collection
 HITS_EACH = 4  # of each, where all are searched
-CATCH_UP_S = 3.0  # for bringing one index up to date; what is left is said
+CATCH_UP_S = 0.7  # for bringing one index up to date; what is left is said, and the next look goes on
 SEARCH_READ_S = 15.0
 OPERATORS = {"site": "site:", "type": "type:", "language": "lang:"}  # facets that the query language can name
 

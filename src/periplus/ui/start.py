@@ -14,7 +14,7 @@ from periplus.api import survey
 from periplus.api.collection import Collection, Status
 from periplus.errors import PeriplusError, UsageError
 from periplus.jobs.forms import whole
-from periplus.jobs.presets import PERIODS, PRESETS, job_request, period
+from periplus.jobs.presets import CONSENTS, PERIODS, PRESETS, job_request, period
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.visit import State
 from periplus.settings import SUFFIX
@@ -51,17 +51,27 @@ def start(request: Request, refused: rendering.Refused | None = None) -> Respons
         "collections": [_row(name, folder) for name, folder in state.places.collections().items()],
         "presets": [preset for preset in PRESETS if preset.command in state.commands], "periods": list(PERIODS),
         "every": request.query_params.get("every", ""), "works": state.works,
-        "base": state.places.base.resolve(), "open_jobs": open_jobs,
+        "base": state.places.base.resolve(), "open_jobs": open_jobs, "consents": offered(state),
     }  # fmt: skip
     return rendering.answer_form(
         request, "start.html", values, lambda asked: job_request(asked).line if asked.get("url") else "", refused
     )
 
 
+def offered(state: AppState) -> dict[str, str]:
+    """Consents that this server takes: of private addresses only while nobody from elsewhere can ask."""
+    return {name: words for name, words in CONSENTS.items() if name != "consent_private" or not state.locks.token}
+
+
 def begin(request: Request) -> Response:
     """Asks for the job, and shows its collection as it comes."""
     state, form = state_of(request), form_of(request)
     try:
+        if form.get("consent_private") and state.locks.token:
+            raise UsageError(
+                "private addresses are asked for only where this server listens on this machine alone: else write "
+                "allow_private = true into the collection's periplus.toml"
+            )
         job = job_request(form)
         if job.campaign is not None:
             survey.create(state.places.base / job.folder, job.campaign)
