@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,13 +12,14 @@ import numpy as np
 import pytest
 
 from interface import client
-from periplus.analyse.linkgraph import hierarchical_map, shortest_way
+from periplus.analyse.linkgraph import hierarchical_map, map_tree, shortest_way
 from periplus.analyse.pagerank import pagerank
 from periplus.model.graph import LinkGraph
 from periplus.model.results import PageColumns, SiteMap
 from periplus.model.visit import Reason, State
 from periplus.model.web import Url
 from periplus.present import site_graph as drawing
+from periplus.present.charts import write_chart
 from periplus.present.site_graph import SiteGraph, site_graph, site_svg
 from stored import page, stored
 
@@ -106,6 +109,19 @@ def test_the_file_is_whole_and_names_cover_no_other() -> None:
     for at, (x, y, words) in enumerate(names):
         for other_x, other_y, others in names[at + 1 :]:
             assert abs(y - other_y) >= 12 or abs(x - other_x) >= 0.5 * 0.55 * 12 * min(len(words), len(others))
+
+
+@pytest.mark.parametrize("form", ["icicle", "treemap", "sunburst"])
+def test_a_folder_has_one_colour_in_all_pictures(form: str) -> None:
+    facts, graph, tree = SITE
+    drawn, out = site_graph(facts, graph, tree), io.StringIO()
+    colours = dict(zip(drawn.parts, drawn.hues, strict=True))
+    nodes = map_tree(tree, facts.rank, facts.size_bytes, graph.indexed, max_nodes=100)
+    write_chart(nodes, facts, out, by="pages", form=form)
+    link = r'<a href="https://e.org(/[a-z]/)[^"]*"[^>]*>\s*(?:<title>[^<]*</title>)?\s*<\w+ class="(\w+)'
+    places = re.findall(link, out.getvalue())
+    assert {colours[folder] for folder, _ in places} == {hue for _, hue in places} == set(colours.values()) - {"grey"}
+    assert all(colours[folder] == hue for folder, hue in places)
 
 
 def test_the_shortest_way_has_the_fewest_links() -> None:

@@ -7,14 +7,27 @@ depth a ring further out. A treemap: each branch a box within that of the page a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TextIO
 from urllib.parse import urlsplit
 
 from periplus.errors import UsageError
 from periplus.model.results import OTHERS, MapNode, PageColumns
 from periplus.model.visit import State
-from periplus.present.draw import Key, caption, clipped, element, legend, page_link, scoped, text_px, write_sheet
+from periplus.present.draw import (
+    Key,
+    caption,
+    clipped,
+    element,
+    folder_of,
+    legend,
+    page_link,
+    scoped,
+    short_names,
+    site_hues,
+    text_px,
+    write_sheet,
+)
 from periplus.present.markup import escaped
 from periplus.present.wording import REASON_WORDS, cells, count_of, labels, number, size, visible
 
@@ -25,6 +38,7 @@ TOP = 64  # px above the first column: heading and legend
 GAP = 1.0  # px between places
 LEAST_DRAWN = 0.7  # px: lower places cannot be seen, and their parent's colour stands for them
 LEAST_NAMED = 13.0  # px: a line of text
+FOLDER_SIGNS = 18  # of a folder in the legend
 LEAST_SIGNS = 6  # of a name that is cut
 COLUMN = 120  # px: the narrowest column in which labels can be read
 HEAD = 20.0  # px of a treemap's box that its own name takes, above its branches
@@ -35,8 +49,9 @@ DISC = 0.6  # of a ring's width: the home page's radius
 LEAST_EDGED = 3.0  # px: of narrower parts of a ring the edges would be all that is seen
 
 _STYLE = scoped("""
-rect, path { stroke-width: 1; } .fetched { fill: var(--teal); } .cited { fill: var(--amber); stroke-dasharray: none; }
-.dead { fill: var(--red); } .rest { fill: var(--grey); }
+rect, path { stroke-width: 1; } .fetched { fill: var(--grey); } .cited { fill: var(--card); stroke-dasharray: none; }
+.dead { fill: var(--red-line); } .rest { fill: var(--line); }
+.teal, .amber, .blue, .red, .violet { stroke: var(--paper); }
 .hatch { stroke: var(--ink); stroke-opacity: .22; stroke-width: 1.5; }
 g:hover > rect, g:hover > path, a:hover rect, a:hover path { filter: brightness(1.08); }
 a:focus-visible rect, a:focus-visible path { stroke: var(--ink); stroke-width: 2; }
@@ -48,6 +63,9 @@ _HATCH = (
     '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern></defs>\n'
 )
+
+
+Hues = Mapping[str, str]  # of the commonest folders
 
 
 class _Place(NamedTuple):
@@ -73,8 +91,9 @@ def write_chart(
     that of the branch above.
 
     tree: by analyse.linkgraph.map_tree. by: pages, size (bytes) or rank. Each place links to its page, and says its
-    figures to the pointer. Fetched, merely cited and dead pages differ in colour; hatched is what was not fetched, of
-    pages not named one by one their share. room: width and height, px; wider if the columns need it. The rings of a
+    figures to the pointer. Fetched pages have the colours of their folders, cited and dead ones others; hatched is what
+    was not fetched, of pages not named one by one their share.
+    room: width and height, px; wider if the columns need it. The rings of a
     sunburst end where a name would not fit into the next one, and it says so.
     Light and dark as the reader's system. out: UTF-8. Raises UsageError for another measure or form.
     """
@@ -83,17 +102,18 @@ def write_chart(
     if form not in FORMS:
         raise UsageError(f"a chart of a map is one of {', '.join(FORMS)}, not {form!r}")
     width, height = room
+    hues = site_hues([url for url, state in zip(facts.url, facts.state, strict=True) if state is State.INDEXED])
     if form == "icicle":
-        width, places = _icicle(tree, facts, by, room)
+        width, places = _icicle(tree, facts, by, room, hues)
     else:
-        places = (_treemap if form == "treemap" else _sunburst)(tree, facts, by, room)
+        places = (_treemap if form == "treemap" else _sunburst)(tree, facts, by, room, hues)
     host = urlsplit(facts.url[tree.page]).netloc
     rules = _STYLE if form == "icicle" else _STYLE + _EDGED
-    head = (element("style", "", rules), _HATCH, caption(12, 28, host, "title"), _legend(by, form))
+    head = (element("style", "", rules), _HATCH, caption(12, 28, host, "title"), *_legends(by, form, host, hues))
     write_sheet(out, (width, height), f"{host}: branches by {by}", (*head, *places), kind=form)
 
 
-def _icicle(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int]) -> tuple[int, Iterator[str]]:
+def _icicle(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int], hues: Hues) -> tuple[int, Iterator[str]]:
     """(width in px, the places)"""
     places = list(_nested(tree, facts, by, room[1] - TOP - 8.0))
     columns = _depths(places)
@@ -103,10 +123,10 @@ def _icicle(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int]) -
         place._replace(box=Box(8.0 + place.box.x * column, TOP + place.box.y, column - GAP, place.box.height))
         for place in places
     )
-    return width, (_boxed(place, facts) for place in boxes)
+    return width, (_boxed(place, facts, hues) for place in boxes)
 
 
-def _sunburst(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int]) -> Iterator[str]:
+def _sunburst(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int], hues: Hues) -> Iterator[str]:
     """The home page as a disc, each depth a ring around it, as many as there is room for."""
     radius = min(room[1] - TOP, room[0]) / 2 - 8.0
     places = list(_nested(tree, facts, by, WHOLE * radius))
@@ -123,6 +143,7 @@ def _sunburst(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int])
                 place,
                 Sector(max(depth - 1 + DISC, 0) * wide, (depth + DISC) * wide, start / radius, (start + part) / radius),
                 facts,
+                hues,
             )
     yield "</g>\n"
 
@@ -149,14 +170,14 @@ def _depths(places: list[_Place]) -> int:
     return 1 + int(max(place.box.x for place in places))
 
 
-def _treemap(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int]) -> Iterator[str]:
+def _treemap(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int], hues: Hues) -> Iterator[str]:
     """Every node whose box is large enough to be seen, parents first;
     a page's own share stays free among its branches.
     """
     stack = [_Place(tree, _names((tree,), facts, "")[0], Box(8.0, float(TOP), room[0] - 16.0, room[1] - TOP - 8.0))]
     while stack:
         place = stack.pop()
-        yield _boxed(place, facts)
+        yield _boxed(place, facts, hues)
         x, y, width, height = place.box
         inside = Box(x + RIM, y + HEAD, width - 2 * RIM, height - HEAD - RIM)
         below = sorted(_named(place.node, facts), key=lambda one: -_value(one[0], by))
@@ -218,11 +239,11 @@ def _names(nodes: tuple[MapNode, ...], facts: PageColumns, above: str) -> list[s
     return names + [count_of(node.pages, "more page") for node in nodes if node.page == OTHERS]
 
 
-def _boxed(place: _Place, facts: PageColumns) -> str:
+def _boxed(place: _Place, facts: PageColumns, hues: Hues) -> str:
     """One place as a rectangle, hatched from the right."""
     left, y, wide, high = place.box
     high = max(high - GAP, 0.5)
-    shape = element("rect", _kind(place.node, facts), x=left, y=y, width=wide, height=high)
+    shape = element("rect", _fill(place.node, facts, hues), x=left, y=y, width=wide, height=high)
     if unread := _unread(place.node, facts):
         hatched = wide * unread
         shape += element("rect", x=left + wide - hatched, y=y, width=hatched, height=high, fill="url(#hatch)")
@@ -238,10 +259,10 @@ def _cut_name(name: str, length: float) -> str:
     return cut if cut == name or cells(cut) >= LEAST_SIGNS else ""
 
 
-def _curved(place: _Place, sector: Sector, facts: PageColumns) -> str:
+def _curved(place: _Place, sector: Sector, facts: PageColumns, hues: Hues) -> str:
     """One place as a part of a ring, hatched from its end."""
     edge = "" if sector.outer * sector.span >= LEAST_EDGED else " thin"
-    shape = element("path", _kind(place.node, facts) + edge, d=outline(sector))
+    shape = element("path", _fill(place.node, facts, hues) + edge, d=outline(sector))
     if unread := _unread(place.node, facts):
         hatched = sector._replace(start=sector.end - sector.span * unread)
         shape += element("path", d=outline(hatched), fill="url(#hatch)")
@@ -269,6 +290,12 @@ def _kind(node: MapNode, facts: PageColumns) -> str:
     return {State.INDEXED: "fetched", State.INVALID: "dead"}.get(state, "cited")
 
 
+def _fill(node: MapNode, facts: PageColumns, hues: Hues) -> str:
+    """The colour of a fetched page is its folder's; of others what became of them."""
+    kind = _kind(node, facts)
+    return hues.get(folder_of(facts.url[node.page]), kind) if kind == "fetched" else kind
+
+
 def _hint(place: _Place, facts: PageColumns) -> str:
     """A place's name, its address, and its branch's figures, a line each."""
     node = place.node
@@ -280,16 +307,20 @@ def _hint(place: _Place, facts: PageColumns) -> str:
     return "\n".join(lines)
 
 
-def _legend(by: str, form: str) -> str:
+def _legends(by: str, form: str, host: str, hues: Hues) -> Iterator[str]:
+    """The folders beside the title, what areas and other colours mean below it."""
+    names = short_names(list(hues), FOLDER_SIGNS)
+    folders = [Key(name, "rect", hue) for name, hue in zip(names, hues.values(), strict=True)]
+    yield legend(folders, 36 + text_px(host, 18), 28)[0]
     words = {"pages": "pages in the branch", "size": "bytes of the branch", "rank": "PageRank of the branch"}[by]
     keys = [
         Key(f"{FORMS[form]}: {words}"),
-        Key("fetched", "rect", "fetched"),
+        Key("fetched in other folders" if hues else "fetched", "rect", "fetched"),
         Key("known, not fetched", "rect", "cited", hatched=True),
         Key("dead", "rect", "dead"),
         Key("not named one by one", "rect", "rest"),
     ]
-    return legend(keys, 12, 50)[0]
+    yield legend(keys, 12, 50)[0]
 
 
 WHOLE = 2 * math.pi

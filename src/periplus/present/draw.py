@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple, TextIO
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -295,6 +296,12 @@ class Axes:
         return marks
 
 
+def folder_of(url: str, steps: int = 1) -> str:
+    """The first steps of a page's path, `/` for a page in none."""
+    path = urlsplit(url).path.split("/")[1:-1][:steps]
+    return "/" + "".join(f"{step}/" for step in path)
+
+
 def folder_hues(parts: Counter[str]) -> dict[str, str]:
     """Colours of the commonest folders or sites: by their names, so that one has the same colour in all pictures,
     unless a commoner one has it there.
@@ -305,6 +312,13 @@ def folder_hues(parts: Counter[str]) -> dict[str, str]:
         free = [HUES[(first + step) % len(HUES)] for step in range(len(HUES))]
         hues[part] = next(hue for hue in free if hue not in hues.values())
     return hues
+
+
+def site_hues(urls: Iterable[str]) -> dict[str, str]:
+    """Colours of a site's commonest folders, the commonest first; pages in none have none."""
+    counts = Counter(map(folder_of, urls))
+    del counts["/"]
+    return folder_hues(counts)
 
 
 Points = NDArray[np.float64]

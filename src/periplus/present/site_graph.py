@@ -23,6 +23,7 @@ from periplus.present.draw import (
     caption,
     element,
     folder_hues,
+    folder_of,
     heading,
     label_spots,
     legend,
@@ -119,12 +120,6 @@ def _drawn(title: str, about: str, nodes: _Nodes, links: Ints, *, of_folders: bo
         tuple(hues.get(word, "grey") for word in words), tuple(nodes.urls),
         tuple(nodes.names), x, y, r, tuple(part.tolist()), tuple(nodes.parent.tolist()), tuple(nodes.pages),
     )  # fmt: skip
-
-
-def folder_of(url: str, steps: int = 1) -> str:
-    """The first steps of a page's path, `/` for a page in none."""
-    path = urlsplit(url).path.split("/")[1:-1][:steps]
-    return "/" + "".join(f"{step}/" for step in path)
 
 
 def _parts(urls: Sequence[str], weights: Sequence[int] | None = None) -> tuple[list[str], Ints]:
