@@ -17,17 +17,17 @@ BUDGETS = {
     "analyse": 10_800,
     "api": 10_750,
     "cli": 6_020,
-    "document": 10_500,
+    "document": 10_750,
     "jobs": 800,
     "model": 4_920,
     "present": 6_400,
     "schedule": 2_700,
-    "search": 1_540,
+    "search": 1_600,
     "store": 13_700,
     "ui": 5_150,
     "urls": 2_100,
 }
-MODULES = 324
+MODULES = 326
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

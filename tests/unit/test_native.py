@@ -25,6 +25,7 @@ INTERPRETED = (
     "test_content.py",
     "test_tokens.py",
     "test_tree.py",
+    "test_words.py",
 )
 
 

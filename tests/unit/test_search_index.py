@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 import periplus.search.index
-from periplus.document.words import table
+from periplus.document.words import TextCutter, table
 from periplus.model.page import NO_BLOCKS, Block, BlockKind, Blocks, Part, Position
 from periplus.model.search import PageToIndex
 from periplus.search.asking import MatchWindow, Searcher
@@ -32,6 +32,8 @@ from periplus.search.index import (
 from periplus.search.query import parse
 from periplus.search.snippets import CHARS, Highlighter, snippet
 from periplus.settings import Searching
+
+CUTTER = TextCutter()
 
 
 def unranked(pages):
@@ -211,10 +213,10 @@ def test_a_page_takes_the_place_of_its_earlier_self_and_may_go(fill):
 def test_a_page_of_which_others_speak_later_is_as_one_put_with_their_words(tmp_path):
     early = page(1, "Přístav", text("lodě a 東京", heading="Maják"), parts=(Part.CONTENT, Part.CONTENT))
     with contextlib.closing(Drafts(tmp_path)) as drafts:
-        drafts.keep(drafted(page(1, "earlier")))
-        drafts.keep(drafted(early))
+        drafts.keep(drafted(page(1, "earlier"), CUTTER))
+        drafts.keep(drafted(early, CUTTER))
         assert told(document(drafts.find(1), ("starý přístav", "lodě"))) == told(
-            document(drafted(early), ("starý přístav", "lodě"))
+            document(drafted(early, CUTTER), ("starý přístav", "lodě"))
         )
 
 
@@ -244,7 +246,7 @@ def test_drafts_without_room_are_not_kept(tmp_path, monkeypatch, room):
     monkeypatch.setattr(periplus.search.index, "MOST_BYTES", room)
     with contextlib.closing(Drafts(tmp_path)) as drafts:
         for number in range(5):
-            drafts.keep(drafted(page(number, f"number{number}")))
+            drafts.keep(drafted(page(number, f"number{number}"), CUTTER))
         assert 5 > sum(drafts.find(number) is not None for number in range(5)) == (room > 0)
 
 

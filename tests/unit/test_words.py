@@ -1,9 +1,12 @@
 """Terms are the same in index and query, in any language."""
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from periplus.document import words
 from periplus.document.words import (
     _HAS_UNPARTED,
     STEMMERS,
@@ -117,3 +120,37 @@ def test_forms_cut_line_by_line_are_what_one_pattern_finds_in_the_whole_text(tex
 def test_spellings_are_each_form_and_its_plain_one(text):
     kept = {form[:WORD_CHARS] for form in forms(text * 8) if not is_run(form)}
     assert shown_forms(forms(text * 8)) == kept | {"~" + folded(form) for form in kept if folded(form) != form}
+
+
+ODD_TEXTS = (
+    "",
+    "Hoping for HOPE: hopes_hoped",
+    "C++ c+++ c++11 C# c#x x# # ++ a++#",
+    "line one\nPříliš žluťoučký kůň\nlines three — ’quoted’ ¶",
+    "soft\u00adhyphen\nand after\n",
+    "中文 text\n\ntext " + "long" * 40 + " " + "ab" * 31 + "++ " + "ab" * 32 + "#",
+    "\x01\x02 a\x01b \ud800 end",
+)
+
+
+@pytest.mark.parametrize("language", ["en", "", "cs", "de"])
+def test_pages_are_cut_into_the_terms_and_spellings_of_their_forms(language):
+    cutter, rng = words.TextCutter(), random.Random(7)
+    letters = "aBc9 +#_.\n\t\x01\x02\u00e9\u00b6\u00df\u2014\u00ad\u0130\u4e2d-xyzZ+#"
+    made = ["".join(rng.choices(letters, k=rng.randint(0, 30))) for _ in range(2_000)]
+    for text in (*ODD_TEXTS, *made, "\n".join(ODD_TEXTS), " ".join(made)):
+        read = forms(text)
+        cutter.begin_page()
+        assert cutter.terms(text, language).split() == " ".join(map(words.table(language).__getitem__, read)).split()
+        assert set(cutter.spellings()) == words.shown_forms(read)
+        cutter.terms(text, language, spelled=False)
+        assert cutter.spellings() == []
+
+
+def test_words_are_forgotten_when_there_are_too_many(monkeypatch):
+    monkeypatch.setattr(words, "KEPT_WORDS", 50)
+    cutter = words.TextCutter()
+    for number in range(30):
+        text = " ".join(f"words{number}x{place} hoping" for place in range(20))
+        cutter.begin_page()
+        assert cutter.terms(text, "en").split() == [words.table("en")[form] for form in forms(text)]

@@ -24,7 +24,7 @@ import tantivy
 import zstandard
 from xxhash import xxh3_64_intdigest
 
-from periplus.document.words import folded, forms, shown_forms, table
+from periplus.document.words import TextCutter, folded, forms, shown_forms, table
 from periplus.errors import StoreError
 from periplus.model.page import BLOCK_KIND_CODES, POSITION_CODES, BlockKind, Blocks, Part, Position
 from periplus.model.search import PageToIndex
@@ -94,19 +94,17 @@ class Draft(NamedTuple):
     spellings: str  # parted by blanks, each once
 
 
-def drafted(page: PageToIndex) -> Draft:
+def drafted(page: PageToIndex, cutter: TextCutter) -> Draft:
     """The page, cut into terms."""
-    texts: list[tuple[str, str]] = []
-    spelled: list[str] = []
-    for field, language, text in field_texts(page):
-        words = forms(text)
-        texts.append((field, _terms(words, language)))
-        if field != NAVIGATION:
-            spelled += words
+    cutter.begin_page()
+    texts = [
+        (field, cutter.terms(text, language, spelled=field != NAVIGATION))
+        for field, language, text in field_texts(page)
+    ]
     texts += [(NAMES, name) for name in names(page)]
     texts += labels(page)
     twin = int.from_bytes(page.folded[:8], "big", signed=True)
-    return Draft(page.url_id, twin, int(page.when), page.language, texts, " ".join(shown_forms(spelled) - {_BETWEEN}))
+    return Draft(page.url_id, twin, int(page.when), page.language, texts, " ".join({*cutter.spellings()} - {_BETWEEN}))
 
 
 def document(draft: Draft, anchors: Sequence[str]) -> tantivy.Document:
@@ -347,7 +345,7 @@ class IndexWriter:
             index = open_index(folder) if state is not None and state.collection == collection else None
             if index is None or state is None:
                 index, state = _emptied(folder), IndexState(collection, NOTHING)
-            self._state = state
+            self._state, self._cutter = state, TextCutter()
             with _translated(folder):
                 # one thread of the engine: while it writes, this one cuts words
                 self._writer = index.writer(HEAP_BYTES, 1)
@@ -370,7 +368,7 @@ class IndexWriter:
         """
         count = 0
         for page in pages:
-            draft = drafted(page)
+            draft = drafted(page, self._cutter)
             self._put(draft, page.anchors)
             if heard:
                 self._drafts.forget(page.url_id)

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import inf
 from typing import NamedTuple
 
 from periplus.document.words import (
@@ -224,25 +225,36 @@ def snippet(
     texts = (blocks.texts() if texts is None else texts)[:LOOKED_THROUGH]
     languages = [own or language for own in blocks.own_languages()[: len(texts)]]
     kinds, of_blocks = blocks.kinds, parts_or_guess(blocks, parts)
-    best, best_hits = -9.0, list[tuple[int, int, int]]()
-    best_block: tuple[int, str] | None = None  # kind and text
-    for number, most in highlighter.candidates(texts, languages).items():
-        kind, text, content = kinds[number], texts[number], of_blocks[number] is Part.CONTENT
-        if kind == _TITLE or (most is not None and _most_worth(most, kind, text, content) <= best):
-            continue
-        shown = " ".join(text.split()) if kind == _CODE else text  # on one line
-        counts = highlighter.counts(shown, languages[number])
-        if counts is not None and (not counts or _most_worth(counts, kind, shown, content) <= best):
-            continue  # to find places costs ten times as much as to count
-        hits = highlighter.hits(shown, languages[number])
-        if hits:
-            value = _worth(hits, kind, shown, content)
-            if value > best:
-                best, best_block, best_hits = value, (kind, shown), hits
-            if value >= highlighter.ample:
+    bounds = [
+        (-_most_worth(most, kinds[number], len(texts[number]), of_blocks[number] is Part.CONTENT), number)
+        for number, most in highlighter.candidates(texts, languages).items()
+        if kinds[number] != _TITLE
+    ]
+    # First those that may be ample, in their order, then those that may be worth most: where all of a page is about the
+    # query, some five blocks are read in place of 26.
+    ample = -highlighter.ample
+    bounds.sort(key=lambda block: (max(block[0], ample), block[1]))
+    best, best_hits = (9.0, 0), list[tuple[int, int, int]]()  # (less its worth, number): an earlier block comes first
+    shown = ""
+    for bound in bounds:
+        if bound > best and bound[0] > ample:
+            if bound[0] > best[0]:
                 break
-    if best_block is not None:
-        return _cut(*best_block, best_hits)
+            continue
+        number = bound[1]
+        kind, content = kinds[number], of_blocks[number] is Part.CONTENT
+        text = " ".join(texts[number].split()) if kind == _CODE else texts[number]  # on one line
+        counts = highlighter.counts(text, languages[number])
+        if counts is not None and (not counts or (-_most_worth(counts, kind, len(text), content), number) > best):
+            continue  # to find places costs ten times as much as to count
+        hits = highlighter.hits(text, languages[number])
+        value = (-_worth(hits, kind, text, content), number) if hits else best
+        if value < best:
+            best, best_hits, shown = value, hits, text
+        if value[0] <= ample:
+            break
+    if best_hits:
+        return _cut(kinds[best[1]], shown, best_hits)
     openings = zip(kinds, texts, of_blocks, strict=False)
     opening = next(((kind, text) for kind, text, part in openings if kind in _RUNNING and part is Part.CONTENT), None)
     return _cut(*opening, []) if opening is not None else None
@@ -255,17 +267,21 @@ def _worth(hits: Sequence[tuple[int, int, int]], kind: int, text: str, content: 
     start = _best_start(hits)
     near = [hit for hit in hits if start <= hit[0] < start + CHARS - BEFORE]
     beside = sum(1 for one, other in pairwise(near) if other[2] == one[2] + 1 and other[0] - one[1] <= 2)
-    return _valued(len({word for _, _, word in near}), beside, kind, text, content)
+    return _valued(len({word for _, _, word in near}), beside, kind, len(text), content)
 
 
-def _most_worth(counts: Mapping[int, int], kind: int, text: str, content: bool) -> float:
-    """What the worth of a block cannot exceed. counts: of the query's words in it."""
-    beside = sum(min(count, counts.get(word + 1, 0)) for word, count in counts.items())
-    return _valued(len(counts), beside, kind, text, content)
+def _most_worth(counts: Mapping[int, int] | None, kind: int, chars: int, content: bool) -> float:
+    """What the worth of a block cannot exceed. counts: of the query's words in it; None: nobody knows."""
+    if counts is None:
+        return inf
+    beside = 0
+    if len(counts) > 1:
+        beside = sum([min(count, counts.get(word + 1, 0)) for word, count in counts.items()])
+    return _valued(len(counts), beside, kind, chars, content)
 
 
-def _valued(words: int, beside: int, kind: int, text: str, content: bool) -> float:
-    length = min(len(text), CHARS) / CHARS  # a line of three words says less of the page than a paragraph
+def _valued(words: int, beside: int, kind: int, chars: int, content: bool) -> float:
+    length = min(chars, CHARS) / CHARS  # a line of three words says less of the page than a paragraph
     return words + 0.6 * beside + length * 0.5 + _KIND_COUNTS.get(kind, 0.0) - (0.0 if content else 2.0)
 
 
