@@ -290,12 +290,15 @@ def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
 
 def standing(folder: Path) -> tuple[int, bool]:
     """(pages and changes that the index does not hold yet, whether it is settled); changes nothing."""
-    state = read_state(folder)
     with contextlib.closing(reading.connect(folder)) as connection:
-        place = changes.place_of(connection, FOLLOWER)
-        if place is None or state is None or state.position < position_of(place):
-            place = ChangeCursor(0, -_THROUGH - 1)
-        return changes.waiting(connection, place), state is not None and state.settled
+        return _standing(folder, connection)
+
+
+def _standing(folder: Path, connection: reading.Connection) -> tuple[int, bool]:
+    state, place = read_state(folder), changes.place_of(connection, FOLLOWER)
+    if place is None or state is None or state.position < position_of(place):
+        place = ChangeCursor(0, -_THROUGH - 1)
+    return changes.waiting(connection, place), state is not None and state.settled
 
 
 def serve() -> None:
@@ -337,7 +340,7 @@ class Search:
 
     def catch_up(self, now: float, watch: Watch) -> str:
         """Brings the index up to date where no crawl does so; returns what to say of pages that it lacks."""
-        waiting, settled = standing(self._folder)
+        waiting, settled = _standing(self._folder, self._connection)
         if not waiting and settled:
             return ""
         if not reading.is_being_crawled(self._connection, now):
@@ -347,7 +350,7 @@ class Search:
                 pass
             except StoreError as error:
                 return f"{error} What is shown may be out of date."
-            waiting, _ = standing(self._folder)
+            waiting, _ = _standing(self._folder, self._connection)
         return f"{waiting} {'change is' if waiting == 1 else 'changes are'} not searchable yet" if waiting else ""
 
     def find(self, query: str, limit: int, page: int, *, facets: bool, behind: str) -> SearchResult:
@@ -388,7 +391,6 @@ class Search:
 
     def _hits(self, query: str, matches: Matches, languages: Sequence[str]) -> Iterable[Hit]:
         highlighter = Highlighter(parse(query).root, languages)
-        names = site_rows.site_names(self._connection)
         pages = {
             page.url_id: page
             for page in text_rows.pages_of(self._connection, [match.url_id for match in matches.matches])
@@ -398,6 +400,7 @@ class Search:
         texts = [pages[match.url_id].blocks.texts() for match in present]
         contents = [_content(pages[match.url_id], own) for match, own in zip(present, texts, strict=True)]
         stands_for = repeated(contents, NEAR)
+        names = site_rows.site_names(self._connection, {page.site_id for page in pages.values()})
         for place, match in enumerate(present):
             if stands_for[place] == place:
                 page = pages[match.url_id]

@@ -13,7 +13,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 import Stemmer
@@ -160,13 +160,11 @@ def ascii_lines(texts: Sequence[str]) -> list[str] | list[str | None]:
     return list(map(ascii_line, texts))
 
 
-def times_in(stretch: str, lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """(number of a line, how often it holds the stretch) of those that do."""
-    whole = "\0".join(lines)
+def times_in(stretch: str, whole: str, ends: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """(number of a line, how often it holds the stretch) of those that do. whole: the lines, a sign between two; ends:
+    of each line where the next one begins.
+    """
     at = whole.find(stretch)
-    if at < 0:
-        return
-    ends = list(accumulate([len(line) + 1 for line in lines]))
     while at >= 0:
         number = bisect_right(ends, at)
         yield number, whole.count(stretch, at, ends[number])

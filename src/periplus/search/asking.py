@@ -21,6 +21,8 @@ from periplus.model.web import UrlId
 from periplus.search.index import (
     ADDRESS,
     ANCHOR,
+    COMMITTED,
+    FOLDER,
     FORMS,
     HEADING,
     HOST,
@@ -350,16 +352,29 @@ class Searcher:
         if index is None:
             raise LookupError(folder)
         index.config_reader("manual")
-        self._index, self._weights = index, weights
+        self._index, self._weights, self._stamp = index, weights, (-1, -1)
+        self._state = folder / FOLDER / COMMITTED
         self.refresh()
 
     def refresh(self) -> None:
         """Sees what was committed since."""
+        stamp = self._committed()
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
         self._index.reload()
         self._searcher = self._index.searcher()
         self._matcher = Matcher(
             self._index.schema, self._weights, self._languages(), lambda form: self._searcher.doc_freq(FORMS, form) > 0
         )
+
+    def _committed(self) -> tuple[int, int]:
+        """Differs after each commit: the engine puts a new file in place of the old one."""
+        try:
+            state = self._state.stat()
+        except OSError:  # the index is being made anew: `reload` says so
+            return 0, 0
+        return state.st_ino, state.st_mtime_ns
 
     @property
     def pages(self) -> int:

@@ -269,6 +269,7 @@ class Drafts:
 
 FOLDER = "search"
 STATE = "periplus.json"
+COMMITTED = "meta.json"  # the engine's own, written with each commit
 LOCK = "search.lock"  # beside the index, held by whoever writes it; the file itself says nothing, and stays
 VERSION = 2  # of fields and terms: an index of another one is made anew
 HEAP_BYTES = 96_000_000  # the engine writes a segment when so much is collected

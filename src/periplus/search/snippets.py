@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import inf
 from typing import NamedTuple
 
@@ -84,16 +83,25 @@ class Highlighter:
 
     def hits(self, text: str, language: str) -> list[tuple[int, int, int]]:
         """(start, end, which word of the query) of what answers in a text, in order."""
+        line, algorithm = ascii_line(text), algorithm_of(language)
+        if line is not None and algorithm in _READ_AT_SIGHT and not self._runs and not _SIGNS.search(line):
+            return self._hits_at_sight(line, algorithm, language)
         if not self.candidates((text,), (language,)):
             return []
-        answers, line = self._answers(text, language), ascii_line(text)
-        if answers and line is not None and not self._runs and not _SIGNS.search(line):
-            return [
-                (unit.start(), unit.end(), self._word(unit[0][:WORD_CHARS], language))
-                for unit in _ASCII_WORD.finditer(line)
-                if unit[0] in answers
-            ]
-        return self._located(text, language) if answers or self._runs else []
+        return self._located(text, language) if self._runs or self._answers(text, language) else []
+
+    def _hits_at_sight(self, line: str, algorithm: str, language: str) -> list[tuple[int, int, int]]:
+        """As `hits`, of an `ascii_line` without signs: only words that hold a stretch are looked at."""
+        spaced = f" {line.translate(_ONLY_WORDS)} "
+        hits = {}
+        for _, stretches in self._stretches[algorithm]:
+            for stretch in stretches:
+                at = spaced.find(stretch)
+                while at >= 0:
+                    start, end = spaced.rfind(" ", 0, at), spaced.find(" ", at)
+                    hits[start] = (start, end - 1, self._word(spaced[start + 1 : end][:WORD_CHARS], language))
+                    at = spaced.find(stretch, end)
+        return [hit for _, hit in sorted(hits.items()) if hit[2] >= 0]
 
     def candidates(self, texts: Sequence[str], languages: Sequence[str]) -> dict[int, Mapping[int, int] | None]:
         """The texts that may answer, by their numbers, ascending: how often each word of the query is answered in them
@@ -107,27 +115,22 @@ class Highlighter:
         counts: dict[int, dict[int, int] | None] = {}
         for algorithm in set(algorithms.values()):
             if algorithm in _READ_AT_SIGHT:
-                whole = [
+                own = [
                     line if line and algorithms[language] == algorithm else ""
                     for line, language in zip(lines, languages, strict=True)
                 ]
+                whole, ends = "\0".join(own), list(accumulate([len(line) + 1 for line in own]))
                 for place, stretches in self._stretches[algorithm]:
                     for stretch in stretches:
-                        for number, times in times_in(stretch, whole):
+                        for number, times in times_in(stretch, whole, ends):
                             row = counts.setdefault(number, {})
                             if row is not None:
                                 row[place] = row.get(place, 0) + times
-        for number, (line, language) in enumerate(zip(lines, languages, strict=True)):
-            if line is None or algorithms[language] not in _READ_AT_SIGHT:
-                counts[number] = None
+        if None in lines or not set(algorithms.values()).issubset(_READ_AT_SIGHT):
+            for number, (line, language) in enumerate(zip(lines, languages, strict=True)):
+                if line is None or algorithms[language] not in _READ_AT_SIGHT:
+                    counts[number] = None
         return dict(sorted(counts.items()))
-
-    def counts(self, text: str, language: str) -> Mapping[int, int] | None:
-        """How often each word of the query is answered in a text; None where only `hits` can tell."""
-        if self._runs or ascii_line(text) is None:
-            return None
-        answers = self._answers(text, language)
-        return Counter([self._word(form[:WORD_CHARS], language) for form in forms(text) if form in answers])
 
     def _located(self, text: str, language: str) -> list[tuple[int, int, int]]:
         hits: list[tuple[int, int, int]] = []
@@ -140,31 +143,16 @@ class Highlighter:
                 hits.append((unit.start, unit.end, word))
         return hits
 
-    def _answers(self, text: str, language: str) -> set[str]:
-        """The forms of the text that answer.
+    def _answers(self, text: str, language: str) -> bool:
+        """Whether a form of the text answers.
 
         Most blocks of a page hold none, and to find places costs ten times as much.
         """
         silent = self._silent.setdefault(language, set())
         left = set(forms(text)) - silent
-        answers = {form for form in self._likely(left, language) if self._word(form[:WORD_CHARS], language) >= 0}
+        answers = {form for form in left if self._word(form[:WORD_CHARS], language) >= 0}
         silent |= left - answers
-        return answers
-
-    def _likely(self, forms_of_text: set[str], language: str) -> set[str]:
-        """The forms without most of those that do not answer."""
-        algorithm = algorithm_of(language)
-        whole = " ".join(["", *forms_of_text, ""])
-        if algorithm not in _READ_AT_SIGHT or not whole.isascii():
-            return forms_of_text
-        likely = set()
-        for stretch in {stretch for _, stretches in self._stretches[algorithm] for stretch in stretches}:
-            at = whole.find(stretch)
-            while at >= 0:
-                end = whole.find(" ", at)
-                likely.add(whole[whole.rfind(" ", 0, at) + 1 : end])
-                at = whole.find(stretch, end)
-        return likely
+        return bool(answers)
 
     def _word(self, form: str, language: str) -> int:
         word = self._judged.get((form, language))
@@ -197,7 +185,7 @@ class Highlighter:
 
 _READ_AT_SIGHT = ("", "english")  # stemmers, none among them, of which is known what they leave of a form
 _SIGNS = re.compile(r"\+\+|#")  # parts of words at times
-_ASCII_WORD = re.compile("[a-z0-9]+")
+_ONLY_WORDS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
 # English stems that end so may have replaced what stands there in a form, two characters at most: able of ability,
 # die of dying, hope of hoping, fli of fly, sky of skies, nobl of nobility. All others begin their forms.
 _REPLACED = ("e", "i", "y", "l")
@@ -244,9 +232,6 @@ def snippet(
         number = bound[1]
         kind, content = kinds[number], of_blocks[number] is Part.CONTENT
         text = " ".join(texts[number].split()) if kind == _CODE else texts[number]  # on one line
-        counts = highlighter.counts(text, languages[number])
-        if counts is not None and (not counts or (-_most_worth(counts, kind, len(text), content), number) > best):
-            continue  # to find places costs ten times as much as to count
         hits = highlighter.hits(text, languages[number])
         value = (-_worth(hits, kind, text, content), number) if hits else best
         if value < best:

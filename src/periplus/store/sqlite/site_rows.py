@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -112,8 +112,10 @@ def statuses(connection: sqlite3.Connection, site: SiteKey) -> tuple[NDArray[np.
     return _pairs(connection, f"SELECT u.id, u.status FROM url u WHERE {SITE_OF_URL} AND u.status > 0", (site,))
 
 
-def site_names(connection: sqlite3.Connection) -> dict[int, SiteKey]:
-    return {number: SiteKey(key) for number, key in connection.execute("SELECT id, key FROM site")}
+def site_names(connection: sqlite3.Connection, some: Collection[int] | None = None) -> dict[int, SiteKey]:
+    """By number. some: only these; None: all."""
+    where = "" if some is None else f" WHERE id IN ({', '.join(map(str, map(int, some)))})"
+    return {number: SiteKey(key) for number, key in connection.execute(f"SELECT id, key FROM site{where}")}
 
 
 def sites_read(connection: sqlite3.Connection) -> list[SiteKey]:
