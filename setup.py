@@ -4,11 +4,16 @@ The module itself is ordinary Python, and runs as such where nothing is compiled
 warns, goes on, and is slow. All else about the package stands in pyproject.toml.
 """
 
+import os
 from pathlib import Path
 
 from setuptools import Extension, setup
 
 SOURCES = Path("src")
+SHARED = (
+    "periplus.document._shared"  # what Cython needs for buffers, once: each module is a tenth of its size without it
+)
+FLAGS = [] if "CFLAGS" in os.environ else ["-g0"]  # whoever names flags has others in mind
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": True,  # bytes of strangers decide about indices
@@ -18,15 +23,21 @@ DIRECTIVES = {
 }
 
 
-def extension(types: Path) -> Extension:
-    """How the module beside a `.pxd` is compiled. What Cython writes goes to the build folder."""
-    module = types.with_suffix(".py")
-    name = ".".join(module.relative_to(SOURCES).with_suffix("").parts)
-    neighbours = [str(other) for other in types.parent.glob("*.pxd")]  # whose types it may use
-    compiled = Extension(name, [str(module)], depends=neighbours, optional=True)
+def extension(name: str, sources: list[Path]) -> Extension:
+    """How a module is compiled. What Cython writes goes to the build folder."""
+    module, types = list(map(str, sources[:1])), list(map(str, sources[1:]))
+    compiled = Extension(name, module, depends=types, optional=True, extra_compile_args=FLAGS)
     compiled.cython_directives = DIRECTIVES
     compiled.cython_c_in_temp = True
+    compiled.shared_utility_qualified_name = SHARED
     return compiled
 
 
-setup(ext_modules=[extension(types) for types in sorted(SOURCES.rglob("*.pxd"))])
+modules = {
+    ".".join(types.relative_to(SOURCES).with_suffix("").parts): [
+        types.with_suffix(".py"),
+        *types.parent.glob("*.pxd"),
+    ]  # whose types it may use
+    for types in sorted(SOURCES.rglob("*.pxd"))
+}
+setup(ext_modules=[extension(name, sources) for name, sources in {SHARED: list[Path](), **modules}.items()])
