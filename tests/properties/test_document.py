@@ -12,7 +12,7 @@ from periplus.document import whitespace
 from periplus.document.digest import digests, without_marks
 from periplus.document.folding import fold_lines, line_blocks, unlikely_blocks
 from periplus.document.formats.table import READ_MEDIA_TYPES
-from periplus.document.links import GatheredLinks
+from periplus.document.links import GatheredLinks, place_of
 from periplus.document.understand import understand
 from periplus.errors import InvalidUrl
 from periplus.model.page import LinkKind, Position
@@ -122,7 +122,7 @@ def test_one_document_in_three_encodings_has_one_text_and_one_set_of_links(text,
 def test_a_link_leads_where_its_url_resolves_to(href):
     """The caches and short cuts of GatheredLinks change nothing."""
     rows = GatheredLinks(PAGE, nofollow=False)
-    rows.add(href, (LinkKind.ANCHOR, Position.BODY, False))
+    rows.add(href, place_of(LinkKind.ANCHOR, Position.BODY))
     try:
         target, fragment = resolve(href, PAGE)
     except InvalidUrl:

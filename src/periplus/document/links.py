@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import TypeAlias, TypeVar
 from urllib.parse import unquote
@@ -29,6 +29,7 @@ from periplus.errors import InvalidUrl
 from periplus.model.audit import FragmentVerdict
 from periplus.model.page import (
     LINK_KIND_CODES,
+    LINK_KINDS,
     NO_LINKS,
     POSITION_CODES,
     POSITIONS,
@@ -182,32 +183,33 @@ FRAGMENTS_MOST = 20_000  # of one row
 _DOCUMENT_SHIFT, _RANK_SHIFT, _LAST = 32, 24, 1 << 62  # the order of anchors: document, source, place on the page
 _CACHED_CHARS = 300  # bounds the caches below to some 20 MB
 
+_KIND_SHIFT, _POSITION = 8, 0x7F  # of a place: the kind's code, then seven bits of the position's, then nofollow
+
 # an empty href is the page itself, `#x` a place in it
 _PAGES = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})
+_PAGE_CODES = frozenset(map(LINK_KIND_CODES.__getitem__, _PAGES))
 _NAMES = _PAGES | {LinkKind.REFRESH, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED}
 _CONTENT_IN_PLACE = frozenset({"data", "about", "blob"})  # where a part is embedded these are its content, no link
 
 _C0_AND_SPACE = "".join(map(chr, range(0x21)))
-_PLAIN_FRAGMENTS = re.compile(r"[A-Za-z0-9_.:/()-]*")  # percent-encoding leaves it as it is
+# percent-encoding leaves them as they are; and the `#` before each
+_PLAIN_FRAGMENTS = b"#ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/()-"
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~%-][^:\\\t\n\r]*")  # relative, and not a mere query
 _ANYWHERE = Url("http://localhost/")
 _Element = TypeVar("_Element")
 
 
-Place: TypeAlias = tuple[LinkKind, Position, bool]
-"""What tells links to one target apart: kind, position, nofollow. A plain tuple: one is made per link."""
+Place: TypeAlias = int
+"""What tells links to one target apart: kind, position and nofollow in one number, since one is made per link."""
 
 
-@dataclass(slots=True)
-class LinkDraft:
-    """A Link in the making."""
+def place_of(kind: LinkKind, position: Position, nofollow: bool = False) -> Place:
+    """Of links of that kind, in that part of a page."""
+    return LINK_KIND_CODES[kind] << _KIND_SHIFT | POSITION_CODES[position] << 1 | nofollow
 
-    target: Url  # as it was met first
-    anchor: str
-    place: int  # of the anchor on the page, among those of its kind
-    count: int
-    fragments: dict[str, int]  # as written, each with its place on the page
-    heads: int  # hrefs that lead there, fragments aside
+
+def _parts_of(place: Place) -> tuple[LinkKind, Position]:
+    return LINK_KINDS[place >> _KIND_SHIFT], POSITIONS[place >> 1 & _POSITION]
 
 
 class GatheredLinks:
@@ -221,7 +223,13 @@ class GatheredLinks:
         self.resolve_against(base)
         self._nofollow = nofollow
         self._charset = charset
-        self._rows: dict[tuple[Url, Place], LinkDraft] = {}
+        self._rows: dict[tuple[Url, Place], int] = {}  # by the target's identity; the row's place in the lists below
+        self._targets: list[Url] = []  # as each was met first
+        self._anchors: list[str] = []
+        self._orders: list[int] = []  # of the anchors: see add_head
+        self._counts: list[int] = []
+        self._fragments: list[dict[str, int]] = []  # as written, each with its place on the page
+        self._merged: set[int] = set()  # rows of several hrefs, fragments aside
         self._bad: dict[tuple[str, Place, str], str] = {}
         self._bounds: dict[str, None] = {}
         self._documents = 0
@@ -247,7 +255,7 @@ class GatheredLinks:
         fragments = f"more than {FRAGMENTS_MOST:,} places of one page linked to"
         return (
             *self._bounds,
-            *([fragments] if any(len(row.fragments) > FRAGMENTS_MOST for row in self._rows.values()) else ()),
+            *([fragments] if max(map(len, self._fragments), default=0) > FRAGMENTS_MOST else ()),
         )
 
     def resolve_against(self, base: Url) -> None:
@@ -259,56 +267,67 @@ class GatheredLinks:
         """Records one link that stood there as href, if it is one. at: as below."""
         href = href.strip(_C0_AND_SPACE)
         head, _, fragment = href.partition("#")
-        if len(href) > HREF_CHARS or not self.add_head(head, place, 1, anchor, at, ((at, "#" + fragment),)):
+        if len(href) > HREF_CHARS or not self.add_head(
+            head, place, 1, anchor, at, {"#" + fragment: at} if fragment else {}
+        ):
             self.add_bad(href, place, anchor)
 
-    def add_head(
-        self, head: str, place: Place, count: int, anchor: str, at: int, fragments: Iterable[tuple[int, str]]
-    ) -> bool:
+    def add_head(self, head: str, place: Place, count: int, anchor: str, at: int, fragments: dict[str, int]) -> bool:
         """Records links to one head, a href without spaces around and without fragment. False: they are bad ones.
 
-        at: the anchor's place among all, of which the first counts. fragments: with their places; each begins with `#`,
-        or is empty.
+        at: the anchor's place among all, of which the first counts. fragments: with their places, in their order;
+        each begins with `#` and has more. They become the row's.
         """
-        kind, position, nofollow = place
-        if not head and kind not in _PAGES:
+        if not head and place >> _KIND_SHIFT not in _PAGE_CODES:
             return True  # nothing is fetched for it
         try:
-            target = self._target(head if head.isascii() and head.isprintable() else with_query_in(self._charset, head))
+            target, key = self._target(
+                head if head.isascii() and head.isprintable() else with_query_in(self._charset, head)
+            )
         except InvalidUrl:
             return False
-        key = identity(target), (kind, position, nofollow or self._nofollow)
-        row = self._rows.get(key)
+        link = key, place | self._nofollow
+        row = self._rows.get(link)
         if row is None:
-            if len(self._rows) >= ROWS_MOST:
+            row = len(self._targets)
+            if row >= ROWS_MOST:
                 self._bounds[f"more than {ROWS_MOST:,} distinct links"] = None
                 return True
-            row = self._rows[key] = LinkDraft(target, anchor, at, count, {}, 1)
+            self._rows[link] = row
+            self._targets.append(target)
+            self._anchors.append(anchor)
+            self._orders.append(at)
+            self._counts.append(count)
+            self._fragments.append(fragments)
         else:
-            row.count += count
-            row.heads += 1
-            if anchor and (not row.anchor or at < row.place):
-                row.anchor, row.place = anchor, at
-        for order, fragment in fragments:
-            if len(fragment) > 1 and row.fragments.get(fragment, order) >= order:
-                row.fragments[fragment] = order
+            self._merge(row, count, anchor, at, fragments)
         return True
 
-    def _target(self, head: str) -> Url:
-        """What a href without its fragment leads to; most from the cache,
-        since the menu of a site is on all its pages.
+    def _merge(self, row: int, count: int, anchor: str, at: int, fragments: dict[str, int]) -> None:
+        """More links of a row."""
+        self._counts[row] += count
+        self._merged.add(row)
+        if anchor and (not self._anchors[row] or at < self._orders[row]):
+            self._anchors[row], self._orders[row] = anchor, at
+        former = self._fragments[row]
+        for fragment, order in fragments.items():
+            if former.get(fragment, order) >= order:
+                former[fragment] = order
+
+    def _target(self, head: str) -> tuple[Url, Url]:
+        """What a href without its fragment leads to, and its identity; most from the cache, since the menu of a site is
+        on all its pages.
         """
-        if not head:
-            return self._base
-        if len(head) <= _CACHED_CHARS and (target := _below(self._folder, head)):
-            return target
-        return resolve(head + "#", self._base)[0]  # the `#` guards a space at the end, which a fragment was cut from
+        if head and len(head) <= _CACHED_CHARS and (targets := _below(self._folder, head)):
+            return targets
+        # the `#` guards a space at the end, which a fragment was cut from
+        return _with_identity(resolve(head + "#", self._base)[0] if head else self._base)
 
     def add_bad(self, href: str, place: Place, anchor: str) -> None:
         """Records what stood there as href and is no link."""
-        place = place[0], place[1], place[2] or self._nofollow
+        place |= self._nofollow
         scheme = scheme_of_href(href)
-        if scheme in _CONTENT_IN_PLACE and place[0] not in _NAMES:
+        if scheme in _CONTENT_IN_PLACE and _parts_of(place)[0] not in _NAMES:
             return
         why = "malformed" if scheme in ("", "http", "https") else scheme
         key = (href[:BAD_TEXT_CHARS], place, why)
@@ -319,25 +338,31 @@ class GatheredLinks:
 
     def links(self) -> Links:
         """The links, in the order in which the first of each was added."""
-        if not self._rows:
+        if not self._targets:
             return NO_LINKS
-        kinds, positions, nofollow = zip(*[place for _, place in self._rows], strict=True)
-        rows = self._rows.values()
+        places = [place for _, place in self._rows]
         return Links(
-            tuple([row.target for row in rows]),
-            bytes(map(LINK_KIND_CODES.__getitem__, kinds)),
-            bytes(map(POSITION_CODES.__getitem__, positions)),
-            tuple([row.anchor[:ANCHOR_CHARS] for row in rows]),
-            bytes(nofollow),
-            tuple([_encoded(row) if row.fragments else () for row in rows]),
-            narrow([row.count for row in rows]),
+            tuple(self._targets),
+            bytes([place >> _KIND_SHIFT for place in places]),
+            bytes([place >> 1 & _POSITION for place in places]),
+            tuple([anchor[:ANCHOR_CHARS] for anchor in self._anchors]),
+            bytes([place & 1 for place in places]),
+            tuple(
+                [
+                    _encoded(sorted(fragments, key=fragments.__getitem__) if row in self._merged else fragments)
+                    if fragments
+                    else ()
+                    for row, fragments in enumerate(self._fragments)
+                ]
+            ),
+            narrow(self._counts),
         )
 
     def bad_links(self) -> tuple[BadLink, ...]:
         """Distinct texts that are no links, in order."""
         return tuple(
-            BadLink(text, kind, position, anchor[:ANCHOR_CHARS], why)
-            for (text, (kind, position, _), why), anchor in self._bad.items()
+            BadLink(text, *_parts_of(place), anchor[:ANCHOR_CHARS], why)
+            for (text, place, why), anchor in self._bad.items()
         )
 
 
@@ -349,35 +374,41 @@ def with_query_in(charset: str, href: str) -> str:
     return head + mark + encoding.url_query(query) + sharp + fragment if encoding else href
 
 
-def _encoded(row: LinkDraft) -> tuple[str, ...]:
-    """Fragments as they stand in a canonical URL, distinct, in the order of the page."""
-    ordered = sorted(row.fragments, key=row.fragments.__getitem__) if row.heads > 1 else row.fragments
-    first = tuple([fragment[1:] for fragment in islice(ordered, FRAGMENTS_MOST)])
-    if _PLAIN_FRAGMENTS.fullmatch("".join(first)):
-        return first
-    return tuple(dict.fromkeys(filter(None, (resolve("#" + fragment, _ANYWHERE)[1] for fragment in first))))
+def _encoded(fragments: Iterable[str]) -> tuple[str, ...]:
+    """Fragments, each with its `#`, as they stand in a canonical URL: without it, distinct, in that order."""
+    first = list(islice(fragments, FRAGMENTS_MOST))
+    joined = "".join(first)
+    if joined.isascii() and not joined.encode().translate(None, _PLAIN_FRAGMENTS) and joined.count("#") == len(first):
+        return tuple(joined[1:].split("#"))
+    return tuple(dict.fromkeys(filter(None, (resolve(fragment, _ANYWHERE)[1] for fragment in first))))
 
 
 @lru_cache(maxsize=16_384)
-def _below(folder: Url, head: str) -> Url | None:
-    """resolve, for heads that take nothing from a base but its folder; None for others. Raises InvalidUrl."""
+def _below(folder: Url, head: str) -> tuple[Url, Url] | None:
+    """resolve, with the target's identity, for heads that take nothing from a base but its folder; None for others.
+    Raises InvalidUrl."""
     if head[-1] <= " ":
         return None
     if _PLAIN_PATH.fullmatch(head):
-        return resolve(head, folder)[0]
+        return _with_identity(resolve(head, folder)[0])
     if head.startswith("/") and head[1:2] not in ("/", "\\", "\t", "\n", "\r"):
         return _anywhere(head, Url(folder[: folder.index("/", 8) + 1]))
     return _anywhere(head, _ANYWHERE) if head.startswith(("http://", "https://")) else None
 
 
 @lru_cache(maxsize=16_384)
-def _anywhere(head: str, base: Url) -> Url:
-    """resolve, for heads that mean the same in each folder of a host."""
-    return resolve(head, base)[0]
+def _anywhere(head: str, base: Url) -> tuple[Url, Url]:
+    """resolve, with the target's identity, for heads that mean the same in each folder of a host."""
+    return _with_identity(resolve(head, base)[0])
+
+
+def _with_identity(target: Url) -> tuple[Url, Url]:
+    return target, identity(target)
 
 
 LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: more than any sensible tag has
-_ANCHOR, _IMAGE, _HEAD = LinkKind.ANCHOR, LinkKind.IMAGE, Position.HEAD  # an enum's own look-up takes 0.2 us
+_IMAGE, _HEAD = LinkKind.IMAGE, Position.HEAD
+_REFRESH, _IMAGE_IN_HEAD, _SHEET = (place_of(kind, _HEAD) for kind in (LinkKind.REFRESH, _IMAGE, LinkKind.STYLE))
 # of each source the first one of its tag: links are recorded element by element
 _FIRSTS = {(source.tag, place >= FIRST_SVG_SOURCE): place for place, source in reversed(list(enumerate(SOURCES)))}
 _RANKS = [_FIRSTS[source.tag, place >= FIRST_SVG_SOURCE] for place, source in enumerate(SOURCES)]
@@ -402,11 +433,11 @@ def add_document(rows: GatheredLinks, page: Reader, url: Url, refreshes: Iterabl
     if page.too_many:
         rows.meet_elements_most()
     links = _PageLinks(rows, page)
-    links.add(lambda source: source == 0)
+    links.add(0, 1)
     _add_link_elements(rows, page)
     for target in refreshes:
-        rows.add(target, (LinkKind.REFRESH, _HEAD, False))
-    links.add(lambda source: 0 < source < (len(SOURCES) if page.svg_count else FIRST_SVG_SOURCE))
+        rows.add(target, _REFRESH)
+    links.add(1, len(SOURCES) if page.svg_count else FIRST_SVG_SOURCE)
     _add_styles(rows, page)
 
 
@@ -417,36 +448,55 @@ class _PageLinks:
         self.rows = rows
         self.first = rows.next_document() << _DOCUMENT_SHIFT
         self.heads, self.owners, self.counts, self.anchor_places, self.anchors = page.links_by_head()
-        self.fragments: dict[int, list[tuple[int, str]]] = {}
-        texts, owners, self.own_anchors = page.fragments()
-        for place, (text, owner) in enumerate(zip(texts, owners, strict=True)):
-            self.fragments.setdefault(owner - 1, []).append((self.first | place, text))
+        self.parts = list(map(_part, self.owners))
+        self.fragments: defaultdict[int, dict[str, int]] = defaultdict(dict)
+        self.texts, self.text_links, self.own_anchors = page.fragments()
+        fragments = self.fragments
+        for order, (text, number) in enumerate(zip(self.texts, self.text_links, strict=True), self.first):
+            if len(text) > 1:
+                fragments[number][text] = order
 
-    def add(self, includes: Callable[[int], bool]) -> None:
-        """Records those of some sources, source by source."""
-        owners, bad = self.owners, list[tuple[int, int, int, str]]()
-        chosen = [link for link, owner in enumerate(owners) if includes(owner & 0xFF)]
-        for link in sorted(chosen, key=lambda link: _RANKS[owners[link] & 0xFF]):
-            owner, head, at = owners[link], self.heads[link], self.anchor_places[link]
-            order = self.first | _RANKS[owner & 0xFF] << _RANK_SHIFT | at
-            place, how = self._place(owner), _HOW[owner & 0xFF][1]
-            anchor = self.anchors[at - 1] if at else ""
-            if how is not None:
-                for text in how(head):
+    def add(self, first: int, end: int) -> None:
+        """Records those of some ranks, rank by rank."""
+        parts, bad = self.parts, dict[int, int]()
+        chosen = [link for link, (rank, *_) in enumerate(parts) if first <= rank < end]
+        if end - first > 1:
+            chosen.sort(key=lambda link: parts[link][0])
+        anchors = self.anchors
+        for link in chosen:
+            rank, place, split, is_long = parts[link]
+            head, at = self.heads[link], self.anchor_places[link]
+            order = self.first | rank << _RANK_SHIFT | at
+            anchor = anchors[at - 1] if at else ""
+            if split is not None:
+                for text in split(head):
                     for _ in range(self.counts[link]):
                         self.rows.add(text, place, anchor, order)
-            elif owner & LONG or not self.rows.add_head(
-                head, place, self.counts[link], anchor, order, self.fragments[link]
+            elif is_long or not self.rows.add_head(
+                head, place, self.counts[link], anchor, order, self.fragments.get(link + 1) or {}
             ):
-                bad += [(_RANKS[owner & 0xFF], entry, link, fragment) for entry, fragment in self.fragments[link]]
-        for _, entry, link, fragment in sorted(bad):
-            at = self.own_anchors[entry - self.first]
-            self.rows.add_bad(
-                self.heads[link] + fragment, self._place(owners[link]), self.anchors[at - 1] if at else ""
-            )
+                bad[link + 1] = rank
+        if bad:
+            self._add_bad(bad)
 
-    def _place(self, owner: int) -> Place:
-        return _HOW[owner & 0xFF][0], POSITIONS[owner >> 8 & 7], bool(owner & NOFOLLOW)
+    def _add_bad(self, ranks: dict[int, int]) -> None:
+        """Records what is no link, by number from 1 on, rank by rank, each as often as it stands there differently."""
+        texts = enumerate(zip(self.texts, self.text_links, strict=True))
+        for _, entry, number, fragment in sorted(
+            (ranks[number], entry, number, text) for entry, (text, number) in texts if number in ranks
+        ):
+            at = self.own_anchors[entry]
+            anchor = self.anchors[at - 1] if at else ""
+            self.rows.add_bad(self.heads[number - 1] + fragment, self.parts[number - 1][1], anchor)
+
+
+@cache
+def _part(owner: int) -> tuple[int, Place, Callable[[str], Iterable[str]] | None, bool]:
+    """Of links of one owner (source, position, rel, length, as the reader numbers them): their rank, their place, what
+    splits a list of them, and whether they are too long to be links."""
+    source = owner & 0xFF
+    kind, split = _HOW[source]
+    return _RANKS[source], place_of(kind, POSITIONS[owner >> 8 & 7], bool(owner & NOFOLLOW)), split, bool(owner & LONG)
 
 
 def translations_of(page: Reader, source: Source) -> tuple[tuple[str, Url], ...]:
@@ -480,23 +530,30 @@ def _link_elements(page: Reader) -> Iterable[tuple[str, ...]]:
 
 def _add_link_elements(rows: GatheredLinks, page: Reader) -> None:
     for rel, href, _, loaded_as, title, srcset in _link_elements(page):
-        for text in _of_srcset(srcset):
-            rows.add(text, (_IMAGE, _HEAD, False))
+        if srcset:
+            for text in _of_srcset(srcset):
+                rows.add(text, _IMAGE_IN_HEAD)
         if href:
-            for kind in headers.kinds_of_rel(rel, loaded_as if "fetch" in rel or "load" in rel else ""):
-                rows.add(href, (kind, _HEAD, is_unfollowed(rel.encode("utf-8", "surrogatepass"))), title)
+            for place in _places_of_rel(rel, loaded_as if "fetch" in rel or "load" in rel else ""):
+                rows.add(href, place, title)
+
+
+@lru_cache(maxsize=256)
+def _places_of_rel(rel: str, loaded_as: str) -> tuple[Place, ...]:
+    nofollow = is_unfollowed(rel.encode("utf-8", "surrogatepass"))
+    return tuple([place_of(kind, _HEAD, nofollow) for kind in headers.kinds_of_rel(rel, loaded_as)])
 
 
 def _add_styles(rows: GatheredLinks, page: Reader) -> None:
     """Style elements, style attributes and the background attribute of old."""
     for sheet in page.sheets.strings("\0"):
         for text, imported in urls(sheet):
-            rows.add(text, (LinkKind.STYLE if imported else _IMAGE, _HEAD, False))
+            rows.add(text, _SHEET if imported else _IMAGE_IN_HEAD)
     values = iter(page.styles.strings("\0"))
     for position, style, background in zip(values, values, values, strict=True):
         texts = [text for text, _ in urls(style)]
         for text in (*texts, background) if background else texts:
-            rows.add(text, (_IMAGE, POSITIONS[int(position)], False))
+            rows.add(text, place_of(_IMAGE, POSITIONS[int(position)]))
 
 
 def _of_srcset(value: str) -> Iterator[str]:
@@ -531,4 +588,4 @@ def add_headers(rows: GatheredLinks, source: Source) -> None:
             whole = "#".join(resolve(text, source.url))
         except InvalidUrl:
             whole = text  # rows will say why
-        rows.add(whole, (kind, Position.HEAD, False))
+        rows.add(whole, place_of(kind, _HEAD))

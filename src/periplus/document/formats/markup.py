@@ -9,7 +9,7 @@ from periplus.document import headers, html, whitespace
 from periplus.document.blocks import blocks_of, plain_blocks
 from periplus.document.canonical_xml import without_doctype
 from periplus.document.formats.content import Content, Source
-from periplus.document.links import GatheredLinks, add_document, add_headers, rows_of, translations_of
+from periplus.document.links import GatheredLinks, add_document, add_headers, place_of, rows_of, translations_of
 from periplus.document.metadata import Metadata, metadata, metadata_of_headers
 from periplus.document.reader import Reader, read_page
 from periplus.model.page import BLOCK_KIND_CODES, BlockKind, Blocks, LinkKind, Links, Position
@@ -73,7 +73,7 @@ def read_xml(source: Source) -> Content:
     facts = metadata_of_headers(source.headers)
     rows = GatheredLinks(source.url, facts.nofollow)
     for first, second in _SHEET.findall(source.text[:4096]):
-        rows.add(first or second, (LinkKind.STYLE, Position.HEAD, False))
+        rows.add(first or second, place_of(LinkKind.STYLE, Position.HEAD))
     if roots and html.tag_of(roots[0]).rpartition(":")[2] in FEED_ROOTS:
         return _feed(source, text, rows, facts)
     _add_links(rows, tree)
@@ -105,7 +105,7 @@ def _feed(source: Source, text: str, rows: GatheredLinks, facts: Metadata) -> Co
             else (LinkKind.RELATED,)
         )
         for kind in kinds:
-            rows.add(link.text, (kind, Position.BODY, False), link.title)
+            rows.add(link.text, place_of(kind, Position.BODY), link.title)
     add_headers(rows, source)
     inner = GatheredLinks(source.url, facts.nofollow)
     for base, part in feed.texts:
@@ -131,15 +131,15 @@ def _add_links(rows: GatheredLinks, tree: html.Tree) -> None:
         kind = LinkKind.ANCHOR if html.tag_of(element).rpartition(":")[2] == "a" else LinkKind.RELATED
         if html.tag_of(element) in ("image", "use", "script"):
             kind = LinkKind.IMAGE
-        rows.add(html.attribute(element, "xlink:href"), (kind, Position.BODY, False), html.text_of(element))
+        rows.add(html.attribute(element, "xlink:href"), place_of(kind, Position.BODY), html.text_of(element))
     for element in rows.first(html.elements(tree, "a")):
         if href := html.attribute(element, "href"):
-            rows.add(href, (LinkKind.ANCHOR, Position.BODY, False), html.text_of(element))
+            rows.add(href, place_of(LinkKind.ANCHOR, Position.BODY), html.text_of(element))
     for element in rows.first(html.elements(tree, "link")):
         if href := html.attribute(element, "href"):  # Atom: without rel it is the entry's page
             for kind in headers.kinds_of_rel(html.attribute(element, "rel") or "bookmark"):
-                rows.add(href, (kind, Position.BODY, False), html.attribute(element, "title"))
+                rows.add(href, place_of(kind, Position.BODY), html.attribute(element, "title"))
         elif text := html.text_of(element):  # RSS
-            rows.add(text, (LinkKind.RELATED, Position.BODY, False))
+            rows.add(text, place_of(LinkKind.RELATED, Position.BODY))
     for element in rows.first(html.elements(tree, "enclosure")):
-        rows.add(html.attribute(element, "url"), (LinkKind.MEDIA, Position.BODY, False))
+        rows.add(html.attribute(element, "url"), place_of(LinkKind.MEDIA, Position.BODY))
