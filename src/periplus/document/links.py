@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import islice
+from operator import itemgetter
 from typing import TypeAlias, TypeVar
 from urllib.parse import unquote
 
@@ -192,8 +192,8 @@ _NAMES = _PAGES | {LinkKind.REFRESH, LinkKind.CANONICAL, LinkKind.ALTERNATE, Lin
 _CONTENT_IN_PLACE = frozenset({"data", "about", "blob"})  # where a part is embedded these are its content, no link
 
 _C0_AND_SPACE = "".join(map(chr, range(0x21)))
-# percent-encoding leaves them as they are; and the `#` before each
-_PLAIN_FRAGMENTS = b"#ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/()-"
+# percent-encoding leaves them as they are
+_PLAIN_FRAGMENTS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/()-"
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~%-][^:\\\t\n\r]*")  # relative, and not a mere query
 _ANYWHERE = Url("http://localhost/")
 _Element = TypeVar("_Element")
@@ -267,16 +267,14 @@ class GatheredLinks:
         """Records one link that stood there as href, if it is one. at: as below."""
         href = href.strip(_C0_AND_SPACE)
         head, _, fragment = href.partition("#")
-        if len(href) > HREF_CHARS or not self.add_head(
-            head, place, 1, anchor, at, {"#" + fragment: at} if fragment else {}
-        ):
+        if len(href) > HREF_CHARS or not self.add_head(head, place, 1, anchor, at, {fragment: at} if fragment else {}):
             self.add_bad(href, place, anchor)
 
     def add_head(self, head: str, place: Place, count: int, anchor: str, at: int, fragments: dict[str, int]) -> bool:
         """Records links to one head, a href without spaces around and without fragment. False: they are bad ones.
 
         at: the anchor's place among all, of which the first counts. fragments: with their places, in their order;
-        each begins with `#` and has more. They become the row's.
+        without `#`, none empty. They become the row's.
         """
         if not head and place >> _KIND_SHIFT not in _PAGE_CODES:
             return True  # nothing is fetched for it
@@ -347,16 +345,21 @@ class GatheredLinks:
             bytes([place >> 1 & _POSITION for place in places]),
             tuple([anchor[:ANCHOR_CHARS] for anchor in self._anchors]),
             bytes([place & 1 for place in places]),
-            tuple(
-                [
-                    _encoded(sorted(fragments, key=fragments.__getitem__) if row in self._merged else fragments)
-                    if fragments
-                    else ()
-                    for row, fragments in enumerate(self._fragments)
-                ]
-            ),
+            self._fragments_encoded(),
             narrow(self._counts),
         )
+
+    def _fragments_encoded(self) -> tuple[tuple[str, ...], ...]:
+        """Those of each row as they stand in a canonical URL, distinct, in the order of the page."""
+        fragments = self._fragments
+        if self._merged:
+            fragments = [
+                dict(sorted(row.items(), key=itemgetter(1))) if place in self._merged else row
+                for place, row in enumerate(fragments)
+            ]
+        if max(map(len, fragments)) <= FRAGMENTS_MOST and _are_plain("".join(map("".join, fragments))):
+            return tuple(map(tuple, fragments))
+        return tuple(map(_encoded, fragments))
 
     def bad_links(self) -> tuple[BadLink, ...]:
         """Distinct texts that are no links, in order."""
@@ -374,13 +377,16 @@ def with_query_in(charset: str, href: str) -> str:
     return head + mark + encoding.url_query(query) + sharp + fragment if encoding else href
 
 
+def _are_plain(fragments: str) -> bool:
+    """Whether they stand in a canonical URL as they are."""
+    return fragments.isascii() and not fragments.encode().translate(None, _PLAIN_FRAGMENTS)
+
+
 def _encoded(fragments: Iterable[str]) -> tuple[str, ...]:
-    """Fragments, each with its `#`, as they stand in a canonical URL: without it, distinct, in that order."""
-    first = list(islice(fragments, FRAGMENTS_MOST))
-    joined = "".join(first)
-    if joined.isascii() and not joined.encode().translate(None, _PLAIN_FRAGMENTS) and joined.count("#") == len(first):
-        return tuple(joined[1:].split("#"))
-    return tuple(dict.fromkeys(filter(None, (resolve(fragment, _ANYWHERE)[1] for fragment in first))))
+    first = tuple(islice(fragments, FRAGMENTS_MOST))
+    if _are_plain("".join(first)):
+        return first
+    return tuple(dict.fromkeys(filter(None, (resolve("#" + fragment, _ANYWHERE)[1] for fragment in first))))
 
 
 @lru_cache(maxsize=16_384)
@@ -449,12 +455,14 @@ class _PageLinks:
         self.first = rows.next_document() << _DOCUMENT_SHIFT
         self.heads, self.owners, self.counts, self.anchor_places, self.anchors = page.links_by_head()
         self.parts = list(map(_part, self.owners))
-        self.fragments: defaultdict[int, dict[str, int]] = defaultdict(dict)
-        self.texts, self.text_links, self.own_anchors = page.fragments()
-        fragments = self.fragments
-        for order, (text, number) in enumerate(zip(self.texts, self.text_links, strict=True), self.first):
+        self.fragments: dict[int, dict[str, int]] = {}  # without `#`, by the number of their head, from 1 on
+        self.texts, self.text_heads, self.own_anchors = page.fragments()
+        number, of_head = 0, dict[str, int]()
+        for order, (text, other) in enumerate(zip(self.texts, self.text_heads, strict=True), self.first):
             if len(text) > 1:
-                fragments[number][text] = order
+                if other != number:  # those of one head mostly follow one another
+                    number, of_head = other, self.fragments.setdefault(other, {})
+                of_head[text[1:]] = order
 
     def add(self, first: int, end: int) -> None:
         """Records those of some ranks, rank by rank."""
@@ -481,7 +489,7 @@ class _PageLinks:
 
     def _add_bad(self, ranks: dict[int, int]) -> None:
         """Records what is no link, by number from 1 on, rank by rank, each as often as it stands there differently."""
-        texts = enumerate(zip(self.texts, self.text_links, strict=True))
+        texts = enumerate(zip(self.texts, self.text_heads, strict=True))
         for _, entry, number, fragment in sorted(
             (ranks[number], entry, number, text) for entry, (text, number) in texts if number in ranks
         ):
