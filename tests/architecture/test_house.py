@@ -14,7 +14,7 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 BUDGETS = {
     ".": 1_000,
     "acquire": 2_850,
-    "analyse": 10_800,
+    "analyse": 10_900,
     "api": 10_750,
     "cli": 6_020,
     "document": 10_750,

@@ -15,6 +15,7 @@ from pathlib import Path
 from periplus.analyse.cascades import cascades_of_stories
 from periplus.analyse.edition import Selection, leading_sentence, selection, without_sites
 from periplus.analyse.keywords.choosing import keywords_of_all
+from periplus.analyse.keywords.printable import frame_texts, is_name, is_printable
 from periplus.analyse.keywords.reading import NOTHING, counted
 from periplus.api.facts import run_name
 from periplus.api.keywords import readings
@@ -22,6 +23,7 @@ from periplus.api.results import store_stories, when_stored, written
 from periplus.api.stories import ReadingRequest, influence, stories_of
 from periplus.api.topics import judge_of, text_of_page
 from periplus.errors import StoreError, UsageError
+from periplus.model.page import Blocks
 from periplus.model.story import (
     Decisions,
     Edition,
@@ -131,7 +133,9 @@ def _remove(folder: Path, paths: Iterable[str]) -> None:
 
 
 PAGES_COUNTED = 1_000  # of the collection, for how rare words are: as `periplus keywords` has it
-KEYWORDS, KEYWORDS_ASKED = 5, 12  # of a story: half of what is found are parts of others
+# of a story: up to half of all are days, counts and the like, half of the printable ones parts of others
+KEYWORDS, KEYWORDS_PRINTABLE, KEYWORDS_ASKED = 5, 12, 24
+PAGES_FOR_FRAME = 12  # of a site, to tell its frame from what its pages say
 JUDGED_AT_ONCE = 500  # pages: their texts are held meanwhile
 # of its text a page shares with an earlier one: it says the same; others remark on it, and their words are their own
 COPY = 0.5
@@ -141,6 +145,7 @@ PAGES_READ = 3  # of a story, for its sentence and its words: copies say the sam
 def described(connection: reading.Connection, entries: Sequence[Entry]) -> Iterator[Entry]:
     """The entries with their sentences, keywords and provenance."""
     counts = counted(readings(_spread(connection))) if entries else NOTHING
+    frames: dict[int, frozenset[str]] = {}
     for entry in entries:
         ids = [UrlId(url_id(page.url)) for page in entry.story.pages]
         titles = {page.url: page.title for page in entry.story.pages}  # without the site's name, which is no keyword
@@ -149,16 +154,40 @@ def described(connection: reading.Connection, entries: Sequence[Entry]) -> Itera
         copies = {entry.story.pages[later].url for later, _, share in entry.story.near if share >= COPY} | {
             entry.story.pages[0].url
         }
+        texts = [page for page in pages if page.blocks and page.url in copies]
+        for page in texts:
+            if page.site_id not in frames:
+                frames[page.site_id] = _frame(connection, page.site_id)
+        bare = readings(_without_frame(page, frames[page.site_id]) for page in texts)
+        language = (texts[0].language_found or texts[0].language.partition("-")[0]) if texts else ""
         yield dataclasses.replace(
             entry,
             sentence=next((sentence for sentence in sentences if sentence), ""),
             keywords=_keywords(
-                keywords_of_all(
-                    readings(page for page in pages if page.blocks and page.url in copies), counts, KEYWORDS_ASKED
-                )
+                keywords_of_all(bare, counts, KEYWORDS_ASKED), language, _names(connection, entry.story.sites)
             ),
             provenance=tuple(portal_rows.provenance(connection, ids)),
         )
+
+
+def _frame(connection: reading.Connection, site: int) -> frozenset[str]:
+    """Texts that the pages of a site repeat."""
+    return frame_texts([page.blocks.texts() for page in text_rows.pages_of_site(connection, site, PAGES_FOR_FRAME)])
+
+
+def _without_frame(page: PageBlocks, frame: frozenset[str]) -> PageBlocks:
+    """A page without the texts of its site's frame; the page as it is where nothing else would be left."""
+    places = [place for place, text in enumerate(page.blocks.texts()) if text not in frame]
+    if not places or len(places) == len(page.blocks):
+        return page
+    parts = tuple(page.parts[place] for place in places) if page.parts else page.parts
+    return page._replace(blocks=Blocks.of(page.blocks[place] for place in places), parts=parts)
+
+
+def _names(connection: reading.Connection, sites: Iterable[SiteKey]) -> frozenset[str]:
+    """What sites call themselves, in lower case and without articles: no keyword of what they tell."""
+    homes = (portal_rows.home_of(connection, site) for site in sites)
+    return frozenset(home.title.casefold().removeprefix("the ") for home in homes if home is not None)
 
 
 def _spread(connection: reading.Connection) -> Iterator[PageBlocks]:
@@ -169,11 +198,22 @@ def _spread(connection: reading.Connection) -> Iterator[PageBlocks]:
         yield from (page for page in pages if page.blocks)
 
 
-def _keywords(keywords: Iterable[Keyword]) -> tuple[str, ...]:
-    """Best first; one whose words are all in another is left out."""
-    texts = [keyword.text for keyword in keywords]
-    words = [frozenset(text.casefold().split()) for text in texts]
-    whole = [text for text, own in zip(texts, words, strict=True) if not any(own < other for other in words)]
+def _keywords(keywords: Iterable[Keyword], language: str, names: Container[str]) -> tuple[str, ...]:
+    """Those that an editor would print, best first. Of two, one within the other, the name is left, else the longer.
+
+    names: of sites, in lower case.
+    """
+    printable = (keyword.text for keyword in keywords if is_printable(keyword.text, language))
+    texts = [text for text in printable if text.casefold() not in names][:KEYWORDS_PRINTABLE]
+    words = [(is_name(text, language), frozenset(text.casefold().split())) for text in texts]
+    whole = [
+        text
+        for text, (named, own) in zip(texts, words, strict=True)
+        if not any(
+            (other > own and other_named >= named) or (other < own and other_named > named)
+            for other_named, other in words
+        )
+    ]
     return tuple(whole[:KEYWORDS])
 
 

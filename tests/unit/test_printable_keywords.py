@@ -1,0 +1,77 @@
+"""Which keywords an editor would print."""
+
+import json
+from importlib.resources import files
+
+import pytest
+
+from periplus.analyse.keywords.printable import frame_texts, is_printable
+
+
+@pytest.mark.parametrize(
+    ("keyword", "language"),
+    [
+        ("Monday", "en"),
+        ("Tuesday morning", "en"),
+        ("latest", "en"),
+        ("Latest news", "en"),
+        ("read more", "en"),
+        ("14 May", "en"),
+        ("six bicycles", "en"),
+        ("eleven and seventy-nine", "en"),
+        ("ferry Margit carries sixty passengers", "en"),
+        ("stood still and nobody came near it", "en"),
+        ("Dienstag", "de"),
+        ("Weiterlesen", "de"),
+        ("drei Häuser", "de"),
+        ("pondělí", "cs"),
+        ("osm stupňů", "cs"),
+        ("15. června", "cs"),
+        ("dernière semaine", "fr"),
+        ("lire la suite", "fr"),
+        ("jueves", "es"),
+        ("giovedì", "it"),
+        ("segunda-feira", "pt"),
+        ("piątek", "pl"),
+        ("vrijdag", "nl"),
+        ("csütörtökön", "hu"),
+        ("štvrtok", "sk"),
+        ("понедельник", "ru"),
+        ("п'ятниця", "uk"),
+        ("Sunday", ""),
+    ],
+)
+def test_days_counts_and_words_of_the_frame_are_not_printed(keyword, language):
+    assert not is_printable(keyword, language)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "language"),
+    [
+        ("bell buoy", "en"),
+        ("Grey Skerry", "en"),
+        ("Four Seasons", "en"),
+        ("Bank of England", "en"),
+        ("tables for May", "en"),
+        ("LED", "cs"),
+        ("Hochwasser", "de"),
+        ("новый мост", "ru"),
+        ("灯台", "ja"),
+    ],
+)
+def test_what_says_something_is_printed(keyword, language):
+    assert is_printable(keyword, language)
+
+
+def test_there_are_words_for_each_language_with_function_words():
+    folder = files("periplus.analyse.keywords")
+    lists = [
+        json.loads((folder / name).read_text("utf-8")) for name in ("function_words.json", "unprintable_words.json")
+    ]
+    assert lists[0].keys() == lists[1].keys()
+
+
+def test_a_frame_is_what_half_of_the_pages_repeat():
+    pages = [["Home", "one", "By us"], ["Home", "two", "By us"], ["Home", "three"], ["four", "four"]]
+    assert frame_texts(pages) == {"Home", "By us"}
+    assert frame_texts(pages[:2]) == frozenset()
