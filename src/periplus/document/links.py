@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from typing import TypeAlias, TypeVar
 from urllib.parse import unquote
@@ -279,9 +279,11 @@ class GatheredLinks:
         if not head and place >> _KIND_SHIFT not in _PAGE_CODES:
             return True  # nothing is fetched for it
         try:
-            target, key = self._target(
-                head if head.isascii() and head.isprintable() else with_query_in(self._charset, head)
-            )
+            if not head.isascii() or not head.isprintable():
+                head = with_query_in(self._charset, head)
+            # most from the cache, since the menu of a site is on all its pages
+            targets = _below(self._folder, head) if head and len(head) <= _CACHED_CHARS else None
+            target, key = targets or self._target(head)
         except InvalidUrl:
             return False
         link = key, place | self._nofollow
@@ -313,11 +315,7 @@ class GatheredLinks:
                 former[fragment] = order
 
     def _target(self, head: str) -> tuple[Url, Url]:
-        """What a href without its fragment leads to, and its identity; most from the cache, since the menu of a site is
-        on all its pages.
-        """
-        if head and len(head) <= _CACHED_CHARS and (targets := _below(self._folder, head)):
-            return targets
+        """What a href without its fragment leads to, and its identity."""
         # the `#` guards a space at the end, which a fragment was cut from
         return _with_identity(resolve(head + "#", self._base)[0] if head else self._base)
 
@@ -357,7 +355,7 @@ class GatheredLinks:
                 dict(sorted(row.items(), key=itemgetter(1))) if place in self._merged else row
                 for place, row in enumerate(fragments)
             ]
-        if max(map(len, fragments)) <= FRAGMENTS_MOST and _are_plain("".join(map("".join, fragments))):
+        if max(map(len, fragments)) <= FRAGMENTS_MOST and _are_plain("".join(chain.from_iterable(fragments))):
             return tuple(map(tuple, fragments))
         return tuple(map(_encoded, fragments))
 
@@ -466,22 +464,28 @@ class _PageLinks:
 
     def add(self, first: int, end: int) -> None:
         """Records those of some ranks, rank by rank."""
-        parts, bad = self.parts, dict[int, int]()
-        chosen = [link for link, (rank, *_) in enumerate(parts) if first <= rank < end]
+        parts, bad, rows = self.parts, dict[int, int](), self.rows
+        heads, counts, places, anchors, fragments = (
+            self.heads,
+            self.counts,
+            self.anchor_places,
+            self.anchors,
+            self.fragments,
+        )
+        chosen = [link for link, part in enumerate(parts) if first <= part[0] < end]
         if end - first > 1:
             chosen.sort(key=lambda link: parts[link][0])
-        anchors = self.anchors
         for link in chosen:
             rank, place, split, is_long = parts[link]
-            head, at = self.heads[link], self.anchor_places[link]
+            at = places[link]
             order = self.first | rank << _RANK_SHIFT | at
             anchor = anchors[at - 1] if at else ""
             if split is not None:
-                for text in split(head):
-                    for _ in range(self.counts[link]):
-                        self.rows.add(text, place, anchor, order)
-            elif is_long or not self.rows.add_head(
-                head, place, self.counts[link], anchor, order, self.fragments.get(link + 1) or {}
+                for text in split(heads[link]):
+                    for _ in range(counts[link]):
+                        rows.add(text, place, anchor, order)
+            elif is_long or not rows.add_head(
+                heads[link], place, counts[link], anchor, order, fragments.get(link + 1) or {}
             ):
                 bad[link + 1] = rank
         if bad:
