@@ -19,6 +19,7 @@ DIRECTIVES = {
     "language_level": 3,
     "boundscheck": True,  # bytes of strangers decide about indices
     "wraparound": False,
+    "initializedcheck": False,  # a view that was never set has a length of 0, so that boundscheck meets it
     "cdivision": True,
     "annotation_typing": False,  # types of C stand in the .pxd alone
 }

@@ -17,7 +17,7 @@ BUDGETS = {
     "analyse": 10_900,
     "api": 10_750,
     "cli": 6_020,
-    "document": 10_750,
+    "document": 10_800,
     "jobs": 800,
     "model": 4_920,
     "present": 6_400,

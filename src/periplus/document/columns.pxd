@@ -13,6 +13,8 @@ cdef class NumberColumn:
     cdef int room, size
 
     cdef inline int add(self, int value) except -1
+    cdef inline int reserve(self, int more) except -1
+    cdef int _grow(self, int more) except -1
     @cython.locals(most=int, others=int, value=int, place=int, count=int, small="unsigned char[::1]")
     cpdef narrow(self, int first, int field, int fields, int less, int default)
 
@@ -23,11 +25,19 @@ cdef class Text:
     cdef int room, size, begin, pending
 
     cdef inline int reserve(self, int more) except -1
+    cdef int _grow(self, int more) except -1
     cdef inline int put(self, int code) except -1
-    @cython.locals(size=int, at=int)
     cdef int copy(self, const unsigned char[::1] source, int start, int end) except -1
-    @cython.locals(size=int, pending=int, at=int, code=int, kind=int, width=int)
+    @cython.locals(size=int, at=int)
+    cdef inline int _copy(
+        self, unsigned char[::1] chars, const unsigned char[::1] source, int start, int end
+    ) except -1
     cdef int fold(self, const unsigned char[::1] source, int start, int end) except -1
+    @cython.locals(size=int, begin=int, pending=int, at=int, kind=int, width=int)
+    cdef inline int _fold(
+        self, unsigned char[::1] chars, const unsigned char[::1] spaces, const unsigned char[::1] source, int start,
+        int end,
+    ) except -1
     cdef int next_piece(self, int separator) except -1
     cpdef str string(self)
     cpdef list strings(self, str separator)
@@ -48,7 +58,7 @@ cdef class Names:
     cdef inline int owner(self, int number) except? -1
     cdef inline int start(self, int number) except? -1
     cdef inline int end(self, int number) except? -1
-    @cython.locals(row=int, place=int, at=int)
+    @cython.locals(row=int, place=int)
     cdef int _is(self, int number, int key, int owner, const unsigned char[::1] source, int start, int end) except -1
     @cython.locals(number=int, slot=int, _=int)
     cdef int _widen(self) except -1
@@ -56,13 +66,17 @@ cdef class Names:
 
 @cython.locals(value="unsigned long long", at=int)
 cdef int hash_of(int owner, const unsigned char[::1] source, int start, int end) except -1
+@cython.locals(at=int)
+cdef inline int stands_at(
+    const unsigned char[::1] chars, int place, const unsigned char[::1] source, int start, int end
+) except -1
 @cython.locals(lead=int, second=int, third=int)
 cdef int white_bytes(const unsigned char[::1] source, int at, int end) except -1
 @cython.locals(kind=int)
 cpdef int white_at(const unsigned char[::1] source, int at, int end) except -1
 @cython.locals(at=int, width=int)
 cpdef int has_words(const unsigned char[::1] source, int start, int end) except -1
-@cython.locals(count=int, pending=int, at=int, width=int)
+@cython.locals(count=int, pending=int, at=int, kind=int, width=int)
 cpdef int folded_chars(const unsigned char[::1] source, int start, int end) except -1
 @cython.locals(count=int, at=int)
 cpdef int end_of_chars(const unsigned char[::1] source, int start, int end, int most) except -1
@@ -74,8 +88,7 @@ cdef class BlockColumns:
     cdef int path_count, images, kind, level, position, language, path, holds_p, links, linked, outside, mark
 
     cdef inline int full(self) except -1
-    @cython.locals(size=int, at=int)
-    cdef inline int write(self, const unsigned char[::1] source, int start, int end) except -1
+    cdef int write(self, const unsigned char[::1] source, int start, int end) except -1
     cdef int line_break(self) except -1
     cdef int link(self, int more) except -1
     @cython.locals(text=Text, mark=int)
@@ -83,10 +96,10 @@ cdef class BlockColumns:
     @cython.locals(text=Text, lines=int, kind=int, share=int, start=int, end=int, path=int, _=int)
     cdef int finish(self) except -1
     @cython.locals(
-        text=Text, begin=int, at=int, end=int, size=int, last=int, lines=int, lines_before_words=int, words_end=int,
-        code=int, width=int, _=int,
+        begin=int, at=int, end=int, size=int, last=int, lines=int, lines_before_words=int, words_end=int, code=int,
+        kind=int, width=int, _=int,
     )
-    cdef int _trim(self) except -1
+    cdef int _trim(self, unsigned char[::1] chars) except -1
     cdef int image(self, const unsigned char[::1] source, int start, int end) except -1
     @cython.locals(above=int, start_above=int, chars=int, number=int, text=Text, begin=int, at=int)
     cdef int path_below(self, const unsigned char[::1] source, int start, int end) except -1

@@ -39,12 +39,20 @@ class NumberColumn:
     def add(self, value: int) -> int:
         """Appends a number."""
         if self.size == self.room:
-            self.room = 2 * self.size
-            values = memoryview(bytearray(4 * self.room)).cast("i")
-            values[: self.size] = self.values
-            self.values = values
+            self._grow(1)
         self.values[self.size] = value
         self.size += 1
+        return 0
+
+    def reserve(self, more: int) -> int:
+        """Makes room for so many numbers more."""
+        return self._grow(more) if self.size + more > self.room else 0
+
+    def _grow(self, more: int) -> int:
+        self.room = 2 * self.room + more
+        values = memoryview(bytearray(4 * self.room)).cast("i")
+        values[: self.size] = self.values[: self.size]
+        self.values = values
         return 0
 
     def narrow(self, first: int, field: int, fields: int, less: int, default: int) -> memoryview:
@@ -69,7 +77,11 @@ class NumberColumn:
 
 
 class Text:
-    """Text as UTF-8 that grows. `begin` is where the piece begins that is being written."""
+    """Text as UTF-8 that grows. `begin` is where the piece begins that is being written.
+
+    `_copy` and `_fold` are given the buffers that they use, which saves looking these up for each byte. Such views are
+    borrowed: room is made before they are lent, and nothing grows until the method returns.
+    """
 
     def __init__(self, room: int) -> None:
         self.chars = memoryview(bytearray(room))
@@ -81,11 +93,13 @@ class Text:
 
     def reserve(self, more: int) -> int:
         """Makes room for so many bytes more."""
-        if self.size + more > self.room:
-            self.room = 2 * self.room + more
-            chars = memoryview(bytearray(self.room))
-            chars[: self.size] = self.chars[: self.size]
-            self.former, self.chars = self.chars, chars
+        return self._grow(more) if self.size + more > self.room else 0
+
+    def _grow(self, more: int) -> int:
+        self.room = 2 * self.room + more
+        chars = memoryview(bytearray(self.room))
+        chars[: self.size] = self.chars[: self.size]
+        self.former, self.chars = self.chars, chars
         return 0
 
     def put(self, code: int) -> int:
@@ -98,9 +112,12 @@ class Text:
     def copy(self, source: Sequence[int], start: int, end: int) -> int:
         """Appends bytes as they are."""
         self.reserve(end - start)
+        return self._copy(self.chars, source, start, end)
+
+    def _copy(self, chars: memoryview, source: Sequence[int], start: int, end: int) -> int:
         size = self.size
         for at in range(start, end):
-            self.chars[size] = source[at]
+            chars[size] = source[at]
             size += 1
         self.size = size
         return 0
@@ -108,26 +125,28 @@ class Text:
     def fold(self, source: Sequence[int], start: int, end: int) -> int:
         """Appends words to the piece: white space between them, here or earlier, becomes one space."""
         self.reserve(end - start + 1)
-        size, pending, at = self.size, self.pending, start
+        return self._fold(self.chars, SPACES, source, start, end)
+
+    def _fold(self, chars: memoryview, spaces: Sequence[int], source: Sequence[int], start: int, end: int) -> int:
+        size, begin, pending, at = self.size, self.begin, self.pending, start
         while at < end:
-            code = source[at]
-            kind = SPACES[code]
-            if kind == MAY_BE_WHITE:
-                width = white_bytes(source, at, end)
-                if width:
-                    at += width
-                    pending = size > self.begin
-                    continue
-            if kind == WHITE:
-                pending = size > self.begin
-            else:
-                if pending:
-                    self.chars[size] = SPACE
-                    size += 1
-                    pending = 0
-                self.chars[size] = code
+            kind = spaces[source[at]]
+            width = 1 if kind == WHITE else white_bytes(source, at, end) if kind == MAY_BE_WHITE else 0
+            if width:
+                pending = size > begin
+                at += width
+                continue
+            if pending:
+                chars[size] = SPACE
                 size += 1
+                pending = 0
+            chars[size] = source[at]
+            size += 1
             at += 1
+            while at < end and spaces[source[at]] == PLAIN:
+                chars[size] = source[at]
+                size += 1
+                at += 1
         self.size, self.pending = size, pending
         return 0
 
@@ -214,11 +233,7 @@ class Names:
         place = self.rows.values[row + 1]
         if self.rows.values[row + 2] - place != end - start:
             return 0
-        for at in range(start, end):
-            if self.text.chars[place] != source[at]:
-                return 0
-            place += 1
-        return 1
+        return stands_at(self.text.chars, place, source, start, end)
 
     def _widen(self) -> int:
         self.mask = 2 * self.mask + 1
@@ -243,6 +258,15 @@ def hash_of(owner: int, source: Sequence[int], start: int, end: int) -> int:
     for at in range(start, end):
         value = (value ^ source[at]) * FACTOR & MASK
     return (value ^ value >> 15) >> 1
+
+
+def stands_at(chars: Sequence[int], place: int, source: Sequence[int], start: int, end: int) -> int:
+    """Whether the same bytes stand there."""
+    for at in range(start, end):
+        if chars[place] != source[at]:
+            return 0
+        place += 1
+    return 1
 
 
 def white_bytes(source: Sequence[int], at: int, end: int) -> int:
@@ -288,12 +312,13 @@ def folded_chars(source: Sequence[int], start: int, end: int) -> int:
     """How many characters a text has with its white space folded."""
     count, pending, at = 0, 0, start
     while at < end:
-        width = white_at(source, at, end)
+        kind = SPACES[source[at]]
+        width = 1 if kind == WHITE else white_bytes(source, at, end) if kind == MAY_BE_WHITE else 0
         if width:
             pending = count > 0
             at += width
             continue
-        if SPACES[source[at]] != GOING_ON:
+        if kind != GOING_ON:
             count += 1 + pending
             pending = 0
         at += 1
@@ -350,15 +375,10 @@ class BlockColumns:
         return self.rows.size > (BLOCKS_MOST + 1) * ROW_FIELDS
 
     def write(self, source: Sequence[int], start: int, end: int) -> int:
-        """Appends text to the piece."""
-        if self.kind != CODE:
-            return self.text.fold(source, start, end)
-        size = self.text.size
-        self.text.copy(source, start, end)
-        for at in range(size, self.text.size):
-            if self.text.chars[at] == RETURN:
-                self.text.chars[at] = NEWLINE
-        return 0
+        """Appends text to the piece, unless there are more blocks than are kept."""
+        if self.full():
+            return 0
+        return self.text.copy(source, start, end) if self.kind == CODE else self.text.fold(source, start, end)
 
     def line_break(self) -> int:
         """Ends a line: the piece, too, unless it goes on."""
@@ -394,7 +414,7 @@ class BlockColumns:
             self._end_stretch()
             lines, kind, share = 0, self.kind, self.linked + 1
             if kind == CODE and self.outside:
-                lines = self._trim()
+                lines = self._trim(text.chars)
             elif kind == CODE:
                 start, end = text.begin, text.size
                 text.size = start
@@ -417,33 +437,39 @@ class BlockColumns:
         self.linked = self.outside = 0
         return 0
 
-    def _trim(self) -> int:
-        """Takes the white space at the ends of code's lines away, and empty lines around; returns its line ends."""
-        text = self.text
-        begin, at, end = text.begin, text.begin, text.size
+    def _trim(self, chars: memoryview) -> int:
+        """Takes the white space at the ends of code's lines away, and empty lines around; returns its line ends.
+
+        chars: the text's own, which does not grow.
+        """
+        begin, at, end = self.text.begin, self.text.begin, self.text.size
         size = last = begin  # `last`: where the last word ends, or the line begins
         lines = lines_before_words = 0
         words_end = begin
         while at < end:
-            code = text.chars[at]
-            if code == NEWLINE:
+            code = chars[at]
+            if code in (NEWLINE, RETURN):
                 size = last
                 if size > begin:
-                    text.chars[size] = NEWLINE
+                    chars[size] = NEWLINE
                     size += 1
                     lines += 1
                 last = size
                 at += 1
                 continue
-            width = white_at(text.chars, at, end)
-            for _ in range(max(width, 1)):
-                text.chars[size] = text.chars[at]
+            kind = SPACES[code]
+            width = 1 if kind == WHITE else white_bytes(chars, at, end) if kind == MAY_BE_WHITE else 0
+            chars[size] = code
+            size += 1
+            at += 1
+            for _ in range(1, width):
+                chars[size] = chars[at]
                 size += 1
                 at += 1
             if not width:
                 last = words_end = size
                 lines_before_words = lines
-        text.size = words_end
+        self.text.size = words_end
         return lines_before_words
 
     def image(self, source: Sequence[int], start: int, end: int) -> int:

@@ -14,7 +14,7 @@ cdef int HTTP_EQUIV, CONTENT, HREFLANG, AS, IMAGESRCSET, SRCDOC
 cdef int A_TAG, P, H1, META_TAG, LINK_TAG, BASE_TAG, HTML_TAG, SCRIPT_TAG, SVG_TAG, IFRAME_TAG, TITLE_TAG
 cdef int PARAGRAPH, HEADING, AT_BODY
 cdef int NAME_CHARS, ELEMENTS_MOST, META_MOST, TITLES_MOST, HEADINGS_MOST, HREF_CHARS, ANCHOR_CHARS
-cdef int ROOT_CHARS, ROOT_BYTES
+cdef int PATHS_MOST, ROOT_CHARS, ROOT_BYTES
 cdef int END_BLOCK, END_UNSEEN, END_LINK, END_WORDS, END_SHEET, END_ROOT, END_MARK
 cdef int OPEN_FIELDS, WORDS_FIELDS, HEAD_FIELDS, ROOT_FIELDS
 cdef int FOR_ANCHOR, FOR_TITLE, FOR_H1, FOR_NOSCRIPT
@@ -32,21 +32,24 @@ cdef class Reader:
     cdef readonly object base, language, title, h1
     cdef readonly int titled, h1_count, script_count, svg_count, root_count, filled_roots, images_without_alt
     cdef readonly int unscripted_chars, too_many
-    cdef int[::1] slots, stamps, tag_counts
+    cdef int[::1] slots, stamps, tag_counts, above, below
     cdef int serial, position, sectioned, unseen, sheet, anchor_count, title_count, html_count, h1_place, link_count
     cdef int noscripts, landmark
     cdef NumberColumn open, gathering, head_rows, entry_rows, roots
     cdef Text words, anchors
     cdef Names heads, entries
 
-    @cython.locals(node=int, tag=int)
+    @cython.locals(
+        node=int, tag=int, tags="const int[::1]", children="const int[::1]", nexts="const int[::1]",
+        parents="const int[::1]", starts="const int[::1]", ends="const int[::1]",
+    )
     cpdef Reader read(self)
     cdef inline int _text(self, int start, int end) except -1
     @cython.locals(properties=int, general=int, saved=int, ends=int)
     cdef int _open(self, int node, int tag) except -1
-    @cython.locals(stack=NumberColumn, blocks=BlockColumns)
+    @cython.locals(stack=NumberColumn, blocks=BlockColumns, row=int)
     cdef int _save(self, int node) except -1
-    @cython.locals(row=int, values="int[::1]", blocks=BlockColumns, ends=int)
+    @cython.locals(row=int, stack=NumberColumn, blocks=BlockColumns, ends=int)
     cdef int _close(self, int node) except -1
     @cython.locals(general=int, first=int, row=int, name=int, slot=int, start=int, size=int)
     cdef int _find_attributes(self, int node) except -1
@@ -85,7 +88,7 @@ cdef class Reader:
     @cython.locals(text=Text, head=int)
     cdef int _add_anchor(self, int entry, const unsigned char[::1] source, int start, int end) except -1
     cdef int _gather_words_of(self, int node, int tag) except -1
-    @cython.locals(row=int, value=int)
+    @cython.locals(row=int, first=int, rows=NumberColumn)
     cdef int _gather(self, int node, int purpose, int number) except -1
     @cython.locals(
         rows=NumberColumn, words=Text, row=int, purpose=int, number=int, start=int, first=int, last=int, title=int,

@@ -42,7 +42,7 @@ NAME_CHARS, ELEMENTS_MOST, META_MOST, TITLES_MOST = (
     rules.NAME_CHARS, rules.ELEMENTS_MOST, rules.META_MOST, rules.TITLES_MOST,
 )  # fmt: skip
 HEADINGS_MOST, HREF_CHARS, ANCHOR_CHARS = rules.HEADINGS_MOST, rules.HREF_CHARS, rules.ANCHOR_CHARS
-ROOT_CHARS, ROOT_BYTES = rules.ROOT_CHARS, 4 * rules.ROOT_CHARS
+PATHS_MOST, ROOT_CHARS, ROOT_BYTES = rules.PATHS_MOST, rules.ROOT_CHARS, 4 * rules.ROOT_CHARS
 (
     BLOCK, SAME, HOLDS_P, UNNAMED, LEAF, UNSEEN, BREAK, LINK, IMAGE, WORDS, SHEET, NOTED, WITH_PARTS, MARK, SECTION,
     BANNER, ROOT,
@@ -97,6 +97,9 @@ class Reader:
         self.head_rows = NumberColumn(256 * HEAD_FIELDS)  # how often, which of the anchors
         self.entry_rows = NumberColumn(256)  # which of the anchors
         self.tag_counts = memoryview(bytearray(4 * TAGS_KNOWN)).cast("i")
+        # of each tag: where its last element without attributes that name it stood, and the path to it
+        self.above = memoryview(bytearray(4 * TAGS_KNOWN)).cast("i")
+        self.below = memoryview(bytearray(4 * TAGS_KNOWN)).cast("i")
         self.languages = Names(16)
         self.metas, self.links, self.frames, self.sheets, self.styles = Text(512), Text(512), Text(0), Text(0), Text(0)
         self.base = self.language = self.title = self.h1 = ""
@@ -109,28 +112,30 @@ class Reader:
 
     def read(self) -> Reader:
         """Walks through the tree; returns itself."""
-        node = self.children[0]
+        tags, children, nexts, parents = self.tags, self.children, self.nexts, self.parents
+        starts, ends = self.starts, self.ends
+        node = children[0]
         while node > 0:
-            tag = self.tags[node]
+            tag = tags[node]
             if tag == -1:
-                self._text(self.starts[node], self.ends[node])
+                self._text(starts[node], ends[node])
             elif tag > 0:
                 self._open(node, tag)
-                if self.children[node] >= 0:
-                    node = self.children[node]
+                if children[node] >= 0:
+                    node = children[node]
                     continue
                 self._close(node)
-            while self.nexts[node] < 0:
-                node = self.parents[node]
+            while nexts[node] < 0:
+                node = parents[node]
                 if node <= 0:
                     self.blocks.finish()
                     return self
                 self._close(node)
-            node = self.nexts[node]
+            node = nexts[node]
         return self
 
     def _text(self, start: int, end: int) -> int:
-        if not self.unseen and not self.blocks.full():
+        if not self.unseen:
             self.blocks.write(self.chars, start, end)
         if self.gathering.size:
             self.words.fold(self.chars, start, end)
@@ -178,17 +183,18 @@ class Reader:
 
     def _save(self, node: int) -> int:
         """What the end of an element brings back."""
-        stack, blocks = self.open, self.blocks
-        stack.add(node)
-        stack.add(0)
-        stack.add(self.position)
-        stack.add(self.sectioned)
-        stack.add(blocks.kind)
-        stack.add(blocks.level)
-        stack.add(blocks.position)
-        stack.add(blocks.language)
-        stack.add(blocks.path)
-        stack.add(blocks.holds_p)
+        stack, blocks, row = self.open, self.blocks, self.open.size
+        stack.reserve(OPEN_FIELDS)
+        stack.values[row] = node
+        stack.values[row + 1] = 0
+        stack.values[row + 2], stack.values[row + 3] = self.position, self.sectioned
+        stack.values[row + 4], stack.values[row + 5], stack.values[row + 6] = blocks.kind, blocks.level, blocks.position
+        stack.values[row + 7], stack.values[row + 8], stack.values[row + 9] = (
+            blocks.language,
+            blocks.path,
+            blocks.holds_p,
+        )
+        stack.size = row + OPEN_FIELDS
         return 0
 
     def _close(self, node: int) -> int:
@@ -196,8 +202,8 @@ class Reader:
         row = self.open.size - OPEN_FIELDS
         if row < 0 or self.open.values[row] != node:
             return 0
-        values, blocks = self.open.values, self.blocks
-        ends = values[row + 1]
+        stack, blocks = self.open, self.blocks
+        ends = stack.values[row + 1]
         if ends & END_LINK:
             blocks.link(-1)
         if ends & END_BLOCK:
@@ -212,10 +218,14 @@ class Reader:
                 self.sheets.put(0)
         if ends & END_ROOT:
             self._end_root()
-        self.position, self.sectioned = values[row + 2], values[row + 3]
-        blocks.kind, blocks.level, blocks.position = values[row + 4], values[row + 5], values[row + 6]
-        blocks.language, blocks.path, blocks.holds_p = values[row + 7], values[row + 8], values[row + 9]
-        self.open.size = row
+        self.position, self.sectioned = stack.values[row + 2], stack.values[row + 3]
+        blocks.kind, blocks.level, blocks.position = stack.values[row + 4], stack.values[row + 5], stack.values[row + 6]
+        blocks.language, blocks.path, blocks.holds_p = (
+            stack.values[row + 7],
+            stack.values[row + 8],
+            stack.values[row + 9],
+        )
+        stack.size = row
         return 0
 
     def _find_attributes(self, node: int) -> int:
@@ -328,7 +338,10 @@ class Reader:
         """The number of the path to the element: its parts are as `div#content.main`."""
         blocks, named = self.blocks, not properties & LEAF and self._has(ID)
         if not named and not self._has(CLASS):
-            return blocks.path_below(TAG_LETTERS, TAG_ENDS[tag - 1], TAG_ENDS[tag])
+            if blocks.path != self.above[tag] or not self.below[tag] or blocks.parts.count >= PATHS_MOST:
+                self.above[tag] = blocks.path
+                self.below[tag] = blocks.path_below(TAG_LETTERS, TAG_ENDS[tag - 1], TAG_ENDS[tag])
+            return self.below[tag]
         part = blocks.scratch
         part.size = 0
         part.copy(TAG_LETTERS, TAG_ENDS[tag - 1], TAG_ENDS[tag])
@@ -514,8 +527,12 @@ class Reader:
     def _gather(self, node: int, purpose: int, number: int) -> int:
         """Gathers the words of the element in hand."""
         row = self.slots[TITLE] if self.stamps[TITLE] == self.serial else -1
-        for value in (node, purpose, number, self.words.size, 0, 0, row):
-            self.gathering.add(value)
+        rows, first = self.gathering, self.gathering.size
+        rows.reserve(WORDS_FIELDS)
+        rows.values[first], rows.values[first + 1], rows.values[first + 2] = node, purpose, number
+        rows.values[first + 3], rows.values[first + 4], rows.values[first + 5] = self.words.size, 0, 0
+        rows.values[first + 6] = row
+        rows.size = first + WORDS_FIELDS
         return END_WORDS
 
     def _end_words(self, node: int) -> int:
