@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,15 @@ import pytest
 from interface import client
 from periplus.analyse.issues import faults, first_to_repair, sums
 from periplus.api.cache import Background
-from periplus.api.overview import fault_sums, history, last_changes
+from periplus.api.grading import trends
+from periplus.api.overview import fault_sums, last_changes
+from periplus.api.tables import Browser
 from periplus.errors import UsageError
 from periplus.model.audit import Grade, Issue
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.analysis_rows import RunEnd, reasons_at_ends, url_past
-from periplus.ui.watching import Growth
+from periplus.ui.live import drawings
+from periplus.ui.watching import Growth, Watchers
 from stored import NOW, page, stored
 
 HOME = "https://e.org/"
@@ -46,10 +50,10 @@ def test_counts_at_the_end_of_a_run_are_what_comparisons_see(folder: Path) -> No
 
 
 def test_history_has_a_point_for_each_run_and_errors_of_checks_alone(folder: Path) -> None:
-    first, second = history(folder / "e.periplus")
+    first, second = trends(folder / "e.periplus")
     assert (first.run_id, second.run_id, first.started) == (1, 2, NOW)
     assert [point.faulty for point in (first, second)] == [None, None]
-    assert second.fetched + second.dead <= second.urls
+    assert second.pages + second.dead <= second.urls
 
 
 def test_two_runs_are_compared_and_one_alone_is_not(folder: Path, tmp_path: Path) -> None:
@@ -92,6 +96,28 @@ def test_the_overview_names_faults_folders_and_what_was_not_read(folder: Path) -
     assert overview["faults"]["repair"][0]["title"] in text
     assert "Not read, and why" in text and "Over the runs" in text
     assert 'href="/c/e/settings"' in text and 'href="/c/e/delete"' not in text.partition("</header>")[0]
+
+
+def test_the_overview_grades_each_field_and_says_what_takes_points(folder: Path) -> None:
+    asking = client(folder)
+    grades = asking.get("/c/e/live?format=json").json()["overview"]["grades"]
+    text = asking.get("/c/e/live").text.partition('id="grades"')[2].partition("</section>")[0]
+    assert {one["field"] for one in grades} == {"finding", "access", "safety", "speed", "upkeep"}
+    for one in grades:
+        assert f"<dt>{one['field']}</dt><dd>{one['letter']} <small>{one['score']}</small></dd>" in text
+        for part in one["parts"]:
+            assert f'<a href="/c/e/t/faults?code={part["code"]}">' in text and part["points"] > 0
+    assert any(one["parts"] for one in grades) and "<svg" not in text, "lines need two checks"
+
+
+def test_the_overview_draws_grades_over_the_checks(folder: Path) -> None:
+    moment = Watchers().look(folder / "e.periplus")
+    overview = Browser().overview(folder / "e.periplus", 60)
+    assert overview is not None
+    point = replace(overview.history[0], grades=overview.grades)
+    checked = replace(overview, history=(point, replace(point, run_id=3, started=NOW + 86_400 * 9)))
+    made = drawings("e", moment, checked)
+    assert all(f">{one.field.value}<" in made["grades"] for one in overview.grades) and "Pages read" in made["runs"]
 
 
 def test_a_crawl_that_was_killed_is_looked_at_too(tmp_path: Path) -> None:

@@ -13,13 +13,12 @@ from periplus.analyse.issues import KindSum, first_to_repair, sums
 from periplus.api.comparison import compare_runs
 from periplus.errors import UsageError
 from periplus.model.audit import Fault, FieldGrade, Grade
-from periplus.model.visit import STATE_OF, Reason, State
-from periplus.store.sqlite import analysis_rows, checks, reading, runs
+from periplus.model.results import TrendPoint
+from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite import tables as stored_tables
 
 REPAIR = 3  # causes that are named first
 COMPARED_URLS = 50_000  # of more, two runs are compared when that is asked for: it reads all links of both
-READ_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +44,6 @@ class FaultSums:
 
 
 @dataclass(frozen=True, slots=True)
-class RunPoint:
-    """The collection as a run left it. faulty: pages with an error, where it was a check; None: nobody looked."""
-
-    run_id: int
-    kind: str
-    started: float
-    fetched: int
-    dead: int
-    urls: int  # that were known
-    faulty: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class RunChanges:
     """What the last run found otherwise than the one before. added, removed, changed: pages."""
 
@@ -75,7 +61,7 @@ class Overview:
     """history: oldest run first. changes: None: there is one run alone, or the collection is large."""
 
     faults: FaultSums
-    history: tuple[RunPoint, ...]
+    history: tuple[TrendPoint, ...]
     changes: RunChanges | None
     grades: tuple[FieldGrade, ...] = ()  # by field: `grading.grades_of` tells what they are made of
 
@@ -96,31 +82,6 @@ def fault_sums(faults: Sequence[Fault]) -> FaultSums:
         for fault in first_to_repair(faults, REPAIR)
     )
     return FaultSums({grade: counts[grade] for grade in Grade}, sums(faults), repair)
-
-
-def history(folder: Path) -> tuple[RunPoint, ...]:
-    """How the collection stood at the end of each run. Raises NoCollection, StoreError."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):
-        ends = analysis_rows.reasons_at_ends(connection)
-        faulty = checks.pages_with(connection, [k.code for k in issue_kinds().values() if k.grade is Grade.ERROR])
-        points = []
-        for run in runs.run_records(connection):
-            states = Counter[State]()
-            for reason, urls in ends[run.id].items():
-                states[STATE_OF[Reason(reason)]] += urls
-            is_check = run.kind == checks.CHECK and run.state == "done"
-            points.append(
-                RunPoint(
-                    run.id,
-                    run.kind,
-                    run.started,
-                    states[State.INDEXED],
-                    states[State.INVALID],
-                    states.total(),
-                    faulty.get(run.id, 0) if is_check else None,
-                )
-            )
-        return tuple(points)
 
 
 def last_changes(folder: Path) -> RunChanges | None:

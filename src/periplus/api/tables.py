@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from periplus.api.cache import Background, Remembered
-from periplus.api.grading import grades_of
+from periplus.api.grading import grades_of, trends
 from periplus.api.inlink_index import InlinkIndexes, narrowed
-from periplus.api.overview import FaultSums, Overview, fault_sums, history, last_changes
+from periplus.api.overview import FaultSums, Overview, fault_sums, last_changes
 from periplus.api.portal import desk_of
 from periplus.api.results import judged_pages, judged_stamp, stored_stories, stories_file, when_stored
 from periplus.api.topics import topic_file, topic_of
@@ -224,7 +224,7 @@ class Browser:
                 self._audit(folder)
             sums = self._sums.get(key) or fault_sums(())
             grades = grades_of(folder, {(one.kind.code, one.grade): one.pages for one in sums.kinds})
-            return Overview(sums, history(folder), last_changes(folder), grades)
+            return Overview(sums, trends(folder), last_changes(folder), grades)
 
         return self._overviews.of(key, make, wait_s)
 

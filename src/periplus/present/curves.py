@@ -135,6 +135,7 @@ def _run_lines(lines: Sequence[RunLine], title: str) -> list[str]:
 
 
 TREND_COLUMNS = 2
+GRADE_LINES = "Grades, 0 to 100 points"  # title of the chart
 _FIELD_KINDS = ("blue", "amber", "teal", "red", "grey")
 
 
@@ -162,7 +163,7 @@ def trend_lines(points: Sequence[TrendPoint]) -> list[tuple[str, list[RunLine]]]
         )
         for field, kind in zip(fields, _FIELD_KINDS, strict=False)
     ]
-    charts.append(("Grades, 0 to 100 points", scores))
+    charts.append((GRADE_LINES, scores))
     drawn = [(title, [line for line in lines if len(line.points) > 1]) for title, lines in charts]
     return [(title, lines) for title, lines in drawn if lines]
 

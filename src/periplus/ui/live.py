@@ -22,7 +22,7 @@ from periplus.jobs.presets import gone_on
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.visit import Reason, State
 from periplus.present.charts import Area, write_areas
-from periplus.present.curves import RunLine, write_run_lines
+from periplus.present.curves import GRADE_LINES, trend_lines, write_run_lines
 from periplus.present.wording import why_waits
 from periplus.settings import SETTINGS_FILE, SettingRow, Settings, as_values, read_settings, read_values, rows
 from periplus.ui import rendering
@@ -119,8 +119,8 @@ def left_out(moment: Moment) -> list[tuple[Reason, int]]:
 
 
 def drawings(name: str, moment: Moment, overview: Overview | None) -> dict[str, Markup]:
-    """`areas`: folders by their pages; `size`, `health`: lines over the runs, where there are two."""
-    made, out = dict.fromkeys(("areas", "size", "health"), Markup()), io.StringIO()
+    """`areas`: folders by their pages; `grades`, `runs`: lines over the runs, where there are two."""
+    made, out = dict.fromkeys(("areas", "grades", "runs"), Markup()), io.StringIO()
     folders = moment.tree.folders
     if len(folders) > 1:
         root = rendering.address(name, "t/pages")
@@ -130,18 +130,10 @@ def drawings(name: str, moment: Moment, overview: Overview | None) -> dict[str, 
         ]
         write_areas(areas, f"Fetched pages of {name} by folder", out)
         made["areas"] = Markup(out.getvalue())  # what it shows of the web was escaped as it was written
-    history = overview.history if overview else ()
-    if len(history) > 1:
-        read = [(point.started, point.fetched) for point in history]
-        dead = [(point.started, point.dead) for point in history]
-        faulty = [(point.started, point.faulty) for point in history if point.faulty is not None]
-        lines = {"size": [RunLine("pages read", "teal", read)], "health": [RunLine("dead", "red", dead)]}
-        if faulty:
-            lines["health"].append(RunLine("with an error", "amber", faulty))
-        for key, title in (("size", "Pages read"), ("health", "Dead addresses, pages with an error")):
-            out = io.StringIO()
-            write_run_lines(lines[key], title, out)
-            made[key] = Markup(out.getvalue())
+    for title, lines in trend_lines(overview.history if overview else ()):
+        out = io.StringIO()
+        write_run_lines(lines, title, out)
+        made["grades" if title == GRADE_LINES else "runs"] += Markup(out.getvalue())
     return made
 
 
