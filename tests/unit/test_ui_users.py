@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from pathlib import Path
 
+import jinja2
 import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
@@ -87,6 +89,54 @@ def test_each_route_answers_each_role_as_it_says(folder, users, role):
         answer = browser.post(filled(path), data={"csrf_token": locks.csrf_token})
         refused = answer.status_code == 403 and "takes the role" in answer.text
         assert refused is not role.allows(needed), (path, answer.status_code)
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_no_screen_shows_a_form_or_button_that_its_reader_may_not_send(folder, users, role):
+    users.add("boss", Role.ADMINISTER)
+    browser, _ = logged_in(folder, users, users.add("anna", role))
+    sent = 0
+    for path in (
+        "/",
+        "/jobs",
+        "/surveys",
+        *(filled(path) for path in GETS if path.startswith("/c/") and "." not in path),
+    ):
+        if "events" in path or (answer := browser.get(path)).status_code != 200:
+            continue
+        text = answer.text
+        sent += text.count('method="post"')
+        assert role is not Role.LOOK or ('method="post"' not in text and "formaction" not in text), path
+        assert role is Role.ADMINISTER or not re.search(r'href="(/notices|delete)"|action="/c/c/delete"', text), path
+    assert bool(sent) is (role is not Role.LOOK)
+
+
+def test_every_form_of_a_template_stands_under_the_role_that_may_send_it():
+    """Also those of screens that the collection above does not fill; some screens are an administrator's alone."""
+    environment = jinja2.Environment(loader=jinja2.PackageLoader("periplus.ui"), autoescape=True)
+    makers = {"making", "deciding"}  # macros with a form, or with a part of one
+    for name in set(environment.list_templates()) - {"login.html", "notices.html", "delete.html", "survey_parts.html"}:
+        source = environment.loader.get_source(environment, name)[0]
+        for node in _open_to_all(environment.parse(source)):
+            if isinstance(node, jinja2.nodes.TemplateData):
+                assert 'method="post"' not in node.data and "formaction=" not in node.data.replace(
+                    'formmethod="get" formaction=', ""
+                ), (name, node.data[:200])
+            called = getattr(getattr(node, "node", None), "name", "") if isinstance(node, jinja2.nodes.Call) else ""
+            assert called not in makers, (name, called)
+
+
+def _open_to_all(node):
+    """The nodes of a template that are not under a condition on the reader's role."""
+    for child in node.iter_child_nodes():
+        names = (
+            {one.name for one in child.test.find_all(jinja2.nodes.Name)} if isinstance(child, jinja2.nodes.If) else ()
+        )
+        if isinstance(child, jinja2.nodes.If):
+            names = names | ({child.test.name} if isinstance(child.test, jinja2.nodes.Name) else set())
+        if not {"may_work", "may_administer", "decides", "picks"} & set(names):
+            yield child
+            yield from _open_to_all(child)
 
 
 def test_nobody_is_let_in_without_a_token_where_there_are_users(folder, users):

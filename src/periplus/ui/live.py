@@ -38,7 +38,8 @@ ALIVE_S = 15  # looks without change after which a word is sent all the same, so
 
 
 def pushed(request: Request, key: str, make: Callable[[Request], str]) -> StreamingResponse:
-    """The moving part of the screen that `key` names, whole each time that it changed."""
+    """The moving part of the screen that `key` names, as the user's role sees it, whole each time that it changed."""
+    key = f"{key} for {request.scope['periplus']['role']}"
     return StreamingResponse(_stream(request, key, make), media_type="text/event-stream")
 
 

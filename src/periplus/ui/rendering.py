@@ -24,6 +24,7 @@ from periplus.model.web import Url
 from periplus.present import wording
 from periplus.present.draw import STYLE as DRAWING_STYLE
 from periplus.settings import VERSION
+from periplus.ui.users import Role
 from periplus.urls.canonical import url_id
 
 Refused = tuple[Mapping[str, str], str]  # a form that was sent, to be mended, and why
@@ -222,15 +223,19 @@ def answer_form(
 def rendered(request: Request, template: str, values: Mapping[str, object]) -> str:
     """A template with what every page has.
 
-    nonce: of scripts; csrf_token: of forms; here: the path; asked: the address's parameters.
+    nonce: of scripts; csrf_token: of forms; here: the path; asked: the address's parameters;
+    may_work, may_administer: what the user's role allows, for what only some may send.
     """
     scope = request.scope["periplus"]
+    role: Role | None = scope["role"]
     everywhere = {
         "nonce": scope["nonce"],
         "csrf_token": scope["csrf_token"],
         "here": request.url.path,
         "asked": dict(request.query_params),
         "name": "",
+        "may_work": role is not None and role.allows(Role.WORK),
+        "may_administer": role is not None and role.allows(Role.ADMINISTER),
     }
     return _environment().get_template(template).render(everywhere | dict(values))
 
