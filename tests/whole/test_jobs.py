@@ -15,6 +15,7 @@ from voyage import PATIENCE_S, Collection, Served, command, environment, flags_f
 
 from periplus.model.job import PIPES, Job, JobState, JobStore
 from periplus.model.visit import Reason
+from periplus.present.wording import job_remedy
 from periplus.store.job_queue import JobQueue
 from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.connection import Session
@@ -104,6 +105,14 @@ def test_a_job_that_cannot_be_done_keeps_its_error(tmp_path: Path, queue: JobQue
     told("jobs", "run", cwd=tmp_path)
     assert only(queue).state is JobState.FAILED
     assert "missing.periplus" in only(queue).note
+
+
+def test_a_crawl_that_failed_says_why_and_what_to_do(tmp_path: Path, queue: JobQueue) -> None:
+    told("jobs", "add", "crawl", "http://127.0.0.1:9/", "-o", "a.periplus", cwd=tmp_path)
+    told("jobs", "run", cwd=tmp_path)
+    note = only(queue).note
+    assert note.startswith("Failed: no page was read; http://127.0.0.1:9/: private-address"), note
+    assert "consent for private addresses" in job_remedy(note)
 
 
 def test_a_cancelled_job_stops_and_keeps_what_it_has(tmp_path: Path, web: Served, queue: JobQueue) -> None:

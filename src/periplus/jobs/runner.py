@@ -6,7 +6,7 @@ import contextlib
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,6 +77,7 @@ LOOK_S = 0.5  # between two looks at a job under way
 NAP_S = 1.0  # between two looks at an empty queue
 GRACE_S = 60.0  # for a job to store what it has in hand, once it was told to stop
 STOPPED = 130  # the exit code of a command that Ctrl-C stopped
+ENDS = ("Failed:", "Suspicious:")  # of the line by which a crawl says how it ended; what follows it is no reason
 LOGS = "jobs"  # folder of what jobs printed, beside the queue
 # before a job whose process was killed (most often for want of memory) is tried again; doubled each time
 AGAIN_S = 20.0
@@ -181,14 +182,25 @@ def _became(job: Job, status: int, *, goes_on: bool, log: Path) -> tuple[JobStat
         return JobState.QUEUED if again else JobState.FAILED, f"killed by {signal.Signals(-status).name}" + (
             "; it is tried again" if again else ""
         )
-    return JobState.FAILED, _last_line(log) or f"exit code {status}"
+    return JobState.FAILED, _error_in(log) or f"exit code {status}"
 
 
-def _last_line(log: Path) -> str:
+def error_of(lines: Sequence[str]) -> str:
+    """The sentence by which a command that failed says why, of what it wrote to stderr.
+
+    The last that begins like one of ours or click's; of a traceback its last line; empty where there is none.
+    """
+    for line in reversed(lines):
+        sentence = line.removeprefix("periplus: ").removeprefix("Error: ")
+        if sentence != line or line.startswith(ENDS):
+            return sentence.strip()
+    return lines[-1].strip() if lines else ""
+
+
+def _error_in(log: Path) -> str:
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
-        lines = file.read().decode("utf-8", "replace").strip().splitlines()
-    return lines[-1].removeprefix("periplus: ") if lines else ""
+        return error_of(file.read().decode("utf-8", "replace").strip().splitlines())
 
 
 def _log_file(folder: Path, job: Job, ending: str) -> Path:

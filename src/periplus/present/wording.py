@@ -208,3 +208,24 @@ def without_site_name(titles: Sequence[str]) -> Sequence[str]:
         return titles
     ending, times = endings.most_common(1)[0]
     return [title.removesuffix(ending) or title for title in titles] if 2 * times > len(sample) else titles
+
+
+_REMEDIES = (  # what a failed job's sentence has in it, what to do: the first that fits
+    ("private-address", "Start it anew with the consent for private addresses, if the network is yours."),
+    ("name-not-found", "Look whether the address is spelled right and this machine has a name server."),
+    ("robots", "The site asks crawlers to stay away. If it is yours, start anew with the consent for your own site."),
+    ("host-down", "Look whether the server answers in a browser, then do it again."),
+    ("unreachable", "Look whether the server answers in a browser, then do it again."),
+    ("server-error", "The server failed: look at it, or wait, then do it again."),
+    ("tls", "The server's certificate was not accepted: renew it, then do it again."),
+    ("refused", "The server refuses crawlers or wants a password: ask its owner, or set auth in periplus.toml."),
+    ("not-found", "Nothing is at this address: start anew with another."),
+    ("killed by SIGKILL", "It was ended from outside, often for want of memory: free some, then do it again."),
+    ("killed by", "It was ended from outside: do it again, and it goes on where it was."),
+    ("net is down", "This machine reached no other site: look at its network, then do it again."),
+)
+
+
+def job_remedy(note: str) -> str:
+    """What to do about a job that failed, by the sentence of its error; empty where that says it itself."""
+    return next((remedy for sign, remedy in _REMEDIES if sign in note), "")

@@ -114,7 +114,7 @@ def _environment() -> jinja2.Environment:
         "reason": lambda name: wording.REASON_WORDS.get(Reason(name), name) if name in list(Reason) else name,
         "state": lambda name: wording.STATE_WORDS.get(State(name), name) if name in list(State) else name,
         "within": query, "part": lambda text: quote(str(text), safe=""), "web": web_link, "duration": wording.duration,
-        "cut": cut, "page_key": page_key,
+        "cut": cut, "page_key": page_key, "job_remedy": wording.job_remedy,
     }  # fmt: skip
     made.globals |= {"version": VERSION, "places_of_a_collection": PLACES}
     return made

@@ -1,0 +1,25 @@
+"""Why a job failed, of what it printed, and what to do about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from periplus.jobs.runner import error_of
+from periplus.present.wording import job_remedy
+
+
+@pytest.mark.parametrize(("lines", "sentence"), [
+    (["Failed: no page was read — after 1 s", "0 fetched in this run", "Kept in a — next: periplus status"],
+     "Failed: no page was read — after 1 s"),
+    (["12 pages", "periplus: there is none", "0 known"], "there is none"),
+    (["Usage: periplus crawl", "", "Error: No such option '--nope'."], "No such option '--nope'."),
+    (["Traceback (most recent call last):", '  File "x.py"', "ValueError: no"], "ValueError: no"),
+    ([], ""),
+])  # fmt: skip
+def test_a_failed_job_is_told_by_the_sentence_of_its_error(lines: list[str], sentence: str) -> None:
+    assert error_of(lines) == sentence
+
+
+def test_a_remedy_is_named_where_the_sentence_has_none() -> None:
+    assert "certificate" in job_remedy("Failed: no page was read; https://e.org/: tls (expired)")
+    assert job_remedy("nope.periplus holds no collection. `periplus crawl URL -o nope.periplus` makes one.") == ""
