@@ -20,6 +20,7 @@ from periplus.errors import UsageError
 from periplus.model.audit import Grade, Issue
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.analysis_rows import RunEnd, reasons_at_ends, url_past
+from periplus.ui import live
 from periplus.ui.live import drawings
 from periplus.ui.watching import Growth, Watchers
 from stored import NOW, page, stored
@@ -87,9 +88,9 @@ def test_what_to_repair_first_is_grave_and_of_several_kinds() -> None:
     assert len(first_to_repair(notices, 3)) == 1, "where there is nothing else"
 
 
-def test_the_overview_names_faults_folders_and_what_was_not_read(folder: Path) -> None:
+def test_the_overview_names_faults_folders_and_what_was_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "WAIT_S", 60.0)
     asking = client(folder)
-    asking.get("/c/e/live?format=json")
     text = asking.get("/c/e/live").text
     overview = asking.get("/c/e/live?format=json").json()["overview"]
     assert sum(overview["faults"]["causes"].values()) == asking.get("/c/e/t/faults?format=json").json()["count"]["rows"]
@@ -98,7 +99,10 @@ def test_the_overview_names_faults_folders_and_what_was_not_read(folder: Path) -
     assert 'href="/c/e/settings"' in text and 'href="/c/e/delete"' not in text.partition("</header>")[0]
 
 
-def test_the_overview_grades_each_field_and_says_what_takes_points(folder: Path) -> None:
+def test_the_overview_grades_each_field_and_says_what_takes_points(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "WAIT_S", 60.0)
     asking = client(folder)
     grades = asking.get("/c/e/live?format=json").json()["overview"]["grades"]
     text = asking.get("/c/e/live").text.partition('id="grades"')[2].partition("</section>")[0]
@@ -120,7 +124,8 @@ def test_the_overview_draws_grades_over_the_checks(folder: Path) -> None:
     assert all(f">{one.field.value}<" in made["grades"] for one in overview.grades) and "Pages read" in made["runs"]
 
 
-def test_a_crawl_that_was_killed_is_looked_at_too(tmp_path: Path) -> None:
+def test_a_crawl_that_was_killed_is_looked_at_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "WAIT_S", 60.0)
     stored(tmp_path / "k.periplus", FIRST, [HOME], state="running")
     assert client(tmp_path).get("/c/k/live?format=json").json()["overview"] is not None
 
