@@ -76,6 +76,10 @@ def test_body(page, body):
     assert body_of(page) == body
 
 
+def test_a_carriage_return_by_reference_is_white_space():
+    assert drawn(parse(b"&#13;<head>&#13;<p>a")) == drawn(parse(b"<head>&#13;<p>a"))
+
+
 def test_attributes_are_read_once_each_and_rewritten_where_they_hold_references():
     tree = parse(b"<p id=a ID=b Class='x&amp;y' title=\"&copy=1&copy;\" data-own data-own=2 =x / hidden>")
     node = list(tree.tags).index(TAG_NUMBERS["p"])

@@ -21,7 +21,7 @@ LONGEST_REFERENCE: Final = 33  # letters of the longest name of a character, and
 
 WHITE, SLASH, CLOSE, NOTHING, EQUALS = range(1, 6)  # what ends a name
 LETTERS_AND_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-ENDS = bytes({9: 1, 10: 1, 12: 1, 32: 1, 47: 2, 62: 3, 0: 4, 61: 5}.get(code, 0) for code in range(256))
+ENDS = bytes({9: 1, 10: 1, 12: 1, 13: 1, 32: 1, 47: 2, 62: 3, 0: 4, 61: 5}.get(code, 0) for code in range(256))
 LOWER = bytes(range(256)).lower()
 FOLD = bytes(0 if ENDS[code] else LOWER[code] for code in range(256))  # of a name's letters; 0: it may end here
 WORD = bytes(code in LETTERS_AND_DIGITS for code in range(256))

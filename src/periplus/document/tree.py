@@ -235,7 +235,7 @@ class _Builder(Insertion):
                 self._text_fostered(start, end, white)
 
     def _white_end(self, start: int, end: int) -> int:
-        while start < end and self.tokens.chars[start] in (9, 10, 12, 32):
+        while start < end and self.tokens.chars[start] in (9, 10, 12, 13, 32):
             start += 1
         return start
 
