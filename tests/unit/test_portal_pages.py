@@ -216,3 +216,16 @@ def test_texts_keep_their_language():
     )
     assert tree(files, "index.html").xpath("//*[@lang='cs']")
     assert tree(files, "feed.atom").find(f"{ATOM}entry").get("{http://www.w3.org/XML/1998/namespace}lang") == "cs"
+
+
+def test_a_date_without_hour_has_none_anywhere():
+    day = DAY * (NOW // DAY)
+    pages = (told("a.example", "x", "A", day, whole_day=True), told("b.example", "x", "B", day, whole_day=True))
+    files = portal_files(edition(entry(replace(BUOY, pages=pages, links=(), near=()), "aaaaaaa2", 1.0)))
+    assert not [path for path, text in files.items() if re.search(rb"\d, 00:00|datetime=.{11}00:00", text)]
+    item = json.loads(files["feed.json"])["items"][0]
+    assert not {"date_published", "date_modified"} & item.keys()
+    assert [page["date"] for page in item["_periplus"]["pages"]] == ["2026-05-13", "2026-05-13"]
+    feed = tree(files, "feed.atom")
+    assert feed.find(f"{ATOM}entry/{ATOM}published") is None
+    assert feed.find(f"{ATOM}entry/{ATOM}updated") is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from io import StringIO
 from pathlib import Path
@@ -89,11 +89,17 @@ def _read_stories(file: Path, stamp: int) -> Stories:
         raise StoreError(f"{file} cannot be read ({error}): `periplus stories --keep` makes it anew") from None
 
 
+def _moment(date: str) -> float:
+    """Seconds since the epoch of an ISO 8601 date; of a day alone its beginning in UTC."""
+    when = datetime.fromisoformat(date)
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
 def _story(one: dict[str, list[dict[str, str]]]) -> Story:
     pages = tuple(
         StoryPage(
             Url(page["url"]), SiteKey(page["site"]), page["title"], page["language"],
-            PageDate(datetime.fromisoformat(page["date"]).timestamp(), DateOrigin(page["dated_by"]),
+            PageDate(_moment(page["date"]), DateOrigin(page["dated_by"]),
                 bool(page["whole_day"])), Order(page["placed_by"]),
         )
         for page in one["pages"]

@@ -227,7 +227,12 @@ class Entry:
     @property
     def updated(self) -> float:
         """When the last page was that told the story."""
-        return max(page.date.when for page in self.story.pages)
+        return self.latest.when
+
+    @property
+    def latest(self) -> PageDate:
+        """Of the last page that told the story."""
+        return max((page.date for page in self.story.pages), key=lambda date: date.when)
 
     @property
     def week(self) -> str:

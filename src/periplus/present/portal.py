@@ -18,7 +18,7 @@ from markupsafe import Markup
 from periplus.model.story import DateOrigin, Edition, Entry, Order, PageDate, PortalSite, StoryPage
 from periplus.model.web import SiteKey
 from periplus.present.markup import bar, characters, environment, escaped
-from periplus.present.stories import write_cascade_svg
+from periplus.present.stories import dated, machine_dated, write_cascade_svg
 from periplus.present.tables import json_text
 from periplus.present.wording import iso, utc, visible
 
@@ -51,16 +51,6 @@ def name_of(site: str) -> str:
 
 def _day(moment: float) -> str:
     return utc(moment, "%d %B %Y")
-
-
-def _dated(date: PageDate) -> str:
-    """`5 May 2026`, with the time where it is known."""
-    return _day(date.when) if date.whole_day else utc(date.when, "%d %B %Y, %H:%M")
-
-
-def _machine(date: PageDate) -> str:
-    """The same for programs."""
-    return iso(date.when)[:10] if date.whole_day else iso(date.when)
 
 
 def delay(first: PageDate, other: PageDate) -> str:
@@ -117,7 +107,7 @@ def story_path(entry: Entry) -> str:
 @cache
 def _environment() -> jinja2.Environment:
     made = environment(
-        day=_day, dated=_dated, machine=_machine, delay=delay, week_title=week_title, week_days=week_days,
+        day=_day, dated=dated, machine=machine_dated, delay=delay, week_title=week_title, week_days=week_days,
         period=period, site_name=name_of, story_path=story_path, first_pages=_first_pages, times=_strip, meter=_meter,
     )  # fmt: skip
     made.globals |= {
@@ -302,11 +292,12 @@ def _atom_entry(edition: Edition, entry: Entry) -> str:
         if first.language.replace("-", "").isalnum() and first.language.isascii()
         else ""
     )
+    # both formats have no date without a time; what they do not ask for is left out where no more than the day is known
+    published = "" if first.date.whole_day else f"<published>{iso(entry.published)}</published>\n"
     return f"""<entry{language}>
 <id>{feed_id(edition, entry.key)}</id>
 <title>{_text(entry.story.title)}</title>
-<published>{iso(entry.published)}</published>
-<updated>{iso(entry.updated)}</updated>
+{published}<updated>{iso(entry.updated)}</updated>
 <link rel="alternate" type="text/html" href="{escaped(_address(edition, story_path(entry)))}"/>
 <link rel="via" href="{escaped(first.url)}" title="{_text(name_of(first.site))}"/>
 {related}{words}<summary>{_text(_summary(entry))}</summary>
@@ -346,14 +337,15 @@ def _item(edition: Edition, entry: Entry) -> dict[str, object]:
         "content_text": _plain(_summary(entry)),
         "summary": _plain(_summary(entry)),
     }
-    item |= {"date_published": iso(entry.published), "date_modified": iso(entry.updated)}
+    dates = {"date_published": first.date, "date_modified": entry.latest}
+    item |= {name: iso(date.when) for name, date in dates.items() if not date.whole_day}
     if entry.keywords:
         item["tags"] = [_plain(word) for word in entry.keywords]
     if first.language:
         item["language"] = _plain(first.language)
     item["_periplus"] = {
         "pages": [
-            {"url": page.url, "site": page.site, "date": iso(page.date.when), "dated_by": page.date.source.value}
+            {"url": page.url, "site": page.site, "date": machine_dated(page.date), "dated_by": page.date.source.value}
             for page in entry.story.pages
         ]
     }

@@ -64,6 +64,16 @@ def _extent(story: Story) -> str:
     return f"{count_of(len(story.sites), 'site')}, {count_of(len(story.pages), 'page')}"
 
 
+def dated(date: PageDate, day: str = "%d %B %Y", time: str = ", %H:%M") -> str:
+    """`5 May 2026`, with the time where it is known; in UTC."""
+    return utc(date.when, day if date.whole_day else day + time)
+
+
+def machine_dated(date: PageDate) -> str:
+    """The same for programs, as ISO 8601 has it: `2026-05-05`, or with the time."""
+    return iso(date.when)[:10] if date.whole_day else iso(date.when)
+
+
 def _when(story: Story) -> str:
     first = story.pages[0].date
     seen = "seen " if first.source is DateOrigin.FIRST_SEEN else ""
@@ -119,7 +129,7 @@ def write_stories_json(stories: Stories, out: TextIO) -> None:
             "disordered_links": story.disordered,
             "pages": [
                 {"url": page.url, "site": page.site, "title": page.title, "language": page.language,
-                    "date": iso(page.date.when),
+                    "date": machine_dated(page.date),
                  "dated_by": page.date.source.value, "whole_day": page.date.whole_day, "placed_by": page.order.value}
                 for page in story.pages
             ],
@@ -157,13 +167,20 @@ def edition_values(edition: Edition, limit: int, waiting: bool) -> dict[str, obj
 
 def _entry_json(entry: Entry, kind: str) -> dict[str, object]:
     pages = [
-        {"url": page.url, "site": page.site, "title": page.title, "date": iso(page.date.when), "by": page.date.source}
+        {
+            "url": page.url,
+            "site": page.site,
+            "title": page.title,
+            "date": machine_dated(page.date),
+            "by": page.date.source,
+        }
         for page in entry.story.pages
     ]
     return {
         "key": entry.key, "kind": kind.partition(" ")[0], "verdict": entry.verdict, "title": entry.story.title,
-        "published": iso(entry.published),
-        "updated": iso(entry.updated), "weight": entry.weight, "relevance": entry.relevance, "sentence": entry.sentence,
+        "published": machine_dated(entry.story.pages[0].date),
+        "updated": machine_dated(entry.latest), "weight": entry.weight, "relevance": entry.relevance,
+        "sentence": entry.sentence,
         "keywords": list(entry.keywords), "pages": pages, "links": list(entry.story.links),
     }  # fmt: skip
 
@@ -182,6 +199,7 @@ _TICKS = (
     (30 * 86_400, "1 month"),
     (365 * 86_400, "1 year"),
 )
+_CLOCK = ", %H:%M UTC"
 _SCALE_S = 1800.0  # the axis is linear up to about half an hour, logarithmic from there on
 _KINDS = {Order.DATES: "teal dot", Order.LINKS: "teal", Order.FIRST_SEEN: "teal hollow"}
 _LINK, _COPY = "bow", "bow copy"
@@ -207,7 +225,7 @@ def write_cascade_svg(story: Story, out: TextIO) -> None:
         for after, page in zip(late, story.pages, strict=True)
     ]
     sites = [visible(page.site) for page in story.pages]
-    about = f"{_extent(story)}, from {utc(story.pages[0].date.when)}, ordered {ORDER_WORDS[story.order]}"
+    about = f"{_extent(story)}, from {dated(story.pages[0].date, time=_CLOCK)}, ordered {ORDER_WORDS[story.order]}"
     marks = [heading(clipped(story.title, 92), about), *_axis(late[-1], height), *_lanes(story.sites)]
     for later, earlier, share in story.near:
         hint = f"{sites[later]} has {share:.0%} of {sites[earlier]}"
@@ -257,6 +275,7 @@ def _arc(start: complex, end: complex, kind: str, hint: str) -> str:
 def _dot(story: Story, place: int, spot: complex) -> str:
     page = story.pages[place]
     late = f"{delay(page.date, story.pages[0].date)}, " if place else ""
-    hint = f"{visible(page.title)}\n{visible(page.url)}\n{late}{utc(page.date.when)}, dated by {page.date.source.value}"
+    when = f"{late}{dated(page.date, time=_CLOCK)}, dated by {page.date.source.value}"
+    hint = f"{visible(page.title)}\n{visible(page.url)}\n{when}"
     dot = element("circle", _KINDS[page.order], cx=spot.real, cy=spot.imag, r=5 if place else 7)
     return page_link(page.url, dot, hint)

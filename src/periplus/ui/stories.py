@@ -24,7 +24,7 @@ from periplus.present.influence import (
     write_influence_csv,
     write_influence_json,
 )
-from periplus.present.stories import ORDER_WORDS, delay, write_cascade_svg
+from periplus.present.stories import ORDER_WORDS, dated, delay, write_cascade_svg
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about
 from periplus.ui.state import folder_of, state_of
@@ -149,6 +149,7 @@ def story(request: Request) -> Response:
     rows = [
         {
             "url": page.url, "site": page.site, "title": page.title, "date": page.date.when,
+            "dated": dated(page.date, "%d %b %Y", " %H:%M"),
             "dated_by": page.date.source.value,
             "after": delay(page.date, first) if place else "", "links_to": cited[place] + 1 if place in cited else None,
             "copies": copied[place][0] + 1 if place in copied else None,
