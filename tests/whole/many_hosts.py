@@ -20,8 +20,8 @@ from periplus.acquire.politeness import AddressTurns
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import Url
-from periplus.schedule.order import SiteTurns
 from periplus.schedule.traps import TrapDetector
+from periplus.schedule.turns import SiteTurns
 from periplus.settings import settings_from
 from periplus.store.sqlite import runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore

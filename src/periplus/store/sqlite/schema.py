@@ -332,7 +332,7 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
         # a reader's long lists spill to disk when they are sorted
         connection.execute(f"PRAGMA temp_store = {'FILE' if read_only else 'MEMORY'}")
         connection.execute("PRAGMA cache_size = -32768")  # 32 MiB
-        version = _version(connection)
+        version = version_of(connection)
         if version > SCHEMA_VERSION:
             raise StoreError(
                 f"{path} was written by schema {version}; this program knows {SCHEMA_VERSION}. Upgrade periplus."
@@ -377,7 +377,8 @@ def _place(path: Path, read_only: bool) -> str:
     return path.resolve().as_uri()
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def version_of(connection: sqlite3.Connection) -> int:
+    """The schema that the file has."""
     return int(connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()[0])
 
 
@@ -387,9 +388,9 @@ def _upgrade(folder: Path, connection: sqlite3.Connection) -> None:
     Hardly a row is written anew, so a large collection takes little longer.
     """
     with contextlib.closing(WriteLock(folder)) as lock, lock.transaction(connection):
-        if _version(connection) == SCHEMA_VERSION:  # another process was first
+        if version_of(connection) == SCHEMA_VERSION:  # another process was first
             return
-        for statement in _statements(_UPGRADES[_version(connection)] + DROP_VIEWS + CREATE_VIEWS):
+        for statement in _statements(_UPGRADES[version_of(connection)] + DROP_VIEWS + CREATE_VIEWS):
             connection.execute(statement)
         rename(connection)
         connection.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(SCHEMA_VERSION),))
