@@ -83,10 +83,10 @@ cdef class Reader:
     cdef int _put_value(self, Text text, int slot) except -1
     @cython.locals(row=int, holds=int, at=int)
     cdef int _add_styles(self, int general) except -1
-    @cython.locals(row=int, owner=int, start=int, end=int, head=int, entry=int, number=int, slot=int)
+    @cython.locals(row=int, owner=int, start=int, end=int, head=int, entry=int, number=int, slot=int, is_first=int)
     cdef int _add_link(self, int node, int source) except -1
-    @cython.locals(text=Text, head=int)
-    cdef int _add_anchor(self, int entry, const unsigned char[::1] source, int start, int end) except -1
+    @cython.locals(text=Text, entry=int, head=int)
+    cdef int _add_anchor(self, int number, const unsigned char[::1] source, int start, int end) except -1
     cdef int _gather_words_of(self, int node, int tag) except -1
     @cython.locals(row=int, first=int, rows=NumberColumn)
     cdef int _gather(self, int node, int purpose, int number) except -1

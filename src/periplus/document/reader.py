@@ -491,15 +491,21 @@ class Reader:
         if self.entry_rows.values[entry - 1]:
             return 0
         if SOURCE_IS_ANCHOR[source]:
-            return self._gather(node, FOR_ANCHOR, entry)
+            is_first = not self.head_rows.values[(number - 1) * HEAD_FIELDS + 1]
+            return self._gather(node, FOR_ANCHOR, entry * 2 + is_first)
         slot = ALT if self._has(ALT) else TITLE
         if self._has(slot):
             row = self.slots[slot]
-            self._add_anchor(entry, self.chars, self.value_starts[row], self.value_ends[row])
+            self._add_anchor(entry * 2, self.chars, self.value_starts[row], self.value_ends[row])
         return 0
 
-    def _add_anchor(self, entry: int, source: Sequence[int], start: int, end: int) -> int:
-        """Gives a link its text, if there are words."""
+    def _add_anchor(self, number: int, source: Sequence[int], start: int, end: int) -> int:
+        """Gives a link its text, if there are words.
+
+        number: twice the link's entry, and one more where no link to the same head had a text when it began: its text
+        is the first, though a link within it has ended before.
+        """
+        entry = number // 2
         text = self.anchors
         text.fold(source, start, end)
         if text.size > text.begin:
@@ -508,7 +514,7 @@ class Reader:
             self.anchor_count += 1
             self.entry_rows.values[entry - 1] = self.anchor_count
             head = (self.entries.owner(entry) - 1) * HEAD_FIELDS + 1
-            if not self.head_rows.values[head]:
+            if number % 2 or not self.head_rows.values[head]:
                 self.head_rows.values[head] = self.anchor_count
         return 0
 
