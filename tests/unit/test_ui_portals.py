@@ -110,6 +110,38 @@ def test_an_entry_is_approved_hidden_pinned_and_cleared(folder):
     assert f"story/{first}.html" in asking.get(f"{PORTAL}/site/index.html").text
 
 
+PNG = b"\x89PNG\r\n\x1a\n--\r\n\r\n--x" + bytes(range(256))
+
+
+def test_words_and_a_picture_are_given_by_a_form_and_stand_on_the_portal(folder):
+    asking = client(folder)
+    key = seen(asking, "waiting")[0]
+    path, form = (
+        f"{PORTAL}/entry?key={key}",
+        {"csrf_token": token_of(asking), "words": "Back <b>\r\n again.", "show": "x"},
+    )
+    refused = asking.post(path, data=form, files={"picture": ("b.png", PNG)})
+    assert refused.status_code == 400
+    assert "Back &lt;b&gt;" in refused.text  # to be mended
+    assert "what is seen" in refused.text
+    done = asking.post(path, data=form | {"alt": 'A "buoy"'}, files={"picture": ("../../b.png", PNG)})
+    assert (done.status_code, done.headers["location"]) == (303, f"{PORTAL}?show=x#e-{key}")
+    entry = asking.get(f"{path}&format=json").json()["entry"]
+    assert (entry["words"], entry["picture"], entry["alt"]) == ("Back <b> again.", "png", 'A "buoy"')
+    assert faults(asking.get(path).text) == []
+    picture = asking.get(f"{PORTAL}/picture?key={key}")
+    assert (picture.content, picture.headers["content-type"]) == (PNG, "image/png")
+    assert asking.get(f"{PORTAL}?format=json").json()["decided"] is True
+    sent(asking, DECIDE, approve=key)
+    portals.build(folder / "n.periplus", "coast", None, WEB.now)
+    shown = asking.get(f"{PORTAL}/site/story/{key}.png")
+    assert (shown.content, shown.headers["content-type"]) == (PNG, "image/png")
+    sent(asking, path.replace("&", ""), without="yes", alt="A buoy", words="")
+    assert asking.get(f"{path}&format=json").json()["entry"]["picture"] == ""
+    assert asking.get(f"{PORTAL}/picture?key={key}").status_code == 404
+    assert asking.get(f"{PORTAL}/entry?key=none").status_code == 404
+
+
 def test_all_that_are_picked_are_decided_at_once(folder):
     asking = client(folder)
     keys = seen(asking, "waiting")

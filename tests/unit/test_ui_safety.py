@@ -13,7 +13,17 @@ from periplus.errors import UsageError
 from periplus.jobs.presets import folder_name, gone_on, job_request, starts_of
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.app import application
-from periplus.ui.safety import FORM_BYTES, WRONG_ADDRESSES, WRONG_FORGOTTEN_S, WRONG_MOST_S, Locks, is_ours, needs_token
+from periplus.ui.safety import (
+    FILE_BYTES,
+    FORM_BYTES,
+    WRONG_ADDRESSES,
+    WRONG_FORGOTTEN_S,
+    WRONG_MOST_S,
+    Locks,
+    is_ours,
+    needs_token,
+    parts_of_form,
+)
 from periplus.ui.state import AppState, places
 from stored import copied, page, stored
 
@@ -150,6 +160,51 @@ def test_a_form_is_bounded_and_must_be_one(folder):
     assert asking.post("/new", data={"csrf_token": csrf_token, "url": "x" * FORM_BYTES}).status_code == 413
     assert asking.post("/new", content=b"\xff\xfe=%ff").status_code == 400
     assert asking.post("/new", content="&".join(f"a{number}=1" for number in range(500))).status_code == 400
+
+
+KIND = 'multipart/form-data; boundary="x-y"'
+
+
+def part(head: str, content: bytes) -> bytes:
+    return f"--x-y\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode() + content + b"\r\n"
+
+
+def test_a_form_with_files_is_read_byte_for_byte(folder):
+    body = part('name="words"', "žluť".encode()) + part(
+        'name="f"; filename="a;b=\u010d.png"\r\nContent-Type: image/png', PARTS
+    )
+    body += part('name="none"; filename=""\r\nContent-Type: application/octet-stream', b"") + b"--x-y--\r\n"
+    assert parts_of_form(KIND, body) == ({"words": "žluť"}, {"f": PARTS})
+    assert parts_of_form(KIND, b"--x-y--\r\n") == ({}, {})
+
+
+PARTS = b"\r\n\r\n\0\xff--x-y\n\r\n--x-\r"  # all but the boundary on a line of its own
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data", part('name="a"', b"1") + b"--x-y--"),
+        (KIND, part('name="a"', b"1")),
+        (KIND, b"before" + part('name="a"', b"1") + b"--x-y--"),
+        (KIND, part("", b"1") + b"--x-y--"),
+        (KIND, part('name="a"', b"\xff") + b"--x-y--"),
+        (KIND, b"--x-y\r\nname\r\n--x-y--"),
+        (KIND, part('name="a"', b"1") * 300 + b"--x-y--"),
+        (KIND, b""),
+    ],
+)
+def test_what_is_no_form_with_files_is_refused(kind, body, folder):
+    with pytest.raises(ValueError):
+        parts_of_form(kind, body)
+    answer = client(folder).post("/new", content=body, headers={"content-type": kind})
+    assert answer.status_code == 400
+
+
+def test_a_form_with_files_is_bounded_and_carries_the_secret(folder):
+    asking = client(folder)
+    assert asking.post("/new", files={"f": b"x" * FILE_BYTES}).status_code == 413
+    assert asking.post("/new", files={"f": b"x" * FORM_BYTES}).status_code == 403
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])

@@ -59,10 +59,13 @@ QUERIES = {
     "/c/e/graph": ("", "?steps=2&by=directory"),
     "/c/e/delete": ("", "?site=e.org"),
     "/c/n/story": ("?n=1",),
+    "/c/n/portal/coast/entry": ("?key=WITH-WORDS",),
     "/c/n/keywords": ("", "?query=a"),
     "/c/e/t/pages": ("", "?q=a&status=200&sort=-size"),
     "/c/e/fault": ("?code=suspect-link&cause=https://e.org/gone",),
 }
+GIF = b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"
+ENTRY: list[str] = []  # the key of the entry with words
 MOST_TABS = 12  # from the top of a screen to the first row of its table
 # all of its own choice, and the size of targets (24 px or room around them: WCAG 2.2, 2.5.8), which it leaves to choice
 RULES = "{resultTypes: ['violations'], rules: {'target-size': {enabled: true}}}"
@@ -99,6 +102,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     _topic(where / "c.periplus")
     _portal(where / "n.periplus")
     with served(where, "--no-workers") as address:
+        ENTRY.append(_entry(where / "n.periplus"))
         yield address
 
 
@@ -123,6 +127,11 @@ def _portal(folder: Path) -> None:
         stored(folder, web.pages, web.starts)
     portals.create(folder, Portal("coast", "The coast", web.now, sites=4, approve=True))
     portals.build(folder, "coast", None, web.now)
+    portals.edit(folder, portals.portal_named(folder), _entry(folder), portals.Edit("Back.", GIF, "A buoy"), web.now)
+
+
+def _entry(folder: Path) -> str:
+    return portals.desk_of(folder, "coast").entries[0].key
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +159,7 @@ def addresses() -> list[str]:
 @pytest.mark.parametrize("path", addresses())
 def test_no_screen_violates_a_rule_of_axe(path: str, axe: str, address: str, browser: Browser) -> None:
     browser.look(WIDTHS[0], 900)
-    browser.open(address + path)
+    browser.open(address + path.replace("WITH-WORDS", ENTRY[-1]))
     browser.value(axe)
     wrong = []
     for width in WIDTHS:

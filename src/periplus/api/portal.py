@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from periplus.analyse.cascades import cascades_of_stories
 from periplus.analyse.edition import Selection, leading_sentence, selection, without_sites
@@ -39,7 +40,7 @@ from periplus.model.story import (
 )
 from periplus.model.topic import Keyword
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.present.portal import portal_files
+from periplus.present.portal import picture_type, portal_files
 from periplus.present.stories import edition_values
 from periplus.present.wording import count_of
 from periplus.store.sqlite import portal_rows, reading, runs, schema, site_rows, text_rows
@@ -139,6 +140,8 @@ PAGES_FOR_FRAME = 12  # of a site, to tell its frame from what its pages say
 JUDGED_AT_ONCE = 500  # pages: their texts are held meanwhile
 # of its text a page shares with an earlier one: it says the same; others remark on it, and their words are their own
 COPY = 0.5
+PICTURE_BEGIN = 16  # bytes that tell which kind a picture is
+PICTURE_BYTES = 2_000_000  # of an editor's picture: more than a page of a portal should weigh
 PAGES_READ = 3  # of a story, for its sentence and its words: copies say the same again
 
 
@@ -310,6 +313,9 @@ class DeskEntry:
     sentence: str
     keywords: tuple[str, ...]
     pages: tuple[DeskPage, ...]
+    words: str = ""  # the editor's own
+    picture: str = ""  # the editor's: what kind it is, as `picture_type` has it; empty: none
+    alt: str = ""
 
     @property
     def sites(self) -> tuple[SiteKey, ...]:
@@ -365,6 +371,7 @@ def desk_of(folder: Path, name: str) -> Desk:
             )
         portal, built = by_name[name]
         decided, latest = portal_rows.decisions(connection, name), portal_rows.last_decided(connection, name)
+        words = portal_rows.words_of(connection, name, PICTURE_BEGIN)
     file = desk_file(folder, name)
     try:
         gathered = json.loads(file.read_text("utf-8"))
@@ -378,6 +385,12 @@ def desk_of(folder: Path, name: str) -> Desk:
         entries, sites, lacks, run, covered, changed = [], (), (), "", None, False
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{file} cannot be read ({error}): `periplus portal show {name}` makes it anew") from None
+    entries = [
+        replace(one, words=of.words, picture=picture_type(of.picture), alt=of.alt)
+        if (of := words.get(one.key))
+        else one
+        for one in entries
+    ]
     entries.sort(key=lambda entry: entry.verdict != EditorVerdict.PINNED)
     return Desk(portal, when_stored(file), built, run, covered, lacks, tuple(entries), sites, changed or latest > built)
 
@@ -507,6 +520,7 @@ def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda w
         shown = replace(allowed, stories=tuple(entry.story for entry in published))
         sites, covered = sites_for(connection, portal, shown, decided, relevance)
         last = next(iter(reversed(runs.run_records(connection))), None)
+        written_words = portal_rows.words_of(connection, portal.name)
     _remember(folder, portal, chosen, entry_keys)
     store_stories(folder, stories)
     edition = Edition(
@@ -515,15 +529,64 @@ def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda w
         run=run_name(last) if last else "",
         run_ended=(last.ended or last.started) if last else 0.0,
         pages=stories.pages,
-        entries=published,
-        waiting=waiting,
-        hidden=chosen.hidden,
+        entries=_with_words(published, written_words),
+        waiting=_with_words(waiting, written_words),
+        hidden=_with_words(chosen.hidden, written_words),
         sites=sites,
         covered=covered,
         lacks=tuple(_lacks(allowed, published)),
     )
     keep(folder, edition)
     return edition
+
+
+def _with_words(entries: Iterable[Entry], words: Mapping[EntryKey, portal_rows.EntryWords]) -> tuple[Entry, ...]:
+    return tuple(replace(one, **words[one.key]._asdict()) if one.key in words else one for one in entries)
+
+
+class Edit(NamedTuple):
+    """What an editor changes of an entry's words and picture. None leaves what is there; empty takes it away."""
+
+    words: str | None = None
+    picture: bytes | None = None  # PNG, JPEG, GIF or WebP of PICTURE_BYTES at most
+    alt: str | None = None  # goes with its picture
+
+
+def picture_of(folder: Path, portal: Portal, key: EntryKey) -> bytes:
+    """The editor's picture of an entry; empty: there is none."""
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        words = portal_rows.words_of(connection, portal.name).get(key)
+    return words.picture if words else b""
+
+
+def edit(folder: Path, portal: Portal, subject: str, changes: Edit, now: float) -> EntryKey:
+    """Stores an editor's own words and picture for an entry (its key, or how it begins). Returns the key in full.
+
+    Raises UsageError for an entry that is not known, for a picture that is none, and for one without alt.
+    """
+    with schema.writing(folder) as connection:
+        keys = sorted(set(portal_rows.known_pages(connection, portal.name).values()))
+        begins = [key for key in keys if subject.strip() and key.startswith(subject.strip().lower())]
+        if len(begins) != 1:
+            why = f"begins {len(begins)} entries" if begins else "is no entry"
+            raise UsageError(f"{subject!r} {why}: `periplus portal show` lists their keys. Nothing was stored.")
+        before = portal_rows.words_of(connection, portal.name).get(begins[0], portal_rows.EntryWords("", b"", ""))
+        portal_rows.store_words(connection, portal.name, begins[0], _edited(before, changes), now)
+    return begins[0]
+
+
+def _edited(before: portal_rows.EntryWords, changes: Edit) -> portal_rows.EntryWords:
+    picture = before.picture if changes.picture is None else changes.picture
+    if picture and not (picture_type(picture) and len(picture) <= PICTURE_BYTES):
+        most = f"{PICTURE_BYTES // 1_000_000} MB"
+        raise UsageError(f"a picture is a PNG, JPEG, GIF or WebP of at most {most}. Nothing was stored.")
+    alt = (before.alt if changes.alt is None else changes.alt.strip()) if picture else ""
+    if picture and not alt:
+        raise UsageError("a picture needs words that say what is seen on it (--alt). Nothing was stored.")
+    if changes.alt and not picture:
+        raise UsageError("there is no picture (--picture) of which one could say what is seen. Nothing was stored.")
+    words = before.words if changes.words is None else " ".join(changes.words.split())
+    return portal_rows.EntryWords(words, picture, alt)
 
 
 def _watched(entries: Iterable[Entry], total: int, watch: Watch) -> tuple[Entry, ...]:

@@ -73,6 +73,7 @@ def portal() -> None:
     periplus portal create coast --title "The Seven Lights" --topic harbours --period 24h --approve
     periplus portal show                       entries and sites, with what was decided
     periplus portal approve k3vq7m2a           by key, or by how it begins
+    periplus portal edit k3vq --words "..."    your own words, a picture
     periplus portal build -o public/           pages, archive by weeks, Atom, JSON Feed, OPML
 
     Nothing leaves the collection but by `build`. To renew a portal by itself, put two jobs into the
@@ -230,6 +231,54 @@ for _name, _sentence in (
     ("reset", "Forget what was decided of entries or sites."),
 ):
     _verb(_name, _sentence)
+
+
+@portal.command()
+@click.argument("arguments", nargs=-1, required=True, metavar="[NAME] KEY")
+@_portal_option
+@collection_option
+@option(
+    "--words", "Shown in place of the sentence with which the first page begins; '' takes them away.", metavar="TEXT"
+)
+@option(
+    "--picture", "PNG, JPEG, GIF or WebP, at most 2 MB, published with the portal; '' takes it away.", metavar="FILE"
+)
+@option("--alt", "What is seen on the picture, for those who do not see it; a picture needs it.", metavar="TEXT")
+def edit(
+    arguments: tuple[str, ...],
+    portal: str,
+    collection: Path | None,
+    words: str | None,
+    picture: str | None,
+    alt: str | None,
+) -> None:
+    """Give an entry your own words and a picture.
+
+    \b
+    periplus portal edit k3vq --words "The buoy is back." --picture buoy.jpg --alt "A buoy on deck"
+    """
+    from periplus.api import portal as portals
+
+    if len(arguments) > 2 or (portal and len(arguments) > 1):
+        raise UsageError("one entry at a time: periplus portal edit [NAME] KEY")
+    if words is None and picture is None and alt is None:
+        raise UsageError("say what to edit: --words TEXT, --picture FILE, --alt TEXT")
+    folder = collection_folder(collection)
+    chosen = portals.portal_named(folder, portal or (arguments[0] if len(arguments) == 2 else ""))
+    key = portals.edit(folder, chosen, arguments[-1], portals.Edit(words, _picture(picture), alt), time.time())
+    say(f"edit: {key}. `periplus portal build` shows it.")
+
+
+def _picture(path: str | None) -> bytes | None:
+    """None: none was named; empty: the one before is to go."""
+    if not path:
+        return None if path is None else b""
+    if "://" in path:
+        raise UsageError("a portal loads nothing from elsewhere: save the picture, and name the file")
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 @portal.command()

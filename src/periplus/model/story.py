@@ -218,6 +218,9 @@ class Entry:
     sentence: str = ""  # with which its content begins; empty: none is fit
     keywords: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...] = ()  # one for each page of the story
+    words: str = ""  # the editor's own, shown in place of the sentence
+    picture: bytes = b""  # the editor's: PNG, JPEG, GIF or WebP
+    alt: str = ""  # what is seen on the picture; empty only without one
 
     @property
     def published(self) -> float:

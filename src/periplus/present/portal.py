@@ -104,11 +104,27 @@ def story_path(entry: Entry) -> str:
     return f"story/{entry.key}.html"
 
 
+_PICTURES = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpeg"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))
+
+
+def picture_type(picture: bytes) -> str:
+    """`png`, `jpeg`, `gif` or `webp`, by its first bytes (WHATWG MIME Sniffing, 6.1); empty: none of them."""
+    if picture[:4] == b"RIFF" and picture[8:14] == b"WEBPVP":
+        return "webp"
+    return next((name for begin, name in _PICTURES if picture.startswith(begin)), "")
+
+
+def picture_path(entry: Entry) -> str:
+    """Of the editor's picture; empty: there is none."""
+    return f"story/{entry.key}.{picture_type(entry.picture)}" if entry.picture else ""
+
+
 @cache
 def _environment() -> jinja2.Environment:
     made = environment(
         day=_day, dated=dated, machine=machine_dated, delay=delay, week_title=week_title, week_days=week_days,
-        period=period, site_name=name_of, story_path=story_path, first_pages=_first_pages, times=_strip, meter=_meter,
+        period=period, site_name=name_of, story_path=story_path,
+        picture_path=picture_path, first_pages=_first_pages, times=_strip, meter=_meter,
     )  # fmt: skip
     made.globals |= {
         "sites_named": SITES_NAMED, "keywords_named": KEYWORDS_NAMED, "sites_shown": SITES_SHOWN,
@@ -216,7 +232,8 @@ def portal_files(edition: Edition) -> dict[str, bytes]:
     texts |= dict(_page(edition, f"{name.lower()}.html", f"{name.lower()}.html", name) for name in ("Sources", "About"))
     texts |= {OPML: opml(edition), ATOM: atom(edition), JSON_FEED: json_feed(edition)}
     texts |= dict([front_page(edition)])
-    return {path: content.encode("utf-8", "replace") for path, content in texts.items()}
+    pictures = {picture_path(entry): entry.picture for entry in edition.entries if entry.picture}
+    return pictures | {path: content.encode("utf-8", "replace") for path, content in texts.items()}
 
 
 def _picture(entry: Entry) -> str:
@@ -300,13 +317,24 @@ def _atom_entry(edition: Edition, entry: Entry) -> str:
 {published}<updated>{iso(entry.updated)}</updated>
 <link rel="alternate" type="text/html" href="{escaped(_address(edition, story_path(entry)))}"/>
 <link rel="via" href="{escaped(first.url)}" title="{_text(name_of(first.site))}"/>
-{related}{words}<summary>{_text(_summary(entry))}</summary>
+{related}{words}{_enclosure(edition, entry)}<summary>{_text(_summary(entry))}</summary>
 </entry>
 """
 
 
+def _enclosure(edition: Edition, entry: Entry) -> str:
+    if not entry.picture:
+        return ""
+    address, kind = escaped(_address(edition, picture_path(entry))), picture_type(entry.picture)
+    return (
+        f'<link rel="enclosure" type="image/{kind}" length="{len(entry.picture)}" href="{address}" '
+        f'title="{_text(entry.alt)}"/>\n'
+    )
+
+
 def _summary(entry: Entry) -> str:
-    return f"{entry.sentence} ({_sites(entry)}.)" if entry.sentence else f"Told by {_sites(entry)}."
+    text = entry.words or entry.sentence
+    return f"{text} ({_sites(entry)}.)" if text else f"Told by {_sites(entry)}."
 
 
 def _text(value: str) -> str:
@@ -339,6 +367,8 @@ def _item(edition: Edition, entry: Entry) -> dict[str, object]:
     }
     dates = {"date_published": first.date, "date_modified": entry.latest}
     item |= {name: iso(date.when) for name, date in dates.items() if not date.whole_day}
+    if entry.picture and edition.portal.address:  # JSON Feed asks for absolute addresses
+        item["image"] = _address(edition, picture_path(entry))
     if entry.keywords:
         item["tags"] = [_plain(word) for word in entry.keywords]
     if first.language:

@@ -181,7 +181,8 @@ def _entry_json(entry: Entry, kind: str) -> dict[str, object]:
         "published": machine_dated(entry.story.pages[0].date),
         "updated": machine_dated(entry.latest), "weight": entry.weight, "relevance": entry.relevance,
         "sentence": entry.sentence,
-        "keywords": list(entry.keywords), "pages": pages, "links": list(entry.story.links),
+        "keywords": list(entry.keywords), "words": entry.words, "alt": entry.alt,
+        "pages": pages, "links": list(entry.story.links),
     }  # fmt: skip
 
 

@@ -19,11 +19,12 @@ from periplus.errors import NoCollection, UsageError
 from periplus.jobs.forms import choice
 from periplus.jobs.presets import PERIODS, build_command, command_line, portal_command, portal_of, renewal
 from periplus.model.job import JobOrder
-from periplus.model.story import Portal
+from periplus.model.story import EntryKey, Portal
+from periplus.present.portal import picture_type
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about
 from periplus.ui.rendering import MEDIA, SANDBOX
-from periplus.ui.safety import form_of
+from periplus.ui.safety import files_of, form_of
 from periplus.ui.state import AppState, folder_of, now, state_of
 
 PER = 20  # entries of one page of the desk
@@ -155,6 +156,46 @@ def decide(request: Request) -> Response:
     work.decide(folder, one.portal, verb, picked, now())
     after = rendering.query(view, at=view.get("at")) + _next(listed, picked)
     return rendering.to_screen(name, f"portal/{chosen}{after}")
+
+
+def entry(request: Request, refused: rendering.Refused | None = None) -> Response:
+    """An entry's own words and picture, which its editor gives it."""
+    name, folder = folder_of(request)
+    one = desk_of(folder, request.path_params["portal"])
+    key = request.query_params.get("key", "")
+    chosen = next((entry for entry in one.entries if entry.key == key), None)
+    if chosen is None:
+        raise NoCollection(f"there is no entry {key[:50]!r} (any longer): gather the entries anew")
+    form, fault = refused or ({"words": chosen.words, "alt": chosen.alt}, "")
+    values = {"title": chosen.title, "name": name, "portal": one.portal, "entry": chosen, "fault": fault}
+    answer = rendering.answer(request, "entry.html", values | {"form": form})
+    answer.status_code = 400 if refused else 200
+    return answer
+
+
+def edit(request: Request) -> Response:
+    """Stores the words and the picture that an editor gives an entry."""
+    name, folder = folder_of(request)
+    form, key = form_of(request), request.query_params.get("key", "")
+    changes = work.Edit(form.get("words", ""), files_of(request).get("picture"), form.get("alt", ""))
+    if form.get("without"):
+        changes = changes._replace(picture=b"", alt=None)
+    one = work.portal_named(folder, request.path_params["portal"])
+    try:
+        work.edit(folder, one, key, changes, now())
+    except UsageError as error:
+        return entry(request, (form, str(error)))
+    return rendering.to_screen(name, f"portal/{one.name}{rendering.query({}, show=form.get('show'))}#e-{key}")
+
+
+def entry_picture(request: Request) -> Response:
+    """The editor's picture of an entry."""
+    _, folder = folder_of(request)
+    one = work.portal_named(folder, request.path_params["portal"])
+    picture = work.picture_of(folder, one, EntryKey(request.query_params.get("key", "")))
+    if not picture:
+        raise NoCollection("the entry has no picture")
+    return Response(picture, media_type=MEDIA[picture_type(picture)], headers=SANDBOX)
 
 
 def _next(listed: list[str], picked: list[str]) -> str:

@@ -14,6 +14,7 @@ import functools
 import hashlib
 import hmac
 import ipaddress
+import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -35,6 +36,7 @@ STATIC = "/static/"
 FEEDS = "/feeds/"
 FORM_BYTES = 65_536  # of a form: a thousand start URLs
 FORM_FIELDS = 200
+FILE_BYTES = 2_200_000  # of a form with a file: the largest is a portal's picture of 2 MB
 # that an address waits for its next answer after one wrong token: nobody who mistypes minds; twice as
 # long after each further one
 WRONG_FIRST_S = 0.5
@@ -43,6 +45,7 @@ WRONG_FIRST_S = 0.5
 WRONG_MOST_S = 10.0
 WRONG_FORGOTTEN_S = 600.0  # after the last one
 WRONG_ADDRESSES = 10_000  # remembered at once: 2 MB
+_OPTION = re.compile(r';\s*([\w-]+)=(?:"([^"]*)"|([^\s;"]+))')
 METHODS = frozenset({"GET", "HEAD", "POST"})
 
 
@@ -173,7 +176,13 @@ class Guard:
         if scope["type"] != "http":  # a websocket: nothing here speaks it
             return
         nonce = secrets.token_urlsafe(16)
-        scope["periplus"] = {"nonce": nonce, "csrf_token": self._locks.csrf_token, "form": {}, "role": None}
+        scope["periplus"] = {
+            "nonce": nonce,
+            "csrf_token": self._locks.csrf_token,
+            "form": {},
+            "files": {},
+            "role": None,
+        }
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -218,13 +227,19 @@ class Guard:
             origin and urlsplit(origin).netloc != headers.get("host")
         ):
             return PlainTextResponse("This form came from another place.", 403)
-        body = b""
+        has_files = headers.get("content-type", "").lower().startswith("multipart/form-data")
+        body = bytearray()
         async for part in Request(scope, receive).stream():
             body += part
-            if len(body) > FORM_BYTES:
+            if len(body) > (FILE_BYTES if has_files else FORM_BYTES):
                 return PlainTextResponse("This form is too long.", 413)
+        files: dict[str, bytes] = {}
         try:
-            form = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FORM_FIELDS, errors="strict"))
+            if has_files:
+                form, files = parts_of_form(headers["content-type"], bytes(body))
+            else:
+                text = body.decode()
+                form = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=FORM_FIELDS, errors="strict"))
         except ValueError:  # UnicodeDecodeError is one
             return PlainTextResponse("This is no form.", 400)
         if not hmac.compare_digest(form.pop("csrf_token", "").encode(), self._locks.csrf_token.encode()):
@@ -235,8 +250,41 @@ class Guard:
                 ),
                 403,
             )
-        scope["periplus"]["form"] = form
+        scope["periplus"] |= {"form": form, "files": files}
         return None
+
+
+def parts_of_form(content_type: str, body: bytes) -> tuple[dict[str, str], dict[str, bytes]]:
+    """Fields and files of a `multipart/form-data` body by their names; of several of one name the last.
+
+    A file that was not chosen (sent without name and bytes) is left out. Raises ValueError for what is no such body.
+    Source: RFC 7578; names and file names as the HTML Living Standard, 4.10.21.8, escapes them.
+    """
+    boundary = parse_options(content_type).get("boundary", "")
+    if not boundary:
+        raise ValueError("a form without boundary")
+    first, *parts, last = (b"\r\n" + body).split(b"\r\n--" + boundary.encode("ascii"))
+    if first or last.strip() != b"--" or len(parts) > FORM_FIELDS:
+        raise ValueError("a form that is cut, or too long")
+    fields: dict[str, str] = {}
+    files: dict[str, bytes] = {}
+    for part in parts:
+        head, separator, content = part.partition(b"\r\n\r\n")
+        lines = [line.partition(":") for line in head.decode().split("\r\n")]
+        headers = {name.strip().lower(): value.strip() for name, _, value in lines}
+        options = parse_options(headers.get("content-disposition", ""))
+        if not separator or "name" not in options:
+            raise ValueError("a part without name")
+        if "filename" not in options:
+            fields[options["name"]] = content.decode()
+        elif content or options["filename"]:
+            files[options["name"]] = content
+    return fields, files
+
+
+def parse_options(header: str) -> dict[str, str]:
+    """What stands after the first `;` of a header: `name=value` or `name="value"`, of browsers' forms."""
+    return {name.lower(): quoted or plain for name, quoted, plain in _OPTION.findall(header)}
 
 
 def set_headers(headers: MutableHeaders, nonce: str) -> None:
@@ -266,6 +314,12 @@ def needing(role: Role, handler: Callable[[Request], Response]) -> Callable[[Req
         return handler(request)
 
     return answer
+
+
+def files_of(request: Request) -> dict[str, bytes]:
+    """The files of a POST that passed, by the names of their fields."""
+    files: dict[str, bytes] = request.scope["periplus"]["files"]
+    return files
 
 
 def form_of(request: Request) -> dict[str, str]:

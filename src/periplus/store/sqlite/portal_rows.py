@@ -18,6 +18,8 @@ CREATE TABLE IF NOT EXISTS portal_verdict (
     portal TEXT NOT NULL, of_site INTEGER NOT NULL, subject TEXT NOT NULL, verdict TEXT NOT NULL, decided REAL NOT NULL,
     PRIMARY KEY (portal, of_site, subject)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS portal_page (portal TEXT NOT NULL, url TEXT NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (portal, url)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS portal_words (portal TEXT NOT NULL, entry TEXT NOT NULL, words TEXT NOT NULL, picture BLOB NOT NULL,
+    alt TEXT NOT NULL, edited REAL NOT NULL, PRIMARY KEY (portal, entry));
 """  # noqa: E501
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json")
 
@@ -39,8 +41,7 @@ def portals(connection: sqlite3.Connection) -> list[tuple[Portal, float]]:
 
 def store_portal(connection: sqlite3.Connection, portal: Portal) -> None:
     """In place of one of the same name, whose decisions stay. Within a transaction."""
-    for statement in TABLES.split(";")[:-1]:
-        connection.execute(statement)
+    _make_tables(connection)
     upsert = (
         "INSERT INTO portal (name, settings) VALUES (?, ?) ON CONFLICT (name) DO UPDATE"
         " SET settings = excluded.settings"
@@ -48,9 +49,16 @@ def store_portal(connection: sqlite3.Connection, portal: Portal) -> None:
     connection.execute(upsert, (portal.name, json.dumps(asdict(portal))))
 
 
+def _make_tables(connection: sqlite3.Connection) -> None:
+    for statement in TABLES.split(";")[:-1]:
+        connection.execute(statement)
+
+
 def forget_portal(connection: sqlite3.Connection, name: str) -> None:
     """With all that was decided for it. Within a transaction."""
-    for table, column in (("portal", "name"), ("portal_verdict", "portal"), ("portal_page", "portal")):
+    _make_tables(connection)
+    tables = ("portal_verdict", "portal_page", "portal_words")
+    for table, column in (("portal", "name"), *((table, "portal") for table in tables)):
         connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))
 
 
@@ -83,12 +91,38 @@ def decide(
 
 
 def last_decided(connection: sqlite3.Connection, portal: str) -> float:
-    """When the editor decided anything; 0.0: never."""
-    return float(
-        connection.execute(
-            "SELECT coalesce(max(decided), 0) FROM portal_verdict WHERE portal = ?", (portal,)
-        ).fetchone()[0]
-    )
+    """When the editor decided or wrote anything; 0.0: never."""
+    columns = [("decided", "portal_verdict")] + [("edited", "portal_words")] * _has_words(connection)
+    statements = [f"SELECT max({time}) FROM {table} WHERE portal = ?" for time, table in columns]
+    return max(float(connection.execute(one, (portal,)).fetchone()[0] or 0) for one in statements)
+
+
+class EntryWords(NamedTuple):
+    """What an editor wrote of an entry, and the picture that stands with it; empty: none."""
+
+    words: str
+    picture: bytes
+    alt: str
+
+
+def words_of(connection: sqlite3.Connection, portal: str, picture_bytes: int = 2**31 - 1) -> dict[EntryKey, EntryWords]:
+    """picture_bytes: this much of each picture's beginning."""
+    if not _has_words(connection):
+        return {}
+    words = "SELECT entry, words, coalesce(substr(picture, 1, ?), x''), alt FROM portal_words WHERE portal = ?"
+    rows = connection.execute(words, (picture_bytes, portal))
+    return {EntryKey(entry): EntryWords(*fields) for entry, *fields in rows}
+
+
+def store_words(connection: sqlite3.Connection, portal: str, entry: EntryKey, words: EntryWords, now: float) -> None:
+    """In place of those before. Within a transaction."""
+    _make_tables(connection)
+    connection.execute("INSERT OR REPLACE INTO portal_words VALUES (?, ?, ?, ?, ?, ?)", (portal, entry, *words, now))
+
+
+def _has_words(connection: sqlite3.Connection) -> bool:
+    """Whether the table is there: portals begun with an earlier version get it with the first words."""
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'portal_words'").fetchone() is not None
 
 
 def known_pages(connection: sqlite3.Connection, portal: str) -> dict[Url, EntryKey]:
