@@ -23,11 +23,11 @@ BUDGETS = {
     "present": 6_450,
     "schedule": 2_700,
     "search": 1_600,
-    "store": 13_750,
+    "store": 14_000,
     "ui": 5_150,
     "urls": 2_100,
 }
-MODULES = 326
+MODULES = 328
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

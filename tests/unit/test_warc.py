@@ -18,7 +18,8 @@ from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.collection import Exchange, RunNote
 from periplus.model.visit import Headers
-from periplus.store.warc import WarcReader, http_answer, original, records_of, unchunked, url_key, warcinfo
+from periplus.store.cdxj import url_key
+from periplus.store.warc import WarcReader, http_answer, original, records_of, unchunked, warcinfo
 from stored import page, stored
 
 RUN = RunNote(1, 1_000_000.0, "periplus/0", ("https://e.org/",), "{}", True)
@@ -212,10 +213,15 @@ def test_what_cannot_be_written_leaves_nothing(folder, tmp_path):
         ("https://www.example.org/A/?b=2&a=1", "org,example)/a?a=1&b=2"),
         ("http://example.org:8080/", "org,example:8080)/"),
         ("https://example.org:443/x/", "org,example)/x"),
-        ("http://192.0.2.1/", "192.0.2.1)/"),
+        ("http://192.0.2.1/", "1,2,0,192)/"),
+        ("http://[::1]:8000/a", "::1:8000)/a"),
+        ("http://e.org/a//b/%2E%2e/%7Ec%2Fd%25?q=%C3%BC&x=%26", "org,e)/a/~c/d%25?&q=%c3%bc&x="),
+        ("http://e.org/?b=1&PHPSESSID=0123456789abcdef0123456789abcdef&a=2", "org,e)/?a=2&b=1"),
+        ("http://e.org/(S(4hqa0555fwsecu455xqckv45))/m.aspx", "org,e)/m.aspx"),
     ],
 )
 def test_index_keys(url, key):
+    """As cdxj-indexer 1.5 writes them: the cases were given to it."""
     assert url_key(url) == key
 
 

@@ -26,6 +26,7 @@ from periplus.settings import VERSION, Politeness, Settings, settings_from
 from periplus.store.sqlite import aliases, reading, runs, schema
 from periplus.store.sqlite.copying import Filler, exchanges, shared_bodies
 from periplus.store.sqlite.page_rows import Contents
+from periplus.store.wacz import WaczNote, write_wacz
 from periplus.store.warc import (
     CHANGED,
     CRAWLER,
@@ -40,7 +41,7 @@ from periplus.store.warc import (
 )
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
-from periplus.urls.scope import SiteScope, site_scope
+from periplus.urls.scope import SiteScope, site_name, site_scope
 
 
 def export_warc(
@@ -52,13 +53,35 @@ def export_warc(
 
     with_xml: beside each page that is read a conversion record with its canonical XML.
     """
+    with _target(folder, path, file_bytes, with_xml=with_xml) as (archive, connection):
+        return write_archive(archive, exchanges(connection), index)
+
+
+def export_wacz(folder: Path, path: Path, now: float) -> Written:
+    """Writes everything that was fetched as one WACZ 1.1.1 file: WARC, index, pages with titles and texts, digests.
+
+    now: when that is, in seconds since the epoch. Raises NoCollection, StoreError.
+    """
+    with _target(folder, path, FILE_BYTES, with_xml=False) as (archive, connection):
+        contents = Contents(connection)
+        starts = [start for note in archive.runs.values() for start in note.starts]
+        title = f"{site_name(Url(starts[0]))}, as kept by Periplus" if starts else "A web archive"
+        note = WaczNote(
+            title, now, starts[0] if starts else "", lambda exchange: contents.title_and_text(url_id(exchange.url))
+        )
+        return write_wacz(archive, exchanges(connection), note)
+
+
+@contextlib.contextmanager
+def _target(
+    folder: Path, path: Path, file_bytes: int, *, with_xml: bool
+) -> Iterator[tuple[WarcTarget, reading.Connection]]:
+    """What to write, and the collection as it stands at one moment. Raises NoCollection, StoreError."""
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
         notes = {record.id: _note(record) for record in runs.run_records(connection)}
-        archive = WarcTarget(
-            path, notes, VERSION, shared_bodies(connection), file_bytes, _xml_of(connection) if with_xml else None
-        )
+        xml_of = _xml_of(connection) if with_xml else None
         try:
-            return write_archive(archive, exchanges(connection), index)
+            yield WarcTarget(path, notes, VERSION, shared_bodies(connection), file_bytes, xml_of), connection
         except OSError as error:
             raise StoreError(
                 f"{path} cannot be written: {error.strerror or error}. Is the disk full, or the folder read-only?"
@@ -157,7 +180,7 @@ def origin_of_archives(
                 fields = _warc_fields(record.block) if record.kind == "warcinfo" else {}
                 settings = settings or _settings(fields.get("periplus-settings", ""))
                 starts = starts or tuple(canonical(text) for text in fields.get("periplus-starts", "").split())
-                starts = starts or ((_target(record),) if _is_page(record) else ())
+                starts = starts or ((_url_of(record),) if _is_page(record) else ())
                 if starts:
                     break
     if not starts:
@@ -189,7 +212,7 @@ def _is_page(record: ArchiveRecord) -> bool:
             answer
             and answer[0] == 200
             and media_type(answer[1])[0] in ("text/html", "application/xhtml+xml")
-            and _target(record)
+            and _url_of(record)
         )
     except InvalidUrl:
         return False
@@ -251,7 +274,7 @@ class _Import:
         if record.kind not in ("response", "revisit", "metadata") or _is_aside(record):
             return
         try:
-            url, started = _target(record), _started(record)
+            url, started = _url_of(record), _started(record)
         except (InvalidUrl, ValueError):
             self._left_out += record.kind != "metadata"
             return
@@ -318,7 +341,7 @@ def _archived(candidate: Candidate) -> Candidate:
     return replace(candidate, reason=Reason.NOT_ARCHIVED) if candidate.reason is Reason.WAITING else candidate
 
 
-def _target(record: ArchiveRecord) -> Url:
+def _url_of(record: ArchiveRecord) -> Url:
     """Raises InvalidUrl. Some programs put the URL between < and >, as the grammar of WARC 1.0 has it."""
     url = canonical(record.fields.get("warc-target-uri", "").strip("<>"))
     if not url.startswith(("http://", "https://")):

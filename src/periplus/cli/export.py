@@ -34,7 +34,7 @@ from periplus.present.writers import WRITERS, writer_named, writers
 
 @click.group()
 def export() -> None:
-    """Write tables for other programs, or the pages as a WARC archive.
+    """Write tables for other programs, or the pages as a WARC or WACZ archive.
 
     docs/exports.md describes every column. Tables are streamed: a million links need no more memory than a
     thousand. With --store the collection is in PostgreSQL: its pages come as with --no-rank, and redirects
@@ -117,6 +117,24 @@ def warc(collection: Path | None, output: Path | None, cdxj: bool, file_bytes: i
     )
     counts += f", {count_of(done.conversions, 'page')} as XML" if with_xml else ""
     click.echo(f"Written to {', '.join(map(str, done.files))}: {counts}", err=True)
+
+
+@export.command()
+@option("-o --output", "By default the collection's name with .wacz, here.", FILE)
+@collection_option
+def wacz(collection: Path | None, output: Path | None) -> None:
+    """Everything that was fetched as one WACZ 1.1.1 file: the WARC, its index, and the pages with their texts.
+
+    ReplayWeb.page and pywb show such a file; its manifest has a digest of each part. Its records are those of
+    `periplus export warc`.
+    """
+    from periplus.api.archives import export_wacz
+
+    folder = collection_folder(collection)
+    path = output or Path(folder.resolve().name.removesuffix(".periplus") + ".wacz")
+    done = export_wacz(folder, path, time.time())
+    counts = f"{count_of(done.responses, 'response')}, {done.revisits} repeated, {number(done.size_bytes)} bytes"
+    click.echo(f"Written to {path}: {counts}", err=True)
 
 
 @export.command()

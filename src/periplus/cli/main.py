@@ -56,7 +56,10 @@ _SECTIONS = {
         "portal": ("periplus.cli.portal", "Make a site of what matters: weightiest stories, their sources, feeds."),
     },
     "Take along": {
-        "export": ("periplus.cli.export", "Write tables as CSV, JSON lines, Parquet or Excel; or the pages as WARC."),
+        "export": (
+            "periplus.cli.export",
+            "Write tables as CSV, JSON lines, Parquet or Excel; or the pages as WARC or WACZ.",
+        ),
         "delete": ("periplus.cli.delete", "Delete pages, a site, a run or a whole collection; says first what goes."),
         "sql": ("periplus.cli.export", "Ask a collection a question in SQL."),
     },

@@ -43,7 +43,7 @@ JSON lines go to stdout as well. Tables are streamed.
 - **Excel**: texts are texts, none is computed or becomes a link. A sheet ends at 1,048,576 rows and the table goes on in the next;
   texts are cut at 32,767 characters; ids beyond 2^53 are texts, for Excel would round them.
 
-`periplus export warc` writes what was fetched as an archive, and `periplus import warc` makes a collection of one: see [warc.md](warc.md).
+`periplus export warc` and `export wacz` write what was fetched as an archive, and `periplus import warc` makes a collection of one: see [warc.md](warc.md).
 The tables `urls`, `hosts` and `visits` are the views of [sql.md](sql.md); `pages` and `redirects` hold more than their views.
 """  # noqa: E501
 _PARQUET = """# A collection as Parquet

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import re
-import sqlite3
 import struct
 import uuid
 import zlib
 from base64 import b32encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +24,7 @@ from isal import igzip
 from periplus.errors import UsageError
 from periplus.model.collection import ArchiveRecord, Exchange, RunNote
 from periplus.model.visit import Cut, Headers
+from periplus.store.cdxj import IndexLines, cdxj_line
 
 # Bodies are kept without content and transfer codings. So the fields that spoke of these stand under
 # X-Crawler-Content-Encoding, X-Crawler-Transfer-Encoding and X-Crawler-Content-Length, and Content-Length says how long
@@ -159,7 +158,9 @@ def answer(exchange: Exchange, info_id: str, capture: Capture | None) -> tuple[W
     identity, date = record_id(kind, exchange.url, repr(exchange.started), exchange.visit_id), date_of(exchange.started)
     data = _record(kind, identity, date, fields, block)
     media_type = exchange.headers.get("content-type").partition(";")[0].strip().lower()
-    indexed = digest if exchange.purpose == "page" and exchange.outcome != "unchanged" else ""
+    # a page without its bytes would be shown empty: what is indexed is what can be shown
+    is_shown = exchange.outcome == "redirected" or exchange.body is not None or not 200 <= exchange.status < 300
+    indexed = digest if is_shown and exchange.purpose == "page" and exchange.outcome != "unchanged" else ""
     record = WarcRecord(identity, exchange.url, date, data, media_type, exchange.status, indexed, kind == "revisit")
     return record, Capture(
         identity, exchange.url, date, digest
@@ -277,11 +278,11 @@ class Written:
     size_bytes: int
 
 
-class _Files:
-    """The files of one archive. They get their names when all of them are whole."""
+class WarcFiles:
+    """The files of one archive, one after another. opened: makes the file of a path to write to."""
 
-    def __init__(self, archive: WarcTarget) -> None:
-        self._archive = archive
+    def __init__(self, archive: WarcTarget, opened: Callable[[Path], BinaryIO]) -> None:
+        self._archive, self._opened = archive, opened
         self._stem = re.sub(r"\.warc(\.gz)?$", "", archive.path.name)
         self.paths: list[Path] = []
         self._file: BinaryIO | None = None
@@ -293,11 +294,11 @@ class _Files:
 
     def begin(self) -> str:
         """The next file; returns its name."""
-        self._end()
+        self.end()
         number = len(self.paths) + 1
         name = self._archive.path.name if number == 1 else f"{self._stem}-{number:05}.warc.gz"
         self.paths.append(self._archive.path.with_name(name))
-        self._file, self.offset = _draft(self.paths[-1]).open("wb"), 0
+        self._file, self.offset = self._opened(self.paths[-1]), 0
         return name
 
     def write(self, data: bytes) -> tuple[int, int]:
@@ -310,23 +311,14 @@ class _Files:
         self.total += len(member)
         return at, len(member)
 
-    def _end(self) -> None:
+    def end(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def name_all(self) -> None:
-        self._end()
-        for path in self.paths:
-            _draft(path).replace(path)
 
-    def drop_drafts(self) -> None:
-        self._end()
-        for path in self.paths:
-            _draft(path).unlink(missing_ok=True)
-
-
-def _draft(path: Path) -> Path:
+def draft_of(path: Path) -> Path:
+    """Where a file is written that gets its name once it is whole."""
     return path.with_name(path.name + ".part")
 
 
@@ -335,21 +327,26 @@ def write_archive(archive: WarcTarget, exchanges: Iterable[Exchange], index: Pat
 
     index: a CDXJ file beside them. Raises OSError; then no file has its name.
     """
-    with ExitStack() as stack:
-        files = _Files(archive)
-        stack.callback(files.drop_drafts)
-        lines = stack.enter_context(closing(_Index())) if index else None
-        counts = _write_all(archive, exchanges, files, lines)
-        files.name_all()
-        if lines and index:
+    files = WarcFiles(archive, lambda path: draft_of(path).open("wb"))
+    with closing(IndexLines()) as lines:
+        try:
+            written = write_records(archive, exchanges, files, lines if index else None)
+            for path in files.paths:
+                draft_of(path).replace(path)
+        finally:
+            files.end()
+            for path in files.paths:
+                draft_of(path).unlink(missing_ok=True)
+        if index:
             with index.open("w", encoding="utf-8", newline="\n") as out:
                 out.writelines(lines.sorted())
-    return Written(tuple(files.paths), *counts, files.total)
+    return written
 
 
-def _write_all(
-    archive: WarcTarget, exchanges: Iterable[Exchange], files: _Files, lines: _Index | None
-) -> tuple[int, int, int, int]:
+def write_records(
+    archive: WarcTarget, exchanges: Iterable[Exchange], files: WarcFiles, lines: IndexLines | None
+) -> Written:
+    """Writes the records of the exchanges, and ends the last file. lines: where what can be replayed is indexed."""
     captures: dict[int, Capture] = {}
     responses = revisits = failures = conversions = run_id = 0
     info_id = file_name = ""
@@ -368,52 +365,22 @@ def _write_all(
         for record in records:
             place = files.write(record.data)
             if lines and record.payload_digest:
-                lines.add(record, file_name, *place)
+                lines.add(_line_of(record, file_name, *place))
         failures += exchange.outcome == "failed"
         revisits += records[0].is_revisit
         responses += exchange.outcome != "failed" and not records[0].is_revisit
     if not files.paths:
         files.begin()
-    return responses, revisits, failures, conversions
+    files.end()
+    return Written(tuple(files.paths), responses, revisits, failures, conversions, files.total)
 
 
-class _Index:
-    """Lines of a CDXJ index, sorted on disk: there may be millions. Field names as pywb's."""
-
-    def __init__(self) -> None:
-        self._connection = sqlite3.connect("")
-        self._connection.execute("CREATE TABLE line (text TEXT NOT NULL)")
-
-    def add(self, record: WarcRecord, file_name: str, offset: int, length: int) -> None:
-        values = {
-            "url": record.url,
-            "mime": "warc/revisit" if record.is_revisit else record.media_type or "unk",
-            "status": str(record.status),
-        }
-        values |= {"digest": record.payload_digest, "length": str(length), "offset": str(offset), "filename": file_name}
-        stamp = re.sub(r"\D", "", record.date)[:14]
-        self._connection.execute(
-            "INSERT INTO line VALUES (?)", (f"{url_key(record.url)} {stamp} {json.dumps(values)}\n",)
-        )
-
-    def sorted(self) -> Iterator[str]:
-        return (line for (line,) in self._connection.execute("SELECT text FROM line ORDER BY text"))
-
-    def close(self) -> None:
-        self._connection.close()
-
-
-def url_key(url: str) -> str:
-    """The URL as CDXJ sorts it: `org,example)/path?a=1&b=2`. Lower case, www. and the scheme's port dropped,
-    the query sorted.
-    """
-    parts = urlsplit(url.lower())
-    host = re.sub(r"^www\d*\.", "", parts.hostname or "")
-    place = host if ":" in host or host.replace(".", "").isdigit() else ",".join(reversed(host.split(".")))
-    port = f":{parts.port}" if parts.port and parts.port != {"http": 80, "https": 443}.get(parts.scheme) else ""
-    path = parts.path.rstrip("/") or "/"
-    query = "?" + "&".join(sorted(parts.query.split("&"))) if parts.query else ""
-    return f"{place}{port}){path}{query}"
+def _line_of(record: WarcRecord, file_name: str, offset: int, length: int) -> str:
+    """The line of a record in a CDXJ index. Source of the fields: pywb."""
+    values = {"mime": "warc/revisit" if record.is_revisit else record.media_type or "unk"}
+    values |= {"status": str(record.status), "digest": record.payload_digest}
+    values |= {"length": str(length), "offset": str(offset), "filename": file_name}
+    return cdxj_line(record.url, re.sub(r"\D", "", record.date)[:14], values)
 
 
 # WARC 0.17 to 1.1, plain, in gzip members, or in zstd frames with or without a dictionary. A damaged or truncated file

@@ -115,6 +115,10 @@ def duplicates(
     return tuple(SamePage._make(row) for row in connection.execute(find, (url_id, *_as_json(among), DUPLICATES_MOST)))
 
 
+_NAMED = (
+    "SELECT p.title, b.text FROM page p LEFT JOIN body b ON b.id = p.body_id"
+    " WHERE p.url_id = coalesce((SELECT page_id FROM alias WHERE url_id = ? AND moved <> ''), ?)"
+)
 _OF_PAGE = "FROM page p JOIN body b ON b.id = p.body_id WHERE p.url_id = ?"
 
 
@@ -137,6 +141,11 @@ class Contents:
         """The page's text; None if it was not kept, or there is none."""
         row = self._connection.execute(f"SELECT b.text {_OF_PAGE}", (url_id,)).fetchone()
         return self._decoded(row[0]) if row and row[0] is not None else None
+
+    def title_and_text(self, url_id: UrlId) -> tuple[str, str]:
+        """Of a page, also by another of its addresses; empty: it has none, or it was not kept."""
+        row = self._connection.execute(_NAMED, (url_id, url_id)).fetchone()
+        return (row[0], "" if row[1] is None else self._decoded(row[1])) if row else ("", "")
 
     def _decoded(self, packed_text: bytes) -> str:
         with reported():
