@@ -365,7 +365,7 @@ def settings_from(values: Mapping[str, Any], base: Settings | None = None) -> Se
     for name, value in values.items():
         row = table.get(name)
         if row is None:
-            raise UnknownSetting(f"there is no setting {name!r}{_nearest(name, table)}; `periplus settings` lists them")
+            raise UnknownSetting(f"there is no setting {name!r}{nearest(name, table)}; `periplus settings` lists them")
         changes.setdefault(row.group, {})[name] = _checked(row, value)
     parts = {group: dataclasses.replace(getattr(base, group), **named) for group, named in changes.items()}
     return dataclasses.replace(base, **parts)
@@ -380,7 +380,7 @@ def as_values(settings: Settings) -> dict[str, Any]:
     return flat
 
 
-def _nearest(name: str, names: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
     """The name that somebody may have had in mind, in parentheses; empty where none is like it."""
     from difflib import get_close_matches  # for errors alone
 
@@ -388,7 +388,8 @@ def _nearest(name: str, names: Iterable[str]) -> str:
     return f" (is it {matches[0]}?)" if matches else ""
 
 
-FILE_TABLES = ("settings", "site", "script")  # of periplus.toml; [[site]] and [[script]] are rules, `urls.parameters`
+# of periplus.toml; [[site]] and [[script]] are rules, `urls.parameters`; [segments]: `analyse.segments`
+FILE_TABLES = ("settings", "site", "script", "segments", "presets")
 
 
 def read_values(path: Path) -> dict[str, Any]:
@@ -407,8 +408,8 @@ def read_values(path: Path) -> dict[str, Any]:
             raise UnknownSetting(f"{path}: {name} stands outside of a table: write it below the line [settings]")
         if name not in FILE_TABLES:
             raise UnknownSetting(
-                f"{path}: there is no table {name!r}{_nearest(name, FILE_TABLES)}: it may have [settings], [[site]] "
-                "and [[script]]"
+                f"{path}: there is no table {name!r}{nearest(name, FILE_TABLES)}: it may have [settings], [[site]], "
+                "[[script]], [segments] and [presets.NAME]"
             )
     values = content.get("settings", {})
     if not isinstance(values, dict):

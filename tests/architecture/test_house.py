@@ -14,12 +14,12 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 BUDGETS = {
     ".": 1_000,
     "acquire": 2_850,
-    "analyse": 10_900,
-    "api": 10_800,
-    "cli": 6_070,
+    "analyse": 11_150,
+    "api": 11_150,
+    "cli": 6_150,
     "document": 10_800,
     "jobs": 800,
-    "model": 4_920,
+    "model": 4_950,
     "present": 6_450,
     "schedule": 2_700,
     "search": 1_600,
@@ -27,7 +27,7 @@ BUDGETS = {
     "ui": 5_150,
     "urls": 2_100,
 }
-MODULES = 328
+MODULES = 330
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -17,7 +17,7 @@ from periplus.model.duplicates import PUBLISHED, TemplateRules
 from periplus.model.frontier import HostRow, TrapTally
 from periplus.model.ports import RunRecord
 from periplus.model.results import StateTally
-from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table
+from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table, with_segments
 from periplus.model.web import HostKey, Url
 from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.crawl_reads import backlog, hosts_at_work, state_tallies, traps
@@ -141,6 +141,7 @@ class Collection:
         depth: int = -1,
         url: str = "",
         host: str = "",
+        segment: str = "",
         limit: int = -1,
         columns: Sequence[str] = (),
     ) -> Rows:
@@ -148,12 +149,14 @@ class Collection:
 
         state, reason: as `periplus status` names them. status: 404, or "4xx" for all of 400 to 499. media_type:
         "text/html", or "image/" for all of them. depth: clicks from the start; -1: any. url: a part of the URL, or a
-        regular expression. host: with or without port. limit: rows; -1: all. columns: names of `model.tables.SEEN`, in
-        any order; empty: all. Raises UsageError for a filter that cannot be.
+        regular expression. host: with or without port. segment: of those that periplus.toml names, or `other`. limit:
+        rows; -1: all. columns: names of `model.tables.SEEN`, in any order, and `segment` where there are rules; empty:
+        all. Raises UsageError for a filter that cannot be.
         """
-        which = PageFilter(state, reason, str(status), media_type, depth, url, host, limit)
+        which = PageFilter(state, reason, str(status), media_type, depth, url, host, limit, segment)
         listing.page_conditions(which)
-        return self._rows(SEEN, columns, lambda names: listing.pages(self._connection, which, names))
+        table = self._with_segments(SEEN, segment, columns)
+        return self._rows(table, columns, lambda names: listing.pages(self._connection, which, names, table))
 
     def links(  # noqa: PLR0913 - the filters, written out
         self,
@@ -165,6 +168,7 @@ class Collection:
         nofollow: bool = False,
         broken: bool = False,
         external: bool = False,
+        segment: str = "",
         limit: int = -1,
         columns: Sequence[str] = (),
     ) -> Rows:
@@ -172,27 +176,28 @@ class Collection:
 
         source, target: URLs of the collection in any spelling. kind: a, image, style, redirect, ...; position: the part
         of the page that the link stands in. nofollow: only links that ask not to be followed. broken: only those whose
-        target is dead. external: only those to other sites that are not dead. limit: rows; -1: all. columns: names of
-        `model.tables.LINKS`; empty: all. Raises UsageError for a filter that cannot be, and for a URL that was never
-        seen.
+        target is dead. external: only those to other sites that are not dead. segment: of the page that holds the link.
+        limit: rows; -1: all. columns: names of `model.tables.LINKS`, and `segment` and `target_segment` where there are
+        rules; empty: all. Raises UsageError for a filter that cannot be, and for a URL that was never seen.
         """
         ends = [self.resolve(text) if text else "" for text in (source, target)]
-        which = LinkFilter(ends[0], ends[1], kind, position, nofollow, broken, external, limit)
+        which = LinkFilter(ends[0], ends[1], kind, position, nofollow, broken, external, limit, segment)
         listing.link_conditions(which)
-        return self._rows(LINKS, columns, lambda names: listing.links(self._connection, which, names))
+        table = self._with_segments(LINKS, segment, columns)
+        return self._rows(table, columns, lambda names: listing.links(self._connection, which, names, table))
 
     def table(self, name: str) -> Rows:
         """One table whole, as `periplus export` writes it: `pages`, `links`, `issues`, ...: docs/exports.md has all.
 
         `pages` has what is computed of each page. Raises UsageError for a name that there is not.
         """
-        from periplus.api.exporting import export_rows, exported_table
+        from periplus.api.exporting import export_rows, exported_columns
 
         def read(names: Sequence[str]) -> Iterator[Sequence[object]]:
             with export_rows(self.folder, name) as exported:
                 yield from exported.rows
 
-        return Rows(name, exported_table(name).columns, read)
+        return Rows(name, exported_columns(self.folder, name), read)
 
     def bad_links(self, *, source: str = "", limit: int = -1) -> Rows:
         """What stands where a link belongs and is none (mailto:, javascript:, malformed): of one page, or of all.
@@ -378,6 +383,24 @@ class Collection:
         from periplus.api.comparison import compare_runs
 
         return compare_runs(self.folder, before, after, other=Path(other) if other else None, site=site)
+
+    def _with_segments(self, table: Table, only: str, columns: Sequence[str]) -> Table:
+        """The table with its segments where rules name some, which are looked for as far as a filter or column asks.
+
+        Raises UsageError for a segment that there is not.
+        """
+        if not only and columns and not {"segment", "target_segment"}.intersection(columns):
+            return table
+        from periplus.api.segments import require_segment, rules_at, segments_of
+
+        if only or columns:
+            require_segment(self.folder, only)
+        if not (rules := rules_at(self.folder)):
+            return table
+        with reading.limited(self._connection, self._limit_s):
+            segments = segments_of(self._connection, rules)
+        reading.name_segments(self._connection, segments.of)
+        return with_segments(table)
 
     def _rows(
         self, table: Table, columns: Sequence[str], read: Callable[[Sequence[str]], Iterator[Sequence[object]]]

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from periplus.api.collection import Status
-from periplus.api.exporting import export_rows, exported_table
+from periplus.api.exporting import export_rows, exported_columns
 from periplus.api.homes import home_of
 from periplus.api.rows import Rows
 from periplus.errors import UsageError
@@ -99,7 +99,7 @@ class DatabaseCollection:
             with export_rows(self._text, name, ranks=False) as exported:
                 yield from exported.rows
 
-        return Rows(name, exported_table(name, ranks=False).columns, read)
+        return Rows(name, exported_columns(self._text, name, ranks=False), read)
 
 
 def check_segments(

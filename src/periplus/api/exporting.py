@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.api.homes import rows_of
+from periplus.api.segments import SegmentedRows, require_segment, rules_at, segments_at
 from periplus.errors import UsageError
-from periplus.model.tables import CHAINS, EXPORTS, ISSUES, PAGES, RANKED_PAGES, Table
+from periplus.model.tables import CHAINS, EXPORTS, ISSUES, PAGES, RANKED_PAGES, Column, Table, with_segments
 from periplus.present import issues
 from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.postgres.address import is_address
@@ -49,19 +50,48 @@ class TableRows:
 
 
 @contextlib.contextmanager
-def export_rows(place: Path | str, name: str, *, ranks: bool = True) -> Iterator[TableRows]:
-    """One of EXPORTS of the collection in a folder, or at an address, as it stands at one moment.
+def export_rows(place: Path | str, name: str, *, ranks: bool = True, segment: str = "") -> Iterator[TableRows]:
+    """One of EXPORTS of the collection in a folder, or at an address, as it stands at one moment; with the segments of
+    its pages where rules name some.
 
-    ranks: with what is computed for each page, for which a site's links are loaded; a database has none. Raises
-    UsageError, NoCollection, StoreError.
+    ranks: with what is computed for each page, for which a site's links are loaded; a database has none. segment: only
+    rows of its pages. Raises UsageError, NoCollection, StoreError.
     """
+    if segment:
+        require_segment(place, segment)
+    segments = segments_at(place)
+    with _stored_rows(place, name, ranks=ranks) as exported:
+        made = SegmentedRows(exported.table, segments)
+        yield TableRows(made.made, made.rows(exported.rows, segment))
+
+
+def export_file(
+    place: Path | str, name: str, path: Path, *, format: str = "", ranks: bool = True, segment: str = ""
+) -> str:
+    """Writes the rows of `export_rows` into a file; returns what the format's writer says of it, if anything.
+
+    format: as files end; empty: as this one does. Raises UsageError, NoCollection, StoreError.
+    """
+    from periplus.present.writers import writer_named
+
+    writer = writer_named(format or path.suffix.removeprefix(".").lower())
+    with export_rows(place, name, ranks=ranks, segment=segment) as exported:
+        try:
+            return writer.write(exported.table, exported.rows, path)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+@contextlib.contextmanager
+def _stored_rows(place: Path | str, name: str, *, ranks: bool) -> Iterator[TableRows]:
     if is_address(str(place)):
         if name in (CHAINS.name, ISSUES.name):
             raise UsageError(
                 f"{name} are found in collections in folders: `periplus move` makes one of a collection in a database"
             )
-        with rows_of(str(place), name) as rows:
-            yield TableRows(exported_table(name, ranks=False), rows)
+        exported = exported_table(name, ranks=False)
+        with rows_of(str(place), exported) as rows:
+            yield TableRows(exported, rows)
         return
     exported = exported_table(name, ranks=ranks)
     connecting = contextlib.closing(reading.connect(Path(place)))
@@ -74,6 +104,12 @@ def exported_table(name: str, *, ranks: bool = True) -> Table:
     if name not in EXPORTS:
         raise UsageError(f"there is no table {name!r}: choose among {', '.join(EXPORTS)}")
     return PAGES if name == PAGES.name and not ranks else EXPORTS[name]
+
+
+def exported_columns(place: Path | str, name: str, *, ranks: bool = True) -> tuple[Column, ...]:
+    """The columns that `export_rows` gives. Raises UsageError."""
+    table = exported_table(name, ranks=ranks)
+    return (with_segments(table) if rules_at(place) else table).columns
 
 
 def _rows(connection: reading.Connection, folder: Path, exported: Table) -> Iterator[tuple[object, ...]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from periplus.acquire.folders import starts_of
 from periplus.api.collection import Collection
-from periplus.api.exporting import asked, export_rows
+from periplus.api.exporting import asked, export_file
 from periplus.api.rows import Rows
 from periplus.errors import UsageError
 from periplus.model.tables import Column, ColumnKind
@@ -206,33 +206,16 @@ def keywords(
 
 
 def export(
-    place: Path | str,
-    table: str,
-    path: Path | str,
-    *,
-    format: str = "",
-    ranks: bool = True,
-    note: Callable[[str], object] = lambda sentence: None,
+    place: Path | str, table: str, path: Path | str, *, format: str = "", ranks: bool = True, segment: str = ""
 ) -> Path:
     """Writes one table of a collection into a file, as `periplus export` does; returns the file's path.
 
     place: a folder, or an address. table: `pages`, `links`, `issues`, ...: docs/exports.md has all. format: `csv`,
     `jsonl`, `parquet`, `xlsx`, or an installed package's; empty: as the path ends. ranks: with what is computed of each
-    page. note: called with what the format's writer says of the file, if anything. Raises UsageError, NoCollection,
-    StoreError.
+    page. segment: only rows of its pages. Raises UsageError, NoCollection, StoreError.
     """
-    from periplus.present.writers import writer_named
-
-    target = Path(path)
-    writer = writer_named(format or target.suffix.removeprefix(".").lower())
-    with export_rows(place, table, ranks=ranks) as exported:
-        try:
-            sentence = writer.write(exported.table, exported.rows, target)
-        except OSError as error:
-            raise UsageError(f"{target} cannot be written: {error.strerror or error}") from None
-    if sentence:
-        note(sentence)
-    return target
+    export_file(place, table, Path(path), format=format, ranks=ranks, segment=segment)
+    return Path(path)
 
 
 def sql(folder: Path | str, question: str, *, time_limit_s: float = 10.0, limit: int = -1) -> Rows:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from periplus.extras import extra_needed
 from periplus.model.ports import CrawlHome
+from periplus.model.tables import Table
 from periplus.store.postgres.address import address_of
 from periplus.store.sqlite.frontier import FolderHome
 
@@ -65,7 +66,7 @@ def site_reader_of(store: str) -> AbstractContextManager[SiteReader]:
     return site_reader(address_of(store))
 
 
-def rows_of(store: str, table: str) -> AbstractContextManager[Iterator[tuple[object, ...]]]:
+def rows_of(store: str, table: Table) -> AbstractContextManager[Iterator[tuple[object, ...]]]:
     """The rows of a table of a collection in a database, streamed. Raises as `whole_of`."""
     with extra_needed():
         from periplus.store.postgres.table_rows import table_rows

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from periplus.api.cache import Background, Remembered
 from periplus.api.grading import grades_of, trends
@@ -13,6 +15,7 @@ from periplus.api.inlink_index import InlinkIndexes, narrowed
 from periplus.api.overview import FaultSums, Overview, fault_sums, last_changes
 from periplus.api.portal import desk_of
 from periplus.api.results import judged_pages, judged_stamp, stored_stories, stories_file, when_stored
+from periplus.api.segments import require_segment, rules_at, rules_file, segments_of
 from periplus.api.topics import topic_file, topic_of
 from periplus.errors import UsageError
 from periplus.model.audit import Fault, FaultNote
@@ -22,12 +25,15 @@ from periplus.model.tables import (
     ISSUES,
     JUDGED,
     PORTAL_SITES,
+    SEGMENT_OTHER,
     STORIES,
     STORY_PAGES,
     WORDS,
     Column,
     Table,
+    with_segments,
 )
+from periplus.model.web import Url
 from periplus.present.issues import fault_row, issue_row
 from periplus.present.stories import delay
 from periplus.present.wording import iso
@@ -36,7 +42,11 @@ from periplus.store import fault_notes
 from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.tables import LEAFED, Count, TableFacet, TableQuery
+from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
+
+if TYPE_CHECKING:  # arrays
+    from periplus.analyse.segments import Segmentation
 
 __all__ = [
     "TABLES",
@@ -202,16 +212,46 @@ class Browser:
     _sums: Remembered[_Key, FaultSums] = field(default_factory=lambda: Remembered(SUMS_REMEMBERED))
     _audits: Background[_Key, bool] = field(default_factory=lambda: Background(REMEMBERED))
     _overviews: Background[_Key, Overview] = field(default_factory=lambda: Background(SUMS_REMEMBERED))
+    _segments: Remembered[_Key, Segmentation | None] = field(default_factory=lambda: Remembered(REMEMBERED))
     indexes: InlinkIndexes = field(default_factory=InlinkIndexes)
+
+    def table(self, folder: Path, name: str) -> Table:
+        """One of a collection's tables, with segments where its rules name some. Raises UsageError."""
+        table = table_of(name)
+        return with_segments(table) if rules_at(folder) else table
 
     def page(self, folder: Path, name: str, query: TableQuery, columns: Sequence[str] = ()) -> TablePage:
         """Raises UsageError, NoCollection, and StoreError when it takes longer than READ_S."""
         key = (_version(folder), _stamp(folder, name), name, query, tuple(columns))
         if (page := self._pages.get(key)) is not None:
             return page
-        with self._opened(folder, name) as (connection, table), reading.limited(connection, READ_S):
-            page = leafed(connection, table, narrowed(folder, connection, name, query, self.indexes), columns)
+        only, asked = _segment_apart(name, query)
+        with self._opened(folder, name, only) as (connection, table), reading.limited(connection, READ_S):
+            page = leafed(connection, table, narrowed(folder, connection, name, asked, self.indexes), columns)
+        if name == FAULTS.name and (segments := self.segments(folder)):
+            page = replace(page, facets=(*page.facets, self._faults_by_segment(folder, segments)))
         return self._pages.put(key, page)
+
+    def segments(self, folder: Path) -> Segmentation | None:
+        """To which segment each URL of a collection belongs, as its rules are now; None: there are none.
+
+        Raises UsageError, StoreError when it takes longer than READ_S.
+        """
+        if not (rules := rules_at(folder)):
+            return None
+
+        def make() -> Segmentation:
+            with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):
+                return segments_of(connection, rules)
+
+        return self._segments.of(_version(folder), make)
+
+    def _faults_by_segment(self, folder: Path, segments: Segmentation) -> TableFacet:
+        """How many open causes are met in each segment."""
+        with self._computed.lock:
+            causes = [noted.fault for noted in self._noted(folder) if not noted.note.decision]
+        met = Counter(name for fault in causes for name in {_segment(segments, issue.url) for issue in fault.issues})
+        return TableFacet("segment", tuple((name, met[name]) for name in segments.names if met[name]))
 
     def overview(self, folder: Path, wait_s: float) -> Overview | None:
         """The collection at one look, with its faults ready to be shown as tables; None: it takes longer than wait_s,
@@ -240,37 +280,56 @@ class Browser:
 
     def write(self, folder: Path, name: str, query: TableQuery, format: str, path: Path) -> None:
         """Every row that answers, in the order shown, as a file. Raises UsageError."""
-        with self._opened(folder, name) as (connection, table), reading.limited(connection, WRITE_S):
-            written(connection, table, query, format, path)
+        only, asked = _segment_apart(name, query)
+        with self._opened(folder, name, only) as (connection, table), reading.limited(connection, WRITE_S):
+            written(connection, table, asked, format, path)
 
     @contextlib.contextmanager
-    def _opened(self, folder: Path, name: str) -> Iterator[tuple[reading.Connection, Table]]:
-        table = table_of(name)
+    def _opened(self, folder: Path, name: str, only: str = "") -> Iterator[tuple[reading.Connection, Table]]:
+        """only: of faults, the segment whose issues are counted."""
+        segments = self.segments(folder) if name in TABLES else None
+        table = with_segments(table_of(name)) if segments else table_of(name)
+        if only:
+            require_segment(folder, only)
         if table.source:
             with (
                 contextlib.closing(reading.connect(folder)) as connection,
                 reading.reading(),
                 reading.snapshot(connection),
             ):
+                if segments:
+                    reading.name_segments(connection, segments.of)
                 yield connection, table
             return
         with self._computed.lock:  # one audit at a time: each takes a site's links into memory
-            yield self._result(folder, name) if name not in TABLES else self._audit(folder), table
+            yield self._result(folder, name) if name not in TABLES else self._audit(folder, only), table
 
-    def _audit(self, folder: Path) -> reading.Connection:
+    def _audit(self, folder: Path, only: str = "") -> reading.Connection:
         """The faults of all sites, gravest first, and the issues of those that are open, as tables; made anew when a
-        run has changed anything, or a person noted something.
+        run has changed anything, or a person noted something. only: those of a segment's pages.
         """
         from periplus.analyse.audit import issue_kinds
 
-        key = _version(folder)
+        version = _version(folder)
+        key, segments = (*version, only), self.segments(folder)
 
         def make() -> reading.Connection:
             causes, kinds = self._noted(folder), issue_kinds()
+            if segments and only:
+                causes = tuple(_narrowed_fault(noted, segments, only) for noted in causes)
+                causes = tuple(noted for noted in causes if noted.fault.issues)
             left = [noted.fault for noted in causes if not noted.note.decision]
-            self._sums.put(key, fault_sums(left))
+            if not only:
+                self._sums.put(version, fault_sums(left))
+            issues = (issue for fault in left for issue in fault.issues)
             return stored_tables.in_memory(
-                (ISSUES, (issue_row(issue, kinds) for fault in left for issue in fault.issues)),
+                (
+                    with_segments(ISSUES) if segments else ISSUES,
+                    (
+                        (*issue_row(issue, kinds), *([_segment(segments, issue.url)] if segments else []))
+                        for issue in issues
+                    ),
+                ),
                 (FAULTS, (fault_row(noted.fault, kinds, noted.note, noted.since) for noted in causes)),
             )
 
@@ -316,6 +375,26 @@ class Browser:
         return self._computed.of(key, lambda: stored_tables.in_memory((result.table, result.rows(folder, which))))
 
 
+def _segment(segments: Segmentation, url: str) -> str:
+    """That of an issue's page; of a page that is no URL of the collection `other`."""
+    return segments.of(url_id(Url(url))) or SEGMENT_OTHER
+
+
+def _narrowed_fault(noted: NotedFault, segments: Segmentation, only: str) -> NotedFault:
+    """The same cause with its issues on pages of one segment."""
+    issues = tuple(issue for issue in noted.fault.issues if _segment(segments, issue.url) == only)
+    fault = replace(noted.fault, issues=issues, total=len(issues), pages=len({issue.url for issue in issues}))
+    return replace(noted, fault=fault)
+
+
+def _segment_apart(name: str, query: TableQuery) -> tuple[str, TableQuery]:
+    """(the segment that a query of faults asks for, the query without it): a cause may lie in several segments."""
+    if name != FAULTS.name:
+        return "", query
+    only = next((text for column, text in query.conditions if column == "segment"), "")
+    return only, replace(query, conditions=tuple(one for one in query.conditions if one[0] != "segment"))
+
+
 def table_of(name: str) -> Table:
     """One of TABLES or, of a topic or portal named with it, of RESULT_TABLES. Raises UsageError for another name."""
     kind = name.partition(":")[0]
@@ -331,9 +410,11 @@ def _notes(connection: reading.Connection) -> tuple[FaultNote, ...]:
 
 
 def _version(folder: Path) -> _Key:
-    """Of what the store has; another one after each change."""
+    """Of what the store has, and of the rules for it; another one after each change."""
+    rules = rules_file(folder)
+    changed = rules.stat().st_mtime_ns if rules.is_file() else 0
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-        return (folder.resolve(), *stored_tables.version(connection), _notes(connection))
+        return (folder.resolve(), *stored_tables.version(connection), _notes(connection), changed)
 
 
 def _stamp(folder: Path, name: str) -> object:

@@ -20,6 +20,7 @@ from periplus.cli.options import (
     opened,
     option,
     output_option,
+    segment_option,
     setting_options,
     settings_of,
     verbose_option,
@@ -61,6 +62,7 @@ _FORMATS = (*FORMATS, "junit", "github")
 )
 @option("--offline", "Ask nobody: list what is wrong by what is stored.", bool)
 @option("--site", "Only of this site, where the collection holds several.", str, "")
+@segment_option
 @option("--near/--no-near", "Look for pages of nearly one text. By default on sites of up to 20,000 pages.", bool)
 @option(
     "--fail-on",
@@ -110,6 +112,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     from periplus.api.audit import baseline_run, issues_of, new_since, store_issues
     from periplus.api.checking import order_for, settings_before
     from periplus.api.grading import grades_now
+    from periplus.api.segments import issues_within, require_segment
 
     urls, local, folder = _places(starts, lists, collection)
     flags |= with_folders(flags, local)
@@ -119,6 +122,8 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     asked = {name: flags[name] for name in ("external", "fragments", "head")}
     settings = settings_of(flags, folder, None if urls else settings_before(folder))
     order = order_for(folder, urls, settings, **asked)
+    if flags["segment"]:
+        require_segment(folder, flags["segment"])  # before anybody is asked
     conditions, quiet = fail_on(flags["fail_on"]), bool(flags["quiet"])
     least = least_grades(flags["fail_below"])
     baseline = baseline_run(folder, flags["baseline"]) if flags["baseline"] else 0
@@ -135,6 +140,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
         if not quiet:
             _say_end(end)
     listed = new_since(folder, issues, baseline) if baseline else issues
+    listed = issues_within(folder, flags["segment"], listed) if flags["segment"] else listed
     listed = with_paths(listed, settings.identity.folders)
     causes = faults(listed)  # outside: whoever reads the list may leave before its end
     with opened(flags["output"], exact=flags["format"] != "table") as out:

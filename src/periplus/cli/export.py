@@ -21,6 +21,7 @@ from periplus.cli.options import (
     option,
     options,
     output_option,
+    segment_option,
     store_option,
 )
 from periplus.errors import UsageError
@@ -55,6 +56,7 @@ def _table_command(name: str) -> click.Command:
             format or _format_of(output),
             output,
             ranks=not flags.get("no_rank", False),
+            segment=flags["segment"],
         )
 
     add = options(
@@ -63,6 +65,7 @@ def _table_command(name: str) -> click.Command:
         output_option,
         *[option("--no-rank", "Without final_url, inlinks, outlinks, rank and score: faster.", bool)]
         * (name == "pages"),
+        segment_option,
         option("-f --format", _FORMAT_SENTENCE, metavar="FORMAT"),
     )
     return click.command(name, help=EXPORTS[name].sentence)(add(write))
@@ -73,23 +76,23 @@ def _format_of(output: Path | None) -> str:
     return ending if ending in writers() else "csv"
 
 
-def export_table(place: Path | str, name: str, format: str, output: Path | None, *, ranks: bool) -> None:
+def export_table(
+    place: Path | str, name: str, format: str, output: Path | None, *, ranks: bool, segment: str = ""
+) -> None:
     """Writes one table of a collection in a folder, or at an address, to a file or, as text, to stdout.
 
     Raises UsageError.
     """
-    from periplus.api import functions
-    from periplus.api.exporting import export_rows
+    from periplus.api.exporting import export_file, export_rows
 
     if output is not None:
-        notes: list[str] = []
-        functions.export(place, name, output, format=format, ranks=ranks, note=notes.append)
-        click.echo(f"Written to {': '.join([str(output), *notes])}", err=True)
+        note = export_file(place, name, output, format=format, ranks=ranks, segment=segment)
+        click.echo(f"Written to {': '.join(filter(None, [str(output), note]))}", err=True)
         return
     writer_named(format)
     if format not in FORMATS:
         raise UsageError(f"a {format} file needs a name: -o {name}.{format}")
-    with export_rows(place, name, ranks=ranks) as exported, opened(output, exact=True) as out:
+    with export_rows(place, name, ranks=ranks, segment=segment) as exported, opened(output, exact=True) as out:
         write_table(exported.table.names, exported.rows, format, out)
 
 

@@ -20,10 +20,10 @@ from periplus.cli.options import (
     option,
     options,
     output_option,
+    segment_option,
 )
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.page import BlockKind, LinkKind, Part, Position
-from periplus.model.tables import BAD_LINKS, LINKS, SEEN
 from periplus.model.visit import Reason, State
 from periplus.present.tables import FORMATS, write_table
 
@@ -40,6 +40,7 @@ LINK_COLUMNS = ("source", "target", "anchor", "kind", "position", "nofollow", "t
 # what both lists share
 _row_options = options(
     collection_option,
+    segment_option,
     option("-n --limit", "At most so many rows.", WholeNumber()),
     option("--columns", "Which columns, in this order; `all` for every one there is.", str, "", metavar="A,B,..."),
     format_option(FORMATS),
@@ -71,10 +72,10 @@ def pages(
     from periplus.api.collection import Collection
 
     given = {name: value for name, value in filters.items() if value is not None}
-    names = _columns(columns, PAGE_COLUMNS, SEEN.names)
     with Collection(collection_folder(collection)) as reader, opened(output, exact=format != "table") as out:
-        rows = reader.pages(**given, limit=-1 if limit is None else limit, columns=names)
-        write_table(names, rows, format, out)
+        most = -1 if limit is None else limit
+        rows = reader.pages(**given, limit=most, columns=_columns(columns, PAGE_COLUMNS))
+        write_table(rows.columns, rows, format, out)
 
 
 @click.command()
@@ -111,20 +112,19 @@ def links(
     given = sorted(name for name, value in filters.items() if value and name != "source")
     if bad and (given or columns):
         raise UsageError("--bad goes with --from, --limit, --format and -o only")
-    names = BAD_LINKS.names if bad else _columns(columns, LINK_COLUMNS, LINKS.names)
     with Collection(collection_folder(collection)) as reader, opened(output, exact=format != "table") as out:
         chosen = {name: value for name, value in filters.items() if value}
         if bad:
             rows = reader.bad_links(source=filters["source"], limit=most)
         else:
-            rows = reader.links(**chosen, limit=most, columns=names)
-        write_table(names, rows, format, out)
+            rows = reader.links(**chosen, limit=most, columns=_columns(columns, LINK_COLUMNS))
+        write_table(rows.columns, rows, format, out)
 
 
-def _columns(given: str, usual: tuple[str, ...], every: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns asked for. Unknown names are refused where the rows are read."""
+def _columns(given: str, usual: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns asked for, none for all of them. Unknown names are refused where the rows are read."""
     if given == "all":
-        return every
+        return ()
     return tuple(part.strip() for part in given.split(",") if part.strip()) or usual
 
 

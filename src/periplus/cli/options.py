@@ -105,7 +105,7 @@ _PLACED = {
     "lists": "Where", "collection": "Where", "store": "Where", "site": "Where", "sitemaps": "Where",
     "max_depth": "How much", "everything": "How much", "every": "How much", "external": "How much",
     "fragments": "How much", "offline": "How much", "workers": "How much", "rate": "How polite", "head": "How polite",
-    "user_agent": "How polite", "contact": "How polite", "fresh": "What to keep", "near": "Output",
+    "user_agent": "How polite", "contact": "How polite", "fresh": "What to keep", "near": "Output", "segment": "Output",
     "fail_on": "Output", "fail_below": "Output", "baseline": "Output", "format": "Output", "output": "Output",
     "quiet": "Output", "no_progress": "Output", "verbose": "Output",
 }  # fmt: skip
@@ -205,16 +205,23 @@ def settings_files(folder: Path) -> list[Path]:
         return files[1:]
     if files and files[0] != folder / SETTINGS_FILE:
         with contextlib.suppress(tomllib.TOMLDecodeError, UnicodeDecodeError):  # said where it is read
-            if {"site", "script"} & tomllib.loads(files[0].read_text("utf-8")).keys():
+            if {"site", "script", "segments"} & tomllib.loads(files[0].read_text("utf-8")).keys():
                 raise UnknownSetting(
-                    f"{files[0]} here has rules ([[site]], [[script]]), which are read in the collection's folder "
-                    f"alone: write them into {folder / SETTINGS_FILE}"
+                    f"{files[0]} here has rules ([[site]], [[script]], [segments]), which are read in the collection's "
+                    f"folder alone: write them into {folder / SETTINGS_FILE}"
                 )
     return files
 
 
 collection_option = option(
     "-c --collection", f"The collection's folder. By default the only *{SUFFIX} folder here.", FOLDER
+)
+segment_option = option(
+    "--segment",
+    "Only of this segment of periplus.toml: docs/segments.md; `other` for the rest.",
+    str,
+    "",
+    metavar="NAME",
 )
 site_option = option("--site", "Which site, where the collection has several starts.", str, "", metavar="KEY")
 

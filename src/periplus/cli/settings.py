@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,6 +19,7 @@ from periplus.cli.options import (
     opened,
     option,
     output_option,
+    place_option,
     settings_files,
     settings_of,
 )
@@ -25,7 +27,7 @@ from periplus.cli.reference import shown_default, value_range
 from periplus.errors import ExtensionError, NoCollection
 from periplus.extensions import GROUPS, extensions
 from periplus.present.tables import write_table
-from periplus.present.wording import count_of, visible
+from periplus.present.wording import count_of, number, size, visible
 from periplus.settings import SettingRow, as_values, read_values, rows
 
 # `periplus settings`: every setting with its flag, default and range.
@@ -125,10 +127,11 @@ def _plain(markdown: str) -> str:
 
 @click.group()
 def rules() -> None:
-    """Decide which addresses are one page.
+    """Decide which addresses are one page, and name segments of pages.
 
     Rules stand in the collection's periplus.toml. A table [[site]] says what never makes another page (session ids,
-    www, slashes), a table [[script]] which parameters make a page of one script.
+    www, slashes), a table [[script]] which parameters make a page of one script; the table [segments] names parts of
+    the collection, by which tables, maps and reports are coloured and filtered.
     """
 
 
@@ -195,3 +198,45 @@ def apply_command(collection: Path | None) -> None:
         f" {count_of(done.merged, 'fetched page')} had the same address, "
         f"{done.undone:,} URLs are what they were before."
     )
+
+
+SEGMENT_COLUMNS = ("segment", "urls", "pages", "dead", "depth", "deepest", "text_chars", "size", "examples")
+
+
+@rules.command()
+@place_option
+@format_option(FORMATS)
+@option("-n --examples", "Pages named of each.", click.IntRange(0, 1000), 3)
+@output_option
+def segments(place: Path | str, format: str, examples: int, output: Path | None) -> None:
+    """List the segments that the table [segments] names, each with its sums and some of its pages.
+
+    The first rule that fits decides, so that every URL is in one segment; `other` is what no rule fits. Depth is the
+    mean over fetched pages, text_chars and size their sums. docs/segments.md says what rules may be.
+    """
+    from periplus.api.segments import sums_of
+
+    rows = [
+        (one.name, one.urls, one.pages, one.dead, round(one.depth, 2), one.deepest, one.text_chars, one.size_bytes,
+            list(map(str, one.examples)))
+        for one in sums_of(place, examples=examples)
+    ]  # fmt: skip
+    with opened(output, exact=format != "text") as out:
+        if format == "text":
+            out.writelines(line + "\n" for line in _segment_lines(rows))
+        else:
+            flat = rows if format == "json" else [(*row[:-1], " ".join(row[-1])) for row in rows]
+            write_table(SEGMENT_COLUMNS, flat, format, out)
+
+
+def _segment_lines(rows: Sequence[tuple[Any, ...]]) -> Iterator[str]:
+    """For reading: of each segment a line of sums, and a line for each example."""
+    width = max(len(visible(row[0])) for row in rows)
+    for name, urls, pages, dead, depth, deepest, chars, bytes_, examples in rows:
+        sums = f"{count_of(pages, 'page')} of {count_of(urls, 'URL')}"
+        if dead:
+            sums += f", {number(dead)} dead"
+        if pages:
+            sums += f"; {depth:.1f} clicks on average, {deepest} at most; {number(chars)} characters, {size(bytes_)}"
+        yield f"{visible(name):<{width}}  {sums}"
+        yield from (f"{'':<{width}}  {visible(url)}" for url in examples)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,6 +80,22 @@ class LinkedBytes:
     # n x len(MediaClass): bytes of the targets whose size is known, by class in the order of MediaClass
     sizes: NDArray[np.int64]
     unsized: NDArray[np.int64]  # n: targets whose size is not known
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSum:
+    """What a segment of a collection adds up to. issues: by grade; examples: some of its URLs."""
+
+    name: str
+    urls: int  # ever seen
+    pages: int  # of them fetched
+    dead: int
+    depth: float  # mean clicks from the start, of fetched pages that links reach
+    deepest: int
+    text_chars: int  # of fetched pages
+    size_bytes: int  # of fetched pages
+    issues: Mapping[str, int]
+    examples: tuple[Url, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,8 @@ class Table:
         return tuple(by_name[name] for name in names) or self.columns
 
 
+EMPTY = "-"  # in a condition on a column: it says nothing
+SEGMENT_OTHER = "other"  # the segment of what no rule fits
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -654,3 +656,23 @@ SURVEY_LINKS = {
     )
 }
 """The links that a survey collects, by kind."""
+
+_SEGMENT = Column("segment", TEXT, "the first segment of periplus.toml that the page fits, else other", facet=True)
+_TARGET_SEGMENT = replace(_SEGMENT, name="target_segment", sentence="the same of the target")
+_SEGMENTED = {
+    "urls": ("u.id",), "pages": ("u.id",), "links": ("l.source", "l.target"), "bad": ("b.source",),
+    "redirects": ("u.id",), "visits": ("v.url_id",),
+}  # fmt: skip
+"""Of tables with pages the ids of these, as a store has them."""
+
+
+def with_segments(table: Table) -> Table:
+    """The table with the segment of each row's page; of links, with that of the target too. A table that has no page in
+    its rows stays as it is. Stores compute the columns with a function segment_of(id).
+    """
+    ids = _SEGMENTED.get(table.name, ("",) * ("url" in table.names)) if table.name != FAULTS.name else ()
+    columns = (
+        replace(column, sql=f"segment_of({expression})" if table.source else "")
+        for column, expression in zip((_SEGMENT, _TARGET_SEGMENT), ids, strict=False)
+    )
+    return replace(table, columns=(*table.columns, *columns)) if ids else table

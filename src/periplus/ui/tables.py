@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from periplus.api.collection import Collection
-from periplus.api.tables import TableFacet, TablePage, TableQuery, table_of
+from periplus.api.tables import TableFacet, TablePage, TableQuery
 from periplus.errors import NoCollection
 from periplus.jobs.forms import whole
 from periplus.model.tables import ColumnKind
@@ -134,7 +134,7 @@ def table(request: Request) -> Response:
     columns = columns_of(asked) or screen.columns
     unseen = tuple(column for column in LEADS if column not in columns) if screen.table == "faults" else ()
     page, leads = of_screen(name, browser.page(folder, screen.table, query, (*columns, *unseen)), len(columns))
-    table = table_of(screen.table)
+    table = browser.table(folder, screen.table)
     values = page_values(request, page, query, at) | {
         "title": screen.title,
         "name": name,

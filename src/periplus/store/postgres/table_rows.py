@@ -18,7 +18,7 @@ from periplus.errors import StoreError
 from periplus.model.graph import LinkRows, PageRows, UrlFacts, UrlRows
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.ports import RunRecord
-from periplus.model.tables import RUNS, VIEWS, Column, ColumnKind, Table, any_of
+from periplus.model.tables import RUNS, Column, ColumnKind, Table, any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store import runs
@@ -230,11 +230,11 @@ def statement(table: Table) -> str:
 
 
 @contextlib.contextmanager
-def table_rows(address: Address, name: str) -> Iterator[Iterator[tuple[object, ...]]]:
-    """The rows of one of VIEWS at one moment, streamed. Raises UsageError, NoCollection, StoreError."""
+def table_rows(address: Address, table: Table) -> Iterator[Iterator[tuple[object, ...]]]:
+    """The rows of a stored table at one moment, streamed. Raises UsageError, NoCollection, StoreError."""
     with moment(address) as connection:
         read_whole_tables(connection)
-        yield (row for block in row_blocks(connection, statement(VIEWS[name]), AT_ONCE) for row in block)
+        yield (row for block in row_blocks(connection, statement(table), AT_ONCE) for row in block)
 
 
 BLOCK_ROWS = 10_000

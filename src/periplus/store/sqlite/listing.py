@@ -36,6 +36,7 @@ class PageFilter:
     url: str = ""  # part of the URL, or a regular expression
     host: str = ""  # with or without port
     limit: int = -1
+    segment: str = ""  # wants segment_of, see reading.name_segments
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +51,19 @@ class LinkFilter:
     broken: bool = False  # the target is dead
     external: bool = False  # the target belongs to another site, and is not dead
     limit: int = -1
+    segment: str = ""  # of the source
 
 
 def pages(
-    connection: sqlite3.Connection, where: PageFilter, columns: Sequence[str] = ()
+    connection: sqlite3.Connection, where: PageFilter, columns: Sequence[str] = (), table: Table = SEEN
 ) -> Iterator[tuple[object, ...]]:
     """The URLs that pass a filter, by depth and URL, those without a depth last.
 
-    columns: of SEEN; none named: all. Raises UsageError for a filter or column that cannot be.
+    columns: of the table, which is SEEN, perhaps with segments; none named: all. Raises UsageError for a filter or
+    column that cannot be.
     """
     conditions, values = page_conditions(where)
-    find = f"{select(SEEN, columns, conditions, order_by(SEEN, SEEN.order))} LIMIT ?"
+    find = f"{select(table, columns, conditions, order_by(table, table.order))} LIMIT ?"
     return rows(connection.execute(find, (*values, where.limit)))
 
 
@@ -82,19 +85,22 @@ def page_conditions(where: PageFilter) -> tuple[list[str], list[object]]:
         parts.append(("(h.key = ? OR substr(h.key, 1, length(?) + 1) = ? || ':')", [where.host] * 3))
     if where.url:
         parts.append(("matches(u.text, ?)", [where.url]))
+    if where.segment:
+        parts.append(("segment_of(u.id) = ?", [where.segment]))
     return [part for part, _ in parts], [value for _, values in parts for value in values]
 
 
 def links(
-    connection: sqlite3.Connection, where: LinkFilter, columns: Sequence[str] = ()
+    connection: sqlite3.Connection, where: LinkFilter, columns: Sequence[str] = (), table: Table = LINKS
 ) -> Iterator[tuple[object, ...]]:
     """The links that pass a filter, by source and target where one of them is named; else page by page, as stored.
 
-    columns: of LINKS; none named: all. Raises UsageError for a filter or column that cannot be.
+    columns: of the table, which is LINKS, perhaps with segments; none named: all. Raises UsageError for a filter or
+    column that cannot be.
     """
     conditions, values = link_conditions(where)
-    order = order_by(LINKS, ("source", "target", "kind", "position")) if where.source or where.target else ""
-    find = f"{select(LINKS, columns, conditions, order)} LIMIT ?"
+    order = order_by(table, ("source", "target", "kind", "position")) if where.source or where.target else ""
+    find = f"{select(table, columns, conditions, order)} LIMIT ?"
     return rows(connection.execute(find, (*values, where.limit)))
 
 
@@ -124,6 +130,8 @@ def link_conditions(where: LinkFilter) -> tuple[list[str], list[object]]:
         parts.append((f"l.target IN (SELECT id FROM url WHERE reason IN {dead})", []))
     if where.external:
         parts.append((f"g.site_id <> h.site_id AND b.reason NOT IN {dead}", []))
+    if where.segment:
+        parts.append(("segment_of(l.source) = ?", [where.segment]))
     return [part for part, _ in parts], [value for _, values in parts for value in values]
 
 

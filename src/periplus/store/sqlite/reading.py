@@ -6,7 +6,7 @@ import contextlib
 import re
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +46,11 @@ def _matches(text: str, pattern: str) -> bool:
         return re.search(pattern, text) is not None
     except re.error:
         return False
+
+
+def name_segments(connection: sqlite3.Connection, segment_of: Callable[[int | None], str | None]) -> None:
+    """Makes columns of segments computable on this connection: see `model.tables.with_segments`."""
+    connection.create_function("segment_of", 1, segment_of, deterministic=True)
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from periplus.errors import UsageError
 from periplus.model.tables import (
     BAD_LINKS,
+    EMPTY,
     HOSTS,
     LINKS,
     REDIRECTS,
@@ -42,7 +43,6 @@ LARGE = 100_000
 FEW = 2_000
 FACET_VALUES = 12
 DEEPEST = 1_000_000  # rows that may be leafed over
-EMPTY = "-"  # in a condition: the column says nothing
 _RANGE = re.compile(r"(-?[0-9.]*)\.\.(-?[0-9.]*)")
 _CLASS = re.compile(r"[1-5]xx", re.IGNORECASE)
 # Where pages of one site alone were fetched, its own URLs are looked up once, and not two sites for
@@ -147,7 +147,7 @@ def _quick(table: Table, name: str, text: str) -> tuple[str, list[object]] | Non
     column = table.column(name)
     if column.url_id and text.startswith(("http://", "https://")):
         return f"{column.url_id} = ?", [url_id(Url(text))]
-    if table is LINKS and name == "internal" and text in ("yes", "no"):
+    if table.name == LINKS.name and name == "internal" and text in ("yes", "no"):
         inside = text == "yes"
         targets = _URLS.format("IN" if inside else "NOT IN")
         return f"CASE WHEN {_ALONE} THEN l.target IN ({targets}) ELSE ({column.sql}) = {int(inside)} END", []

@@ -1,0 +1,152 @@
+"""Segments of a collection: which rules there are, to which segment each URL belongs, and what each adds up to."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from periplus.errors import UsageError
+from periplus.model.tables import SEEN, Table, with_segments
+from periplus.model.web import Url
+from periplus.settings import SETTINGS_FILE
+from periplus.store.postgres.address import is_address
+from periplus.store.sqlite import listing, reading
+from periplus.urls.canonical import url_id
+
+if TYPE_CHECKING:  # arrays: only where there are rules
+    from periplus.analyse.segments import Segmentation, SegmentRule
+    from periplus.model.audit import Issue
+    from periplus.model.results import SegmentSum
+
+NO_RULES = (
+    'no segments are named: write rules into {}, table [segments], as in docs = "/docs"; docs/segments.md has more'
+)
+
+
+def rules_file(place: Path | str) -> Path:
+    """Where the rules of a collection stand: in its folder; of one in a database here, beside the command."""
+    return Path(SETTINGS_FILE) if is_address(str(place)) else Path(place) / SETTINGS_FILE
+
+
+def rules_at(place: Path | str) -> tuple[SegmentRule, ...]:
+    """The rules of a collection; none where nobody wrote any. Raises UsageError for what is wrong with them."""
+    path = rules_file(place)
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return ()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+    if "segments" not in text:  # without loading arrays
+        return ()
+    from periplus.analyse.segments import segment_rules
+
+    return segment_rules(text, str(path))
+
+
+def require_segment(place: Path | str, name: str) -> None:
+    """Raises UsageError where no rules are written, or none of this name."""
+    if not (rules := rules_at(place)):
+        raise UsageError(NO_RULES.format(rules_file(place)))
+    from periplus.analyse.segments import checked_name
+
+    checked_name(name, rules)
+
+
+def segments_of(connection: reading.Connection, rules: Sequence[SegmentRule]) -> Segmentation:
+    """Of a collection in a folder, as it stands now."""
+    from periplus.analyse.segments import columns_read, segmented
+
+    names = columns_read(rules)
+    return segmented(rules, _columns(names, listing.whole(connection, _table(names))))
+
+
+def _table(names: Sequence[str]) -> Table:
+    return Table(SEEN.name, SEEN.sentence, SEEN.select(names), SEEN.source)
+
+
+def _columns(names: Sequence[str], rows: Iterator[Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    values = list(zip(*rows, strict=True)) or [()] * len(names)
+    return dict(zip(names, values, strict=True))
+
+
+@contextlib.contextmanager
+def _read(place: Path | str, names: Sequence[str]) -> Iterator[dict[str, Sequence[Any]]]:
+    """Columns of SEEN, of a collection in a folder or a database."""
+    if is_address(str(place)):
+        from periplus.api.homes import rows_of
+
+        with rows_of(str(place), _table(names)) as rows:
+            yield _columns(names, rows)
+        return
+    with contextlib.closing(reading.connect(Path(place))) as connection, reading.reading():
+        yield _columns(names, listing.whole(connection, _table(names)))
+
+
+def segments_at(place: Path | str) -> Segmentation | None:
+    """Of a collection in a folder or a database; None: there are no rules.
+
+    Raises UsageError, NoCollection, StoreError.
+    """
+    if not (rules := rules_at(place)):
+        return None
+    from periplus.analyse.segments import columns_read, segmented
+
+    with _read(place, columns_read(rules)) as columns:
+        return segmented(rules, columns)
+
+
+def needed_segments(place: Path | str) -> Segmentation:
+    """As `segments_at`. Raises UsageError where there are no rules."""
+    segments = segments_at(place)
+    if segments is None:
+        raise UsageError(NO_RULES.format(rules_file(place)))
+    return segments
+
+
+def issues_within(folder: Path, name: str, issues: Iterable[Issue]) -> list[Issue]:
+    """The issues on pages of a segment. Raises as `needed_segments`."""
+    segments = needed_segments(folder)
+    return [issue for issue in issues if segments.of(url_id(Url(issue.url))) == name]
+
+
+def sums_of(place: Path | str, issues: dict[str, list[str]] | None = None, examples: int = 3) -> tuple[SegmentSum, ...]:
+    """What each segment adds up to. issues: by grade, the URL of each issue's page. Raises as `needed_segments`."""
+    from periplus.analyse.segments import SUMMED, segment_sums
+
+    segments = needed_segments(place)
+    met = {grade: [url_id(Url(url)) for url in urls] for grade, urls in (issues or {}).items()}
+    with _read(place, SUMMED) as columns:
+        return segment_sums(segments, columns, met, examples)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentedRows:
+    """Rows of a table of which some know only the URLs of their pages: each row gets the segments of these."""
+
+    table: Table
+    segments: Segmentation | None
+
+    @property
+    def made(self) -> Table:
+        """The table with the columns of segments; as it is where there are no rules."""
+        return with_segments(self.table) if self.segments else self.table
+
+    def rows(self, rows: Iterator[tuple[object, ...]], only: str = "") -> Iterator[tuple[object, ...]]:
+        """only: a segment; others' rows are left out. Raises UsageError for a table without pages in its rows."""
+        names = self.table.names
+        added = len(self.made.columns) - len(names)
+        places = [names.index(name) for name in ("url", "source", "target") if name in names][:added]
+        if self.segments is None or not places:
+            if only:
+                raise UsageError(f"{self.table.name} are of no page: they have no segments")
+            yield from rows
+            return
+        of = self.segments.of
+        for row in rows:
+            own = tuple(of(url_id(Url(str(row[place])))) if row[place] else None for place in places)
+            if not only or own[0] == only:
+                yield (*row, *own)
