@@ -153,6 +153,7 @@ class PlainStore:
                 len(self._pending(host.id)),
                 self.site_fetched[host.site],
                 max(0.0, host.next_at - now),
+                host.answered,
             )
             for host in free[:most]
         ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -63,6 +64,24 @@ def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[
     """Hosts asked for pages, in order: three sites of a hundred pages, of which s1 brings two new links a page;
     one request at a time.
     """
+
+    def answer(request: Request) -> Scripted:
+        if request.purpose is not Purpose.PAGE:
+            return Scripted(status=404)
+        host, number = host_name(request.url), int(request.url.rpartition("/")[2])
+        inner = "".join(f'<a href="/{page}">{page}</a>' for page in range(100))
+        outer = "".join(
+            f'<a href="http://out.org/{number}-{one}">x</a>' for one in range(2 if host == "s1.test" else 0)
+        )
+        return Scripted(f"<html><body>{inner}{outer}<p>words of {number}".encode())
+
+    return campaign_run(answer, pages, patience_s, delay_s)
+
+
+def campaign_run(
+    answer: Callable[[Request], Scripted], pages: int, patience_s: float, delay_s: float
+) -> tuple[list[str], SurveyPolicy, FakeTransport]:
+    """Hosts asked for pages, in order, of a campaign of three sites, one request at a time."""
     starts = [Url(f"http://s{number}.test/0") for number in range(3)]
     values = {
         "max_pages": pages,
@@ -75,17 +94,6 @@ def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[
     }
     settings = settings_from(values)
     clock = FakeClock()
-
-    def answer(request: Request) -> Scripted:
-        if request.purpose is not Purpose.PAGE:
-            return Scripted(status=404)
-        host, number = host_name(request.url), int(request.url.rpartition("/")[2])
-        inner = "".join(f'<a href="/{page}">{page}</a>' for page in range(100))
-        outer = "".join(
-            f'<a href="http://out.org/{number}-{one}">x</a>' for one in range(2 if host == "s1.test" else 0)
-        )
-        return Scripted(f"<html><body>{inner}{outer}<p>words of {number}".encode())
-
     transport = FakeTransport(clock, answer)
     scope = site_scope(starts, settings.scope)
     store = PlainStore(settings.budget, settings.storage, lambda pid: True)
@@ -129,6 +137,38 @@ def test_nobody_is_waited_for_without_patience_and_the_favourite_is_with_it():
     assert patient.count("s1.test") >= 35
     starts = [when for when, request in transport.started if host_name(request.url) == "s1.test"]
     assert all(later - sooner >= 0.5 - 1e-6 for sooner, later in itertools.pairwise(starts))
+
+
+@pytest.mark.parametrize(("answered", "first"), [(True, 0), (False, 1)])
+def test_whoever_answered_is_waited_for_before_its_first_page_and_whoever_is_silent_is_not(answered: bool, first: int):
+    units = tuple(unit_of(f"http://s{number}.test/") for number in range(2))
+    policy = survey_policy(Campaign("made", units, "r2:1", "breadth", pages=10, patience_s=2.0), settings_from({}))
+    hosts = [
+        ReadyHost(number, HostKey(f"s{number}.test:80"), SiteKey(f"s{number}.test"), 1, 0, wait_s, answered)
+        for number, wait_s in ((0, 0.2), (1, 0.0))
+    ]
+    assert list(policy.choose(hosts, 1)) == [first]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_of_pages_does_not_depend_on_how_long_anything_takes(seed: int):
+    """Every page leads to the next of another site alone, so that all but one have nothing to ask at a time."""
+
+    def answer(rng: random.Random) -> Callable[[Request], Scripted]:
+        def answered(request: Request) -> Scripted:
+            if request.purpose is not Purpose.PAGE:
+                return Scripted(status=404, took_s=rng.uniform(0.001, 0.6))
+            host, number = int(host_name(request.url)[1]), int(request.url.rpartition("/")[2])
+            ends = [f"http://s{(host + 1) % 3}.test/{number + 1}", f"http://out{number % 5}.org/{host}"]
+            body = "".join(f'<a href="{end}">{end}</a>' for end in ends)
+            return Scripted(f"<html><body>{body}<p>words of {host} {number}".encode(), took_s=rng.uniform(0.001, 0.6))
+
+        return answered
+
+    steady = campaign_run(answer(random.Random(0)), 40, 2.0, 0.2)
+    other = campaign_run(answer(random.Random(1 + seed)), 40, 2.0, 0.2)
+    first, second = ([r.url for _, r in run[2].started if r.purpose is Purpose.PAGE] for run in (steady, other))
+    assert len(first) == 40 and first == second
 
 
 @pytest.mark.parametrize(("delay_s", "patience_s"), [(0.5, 10.0), (2.5, 2.0), (5.0, 0.0), (5.0, 10.0), (11.0, 10.0)])

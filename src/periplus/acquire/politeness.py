@@ -317,6 +317,11 @@ class HeldHost:
         return len(self.in_flight_tasks) + self.side_in_flight
 
     @property
+    def answered(self) -> bool:
+        """Whether it ever did, by any of its origins."""
+        return self.lease.answered or any(origin.answered for origin in self.health.values())
+
+    @property
     def is_quiet(self) -> bool:
         """Nothing under way and nothing to store: the lease may end."""
         return not self.in_flight and not self.uncommitted
@@ -358,14 +363,13 @@ class HeldHost:
         pace, origins = self.pace, self.health.values()
         wait = max(0.0, pace.not_before - now)
         strikes = min((origin.strikes for origin in origins), default=self.lease.strikes)
-        answered = self.lease.answered or any(origin.answered for origin in origins)
         return HostState(
             self.lease,
             wait,
             pace.delay_s,
             pace.rate,
             strikes,
-            answered,
+            self.answered,
             pace.waits_for,
             tuple(self.given_up),
             release,
@@ -383,7 +387,9 @@ def preferred(
     """
     by_id = {host.lease.host_id: host for host in hosts}
     ready = [
-        ReadyHost(host.lease.host_id, host.lease.host, host.lease.site, len(host.tasks), 0, _wait_s(host, now))
+        ReadyHost(
+            host.lease.host_id, host.lease.host, host.lease.site, len(host.tasks), 0, _wait_s(host, now), host.answered
+        )
         for host in hosts
     ]
     starting = [host_id for host_id in policy.choose(ready, room) if by_id[host_id].pace.not_before <= now]

@@ -146,8 +146,8 @@ class Worker:
                     return
                 self._learn()
                 self._lease_more()
-            if self._by_page:
-                self._commit_if_due()  # a choice page by page may want to know what the last one showed
+            if self._by_page and self._commit_if_due():
+                self._lease_more()  # a choice page by page knows what the last page showed: also hosts with work again
             pause = self._start_due(now)
             if self._commit_if_due():
                 pause = 0.0  # hosts that waited for it go on

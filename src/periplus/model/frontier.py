@@ -79,6 +79,7 @@ class ReadyHost:
     pending: int  # entries of its to-do list
     site_fetched: int  # pages of its site so far
     wait_s: float  # until it may be asked
+    answered: bool = True  # whether it ever did
 
 
 @dataclass(frozen=True, slots=True)

@@ -294,12 +294,12 @@ class SurveyPolicy:
         return self.rule.patience_s
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
-        """Whoever was never read is not waited for: a host that does not answer would hold up all others."""
+        """Whoever was never read is not waited for, unless it has answered: silence would hold up all others."""
         self._has_chosen = True
         read, hosts = self.record.sites, []
         for host in ready:
             site = self.site_of(host.host)
-            wait_s = host.wait_s if site in read or not host.wait_s else math.inf
+            wait_s = host.wait_s if site in read or host.answered or not host.wait_s else math.inf
             is_as_seen = site == host.site and wait_s == host.wait_s
             hosts.append(host if is_as_seen else dataclasses.replace(host, site=site, wait_s=wait_s))
         return self.rule.choose(hosts, most)

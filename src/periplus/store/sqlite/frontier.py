@@ -147,14 +147,14 @@ class SqliteCrawlStore(CrawlReads):
         if self.is_paused():
             return ()
         find = (
-            "SELECT h.id, h.key, s.key, h.pending, s.fetched, h.next_at - ? FROM host h INDEXED BY host_ready"
-            " JOIN site s ON s.id = h.site_id"
+            "SELECT h.id, h.key, s.key, h.pending, s.fetched, h.next_at - ?, h.answered"
+            " FROM host h INDEXED BY host_ready JOIN site s ON s.id = h.site_id"
             f" WHERE {self._with_work} AND h.lease_by IS NULL AND h.next_at <= ? ORDER BY h.next_at LIMIT ?"
         )
         rows = self._connection.execute(find, (now, now + horizon_s, most))
         return [
-            ReadyHost(i, HostKey(key), SiteKey(site), pending, fetched, max(0.0, wait))
-            for i, key, site, pending, fetched, wait in rows
+            ReadyHost(i, HostKey(key), SiteKey(site), pending, fetched, max(0.0, wait), bool(answered))
+            for i, key, site, pending, fetched, wait, answered in rows
         ]
 
     def _follow_the_clock(self, now: float) -> None:

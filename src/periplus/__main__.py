@@ -1,0 +1,8 @@
+"""`python -m periplus`: the program, where its script is not on the path."""
+
+import sys
+
+from periplus.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())
