@@ -13,7 +13,8 @@ from typing import TypeVar
 import slow_html as html
 from periplus.document import headers
 from periplus.document.formats.content import Source
-from periplus.document.links import urls, with_query_in
+from periplus.document.link_rows import with_query_in
+from periplus.document.links import urls
 from periplus.document.metadata import Metadata
 from periplus.errors import InvalidUrl
 from periplus.model.page import (
@@ -234,7 +235,7 @@ class GatheredLinks:
             bytes(map(POSITION_CODES.__getitem__, positions)),
             tuple([row.anchor[:ANCHOR_CHARS] for row in rows]),
             bytes(nofollow),
-            tuple([_encoded(row.fragments) if row.fragments else () for row in rows]),
+            tuple([" ".join(_encoded(row.fragments)) if row.fragments else "" for row in rows]),
             narrow([row.count for row in rows]),
         )
 

@@ -17,7 +17,7 @@ BUDGETS = {
     "analyse": 11_150,
     "api": 11_150,
     "cli": 6_150,
-    "document": 10_800,
+    "document": 10_950,
     "jobs": 800,
     "model": 4_950,
     "present": 6_450,

@@ -12,7 +12,7 @@ from periplus.document import whitespace
 from periplus.document.digest import digests, without_marks
 from periplus.document.folding import fold_lines, line_blocks, unlikely_blocks
 from periplus.document.formats.table import READ_MEDIA_TYPES
-from periplus.document.links import GatheredLinks, place_of
+from periplus.document.link_rows import GatheredLinks, place_of
 from periplus.document.understand import understand
 from periplus.errors import InvalidUrl
 from periplus.model.page import LinkKind, Position

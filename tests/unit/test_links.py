@@ -46,17 +46,22 @@ def test_links_are_counted_by_what_they_lead_to_and_not_by_how_often():
 
 
 @pytest.mark.parametrize(
-    ("name", "markup", "bound"),
+    ("markup", "most", "what"),
     [
-        ("ROWS_MOST", "<a href=a>a</a><a href=b>b</a>", "more than 1 distinct links"),
-        ("BAD_ROWS_MOST", "<a href=tel:1>a</a><a href=tel:2>b</a>", "more than 1 distinct links that are none"),
-        ("FRAGMENTS_MOST", "<a href=#a>a</a><a href=#b>b</a>", "more than 1 places of one page linked to"),
+        ("<a href=a{}>a</a>", 20_000, "distinct links"),
+        ("<a href=tel:{}>a</a>", 2_000, "distinct links that are none"),
+        ("<a href=#a{}>a</a>", 20_000, "places of one page linked to"),
     ],
 )
-def test_a_bound_that_is_met_is_told(monkeypatch, name, markup, bound):
-    monkeypatch.setattr(document_links, name, 1)
-    assert content(markup).bounds == (bound,)
-    assert content("<a href=a#x>a</a><a href=a#x>a</a>").bounds == ()
+def test_a_bound_that_is_met_is_told(markup, most, what):
+    assert content("".join(map(markup.format, range(most + 1)))).bounds == (f"more than {most:,} {what}",)
+    assert content("".join(map(markup.format, range(most)))).bounds == ()
+
+
+def test_fragments_of_links_that_lead_to_one_page_stand_in_the_order_of_the_page():
+    written = "<a href=?q=1#b>1</a><a href=#c>2</a><a href=page.html?q=1#a>3</a><a href='#d e'>4</a><a href=#b>5</a>"
+    (link,) = links(written)
+    assert (link.fragments, link.times, link.anchor) == (("b", "c", "a", "d%20e"), 5, "1")
 
 
 def test_of_too_many_elements_with_links_the_first_are_looked_at():

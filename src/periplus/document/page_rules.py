@@ -24,6 +24,11 @@ TITLES_MOST: Final = 500  # that are looked at; real pages have one, and one mor
 HEADINGS_MOST: Final = 8  # of the first rank that are looked through for words
 HREF_CHARS: Final = 65_536  # a longer one is malformed: no server takes it
 ANCHOR_CHARS: Final = 1_000  # for an `a` around a whole card or article
+FRAGMENTS_MOST: Final = 20_000  # of one row of links
+# percent-encoding leaves them as they are
+PLAIN_IN_FRAGMENTS: Final = bytes(
+    code in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/()-" for code in range(256)
+)
 
 
 class Element(IntFlag):

@@ -6,6 +6,7 @@ cdef int NEWLINE, SPACE, SHARP, SLASH, DOT, LOW_LINE, PARENTHESIS, DIGIT
 cdef int GOING_ON, NONE, TAGS_KNOWN, NAMES_KNOWN
 cdef const unsigned char[::1] SPACES, KINDS, LEVELS, LANDMARKS, SLOTS, SOURCE_SLOTS
 cdef const unsigned char[::1] SOURCES_WITH_REL, SOURCE_IS_ANCHOR, SOURCE_IS_LIST, TAG_LETTERS, ROOT_LETTERS
+cdef const unsigned char[::1] PLAIN_IN_FRAGMENTS
 cdef const int[::1] PROPERTIES, FIRST_PARTS, PARTS, TAG_ENDS
 cdef int BLOCK, SAME, HOLDS_P, UNNAMED, LEAF, UNSEEN, BREAK, LINK, IMAGE, WORDS, SHEET, NOTED, WITH_PARTS, MARK
 cdef int SECTION, BANNER, ROOT
@@ -14,7 +15,7 @@ cdef int HTTP_EQUIV, CONTENT, HREFLANG, AS, IMAGESRCSET, SRCDOC
 cdef int A_TAG, P, H1, META_TAG, LINK_TAG, BASE_TAG, HTML_TAG, SCRIPT_TAG, SVG_TAG, IFRAME_TAG, TITLE_TAG
 cdef int PARAGRAPH, HEADING, AT_BODY
 cdef int NAME_CHARS, ELEMENTS_MOST, META_MOST, TITLES_MOST, HEADINGS_MOST, HREF_CHARS, ANCHOR_CHARS
-cdef int PATHS_MOST, ROOT_CHARS, ROOT_BYTES
+cdef int PATHS_MOST, ROOT_CHARS, ROOT_BYTES, FRAGMENTS_MOST
 cdef int END_BLOCK, END_UNSEEN, END_LINK, END_WORDS, END_SHEET, END_ROOT, END_MARK
 cdef int OPEN_FIELDS, WORDS_FIELDS, HEAD_FIELDS, ROOT_FIELDS
 cdef int FOR_ANCHOR, FOR_TITLE, FOR_H1, FOR_NOSCRIPT
@@ -33,9 +34,10 @@ cdef class Reader:
     cdef readonly int titled, h1_count, script_count, svg_count, root_count, filled_roots, images_without_alt
     cdef readonly int unscripted_chars, too_many
     cdef int[::1] slots, stamps, tag_counts, above, below
-    cdef int serial, position, sectioned, unseen, sheet, anchor_count, title_count, html_count, h1_place, link_count
+    cdef int serial, position, sectioned, unseen, sheet, title_count, html_count, h1_place, link_count
     cdef int noscripts, landmark
-    cdef NumberColumn open, gathering, head_rows, entry_rows, roots
+    cdef NumberColumn open, gathering, head_rows, entry_rows, anchor_starts, roots
+    cdef NumberColumn by_head, ends_by_head
     cdef Text words, anchors
     cdef Names heads, entries
 
@@ -95,8 +97,20 @@ cdef class Reader:
         source="const unsigned char[::1]", end=int,
     )
     cdef int _end_words(self, int node) except -1
+    @cython.locals(rows=NumberColumn, anchors=Text, row=int, start=int, end=int)
     cpdef tuple links_by_head(self)
-    cpdef tuple fragments(self)
+    @cython.locals(starts=NumberColumn, last=int)
+    cdef (int, int) _ends_of_anchor(self, int anchor)
+    @cython.locals(
+        entries=Names, chars="unsigned char[::1]", ends=NumberColumn, by_head=NumberColumn, fragments=Text, others=bytearray,
+        place=int, head=int, last=int,
+        begin=int, count=int, is_plain=int, start=int, end=int, at=int,
+    )
+    cpdef tuple fragments_by_head(self)
+    @cython.locals(entries=Names, ends="int[::1]", by_head=NumberColumn, entry=int, head=int)
+    cdef int _group_entries(self) except -1
+    @cython.locals(rows=list, ends=NumberColumn, place=int, entry=int, start=int, end=int)
+    cpdef list fragments_of(self, int head)
 
 
 cdef str decoded(bytes text)

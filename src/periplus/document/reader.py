@@ -43,6 +43,7 @@ NAME_CHARS, ELEMENTS_MOST, META_MOST, TITLES_MOST = (
 )  # fmt: skip
 HEADINGS_MOST, HREF_CHARS, ANCHOR_CHARS = rules.HEADINGS_MOST, rules.HREF_CHARS, rules.ANCHOR_CHARS
 PATHS_MOST, ROOT_CHARS, ROOT_BYTES = rules.PATHS_MOST, rules.ROOT_CHARS, 4 * rules.ROOT_CHARS
+PLAIN_IN_FRAGMENTS, FRAGMENTS_MOST = rules.PLAIN_IN_FRAGMENTS, rules.FRAGMENTS_MOST
 (
     BLOCK, SAME, HOLDS_P, UNNAMED, LEAF, UNSEEN, BREAK, LINK, IMAGE, WORDS, SHEET, NOTED, WITH_PARTS, MARK, SECTION,
     BANNER, ROOT,
@@ -91,11 +92,15 @@ class Reader:
             4 * WORDS_FIELDS
         )  # purpose, number, start, start and end of an image's words, title
         self.anchors = Text(4096)  # texts of links
-        self.anchor_count = 0
+        self.anchor_starts = NumberColumn(128)
         self.heads = Names(256)  # what links lead to, but for fragments
         self.entries = Names(256)  # fragments, with their `#`; the owner is the head
         self.head_rows = NumberColumn(256 * HEAD_FIELDS)  # how often, which of the anchors
         self.entry_rows = NumberColumn(256)  # which of the anchors
+        self.by_head, self.ends_by_head = (
+            NumberColumn(0),
+            NumberColumn(0),
+        )  # entries, head by head; where each one's end
         self.tag_counts = memoryview(bytearray(4 * TAGS_KNOWN)).cast("i")
         # of each tag: where its last element without attributes that name it stood, and the path to it
         self.above = memoryview(bytearray(4 * TAGS_KNOWN)).cast("i")
@@ -510,12 +515,12 @@ class Reader:
         text.fold(source, start, end)
         if text.size > text.begin:
             text.size = end_of_chars(text.chars, text.begin, text.size, ANCHOR_CHARS)
+            self.anchor_starts.add(text.begin)
             text.next_piece(NEWLINE)
-            self.anchor_count += 1
-            self.entry_rows.values[entry - 1] = self.anchor_count
+            self.entry_rows.values[entry - 1] = self.anchor_starts.size
             head = (self.entries.owner(entry) - 1) * HEAD_FIELDS + 1
             if number % 2 or not self.head_rows.values[head]:
-                self.head_rows.values[head] = self.anchor_count
+                self.head_rows.values[head] = self.anchor_starts.size
         return 0
 
     def _gather_words_of(self, node: int, tag: int) -> int:
@@ -576,22 +581,79 @@ class Reader:
         return 0
 
     def links_by_head(self) -> tuple[list[str], list[int], list[int], list[int], list[str]]:
-        """What links lead to, fragments aside; of each its source, position and rel, how often it stands there, and
-        which of the anchors is its (0: none); the anchors."""
-        rows = self.head_rows
+        """What links lead to, fragments aside; of each its source, position and rel, how often it stands there, which
+        of the anchors is its (0: none), and that."""
+        rows, anchors = self.head_rows, Text(1024)
+        for row in range(1, rows.size, HEAD_FIELDS):
+            if rows.values[row]:
+                start, end = self._ends_of_anchor(rows.values[row])
+                anchors.copy(self.anchors.chars, start, end)
+            anchors.put(NEWLINE)
         return (
             self.heads.text.strings("\0"),
             self.heads.owners(),
             rows.narrow(0, 0, HEAD_FIELDS, 0, -1).tolist(),
             rows.narrow(0, 1, HEAD_FIELDS, 0, -1).tolist(),
-            self.anchors.strings("\n"),
+            anchors.strings("\n"),
         )
 
-    def fragments(self) -> tuple[list[str], list[int], list[int]]:
-        """Fragments with their `#`, each once for each of its heads, or empty; the number of the head, from 1 on; which
-        of the anchors is its own."""
+    def _ends_of_anchor(self, anchor: int) -> tuple[int, int]:
+        starts, last = self.anchor_starts, self.anchors.size
+        return starts.values[anchor - 1], (starts.values[anchor] if anchor < starts.size else last) - 1
+
+    def fragments_by_head(self) -> tuple[list[str], bytes]:
+        """Of each head its fragments in the page's order, with blanks between; and 1 for each head of which they are
+        left out: too many, or not all such that percent-encoding leaves them as they are."""
+        self._group_entries()
+        entries, chars, ends, by_head = self.entries, self.entries.text.chars, self.ends_by_head, self.by_head
+        fragments, others, place = Text(1024), bytearray(self.heads.count), 0
+        for head in range(self.heads.count):
+            last = ends.values[head]
+            begin, count, is_plain = fragments.size, 0, int(last - place <= FRAGMENTS_MOST)
+            while place < last:
+                start, end = entries.start(by_head.values[place]) + 1, entries.end(by_head.values[place])
+                place += 1
+                if start >= end or not is_plain:
+                    continue
+                for at in range(start, end):
+                    is_plain &= PLAIN_IN_FRAGMENTS[chars[at]]
+                if count:
+                    fragments.put(SPACE)
+                count += 1
+                fragments.copy(chars, start, end)
+            if not is_plain:
+                others[head] = 1
+                fragments.size = begin
+            fragments.put(0)
+        return fragments.strings("\0"), bytes(others)
+
+    def _group_entries(self) -> int:
+        """Puts the entries in the order of their heads; those of one stay in the page's."""
         entries = self.entries
-        return entries.text.strings("\0"), entries.owners(), self.entry_rows.narrow(0, 0, 1, 0, -1).tolist()
+        self.ends_by_head, self.by_head = NumberColumn(self.heads.count + 1), NumberColumn(entries.count)
+        ends, by_head = self.ends_by_head.values, self.by_head
+        for entry in range(entries.count):
+            ends[entries.owner(entry + 1)] += 1
+        for head in range(self.heads.count):
+            ends[head + 1] += ends[head]
+        for entry in range(entries.count):
+            head = entries.owner(entry + 1) - 1
+            by_head.values[ends[head]] = entry + 1
+            ends[head] += 1
+        return 0
+
+    def fragments_of(self, head: int) -> list[tuple[int, str, str]]:
+        """(place among all of the page, with its `#`, its anchor) of each fragment of a head; after
+        `fragments_by_head`."""
+        rows, ends = list[tuple[int, str, str]](), self.ends_by_head
+        for place in range(ends.values[head - 1] if head else 0, ends.values[head]):
+            entry, anchor = self.by_head.values[place], ""
+            if self.entry_rows.values[entry - 1]:
+                start, end = self._ends_of_anchor(self.entry_rows.values[entry - 1])
+                anchor = decoded(bytes(self.anchors.chars[start:end]))
+            start, end = self.entries.start(entry), self.entries.end(entry)
+            rows.append((entry - 1, decoded(bytes(self.entries.text.chars[start:end])), anchor))
+        return rows
 
 
 def decoded(text: bytes) -> str:

@@ -15,7 +15,8 @@ from periplus.document.formats.converted import END, HTML_CHARS, Converted
 from periplus.document.formats.table import MARKUP, TEXTS, file_readers
 from periplus.document.headers import binary_type, media_type_of
 from periplus.document.language import page_language
-from periplus.document.links import GatheredLinks, add_headers, anchors_of
+from periplus.document.link_rows import GatheredLinks
+from periplus.document.links import add_headers, anchors_of
 from periplus.document.metadata import metadata_of_headers
 from periplus.model.page import LINK_KIND_CODES, NO_BLOCKS, Document, LinkKind, Links
 from periplus.model.visit import Fetched

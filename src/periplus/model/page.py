@@ -206,7 +206,7 @@ class Links(Columns[Link]):
     positions: bytes = b""  # places in POSITIONS
     anchors: tuple[str, ...] = ()
     nofollow: bytes = b""  # 0 or 1
-    fragments: tuple[tuple[str, ...], ...] = ()
+    fragments: tuple[str, ...] = ()  # those of each with blanks between
     times: memoryview[int] = _NO_NUMBERS
 
     @classmethod
@@ -222,7 +222,7 @@ class Links(Columns[Link]):
             bytes(map(POSITION_CODES.__getitem__, positions)),
             anchors,
             bytes(nofollow),
-            fragments,
+            tuple(map(" ".join, fragments)),
             narrow(times),
         )
 
@@ -236,7 +236,7 @@ class Links(Columns[Link]):
             map(POSITIONS.__getitem__, self.positions),
             self.anchors,
             map(bool, self.nofollow),
-            self.fragments,
+            map(tuple, map(str.split, self.fragments)),
             self.times,
             strict=True,
         )

@@ -188,7 +188,7 @@ def link_rows(shard: int, source: int, document: Document, now: float) -> list[L
         map(_POSITIONS.__getitem__, links.positions),
         links.nofollow,
         links.anchors,
-        map(" ".join, links.fragments),
+        links.fragments,
         links.times,
         repeat(now),
         repeat(now),

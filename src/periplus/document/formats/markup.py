@@ -9,7 +9,8 @@ from periplus.document import headers, html, whitespace
 from periplus.document.blocks import blocks_of, plain_blocks
 from periplus.document.canonical_xml import without_doctype
 from periplus.document.formats.content import Content, Source
-from periplus.document.links import GatheredLinks, add_document, add_headers, place_of, rows_of, translations_of
+from periplus.document.link_rows import GatheredLinks, place_of
+from periplus.document.links import add_document, add_headers, rows_of, translations_of
 from periplus.document.metadata import Metadata, metadata, metadata_of_headers
 from periplus.document.reader import Reader, read_page
 from periplus.model.page import BLOCK_KIND_CODES, BlockKind, Blocks, LinkKind, Links, Position
