@@ -34,8 +34,8 @@ from periplus.model.visit import Cut, Fetched, Headers, Request
 from periplus.present.markup import escaped
 from periplus.search.query import parse
 from periplus.settings import FetchLimits, settings_from
+from periplus.store.archive_files import ArchiveFile, ArchiveReader, http_answer, unchunked
 from periplus.store.bodies import BodyCodec, unpack_blocks, unpack_headers, unpack_parts
-from periplus.store.warc import WarcReader, http_answer, unchunked
 from periplus.urls.canonical import canonical, page_key, places, resolve
 from periplus.urls.hosts import host_key, host_name, registered_domain
 from periplus.urls.mailto import mailto_problem
@@ -181,7 +181,7 @@ def _file() -> Path:
 def warc(data: bytes) -> None:
     _file().write_bytes(data)
     try:
-        with WarcReader(_file(), 10_000) as reader:
+        with ArchiveReader(ArchiveFile(_file()), 10_000) as reader:
             for record in reader:
                 http_answer(record.block)
     except UsageError:

@@ -18,8 +18,9 @@ from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.collection import Exchange, RunNote
 from periplus.model.visit import Headers
+from periplus.store.archive_files import ArchiveFile, ArchiveReader, http_answer, unchunked
 from periplus.store.cdxj import url_key
-from periplus.store.warc import WarcReader, http_answer, original, records_of, unchunked, warcinfo
+from periplus.store.warc import original, records_of, warcinfo
 from stored import page, stored
 
 RUN = RunNote(1, 1_000_000.0, "periplus/0", ("https://e.org/",), "{}", True)
@@ -317,7 +318,7 @@ def test_zstd_with_and_without_a_dictionary(tmp_path):
     for number, data in enumerate(forms):
         path = tmp_path / f"{number}.warc.zst"
         path.write_bytes(data)
-        with WarcReader(path, 1 << 20) as reader:
+        with ArchiveReader(ArchiveFile(path), 1 << 20) as reader:
             assert [record.kind for record in reader] == ["response"] * len(ENTRIES) and not reader.damage
 
 
@@ -328,7 +329,7 @@ def test_a_file_cut_at_any_place_gives_the_records_before(tmp_path):
     for length in range(40, len(data), 37):
         path.write_bytes(data[:length])
         try:
-            with WarcReader(path, 1 << 20) as reader:
+            with ArchiveReader(ArchiveFile(path), 1 << 20) as reader:
                 counts.append(len(list(reader)))
                 assert reader.damage or data[length:].startswith(b"\x1f\x8b"), (
                     "only between two members nothing is missing"
@@ -350,7 +351,7 @@ def test_damage_in_the_middle_stops_there(tmp_path):
     data[len(data) // 2] ^= 0xFF
     path = tmp_path / "x.warc.gz"
     path.write_bytes(data)
-    with WarcReader(path, 1 << 20) as reader:
+    with ArchiveReader(ArchiveFile(path), 1 << 20) as reader:
         assert 0 < len(list(reader)) < len(ENTRIES) and "damaged" in reader.damage
 
 
@@ -371,7 +372,7 @@ NO_ARCHIVES = [
 
 @pytest.mark.parametrize("data", NO_ARCHIVES)
 def test_what_is_no_archive_is_refused_before_anything_is_made(tmp_path, data):
-    with pytest.raises(UsageError, match="no WARC file"):
+    with pytest.raises(UsageError, match=r"no WARC, ARC or WACZ file|no web archive|no page that answered 200"):
         imported(tmp_path, data)
     assert not (tmp_path / "i").exists()
 
@@ -384,7 +385,7 @@ def test_an_archive_without_pages_is_refused(tmp_path):
 def test_a_long_block_is_cut_and_the_next_record_found(tmp_path):
     path = tmp_path / "x.warc"
     path.write_bytes(foreign([("http://e.org/", "200 OK", HTML, b"x" * 5_000_000), *ENTRIES[1:2]], compressed=False))
-    with WarcReader(path, 1000) as reader:
+    with ArchiveReader(ArchiveFile(path), 1000) as reader:
         assert [(len(record.block) < 1000, record.is_cut) for record in reader] == [(False, True), (True, False)]
 
 

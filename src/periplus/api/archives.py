@@ -20,9 +20,10 @@ from periplus.errors import InvalidUrl, PeriplusError, StoreError, UsageError
 from periplus.model.collection import ArchiveRecord, Exchange, RunNote
 from periplus.model.frontier import Candidate, Lease, Task
 from periplus.model.ports import Response, RunRecord
-from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Reason, Request, Visit
-from periplus.model.web import Url
+from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Reason, Request, Unchanged, Visit
+from periplus.model.web import Url, UrlId
 from periplus.settings import VERSION, Politeness, Settings, settings_from
+from periplus.store.archive_files import ArchiveFile, ArchiveReader, Payloads, archive_files, http_answer, main_page
 from periplus.store.sqlite import aliases, reading, runs, schema
 from periplus.store.sqlite.copying import Filler, exchanges, shared_bodies
 from periplus.store.sqlite.page_rows import Contents
@@ -32,10 +33,8 @@ from periplus.store.warc import (
     CRAWLER,
     FILE_BYTES,
     PURPOSE,
-    WarcReader,
     WarcTarget,
     Written,
-    http_answer,
     original,
     write_archive,
 )
@@ -129,6 +128,7 @@ LOOK_RECORDS = 200  # records between two looks at whether to stop
 # of the settings in an archive: others (limits, patterns) could be written to harm who imports it
 BELIEVED = ("scope", "max_depth")
 _CUTS = {"disconnect": Cut.SHORT, "time": Cut.TIME_LIMIT, "length": Cut.BODY_LIMIT, "unspecified": Cut.SHORT}
+GAP_S = 86_400.0  # a crawl's files follow one another sooner, captures of other times seldom
 _ONCE = Politeness(retries=0)  # an archive is not asked twice
 
 
@@ -136,10 +136,10 @@ _ONCE = Politeness(retries=0)  # an archive is not asked twice
 class Imported:
     """What an import brought. state: done, stopped or failed; damages: of each file that did not end well, where."""
 
-    run_id: int
     state: str
     note: str
     starts: tuple[Url, ...]
+    runs: int
     records: int
     answers: int
     failures: int  # visits without an answer
@@ -153,18 +153,63 @@ def import_archives(
     starts: Sequence[Url] = (),
     settings: Settings | None = None,
     watch: Callable[[int], bool] = lambda records: False,
+    gap_s: float = GAP_S,
 ) -> Imported:
-    """Makes a new collection of archives.
+    """Makes a new collection of archives: WARC, ARC or WACZ files.
 
     starts: empty: as the archive says, else its first page; settings: None: likewise, else the defaults. watch: called
-    with the number of records read; True stops. Raises UsageError for what is no archive or holds no page, StoreError
-    where a collection is already.
+    with the number of records read; True stops. gap_s: files that lie further apart in time are runs of their own, the
+    earliest first. Raises UsageError for what is no archive or holds no page, StoreError where a collection is already.
     """
     if not starts or settings is None:
         starts, settings = origin_of_archives(archives, starts, settings)
+    groups = _by_date([file for path in archives for file in archive_files(path)], gap_s)
     schema.create(folder)
-    with runs.only_crawl(folder):
-        return _Import(folder, archives, tuple(starts), settings).run(watch)
+    with runs.only_crawl(folder), contextlib.closing(Payloads()) as payloads:
+        done: list[Imported] = []
+        for began, files in groups:
+            done.append(_Import(folder, files, tuple(starts), settings, payloads).run(began, watch))
+            if done[-1].state == "stopped":
+                break
+    return _summed(done)
+
+
+def _by_date(files: Sequence[ArchiveFile], gap_s: float) -> list[tuple[float | None, list[ArchiveFile]]]:
+    """The files of each run, and the time of its first answer, the earliest first; None: it has none with a date.
+
+    Files whose times overlap, or follow one another within the gap, are of one run. A single file is not read for it.
+    """
+    if len(files) == 1:
+        return [(next(_times(files[0]), None), list(files))]
+    spans = [(min(times), max(times), file) for file in files if (times := list(_times(file)))]
+    groups: list[tuple[float | None, list[ArchiveFile]]] = []
+    end = 0.0
+    for first, last, file in sorted(spans, key=lambda span: span[:2]):
+        if not groups or first > end + gap_s:
+            groups.append((first, []))
+            end = last
+        groups[-1][1].append(file)
+        end = max(end, last)
+    return groups or [(None, list(files))]
+
+
+def _times(file: ArchiveFile) -> Iterator[float]:
+    """When the answers in a file came, in seconds since the epoch."""
+    with ArchiveReader(file, 0) as reader:
+        for record in reader:
+            if record.kind in ("response", "revisit"):
+                with contextlib.suppress(ValueError):
+                    yield _started(record)
+
+
+def _summed(done: Sequence[Imported]) -> Imported:
+    """One result of the runs of an import: it failed where none of them read a page."""
+    states = [one.state for one in done]
+    state = "stopped" if "stopped" in states else "done" if "done" in states else "failed"
+    names = ("runs", "records", "answers", "failures", "left_out")
+    sums = {name: sum(getattr(one, name) for one in done) for name in names}
+    damages = tuple(damage for one in done for damage in one.damages)
+    return replace(done[-1], state=state, note="; ".join(one.note for one in done), damages=damages, **sums)
 
 
 def origin_of_archives(
@@ -173,9 +218,12 @@ def origin_of_archives(
     """(starts, settings) of an import, from the archive where none are given. Raises UsageError."""
     starts = tuple(starts)
     for path in archives:
+        with contextlib.suppress(InvalidUrl):
+            starts = starts or ((canonical(page),) if (page := main_page(path)) else ())
+    for file in (file for path in archives for file in archive_files(path)):
         if starts and settings:
             break
-        with WarcReader(path, BLOCK_MARGIN_BYTES) as reader:
+        with ArchiveReader(file, BLOCK_MARGIN_BYTES) as reader:
             for record in reader:
                 fields = _warc_fields(record.block) if record.kind == "warcinfo" else {}
                 settings = settings or _settings(fields.get("periplus-settings", ""))
@@ -219,19 +267,30 @@ def _is_page(record: ArchiveRecord) -> bool:
 
 
 class _Import:
-    """One import under way."""
+    """One run of an import under way."""
 
-    def __init__(self, folder: Path, archives: Sequence[Path], starts: tuple[Url, ...], settings: Settings) -> None:
-        self._folder, self._archives, self._starts, self._settings = folder, archives, starts, settings
-        self._clock = SystemClock()
+    def __init__(
+        self,
+        folder: Path,
+        files: Sequence[ArchiveFile],
+        starts: tuple[Url, ...],
+        settings: Settings,
+        payloads: Payloads,
+    ) -> None:
+        self._folder, self._files, self._starts, self._settings = folder, files, starts, settings
+        self._payloads = payloads
         self._scope: SiteScope = site_scope(starts, self._settings.scope)
         self._discovery = Discovery(self._scope, self._settings)
         self._records = self._answers = self._failures = self._left_out = self._pages = 0
+        self._began = self._last = 0.0
         self._damages: list[str] = []
 
-    def run(self, watch: Callable[[int], bool]) -> Imported:
-        run_id = runs.begin_run(self._folder, "import", self._starts, self._settings, self._clock.now())
-        runs.add_starts(self._folder, [url_id(start) for start in self._starts], self._clock.now())
+    def run(self, began: float | None, watch: Callable[[int], bool]) -> Imported:
+        """began: when the first answer came; the run has the times of what it holds."""
+        now = SystemClock().now()
+        self._began = self._last = min(now if began is None else began, now)
+        run_id = runs.begin_run(self._folder, "import", self._starts, self._settings, self._began)
+        runs.add_starts(self._folder, [url_id(start) for start in self._starts], self._began)
         state, note = "stopped", "it did not come to its end"
         try:
             with Filler(self._folder, run_id, self._settings.storage) as filler:
@@ -240,9 +299,9 @@ class _Import:
             aliases.merge_aliases_in(self._folder)
             state, note = self._judged(stopped)
         finally:
-            runs.end_run(self._folder, run_id, state, note, self._clock.now())
-        counts = (self._records, self._answers, self._failures, self._left_out)
-        return Imported(run_id, state, note, self._starts, *counts, tuple(self._damages))
+            runs.end_run(self._folder, run_id, state, note, min(self._last, now))
+        counts = (1, self._records, self._answers, self._failures, self._left_out)
+        return Imported(state, note, self._starts, *counts, tuple(self._damages))
 
     def _fill(self, filler: Filler, watch: Callable[[int], bool]) -> bool:
         """True: it was told to stop."""
@@ -251,20 +310,19 @@ class _Import:
             self._take(filler, record)
             if self._records % LOOK_RECORDS == 0 and watch(self._records):
                 return True
-        now = self._clock.now()
         for start in self._starts:
-            filler.offer(self._offered(start, 0), now)
+            filler.offer(self._offered(start, 0), self._began)
         return False
 
     def _read(self) -> Iterator[ArchiveRecord]:
-        for path in self._archives:
-            with WarcReader(path, self._settings.limits.body_bytes + BLOCK_MARGIN_BYTES) as reader:
+        for file in self._files:
+            with ArchiveReader(file, self._settings.limits.body_bytes + BLOCK_MARGIN_BYTES) as reader:
                 yield from reader
                 if reader.damage:
                     self._damages.append(reader.damage)
 
     def _judged(self, stopped: bool) -> tuple[str, str]:
-        note = f"{self._answers} answers from {', '.join(path.name for path in self._archives)}"
+        note = f"{self._answers} answers from {', '.join(dict.fromkeys(file.path.name for file in self._files))}"
         note = "; ".join([note, *self._damages])
         if not self._pages:
             return "failed", f"no page was read; {note}"
@@ -288,6 +346,7 @@ class _Import:
         if visit is None:
             self._left_out += record.kind != "metadata"
             return
+        self._last = max(self._last, started)
         self._failures += isinstance(visit.outcome, Failed)
         self._answers += not isinstance(visit.outcome, Failed)
         if state is not None and state[2] > started:
@@ -296,17 +355,17 @@ class _Import:
 
     def _answered(self, filler: Filler, record: ArchiveRecord, request: Request, started: float) -> Visit | None:
         answer = http_answer(record.block)
+        if record.kind == "revisit":
+            answer = self._repeated(filler, record, answer)
         if answer is None:
             return None
         status, headers, body = answer
-        if record.kind == "revisit":
-            repeated = _repeated(filler, record)
-            if repeated is None:
-                return None
-            body, headers = (
-                repeated,
-                Headers(tuple(item for item in headers.fields if item[0] not in CHANGED), headers.status_line),
-            )
+        if status == 304:  # nothing is known but that it was as before
+            state = filler.stored_url(request_id := url_id(request.url))
+            is_there = state is not None and filler.answer(request_id) is not None
+            return Visit(request, started, 0.0, Unchanged(headers)) if is_there else None
+        if (digest := record.fields.get("warc-payload-digest", "")) and 200 <= status < 300:
+            self._payloads.add(url_id(request.url), digest)
         cut = Cut.BODY_LIMIT if record.is_cut else _CUTS.get(record.fields.get("warc-truncated", ""), Cut.NONE)
         kind = media_type(headers)[0]
         if not 200 <= status < 300:
@@ -319,12 +378,53 @@ class _Import:
         )
         return _as_sent(visit_of(response, self._settings.limits), headers)
 
+    def _repeated(
+        self, filler: Filler, record: ArchiveRecord, answer: tuple[int, Headers, bytes] | None
+    ) -> tuple[int, Headers, bytes] | None:
+        """A revisit record as the answer that it stands for, 304 where its page is as before; None where the bytes
+        that it refers to are not there.
+
+        answer: its own, without a body; None: it has none. The bytes are never those of another answer: the digest
+        decides, else address and date.
+        """
+        if "server-not-modified" in record.fields.get("warc-profile", ""):
+            return answer and (304, answer[1], b"")
+        if "identical-payload-digest" not in record.fields.get("warc-profile", ""):
+            return None
+        if answer and not (200 <= answer[0] < 300 and may_be_read(media_type(answer[1])[0], b"")):
+            return answer  # of what is not read no bytes are wanted
+        source = self._source(filler, record)
+        earlier = None if source is None else filler.answer(source)
+        if source is None or earlier is None:
+            return None
+        status, headers = answer[:2] if answer else earlier
+        if source == url_id(_url_of(record)):
+            return 304, _without_lengths(headers), b""  # what is there of it is right still
+        body = filler.body(source)
+        return None if body is None else (status, _without_lengths(headers), body)
+
+    def _source(self, filler: Filler, record: ArchiveRecord) -> UrlId | None:
+        """The URL whose last bytes are those that a revisit record refers to; None: there is none, or it changed."""
+        source = None
+        with contextlib.suppress(InvalidUrl):
+            source = url_id(canonical(record.fields.get("warc-refers-to-target-uri", "").strip("<>")))
+        digest = record.fields.get("warc-payload-digest", "")
+        if digest and (holder := self._payloads.holder(digest, source)) is not None:
+            return holder
+        try:
+            date = _seconds(record.fields.get("warc-refers-to-date", ""))
+        except ValueError:
+            return None if digest else source
+        state = None if source is None else filler.stored_url(source)
+        return source if state is not None and abs(state[2] - date) < 1.0 else None
+
     def _enter(self, filler: Filler, visit: Visit) -> None:
         url, depth, now = visit.request.url, visit.request.depth, visit.started
         filler.offer(self._offered(url, depth), now)
         state = filler.stored_url(url_id(url))
         assert state is not None
-        task = Task(state[0], 0, -1, url_id(url), visit.request)
+        is_again = 0.0 < state[2] < self._began  # an earlier run had it
+        task = Task(state[0], 0, -1, url_id(url), visit.request, recheck=is_again)
         lease = Lease(state[0], host_key(url), self._scope.site_of(url), 0, 0.0, 0.0, 1.0, 0, True)
         read = self._discovery.of(lease, task, visit)
         candidates = tuple(_archived(candidate) for candidate in read.candidates)
@@ -351,7 +451,11 @@ def _url_of(record: ArchiveRecord) -> Url:
 
 def _started(record: ArchiveRecord) -> float:
     """WARC-Date in seconds since the epoch. Raises ValueError."""
-    text = record.fields.get("warc-date", "").rstrip("Zz")
+    return _seconds(record.fields.get("warc-date", ""))
+
+
+def _seconds(date: str) -> float:
+    text = date.rstrip("Zz")
     whole, _, part = text.partition(".")
     return datetime.fromisoformat(f"{whole}.{part[:6].ljust(6, '0')}+00:00").timestamp()
 
@@ -377,14 +481,9 @@ def _failed(record: ArchiveRecord, request: Request, started: float) -> Visit | 
     )
 
 
-def _repeated(filler: Filler, record: ArchiveRecord) -> bytes | None:
-    """The bytes that a revisit record refers to; None where they did not come before."""
-    if "identical-payload-digest" not in record.fields.get("warc-profile", ""):
-        return None
-    try:
-        return filler.body(url_id(canonical(record.fields.get("warc-refers-to-target-uri", "").strip("<>"))))
-    except InvalidUrl:
-        return None
+def _without_lengths(headers: Headers) -> Headers:
+    """Without what spoke of a body that is inflated and whole here."""
+    return Headers(tuple(item for item in headers.fields if item[0] not in CHANGED), headers.status_line)
 
 
 def _as_sent(visit: Visit, headers: Headers) -> Visit:
@@ -392,7 +491,7 @@ def _as_sent(visit: Visit, headers: Headers) -> Visit:
     where the archive tells them apart.
     """
     outcome, sent = visit.outcome, original(headers)
-    if sent is headers or isinstance(outcome, Failed):
+    if sent is headers or isinstance(outcome, Failed | Unchanged):
         return visit
     length = headers.get(CRAWLER + "content-length")
     wire_bytes = int(length[:18]) if length.isascii() and length.isdigit() else visit.wire_bytes

@@ -128,11 +128,25 @@ def imports() -> None:
     many=True,
 )
 @option("--scope", "What belongs to the site; see `periplus settings`.", ["site", "domain", "prefix", "any"])
-def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], scope: str | None) -> None:
-    """Make a collection of WARC files (1.0 and 1.1; gzip, zstd or plain).
+@option(
+    "--gap",
+    "Files further apart in time are runs of their own, by date.",
+    click.FloatRange(0),
+    1.0,
+    metavar="DAYS",
+)
+def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], scope: str | None, gap: float) -> None:
+    """Make a collection of WARC, ARC or WACZ files (gzip, zstd or plain).
 
     Every answer is read as if it had just been fetched, so that maps, reports and exports work. What pages link to and
     the archive does not hold is registered as not-in-archive. A file that is cut off gives what comes before.
+
+    Files of different times become runs, each with its date, so that `periplus diff` and `trends` show what changed
+    between them.
+
+    \b
+    periplus import warc crawl-00001.warc.gz crawl-00002.warc.gz -o crawl.periplus
+    periplus import warc 2024.wacz 2025.wacz 2026.wacz -o years.periplus
     """
     from periplus.api.archives import import_archives, origin_of_archives
     from periplus.settings import settings_from
@@ -142,16 +156,13 @@ def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], 
     settings: Settings | None = settings_from({"scope": scope}) if scope else None
     begin, settings = origin_of_archives(files, start_urls(starts), settings)
     folder = output or Path(site_name(begin[0]) + SUFFIX)
-    done = import_archives(folder, files, begin, settings)
+    done = import_archives(folder, files, begin, settings, gap_s=gap * 86_400)
     for damage in done.damages:
         click.echo(f"periplus: {damage}", err=True)
-    click.echo(
-        (
-            f"{folder}: {count_of(done.answers, 'answer')} from {count_of(done.records, 'record')}, "
-            f"{done.failures} without an answer"
-        ),
-        err=True,
+    counts = (
+        f"{count_of(done.answers, 'answer')} from {count_of(done.records, 'record')}, {done.failures} without an answer"
     )
+    click.echo(f"{folder}: {counts}{f', in {done.runs} runs' if done.runs > 1 else ''}", err=True)
     if done.left_out:
         click.echo(f"Left out: {count_of(done.left_out, 'record')} without a usable answer, URL or date", err=True)
     if done.state == "failed":

@@ -27,7 +27,7 @@ _SECTIONS = {
         "check": ("periplus.cli.check", "Find dead links and other faults of a site; fail a build on them."),
         "pause": ("periplus.cli.status", "Have a crawl that goes on ask for nothing more, until it is resumed."),
         "resume": ("periplus.cli.status", "Have a paused crawl go on."),
-        "import": ("periplus.cli.collection", "Make a collection of an archive, without fetching."),
+        "import": ("periplus.cli.collection", "Make a collection of WARC, ARC or WACZ files, without fetching."),
     },
     "Look": {
         "trends": ("periplus.cli.status", "Show how a collection changed over all of its runs: size, health, grades."),

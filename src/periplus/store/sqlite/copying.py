@@ -16,14 +16,14 @@ from periplus.model.collection import Exchange
 from periplus.model.frontier import Batch, Candidate, Completion
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.tables import any_of
-from periplus.model.visit import Reason
+from periplus.model.visit import Headers, Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, unpack_headers
 from periplus.store.moving import OWN_META, MovedBody, MovedTable, Row, exact
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.page_rows import Contents, answer
 from periplus.store.sqlite.reading import rows as streamed
 from periplus.urls.scope import site_key
 
@@ -318,6 +318,10 @@ class Filler:
     def body(self, url_id: UrlId) -> bytes | None:
         """The bytes of a page that entered before."""
         return self._contents.body(url_id)
+
+    def answer(self, url_id: UrlId) -> tuple[int, Headers] | None:
+        """Status and header of the answer that brought what is there of a URL."""
+        return answer(self._connection, url_id)
 
     def offer(self, candidate: Candidate, now: float) -> None:
         self._ledger.offer([candidate], (), now)

@@ -1,0 +1,247 @@
+"""ARC and WACZ files, revisits, and archives of several times as runs."""
+
+import gzip
+import io
+import json
+import random
+import zipfile
+
+import pytest
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
+
+from periplus.api.archives import import_archives
+from periplus.api.collection import Collection
+from periplus.errors import UsageError
+from periplus.store.archive_files import ArchiveFile, ArchiveReader, archive_files, main_page
+from stored import page
+
+HTML = [("Content-Type", "text/html")]
+IDENTICAL = "http://netpreserve.org/warc/1.0/revisit/identical-payload-digest"
+
+
+def answer(url, body="", date="2020-01-01", *, kind="response", status="200 OK", head=(), **fields):
+    return url, kind, status, [*HTML, *head], body.encode(), f"{date}T00:00:00Z", fields
+
+
+def warc(*answers):
+    """An archive as warcio writes it, of values of `answer`. fields: named fields, `_` for `-`."""
+    out = io.BytesIO()
+    writer = WARCWriter(out, gzip=True, warc_version="1.0")
+    for url, kind, status, head, body, date, fields in answers:
+        http = StatusAndHeaders(status, head, protocol="HTTP/1.1") if status else None
+        named = {"WARC-Date": date} | {name.replace("_", "-"): value for name, value in fields.items()}
+        writer.write_record(
+            writer.create_warc_record(
+                url, kind, payload=io.BytesIO(body), length=len(body), http_headers=http, warc_headers_dict=named
+            )
+        )
+    return out.getvalue()
+
+
+def arc(*entries):
+    """An ARC file of version 1: (URL, body)."""
+    note = b"1 0 Made by hand\nURL IP-address Archive-date Content-type Archive-length\n"
+    parts = [b"filedesc://x.arc 0.0.0.0 20010203040506 text/plain %d\n%s\n" % (len(note), note)]
+    for url, body in entries:
+        data = b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n" + body.encode()
+        parts.append(b"%s 192.0.2.7 20010203040506 text/html %d\n%s\n" % (url.encode(), len(data), data))
+    return parts
+
+
+def wacz(data, main="", name="archive/data.warc.gz"):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as package:
+        package.writestr(name, data)
+        package.writestr("datapackage.json", json.dumps({"mainPageURL": main} if main else {}))
+        pages = [
+            '{"format": "json-pages-1.0", "id": "pages"}',
+            '{"url": "http://e.org/", "ts": "2020-01-01T00:00:00Z"}',
+        ]
+        package.writestr("pages/pages.jsonl", "\n".join(pages))
+    return out.getvalue()
+
+
+def imported(tmp_path, *files, **options):
+    paths = []
+    for number, data in enumerate(files):
+        paths.append(tmp_path / f"{number}.archive")
+        paths[-1].write_bytes(data)
+    return import_archives(tmp_path / "c", paths, ("http://e.org/",), **options)
+
+
+def rows(tmp_path, *columns):
+    with Collection(tmp_path / "c") as collection:
+        return {
+            row.url.removeprefix("http://e.org"): tuple(getattr(row, name) for name in columns)
+            for row in collection.pages()
+        }
+
+
+def said(tmp_path, question):
+    from periplus.api.exporting import asked
+
+    with asked(tmp_path / "c", question) as answered:
+        return list(answered.rows)
+
+
+ARCED = (("http://e.org/", page("Home", "/a b")), ("http://e.org/a b", page("With a space")))
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_arc_files_are_read(tmp_path, compressed):
+    parts = arc(*ARCED)
+    done = imported(tmp_path, b"".join(map(gzip.compress, parts) if compressed else parts))
+    assert (done.state, done.answers, done.left_out, done.damages) == ("done", 2, 0, ())
+    assert rows(tmp_path, "reason", "title") == {"/": ("ok", "Home"), "/a%20b": ("ok", "With a space")}
+    assert said(tmp_path, "SELECT DISTINCT started, address FROM visits") == [("2001-02-03T04:05:06Z", "192.0.2.7")]
+
+
+def test_an_arc_file_of_version_2_has_ten_fields_in_its_heads(tmp_path):
+    names = "URL IP-address Archive-date Content-type Result-code Checksum Location Offset Filename Archive-length"
+    note, data = f"2 0 x\n{names}\n".encode(), b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<title>Two</title>"
+    path = tmp_path / "x.arc"
+    path.write_bytes(
+        b"filedesc://x.arc 0.0.0.0 20010203040506 text/plain %d\n%s\n" % (len(note), note)
+        + b"http://e.org/ 192.0.2.7 20010203040506 text/html 200 - - 0 x.arc %d\n%s\n" % (len(data), data)
+    )
+    with ArchiveReader(ArchiveFile(path), 1 << 20) as reader:
+        assert [record.block for record in reader] == [note, data] and not reader.damage
+
+
+def test_a_damaged_arc_file_gives_what_comes_before_and_says_so(tmp_path):
+    whole = b"".join(arc(*ARCED))
+    done = imported(tmp_path, whole[:-30])
+    assert done.answers == 1 and "ends in the middle of a record" in done.damages[0]
+
+
+def test_wacz_files_are_read_and_begin_with_their_main_page(tmp_path):
+    path = tmp_path / "x.wacz"
+    path.write_bytes(
+        wacz(warc(answer("http://e.org/x", page("X")), answer("http://e.org/", page("Home", "/x"))), "http://e.org/x")
+    )
+    done = import_archives(tmp_path / "c", (path,))
+    assert (done.answers, done.starts, done.note) == (2, ("http://e.org/x",), "2 answers from x.wacz")
+
+
+def test_several_wacz_files_in_one_zip_file_are_read(tmp_path):
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as package:
+        for name in "ab":
+            package.writestr(f"{name}.wacz", wacz(warc(answer(f"http://e.org/{name}", page(name)))))
+    assert import_archives(tmp_path / "c", (path,), ("http://e.org/a",)).answers == 2
+
+
+def test_the_main_page_of_a_wacz_file_may_be_the_first_of_its_pages(tmp_path):
+    (tmp_path / "x").write_bytes(wacz(b""))
+    (tmp_path / "y").write_bytes(wacz(b"")[:-9])
+    assert [main_page(tmp_path / name) for name in "xy"] == ["http://e.org/", ""]
+
+
+@pytest.mark.parametrize("data", [wacz(b"", name="notes.txt"), wacz(b"").replace(b"PK\x01\x02", b"PK\x01\x01", 1)])
+def test_a_zip_file_without_records_is_refused(tmp_path, data):
+    (tmp_path / "x.wacz").write_bytes(data)
+    with pytest.raises(UsageError, match=r"x\.wacz is a (zip file, and no WACZ|damaged zip file)"):
+        archive_files(tmp_path / "x.wacz")
+
+
+def test_a_damaged_entry_of_a_wacz_file_gives_what_comes_before(tmp_path):
+    noise = random.Random(1).randbytes(30_000).hex()
+    data = warc(answer("http://e.org/", page("Home")), answer("http://e.org/a", page(noise)))
+    package = bytearray(wacz(data))
+    place = package.index(data) + len(data) - 20
+    package[place] ^= 0xFF
+    done = imported(tmp_path, bytes(package))
+    assert done.answers == 1 and "0.archive/archive/data.warc.gz" in done.damages[0]
+
+
+# revisits
+
+
+def revisit(url, of, digest="", date="2020-01-02", **fields):
+    named = {"WARC_Profile": IDENTICAL} | ({"WARC_Payload_Digest": digest} if digest else {})
+    return answer(url, "", date, kind="revisit", **(named | ({"WARC_Refers_To_Target_URI": of} if of else {}) | fields))
+
+
+HOME = answer("http://e.org/", page("Home"), WARC_Payload_Digest="sha1:H")
+
+
+def test_a_revisit_is_resolved_by_its_digest_alone(tmp_path):
+    done = imported(tmp_path, warc(HOME, revisit("http://e.org/copy", "", "sha1:H")))
+    assert done.left_out == 0 and rows(tmp_path, "reason", "title")["/copy"] == ("ok", "Home")
+
+
+def test_a_revisit_without_a_head_has_that_of_what_it_repeats(tmp_path):
+    done = imported(tmp_path, warc(HOME, revisit("http://e.org/copy", "http://e.org/", "sha1:H", status="")))
+    assert done.left_out == 0 and rows(tmp_path, "status", "title")["/copy"] == (200, "Home")
+
+
+def test_a_revisit_by_another_digest_is_resolved_by_address_and_date(tmp_path):
+    """As ArchiveWeb.page writes them: sha-256 in the revisit, another digest in the response."""
+    of = {"of": "http://e.org/", "digest": "sha-256:h"}
+    right = revisit("http://e.org/right", **of, WARC_Refers_To_Date="2020-01-01T00:00:00Z")
+    wrong = revisit("http://e.org/wrong", **of, WARC_Refers_To_Date="2019-01-01T00:00:00Z")
+    done = imported(tmp_path, warc(HOME, wrong, right))
+    assert done.left_out == 1 and rows(tmp_path, "title") == {"/": ("Home",), "/right": ("Home",)}
+
+
+def test_a_revisit_of_bytes_that_were_replaced_is_left_out(tmp_path):
+    """The bytes of a later state are not those that were seen."""
+    later = answer("http://e.org/", page("Later"), "2020-01-02", WARC_Payload_Digest="sha1:L")
+    done = imported(tmp_path, warc(HOME, later, revisit("http://e.org/copy", "http://e.org/", "sha1:H")))
+    assert done.left_out == 1 and rows(tmp_path, "title") == {"/": ("Later",)}
+
+
+@pytest.mark.parametrize("kind", ["revisit", "response"])
+def test_not_modified_is_as_before(tmp_path, kind):
+    fields = (
+        {"WARC_Profile": "http://netpreserve.org/warc/1.0/revisit/server-not-modified"} if kind == "revisit" else {}
+    )
+    same = answer("http://e.org/", "", "2021-01-01", kind=kind, status="304 Not Modified", **fields)
+    unknown = answer("http://e.org/never", "", "2021-01-01", kind=kind, status="304 Not Modified", **fields)
+    done = imported(tmp_path, warc(HOME), warc(same, unknown))
+    assert (done.runs, done.answers, done.left_out) == (2, 2, 1)
+    assert rows(tmp_path, "reason", "title") == {"/": ("ok", "Home")}
+
+
+# runs
+
+FIRST = (
+    answer("http://e.org/", page("Home", "/a", "/b")),
+    answer("http://e.org/a", page("A", "/")),
+    answer("http://e.org/b", page("B")),
+)
+SECOND = (
+    answer("http://e.org/", page("Home", "/a", "/c"), "2022-05-06"),
+    answer("http://e.org/a", page("A", "/"), "2022-05-06"),
+    answer("http://e.org/b", page("Gone"), "2022-05-06", status="404 Not Found"),
+    answer("http://e.org/c", page("C"), "2022-05-06"),
+)
+
+
+def test_archives_of_different_times_are_runs_by_date(tmp_path):
+    """Given in any order. What changed between them is what `diff` says."""
+    done = imported(tmp_path, warc(*SECOND), warc(*FIRST))
+    assert (done.state, done.runs, done.answers) == ("done", 2, 7)
+    assert said(tmp_path, "SELECT id, kind, started, ended, state FROM runs ORDER BY id") == [
+        (1, "import", "2020-01-01T00:00:00Z", "2020-01-01T00:00:00Z", "done"),
+        (2, "import", "2022-05-06T00:00:00Z", "2022-05-06T00:00:00Z", "done"),
+    ]
+    with Collection(tmp_path / "c") as collection:
+        changes = collection.diff()
+    assert [one.url for one in changes.added] == ["http://e.org/c"]
+    assert [one.url for one in changes.removed] == ["http://e.org/b"]
+    assert [one.target for one in changes.links_added] == ["http://e.org/c"]
+
+
+def test_archives_within_the_gap_are_one_run(tmp_path):
+    halves = warc(*FIRST[:1]), warc(*FIRST[1:])
+    assert imported(tmp_path, *halves).runs == 1
+    (tmp_path / "d").mkdir()
+    assert imported(tmp_path / "d", warc(*FIRST), warc(*SECOND), gap_s=1e9).runs == 1
+
+
+def test_a_time_to_come_is_taken_for_now(tmp_path):
+    """A run of the year 2999 would move what waits."""
+    imported(tmp_path, warc(answer("http://e.org/", page("Home"), "2999-01-01")))
+    assert said(tmp_path, "SELECT started < '2990', ended < '2990' FROM runs") == [(1, 1)]
