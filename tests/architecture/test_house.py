@@ -21,13 +21,13 @@ BUDGETS = {
     "jobs": 800,
     "model": 4_950,
     "present": 6_450,
-    "schedule": 2_700,
+    "schedule": 2_850,
     "search": 1_600,
     "store": 14_200,
     "ui": 5_150,
     "urls": 2_100,
 }
-MODULES = 330
+MODULES = 331
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import random
 import re
+from array import array
+from urllib.parse import quote
 
+import xxhash
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from periplus.model.frontier import TrapMemory
 from periplus.model.web import Url
-from periplus.schedule.traps import GENERATION, MAX_PATTERNS, TrapDetector, _without_digits
+from periplus.schedule.shown_lines import LineMemory, key_of
+from periplus.schedule.traps import (
+    FRESH_LETTERS,
+    GENERATION,
+    MAX_PATTERNS,
+    TrapDetector,
+    _has_letters_beside,
+    _letters_beside,
+    _spelled,
+)
+from periplus.urls.canonical import canonical
 from periplus.urls.url_patterns import ROOT, plain, session_values, url_patterns, with_wider
 from unit.test_traps import HOST, Host, Past, Web, candidate, crawl, document
 
@@ -119,11 +132,61 @@ def test_window_0_refuses_nothing_and_learns_nothing(pages):
     assert not watch.changes()
 
 
-@given(st.text(st.sampled_from("ab1_9 \n\u0661\u00e9\u0345-"), max_size=60) | st.text())
+LINES = st.text(st.sampled_from("ab1_9 \n\u0661\u00e9\u0345-"), max_size=60) | st.text()
+WITH_DIGITS = re.compile(r"(?<![^\W_])[^\W0-9_]*+[0-9][^\W_]*")
+
+
+@given(LINES)
 @example("x1y z\n\n2\na")
-def test_words_with_digits_are_cut_out_as_one_expression_cuts_them(text):
-    whole_word = re.compile(r"(?<![^\W_])[^\W0-9_]*+[0-9][^\W_]*")
-    assert _without_digits(text.split("\n")) == whole_word.sub("", text).split("\n")
+def test_lines_that_are_new_are_given_once_without_their_words_with_digits(text):
+    written = text.encode("utf-8", "replace")
+    lines = WITH_DIGITS.sub("", written.decode()).split("\n")
+    memory = LineMemory(1000, 0, ())
+    new = memory.new_lines(written, -1, 1000, False).decode()
+    assert new == "".join(f"{line}\n" for line in dict.fromkeys(lines))
+    assert list(memory.take_new()) == [xxhash.xxh32_intdigest(line.encode()) for line in dict.fromkeys(lines)]
+    assert memory.new_lines(written, -1, 1000, False) == b""
+    apart = memory.new_lines(written, 1, 1000, False).decode()
+    assert "\1" in text or apart == "".join(f"\1{line}\n" for line in dict.fromkeys(lines))
+
+
+@given(st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=30), max_size=12), st.integers(1, 20))
+def test_which_lines_are_in_memory_follows_from_their_sequence(pages, generation):
+    """As a plain list of keys has it, and the same when a part of the sequence is given back."""
+    memory, sequence, young, old = LineMemory(generation, 0, ()), [], set(), set()
+    for page in pages:
+        expected = []
+        for line in page:
+            if line not in young:
+                expected += [line] if line not in old else []
+                sequence.append(line)
+                young.add(line)
+                if len(sequence) % generation == 0:
+                    young, old = set(), young
+        written = "\n".join(f"line {number:c}" for number in map((100).__add__, page)).encode()
+        new = memory.new_lines(written, -1, 1000, True).decode().split("\n")[:-1]
+        assert [ord(line[-1]) - 100 for line in new] == expected
+    keys = list(memory.take_new())
+    first = max(0, len(keys) // generation - 1) * generation
+    again = LineMemory(generation, first, array("I", keys[first:]))
+    every = "\n".join(f"line {number + 100:c}" for number in range(41)).encode()
+    assert again.new_lines(every, -1, 100, True) == memory.new_lines(every, -1, 100, True)
+    assert again.count == memory.count
+
+
+@given(st.binary(max_size=100), st.integers(0, 8))
+def test_keys_are_xxh32(written, start):
+    assert key_of(written, min(start, len(written)), len(written)) == xxhash.xxh32_intdigest(written[start:])
+
+
+@settings(max_examples=60)
+@given(LINES, st.lists(LINES.map(lambda text: text.split("\n", 1)[0]), max_size=5))
+def test_a_quick_look_at_new_words_says_fresh_only_where_a_full_one_does(text, paths):
+    text, url = text * 12, Url(f"{HOST}/start")
+    page = document(url, text, [str(canonical(f"{HOST}/{quote(path)}")) for path in paths])
+    addresses = "\n".join((url, *page.links.targets))
+    quick = "%" not in addresses and _has_letters_beside(text.lower().encode("utf-8", "replace")[:600], addresses)
+    assert not quick or _letters_beside(text.lower(), _spelled(url, page)) >= FRESH_LETTERS
 
 
 def test_memory_is_bounded():
@@ -137,4 +200,4 @@ def test_memory_is_bounded():
             (),
         )
     assert len(watch._patterns) <= MAX_PATTERNS + 2
-    assert len(watch._shown._young) + len(watch._shown._old) <= 2 * GENERATION
+    assert watch._lines.young.count + watch._lines.old.count <= 2 * GENERATION

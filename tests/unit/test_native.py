@@ -26,6 +26,7 @@ INTERPRETED = (
     "test_tokens.py",
     "test_tree.py",
     "test_words.py",
+    "test_traps.py",
 )
 
 

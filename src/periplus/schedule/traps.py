@@ -23,17 +23,18 @@ import sys
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import compress, filterfalse, islice
+from functools import cache
+from itertools import filterfalse
 from typing import NamedTuple
 from urllib.parse import unquote
 
-import xxhash
-
+from periplus.document.folding import Folding
 from periplus.model.frontier import Candidate, PatternRecord, ShownLines, TrapChanges, TrapMemory
 from periplus.model.page import FOLLOWED_KINDS, Document, LinkKind, link_codes
 from periplus.model.ports import HostPast
 from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
+from periplus.schedule.shown_lines import LineMemory
 from periplus.urls.canonical import url_id
 from periplus.urls.url_patterns import ROOT, folder_of, is_paging, plain, url_patterns, with_wider
 
@@ -50,13 +51,14 @@ CONFIRMATIONS = 3  # equal texts under two values of a well-known session name b
 GUESS_CONFIRMATIONS = 8
 MAX_PATTERNS = 4096  # kept per host: about 1 MB
 MAX_DOUBTFUL = 200_000  # of which a host's detector knows how doubtful they are: some 20 MB
+ENOUGH_BYTES = 600  # of new lines: of nearly every fresh page enough to tell that it is
 MAX_LINES = 2000  # of one page are looked at
-GENERATION = 1 << 16  # texts remembered of a host, in two generations: 12 MB, and half a MB in the store
+GENERATION = 1 << 16  # texts remembered of a host, in two generations: 1 MB, and half a MB in the store
 
 _RESOURCE = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".avif", ".tif", ".tiff", ".bmp", ".mp3", ".mp4",
     ".webm", ".ogg", ".pdf",
              ".zip", ".gz", ".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx", ".epub")  # fmt: skip
-BY_DOUBTFUL = "\1"  # before lines that a doubtful page has shown
+ALL, RESOURCES, BY_DOUBTFUL = -1, 0, 1  # kinds of lines: of any page, resources' addresses, what doubtful pages show
 _FOLLOWED = link_codes(FOLLOWED_KINDS)
 _PICTURES = frozenset({LinkKind.IMAGE, LinkKind.MEDIA, LinkKind.OBJECT})
 # feeds, translations, next and previous: no sign of endlessness
@@ -64,9 +66,8 @@ _COMPANIONS = frozenset({LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATE
 _FEEDS = frozenset(
     {"application/rss+xml", "application/atom+xml", "application/feed+json", "application/xml", "text/xml"}
 )
-_FROM_DIGIT = re.compile(r"[0-9][^\W_]*")
-_NO_DIGIT = bytes(set(range(256)) - set(b"0123456789\n"))
 _WORD = re.compile(r"[^\W\d_]+")
+_SMALL_LETTERS = re.compile("[a-zà-öø-ɏа-џ]{5,}")  # long words or parts of such, met in a sixth of the time
 
 VOUCHED, ONE_VOUCHER, NEAR, DEEP = 0, 1, 2, 3
 """How doubtful a URL is: not at all; one vouched page from another folder links to it;
@@ -99,63 +100,6 @@ class Lesson(NamedTuple):
     fresh: bool
     candidates: tuple[Candidate, ...]
     vouched_for: tuple[Url, ...]
-
-
-class _Shown:
-    """Texts that a host has shown, by 32-bit keys in order; those of the last GENERATION to twice as many are known.
-
-    Which are known follows from the sequence of keys alone, so whoever is given it again knows the same.
-    """
-
-    def __init__(self, stored: ShownLines) -> None:
-        self._count = stored.first
-        self._young: set[int] = set()
-        self._old: set[int] = set()
-        self._new = array("I")
-        keys = array("I")
-        keys.frombytes(stored.keys)
-        keys = _in_disk_order(keys)
-        while keys:
-            room = GENERATION - self._count % GENERATION
-            self._add(keys[:room])
-            keys = keys[room:]
-
-    def new_of(self, lines: Sequence[str], by: str = "") -> list[str]:
-        """Those that the host had not shown, once each.
-
-        Remembers them. lines: one at least, without line feeds. by: before each, for lines that are compared with
-        their own kind only.
-        """
-        encoded = f"\n{by}".join(["", *lines]).encode("utf-8", "replace").split(b"\n")
-        by_key = dict(zip(map(xxhash.xxh32_intdigest, islice(encoded, 1, None)), lines, strict=True))
-        keys, new = iter(by_key), list[str]()
-        while some := list(islice(keys, GENERATION - self._count % GENERATION)):
-            unmet = list(filterfalse(self._young.__contains__, some))
-            new += map(by_key.__getitem__, filterfalse(self._old.__contains__, unmet))
-            self._add(unmet)
-            self._new.extend(unmet)
-        return new
-
-    def _add(self, keys: Sequence[int]) -> None:
-        """Keys that are not young, as many at most as the generation has room for."""
-        self._young.update(keys)
-        self._count += len(keys)
-        if keys and self._count % GENERATION == 0:
-            self._old, self._young = self._young, set()
-
-    def changes(self) -> ShownLines:
-        """What was added since last asked. Lines before `forget` of the store's are needed no longer."""
-        new, self._new = self._new, array("I")
-        first = self._count - len(new)
-        return ShownLines(first, _in_disk_order(new).tobytes(), max(0, (self._count // GENERATION - 1) * GENERATION))
-
-
-def _in_disk_order(keys: array[int]) -> array[int]:
-    """Little-endian on every machine, as they are stored."""
-    if sys.byteorder == "big":
-        keys = array("I", keys)
-        keys.byteswap()
-    return keys
 
 
 class _Sessions:
@@ -221,7 +165,7 @@ class TrapDetector:
             record.key: _Pattern(record.read, record.fresh, record.bred, record.idle, record.led_from)
             for record in memory.patterns
         }
-        self._shown = _Shown(memory.lines)
+        self._lines = LineMemory(GENERATION, memory.lines.first, _in_disk_order(memory.lines.keys))
         self._doubts = dict(memory.doubts)
         self._sessions = _Sessions(past)
         self._changed: set[str] = set()
@@ -295,7 +239,16 @@ class TrapDetector:
                 records.append(
                     PatternRecord(key, pattern.read, pattern.fresh, pattern.bred, pattern.idle, pattern.led_from)
                 )
-        return TrapChanges(tuple(records), self._shown.changes(), tuple(sorted(doubts.items())))
+        return TrapChanges(tuple(records), self._line_changes(), tuple(sorted(doubts.items())))
+
+    def _line_changes(self) -> ShownLines:
+        """What was added since last asked. Lines before `needed_from` are needed no longer."""
+        new, count = self._lines.take_new(), self._lines.count
+        return ShownLines(
+            count - len(new),
+            _in_disk_order(new.tobytes()).tobytes(),
+            max(0, (count // GENERATION - 1) * GENERATION),
+        )
 
     def _learn_session(self, url: Url, document: Document) -> None:
         """Pages without a session id teach too, once a host has shown one: the same page may have both addresses."""
@@ -304,7 +257,7 @@ class TrapDetector:
 
     def _is_fresh(self, url: Url, document: Document) -> bool:
         """Whether the page shows what its host had not shown. All that it shows is remembered."""
-        return self._shows_resource(document) | self._says_more(url, document, "")
+        return self._shows_resource(document) | self._says_more(url, document, ALL)
 
     def _repeats(self, url: Url, document: Document) -> bool:
         """Whether a doubtful page says what doubtful pages have said before.
@@ -313,23 +266,21 @@ class TrapDetector:
         """
         return not self._says_more(url, document, BY_DOUBTFUL)
 
-    def _says_more(self, url: Url, document: Document, by: str) -> bool:
-        """Whether FRESH_LETTERS of the text are new. by: whose lines they are compared with, and remembered among."""
+    def _says_more(self, url: Url, document: Document, kind: int) -> bool:
+        """Whether FRESH_LETTERS of the text are new. kind: of the lines that they are compared with, and remembered
+        among.
+        """
         # Words with digits are ids, dates and counters: what a server invents for each answer holds them nearly always.
-        lines = document.text.lower().split("\n", MAX_LINES)[:MAX_LINES]
-        new = self._shown.new_of(_without_digits(lines), by)
-        if sum(map(len, new)) < FRESH_LETTERS:
+        text = document.text
+        written = text.lower().encode() if text.isascii() else _lower().fold(text.encode("utf-8", "replace"))
+        new = self._lines.new_lines(written, kind, MAX_LINES, False)
+        if len(new) < FRESH_LETTERS:
             return False
-        home = url[: url.index("/", 8) + 1]
-        addresses = [url, *[target for target in document.links.targets if target.startswith(home)]]
-        segments = set("/".join(addresses).split("/"))  # each once: a menu's addresses share most of theirs
-        spelled = set(_WORD.findall(unquote("/".join(segments)).lower()))
-        letters = 0
-        for line in new:
-            letters += sum(map(len, filterfalse(spelled.__contains__, _WORD.findall(line))))
-            if letters >= FRESH_LETTERS:
-                return True
-        return False
+        addresses = "\n".join((url, *document.links.targets))
+        # most words stand in no address of the page, be it as a part of another word
+        if "%" not in addresses and _has_letters_beside(new[:ENOUGH_BYTES], addresses.lower()):
+            return True
+        return _letters_beside(new.decode("utf-8", "replace"), _spelled(url, document)) >= FRESH_LETTERS
 
     def _shows_resource(self, document: Document) -> bool:
         """Whether there is a new picture or file among the links; its parameters aside,
@@ -338,7 +289,8 @@ class TrapDetector:
         targets = {target.partition("?")[0] for target in document.links.targets}
         resources = {target for target in targets if target.lower().endswith(_RESOURCE)}
         resources |= {target.partition("?")[0] for target in document.links.targets_of(_PICTURES)}
-        return bool(resources and self._shown.new_of(sorted(resources), "\0"))
+        written = "\n".join(sorted(resources)).encode("utf-8", "replace")
+        return bool(resources and self._lines.new_lines(written, RESOURCES, len(resources), True))
 
     def _doubt_from(self, source: Url, doubt: int, target: Url) -> int:
         """How doubtful a link makes its target that stands on a page that is not fresh and has this doubt itself."""
@@ -431,24 +383,44 @@ class TrapDetector:
             del self._patterns[key]
 
 
-def _without_digits(lines: Sequence[str]) -> list[str]:
-    """The lines without the words that hold a digit of ASCII.
-
-    Cut at the digits, and back to each word's start, in those lines alone that hold one: a sixth of the time of one
-    expression for the whole word, which is tried at every letter.
-    """
-    digits = "\n".join(lines).encode("utf-8", "replace").translate(None, _NO_DIGIT).split(b"\n")
-    *parts, end = _FROM_DIGIT.split("\n".join(compress(lines, digits)))
-    whole = [part if not part[-1:].isalnum() else _without_last_word(part) for part in parts]
-    shortened = iter("".join([*whole, end]).split("\n"))
-    return [next(shortened) if has_digit else line for line, has_digit in zip(lines, digits, strict=True)]
+def _spelled(url: Url, document: Document) -> set[str]:
+    """The words of a page's address, and of those that it links to on its host."""
+    home = url[: url.index("/", 8) + 1]
+    addresses = [url, *[target for target in document.links.targets if target.startswith(home)]]
+    segments = set("/".join(addresses).split("/"))  # each once: a menu's addresses share most of theirs
+    return set(_WORD.findall(unquote("/".join(segments)).lower()))
 
 
-def _without_last_word(text: str) -> str:
-    end = len(text)
-    while end and text[end - 1].isalnum():
-        end -= 1
-    return text[:end]
+def _has_letters_beside(part: bytes, addresses: str) -> bool:
+    """Whether the words of a part of a text that stand nowhere in the addresses have more than enough letters."""
+    letters = 0
+    for match in _SMALL_LETTERS.finditer(part.decode("utf-8", "replace")):
+        word = match[0]
+        if word not in addresses:
+            letters += len(word)
+            if letters >= FRESH_LETTERS:
+                return True
+    return False
+
+
+def _letters_beside(text: str, spelled: set[str]) -> int:
+    """How many letters the words of a text have, apart from some words."""
+    return sum(map(len, filterfalse(spelled.__contains__, _WORD.findall(text))))
+
+
+@cache
+def _lower() -> Folding:
+    """Each character in lower case."""
+    return Folding(str.lower)
+
+
+def _in_disk_order(stored: bytes) -> array[int]:
+    """uint32, little-endian on every machine."""
+    keys = array("I")
+    keys.frombytes(stored)
+    if sys.byteorder == "big":
+        keys.byteswap()
+    return keys
 
 
 def _windows_of(key: str, own: str) -> int:
