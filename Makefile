@@ -11,6 +11,8 @@ TYPES := $(wildcard src/periplus/*/*.pxd src/periplus/*/*/*.pxd)
 SECONDS_EACH ?= 60
 WORKERS ?= 2# test processes; more only help on more cores
 
+comma := ,
+
 .DEFAULT_GOAL := help
 .PHONY: site roles help setup native check test test-browser test-spark test-faults test-real fuzz sanitize quality bench bench-peers demo docs man dist clean
 
@@ -20,21 +22,24 @@ help: ## Print this list.
 setup: $(STAMP) ## Make .venv and install Periplus into it, in the exact versions of constraints.txt.
 
 # Setuptools is installed first and building is not isolated, so that the build too has the version of constraints.txt,
-# and so that a second install with everything there needs no network.
+# and so that a second install with everything there needs no network. Installing compiles.
 INSTALL := $(PY) -m pip install --disable-pip-version-check -c constraints.txt
-$(STAMP): pyproject.toml constraints.txt
+define install
 	@test -x $(PY) || test -n "$(PYTHON)" || { echo "Periplus needs Python 3.11 or newer and finds none; name one: make setup PYTHON=/path/to/python3"; exit 1; }
 	@test -x $(PY) || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Periplus needs Python 3.11 or newer; this is " + sys.version.split()[0])'
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	@echo "Installing Periplus and what it needs into $(VENV): some 120 MB, a minute or two."
+	@echo "Installing Periplus and what $(1) into $(VENV): $(2), a minute or two."
 	$(INSTALL) --quiet setuptools cython
-	$(INSTALL) --no-build-isolation -e '.[all]'
-	@touch $@
+	$(INSTALL) --no-build-isolation -e '.[$(3)]'
+	@touch $(STAMP) $(COMPILED)
+endef
+
+$(STAMP): pyproject.toml constraints.txt
+	$(call install,it needs,some 120 MB,all)
 	@echo "Done. Now: . $(VENV)/bin/activate && periplus"
 
-$(TOOLS): $(STAMP)
-	@echo "Installing what developers need (tests, types, format) into $(VENV)."
-	$(INSTALL) --no-build-isolation -e '.[all,dev]'
+$(TOOLS): pyproject.toml constraints.txt
+	$(call install,its developers need (tests$(comma) types$(comma) format),some 300 MB,all$(comma)dev)
 	@touch $@
 
 native: $(COMPILED) ## Compile anew what was changed of the modules with C types (a .pxd beside them).
