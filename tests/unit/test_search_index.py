@@ -13,6 +13,7 @@ from periplus.model.page import NO_BLOCKS, Block, BlockKind, Blocks, Part, Posit
 from periplus.model.search import PageToIndex
 from periplus.search.asking import MatchWindow, Searcher
 from periplus.search.index import (
+    ASKED_S,
     FOLDER,
     FORMS,
     NOTHING,
@@ -21,9 +22,11 @@ from periplus.search.index import (
     IndexBusy,
     IndexWriter,
     Ranks,
+    ask,
     document,
     drafted,
     hosts,
+    is_asked,
     read_state,
     type_names,
     whole_name,
@@ -34,6 +37,7 @@ from periplus.search.snippets import CHARS, Highlighter, snippet
 from periplus.settings import Searching
 
 CUTTER = TextCutter()
+NOW = 1.7e9
 
 
 def unranked(pages):
@@ -226,12 +230,14 @@ def told(made):
     return {**fields, FORMS: sorted(fields[FORMS][0].split())}
 
 
-def test_what_others_say_is_taken_in_while_the_page_is_kept_and_found(tmp_path):
+def test_pages_that_are_kept_are_put_with_what_others_call_them(tmp_path):
     writer = IndexWriter(tmp_path, "c")
-    writer.put([page(number, f"number{number}") for number in (1, 2, 3)], heard=False)
+    writer.keep([page(number, f"number{number}") for number in (1, 2, 3)])
     writer.put([page(3, "number3")])
     writer.remove([2])
-    assert [writer.say(number, ("harbour",)) for number in (1, 2, 3, 4)] == [True, False, False, False]
+    assert list(writer.waiting) == [1]
+    assert [writer.put_kept(number, ("harbour",)) for number in (1, 2, 3, 4)] == [True, False, False, False]
+    assert not writer.waiting
     writer.commit((1, 1))
     writer.close()
     assert (ids(tmp_path, "harbour number1"), ids(tmp_path, "harbour"), Searcher(tmp_path, Searching()).pages) == (
@@ -239,6 +245,26 @@ def test_what_others_say_is_taken_in_while_the_page_is_kept_and_found(tmp_path):
         [1],
         2,
     )
+
+
+def test_pages_without_room_are_put_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(periplus.search.index, "MOST_DRAFTS", 1)
+    writer = IndexWriter(tmp_path, "c")
+    writer.keep([page(number, f"number{number}") for number in (1, 2)])
+    assert list(writer.waiting) == [1]
+    writer.commit((1, 1))
+    writer.close()
+    assert (ids(tmp_path, "number1"), ids(tmp_path, "number2")) == ([], [2])
+
+
+@pytest.mark.parametrize(("age_s", "expected"), [(0, True), (ASKED_S + 1, False)])
+def test_who_searched_lately_is_heeded(tmp_path, age_s, expected):
+    assert not is_asked(tmp_path, NOW)
+    assert ask(tmp_path, NOW)  # no index yet: nothing to note it in
+    IndexWriter(tmp_path, "c").close()
+    assert ask(tmp_path, NOW - age_s)
+    assert is_asked(tmp_path, NOW) is expected
+    assert ask(tmp_path, NOW) is not expected
 
 
 @pytest.mark.parametrize("room", [0, 300])

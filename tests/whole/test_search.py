@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import tantivy
@@ -16,11 +17,12 @@ import tantivy
 import periplus
 from periplus.api import search_index as index_follower
 from periplus.api.crawling import finish_indexing, start_indexing
-from periplus.api.search_index import IndexWorker, catch_up, standing
-from periplus.children import finish_child
+from periplus.api.search_index import IndexWorker, Search, catch_up, standing
+from periplus.children import finish_child, stop_child
 from periplus.model.job import JobProgress
 from periplus.search import index as search_index
-from periplus.search.index import FOLDER, FORMS, ID, NAMES, TERM_FIELDS, Ranks, open_index, read_state
+from periplus.search.index import FOLDER, FORMS, ID, NAMES, TERM_FIELDS, Ranks, ask, open_index, read_state
+from periplus.settings import Searching
 from periplus.store.sqlite import changes, reading, site_rows
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
@@ -142,21 +144,41 @@ def test_a_follower_that_dies_anywhere_leaves_nothing_out_and_nothing_twice(
     assert contents(folder) == from_scratch(folder, tmp_path)
 
 
+@pytest.mark.parametrize("asked", [False, True])
 @pytest.mark.parametrize("dies", [False, True])
-def test_pages_indexed_before_the_links_to_them_were_read_are_in_the_end_as_if_indexed_after(
-    folder, tmp_path, monkeypatch, dies
+def test_pages_read_before_the_links_to_them_are_in_the_end_as_if_read_after(
+    folder, tmp_path, monkeypatch, dies, asked
 ):
-    said = []
-    say = search_index.IndexWriter.say
-    monkeypatch.setattr(search_index.IndexWriter, "say", lambda *asked: said.append(say(*asked)) or said[-1])
+    put = []
+    put_kept = search_index.IndexWriter.put_kept
+    monkeypatch.setattr(search_index.IndexWriter, "put_kept", lambda *page: put.append(put_kept(*page)) or put[-1])
     with IndexWorker(folder) as follower:
         while follower.step():
             pass
+        assert follower.not_put == 31
+        assert standing(folder)[0] == 31
+        if asked:
+            follower.flush()
+            assert (follower.not_put, standing(folder)) == (0, (0, False))
         if not dies:
-            follower.settle(lambda: False)
+            assert follower.flush(listen=True)
+            assert follower.settle(lambda: False)
+            assert standing(folder) == (0, True)
     assert catch_up(folder)
-    assert len(said) == 31
-    assert all(kept is not dies for kept in said)
+    # asked for, a page is put, and again when the words of links to it are known; who comes later keeps no pages
+    assert put == [True] * (31 * (asked + (not dies))) + [False] * (31 * (asked and dies))
+    assert contents(folder) == from_scratch(folder, tmp_path)
+
+
+def test_who_searches_while_a_crawl_goes_on_has_pages_made_searchable(folder, tmp_path):
+    child = start_indexing(folder)
+    until(lambda: read_state(folder) is not None, "the first state of the index")
+    assert standing(folder)[0] == 31
+    assert ask(folder, time.time())
+    assert not ask(folder, time.time())
+    until(lambda: standing(folder)[0] == 0, "the pages to be searchable")
+    finish_indexing(child, lambda indexing: False)
+    assert standing(folder) == (0, True)
     assert contents(folder) == from_scratch(folder, tmp_path)
 
 
@@ -235,21 +257,33 @@ def test_an_index_that_is_missing_or_not_of_this_collection_is_made_anew(folder,
     assert contents(folder) == expected
 
 
-def test_pages_are_found_while_their_crawl_runs(tmp_path):
+def test_pages_are_found_while_their_crawl_runs(tmp_path, monkeypatch):
     folder = tmp_path / "c.periplus"
-    seen = []
+    results = []
+    monkeypatch.setattr(index_follower, "TAKEN_IN_S", 60.0)
 
     def look(progress):
-        if progress.counts.fetched > 5 and not seen:
-            with IndexWorker(folder) as follower:
-                follower.step()
+        if progress.counts.fetched > 5 and not results:
+            child = start_indexing(folder)
+            until(lambda: read_state(folder) is not None, "the process that indexes")
             with periplus.open(folder) as collection:
-                seen.append(collection.search("-nothingofthekind").total)
+                results.append(collection.search("-nothingofthekind"))
+            stop_child(child)
         return False
 
     with serve(web_of("graph seed=1 pages=60")) as server:
         host = next(iter(server.web.sites))
         crawled(folder, server, host, stop=look, workers=1)
     assert catch_up(folder)
-    assert seen[0] > 5
+    assert results[0].total > 5
     assert standing(folder) == (0, True)
+
+
+def test_a_search_says_how_many_pages_it_lacks(folder, tmp_path):
+    with contextlib.closing(reading.connect(folder)) as connection:
+        search = Search(folder, connection, Searching())
+        IndexWorker(folder).__exit__(None, None, None)
+        assert search.catch_up(0.0, lambda done, waiting: True) == (
+            "0 pages are searchable, 31 more or changed ones not yet"
+        )
+        assert search.catch_up(0.0, lambda done, waiting: False) == ""

@@ -118,6 +118,7 @@ def _tell_index(folder: Path) -> None:
         with contextlib.suppress(IndexBusy), IndexWorker(folder) as follower:
             while follower.step():
                 pass
+            follower.flush()
 
 
 @dataclass(frozen=True, slots=True)

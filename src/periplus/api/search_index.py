@@ -26,7 +26,18 @@ from periplus.model.search import Hit, Matches, PageToIndex, SearchResult
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.search.asking import MatchWindow, Searcher
-from periplus.search.index import NOTHING, IndexBusy, IndexWriter, Ranks, read_state, said_digest, write_ranks
+from periplus.search.index import (
+    NOTHING,
+    IndexBusy,
+    IndexWriter,
+    Ranks,
+    ask,
+    is_asked,
+    is_written,
+    read_state,
+    said_digest,
+    write_ranks,
+)
 from periplus.search.query import parse
 from periplus.search.snippets import Highlighter, snippet
 from periplus.settings import Searching
@@ -36,9 +47,11 @@ from periplus.store.sqlite.text_rows import PageBlocks
 from periplus.urls.canonical import url_id
 
 # A follower reads which pages changed, has them indexed, and only then moves its place. Killed anywhere, the next one
-# does the last batch again: pages are put in place of their earlier selves, so nothing is there twice. While a crawl
+# does it again from there: pages are put in place of their earlier selves, so nothing is there twice. While a crawl
 # runs it is a process of its own, told by a line on its standard input that the crawl is over; when that input ends
-# without the line, whoever started it is dead, and it ends too.
+# without the line, whoever started it is dead, and it ends too. It marks pages and cuts them into terms as they come;
+# the engine takes them once, with the words of links to them, when the crawl is over, or as they come while somebody
+# searches.
 
 FOLLOWER = "search"
 BATCH_PAGES = 200  # read at once
@@ -50,6 +63,8 @@ NICENESS = 5  # the crawl comes first where cores are few
 # 700 it is 4 % of the time
 GARBAGE_LOOK = 50_000
 BUSY_WAIT_S = 0.5  # until another process may have ended its writing
+TAKEN_IN_S = 5.0  # that the first search of a crawl waits for the pages read until then
+ASK_LOOK_S = 0.1
 _THROUGH = (1 << 63) - 1  # the position of one that has seen every page once
 
 Watch = Callable[[int, int], bool]  # (pages indexed, pages to go) -> stop
@@ -78,6 +93,7 @@ class IndexWorker:
         self._sites: dict[int, SiteKey] = {}
         self._anchors: Mapping[UrlId, Sequence[str]] = {}  # known only once all links are: see `settle`
         self._listened = False
+        self._complete: set[UrlId] = set()  # pages that were put with all words of links to them
 
     def __enter__(self) -> IndexWorker:
         return self
@@ -119,10 +135,12 @@ class IndexWorker:
         """
         ids, _ = changes.after(self._connection, self._place, PAGES_OF_A_PASS)
         self._anchors = self._telling(ids) if ids else {}
+        self._complete.update(ids)
         self._listened = True
 
     def step(self, watch: Callable[[int], bool] = lambda taken: False) -> int:
-        """Takes in what changed, for LOOK_S at most, and makes it searchable; returns how many pages it looked at.
+        """Takes in what changed, for LOOK_S at most; returns how many pages it looked at. It is searchable then where
+        `listen` was called before; else `flush` makes it so.
 
         0: nothing is left. watch: called with how many these are so far; True ends the step.
         """
@@ -134,19 +152,47 @@ class IndexWorker:
                 break
             pages = list(text_rows.pages_of(self._connection, ids))
             some = list(zip(pages, self._marks.of(pages), strict=True))
-            self._writer.put(map(self._to_index, some), heard=self._listened)
+            (self._writer.put if self._listened else self._writer.keep)(map(self._to_index, some))
             self._writer.remove(set(ids) - {page.url_id for page in pages})
             marked += [(page._replace(blocks=NO_BLOCKS), parts) for page, parts in some]
             taken += len(ids)
             if watch(taken):
                 break
         if place != self._place:
-            self._writer.commit(position_of(place))
-            with self._lock.transaction(self._connection):
-                self._marks.store(marked)
-                changes.passed(self._connection, FOLLOWER, place)
             self._place = place
+            self._pass(marked, searchable=self._listened)
         return taken
+
+    def _pass(self, marked: Iterable[tuple[PageBlocks, Sequence[Part]]] = (), *, searchable: bool) -> None:
+        """Stores marks; searchable: and commits the index before, and moves the place that others see."""
+        if searchable:
+            self._writer.commit(position_of(self._place))
+        with self._lock.transaction(self._connection):
+            self._marks.store(marked)
+            if searchable:
+                changes.passed(self._connection, FOLLOWER, self._place)
+
+    @property
+    def not_put(self) -> int:
+        """Pages that `step` took in and that are not given to the engine yet."""
+        return len(self._writer.waiting)
+
+    def flush(self, stop: Callable[[], bool] = lambda: False, *, listen: bool = False) -> bool:
+        """Makes searchable what `step` took in. listen: with the words of links to it, for when nobody crawls.
+        False: stop ended it.
+        """
+        waiting = list(self._writer.waiting)
+        for start in range(0, len(waiting), PAGES_OF_A_PASS):
+            some = waiting[start : start + PAGES_OF_A_PASS]
+            anchors = self._telling(some) if listen else {}
+            self._complete.update(some if listen else ())
+            for number, page in enumerate(some):
+                if number % BATCH_PAGES == 0 and stop():
+                    return False
+                self._writer.put_kept(page, anchors.get(page, ()))
+        if self._writer.position != position_of(self._place):
+            self._pass(searchable=True)
+        return True
 
     def settle(self, stop: Callable[[], bool]) -> bool:
         """What needs the collection as a whole: ranks, and the words of links to pages.
@@ -155,11 +201,12 @@ class IndexWorker:
         """
         if self._writer.settled:
             return True
-        self._mark_again()
-        if stop():
-            return False
         self._write_ranks()
-        link_words = sorted(Searcher(self._folder, Searching()).link_words().items())
+        link_words = [
+            page
+            for page in sorted(Searcher(self._folder, Searching()).link_words().items())
+            if page[0] not in self._complete
+        ]
         for start in range(0, len(link_words), PAGES_OF_A_PASS):
             some = dict(link_words[start : start + PAGES_OF_A_PASS])
             self._anchors = self._telling(some)
@@ -170,7 +217,7 @@ class IndexWorker:
                 unread = [
                     page
                     for page in stale[first : first + BATCH_PAGES]
-                    if not self._writer.say(page, self._anchors.get(page, ()))
+                    if not self._writer.put_kept(page, self._anchors.get(page, ()))
                 ]
                 pages = text_rows.pages_of(self._connection, unread)
                 self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
@@ -178,16 +225,21 @@ class IndexWorker:
         self._writer.commit(self._writer.position, settled=True)
         return True
 
-    def _mark_again(self) -> None:
-        """Pages that were marked while little was known of their sites."""
+    def mark_again(self) -> bool:
+        """Marks pages anew that were marked while little was known of their sites. Whether any is marked otherwise now:
+        `step` has them next.
+        """
+        if self._writer.settled and self._writer.position == position_of(self._place):
+            return False
+        changed = False
         for site_id in site_rows.site_names(self._connection):
-            marked = list(self._marks.again(site_id))
-            self._writer.put(map(self._to_index, marked), heard=False)
+            marked = [(page._replace(blocks=NO_BLOCKS), parts) for page, parts in self._marks.again(site_id)]
             if self._marks.changed:
-                # before the marks are stored: killed in between, it is done again
-                self._writer.commit(self._writer.position)
                 with self._lock.transaction(self._connection):
                     self._marks.store(marked)
+                    changes.note(self._connection, [page.url_id for page, _ in marked])
+            changed = changed or bool(marked)
+        return changed
 
     def _telling(self, pages: Collection[UrlId]) -> dict[UrlId, tuple[str, ...]]:
         """By page, what others call it that its own title does not say."""
@@ -248,22 +300,29 @@ def catch_up(folder: Path, watch: Watch = lambda done, waiting: False) -> bool:
         return _finished(follower, watch)
 
 
-def _finished(follower: IndexWorker, watch: Watch) -> bool:
-    """Takes in all that is left of a collection that nobody crawls. False: watch stopped it."""
+def _finished(follower: IndexWorker, watch: Watch, *, listen: bool = True) -> bool:
+    """Takes in all that is left of a collection that nobody crawls. False: watch stopped it.
+
+    listen: the words of links to pages are gathered first, and pages are searchable as they are taken in.
+    """
     pages, waiting = follower.pages(), follower.waiting()
     done = 0
 
     def is_stopped(taken: int = 0) -> bool:
-        left = min(max(waiting - done - taken, 0), pages)
+        # of what is done to a page a quarter comes when it is given to the engine
+        left = min(max(waiting - done - taken, 0) + follower.not_put // 4, pages)
         return watch(pages - left, left)
 
     stopped = is_stopped()
-    if not stopped:
+    if not stopped and listen:
         follower.listen()
-    while not stopped and (taken := follower.step(is_stopped)):
-        done += taken
-        stopped = is_stopped()
-    return not stopped and follower.settle(is_stopped)
+    is_marked = False
+    while not stopped and not is_marked:
+        while not stopped and (taken := follower.step(is_stopped)):
+            done += taken
+            stopped = is_stopped()
+        is_marked = not stopped and not follower.mark_again()
+    return not stopped and follower.flush(is_stopped, listen=True) and follower.settle(is_stopped)
 
 
 def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
@@ -312,16 +371,23 @@ def serve() -> None:
     output = RunnerLink(sys.stdout.fileno())
     while not parent.ended.is_set() or parent.message is not None:
         with contextlib.suppress(IndexBusy), IndexWorker(folder) as worker:
-            _follow(worker, parent.ended)
+            _follow(folder, worker, parent.ended)
             if parent.message is not None:
-                _finished(worker, lambda done, left: not output.tell(JobProgress(done, done + left, "indexing")))
+                _finished(
+                    worker,
+                    lambda done, left: not output.tell(JobProgress(done, done + left, "indexing")),
+                    listen=False,
+                )
             return
         parent.ended.wait(BUSY_WAIT_S) if not parent.ended.is_set() else time.sleep(BUSY_WAIT_S)
 
 
-def _follow(follower: IndexWorker, over: threading.Event) -> None:
+def _follow(folder: Path, follower: IndexWorker, over: threading.Event) -> None:
     while not over.is_set():
-        if not follower.step(lambda taken: over.is_set()):
+        taken = follower.step(lambda taken: over.is_set())
+        if is_asked(folder, time.time()):
+            follower.flush()
+        if not taken:
             over.wait(LOOK_S)
 
 
@@ -343,7 +409,9 @@ class Search:
         waiting, settled = _standing(self._folder, self._connection)
         if not waiting and settled:
             return ""
-        if not reading.is_being_crawled(self._connection, now):
+        if reading.is_being_crawled(self._connection, now):
+            waiting = self._asked(now, watch) if waiting else 0
+        else:
             try:
                 catch_up(self._folder, watch)
             except IndexBusy:  # a crawl that ends, or another search
@@ -351,7 +419,29 @@ class Search:
             except StoreError as error:
                 return f"{error} What is shown may be out of date."
             waiting, _ = _standing(self._folder, self._connection)
-        return f"{waiting} {'change is' if waiting == 1 else 'changes are'} not searchable yet" if waiting else ""
+        if not waiting:
+            return ""
+        searcher = self._opened()
+        return f"{searcher.pages if searcher else 0:,} pages are searchable, {waiting:,} more or changed ones not yet"
+
+    def _asked(self, now: float, watch: Watch) -> int:
+        """Has the process that indexes give the engine what it took in, and the first time waits for it; returns how
+        many changes are not searchable then.
+        """
+        waiting, _ = _standing(self._folder, self._connection)
+        goal, end = changes.newest(self._connection), time.monotonic() + TAKEN_IN_S
+        if not ask(self._folder, now) or not is_written(self._folder):
+            return waiting
+        pages = text_rows.tally(self._connection)[0]
+        place = changes.place_of(self._connection, FOLLOWER)
+        while place is not None and position_of(place) < (_THROUGH, goal) and time.monotonic() < end:
+            left = min(waiting, pages)
+            if watch(pages - left, left):
+                break
+            time.sleep(ASK_LOOK_S)
+            waiting, _ = _standing(self._folder, self._connection)
+            place = changes.place_of(self._connection, FOLLOWER)
+        return waiting
 
     def find(self, query: str, limit: int, page: int, *, facets: bool, behind: str) -> SearchResult:
         """Answers one query from what is searchable now.

@@ -243,6 +243,7 @@ def _template(pages: Sequence[TemplatePage], chain_bytes: int) -> Template:
 # names under which a site's evidence, and the ids of its first pages, are stored
 EVIDENCE, EARLY = "content", "marked early"
 EARLY_PAGES = 50  # of a site: with more behind them, marks hardly change any more
+EVIDENCE_BYTES = 64_000_000  # of sites that wait in memory for their next pages; a site of many texts has 8 MB
 AT_ONCE = 200
 
 Marked = tuple[PageBlocks, Sequence[Part]]
@@ -267,16 +268,16 @@ class Marks:
         new = [(page, traces_of(page.blocks)) for page in pages if page.parts is None and page.blocks]
         for page, traces in new:
             self._learn(page, traces)
+        for page, _ in new:
+            if self._evidence[page.site_id].pages < EARLY_PAGES:
+                self._early[page.site_id].append(page.url_id)
         parts = parts_of_each(page_context(page.blocks, self._evidence[page.site_id], traces) for page, traces in new)
         parts_of_page = {page.url_id: of_page for (page, _), of_page in zip(new, parts, strict=True)}
         return [parts_of_page.get(page.url_id, page.parts or ()) for page in pages]
 
     def _learn(self, page: PageBlocks, traces: Traces) -> None:
         self._load(page.site_id)
-        evidence, early = self._evidence[page.site_id], self._early[page.site_id]
-        if evidence.pages < EARLY_PAGES:
-            early.append(page.url_id)
-        evidence.learn(page.blocks, traces)
+        self._evidence[page.site_id].learn(page.blocks, traces)
         self._changed.add(page.site_id)
 
     def _load(self, site_id: int) -> None:
@@ -310,12 +311,21 @@ class Marks:
             changes.write_evidence(self._connection, site_id, EVIDENCE, self._evidence[site_id].to_bytes())
             changes.write_evidence(self._connection, site_id, EARLY, np.array(self._early[site_id], "<i8").tobytes())
         self._changed.clear()
+        size = sum(evidence.size_bytes for evidence in self._evidence.values())
+        while size > EVIDENCE_BYTES:  # the one that came first; it is read again when it is asked for
+            size -= self._forget(next(iter(self._evidence)))
+
+    def _forget(self, site_id: int) -> int:
+        del self._early[site_id]
+        return self._evidence.pop(site_id).size_bytes
 
     def again(self, site_id: int) -> Iterator[Marked]:
         """The site's pages that were marked early and are marked otherwise now.
 
         They are early no longer, once `store` was called.
         """
+        if site_id not in self._evidence and not changes.evidence(self._connection, site_id, EARLY):
+            return
         self._load(site_id)
         evidence, early = self._evidence[site_id], self._early[site_id]
         if not early:

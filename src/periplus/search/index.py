@@ -12,7 +12,7 @@ import tempfile
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -217,12 +217,14 @@ def type_names(media_type: str) -> tuple[str, ...]:
     return media_type, major, minor, _TYPE_NAMES.get(media_type, minor)
 
 
-# While a crawl goes on, pages are indexed before most links to them are known; nearly each of a manual's gets some at
-# the end. Until then what was made of it lies in a file without a name, which ends with the process: whoever comes
-# after reads such a page from the collection.
+# While a crawl goes on, most links to a page are not known yet, and the engine cannot change a part of a page. So what
+# was made of it lies in a file without a name until the crawl ends, or somebody searches. The file ends with the
+# process: whoever comes after reads such a page from the collection.
 
 MOST_BYTES = 1 << 30  # some 100,000 pages of 4,000 words; of a larger crawl the last pages are read again
-LEVEL = 1  # 0.1 ms a page of a manual, a third of its size
+MOST_DRAFTS = 400_000  # 130 bytes of memory each
+LEVEL = 1  # 50 us a page of a manual, a third of its size
+_SIZE_BITS = 30  # of a place in the file: the offset, then so many bits of the length
 
 
 class Drafts:
@@ -232,24 +234,27 @@ class Drafts:
         """folder: on whose disk there is room."""
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # ended by `close`
         self._end = 0
-        self._places: dict[UrlId, tuple[int, int]] = {}
+        self._places: dict[UrlId, int] = {}
         self._writer, self._reader = zstandard.ZstdCompressor(level=LEVEL), zstandard.ZstdDecompressor()
 
     def close(self) -> None:
         self._file.close()
 
-    def keep(self, draft: Draft) -> None:
-        """In place of the page's earlier one. Without room nothing is kept."""
+    def keep(self, draft: Draft) -> bool:
+        """In place of the page's earlier one. False: there is no room, and nothing is kept."""
         self.forget(draft.url_id)
-        data = self._writer.compress(json.dumps(draft).encode())
-        if self._end + len(data) > MOST_BYTES:
-            return
-        with contextlib.suppress(OSError):  # the disk is full: this is a saving, not a duty
+        data = self._writer.compress(_packed(draft))
+        if self._end + len(data) > MOST_BYTES or len(self._places) >= MOST_DRAFTS or len(data) >> _SIZE_BITS:
+            return False
+        try:
             self._file.seek(self._end)
             self._file.write(data)
             self._file.flush()
-            self._places[draft.url_id] = (self._end, len(data))
-            self._end += len(data)
+        except OSError:  # the disk is full: this is a saving, not a duty
+            return False
+        self._places[draft.url_id] = self._end << _SIZE_BITS | len(data)
+        self._end += len(data)
+        return True
 
     def forget(self, url_id: UrlId) -> None:
         self._places.pop(url_id, None)
@@ -259,8 +264,22 @@ class Drafts:
         place = self._places.get(url_id)
         if place is None:
             return None
-        self._file.seek(place[0])
-        return Draft(*json.loads(self._reader.decompress(self._file.read(place[1]))))
+        self._file.seek(place >> _SIZE_BITS)
+        return _unpacked(self._reader.decompress(self._file.read(place & ((1 << _SIZE_BITS) - 1))))
+
+
+def _packed(draft: Draft) -> bytes:
+    """A line of JSON, then terms and spellings, a line each: they hold no line feed, and are long to write as JSON."""
+    terms = [(field, text) for field, text in draft.texts if field in TERM_FIELDS]
+    others = [(field, text) for field, text in draft.texts if field not in TERM_FIELDS]
+    head = json.dumps((draft.url_id, draft.twin, draft.when, draft.language, [field for field, _ in terms], others))
+    return "\n".join([head, *(text for _, text in terms), draft.spellings]).encode("utf-8", "surrogatepass")
+
+
+def _unpacked(data: bytes) -> Draft:
+    head, *texts, spellings = data.decode("utf-8", "surrogatepass").split("\n")
+    url_id, twin, when, language, fields, others = json.loads(head)
+    return Draft(url_id, twin, when, language, [*zip(fields, texts, strict=True), *others], spellings)
 
 
 # A folder with the engine's files and `periplus.json`: the version, whose collection it is, and the last change that it
@@ -269,6 +288,8 @@ class Drafts:
 
 FOLDER = "search"
 STATE = "periplus.json"
+ASKED = "asked"  # a file whose time is that of the last search that lacked pages while a crawl went on
+ASKED_S = 60.0  # so long after it pages are made searchable as they come
 COMMITTED = "meta.json"  # the engine's own, written with each commit
 LOCK = "search.lock"  # beside the index, held by whoever writes it; the file itself says nothing, and stays
 VERSION = 2  # of fields and terms: an index of another one is made anew
@@ -346,11 +367,13 @@ class IndexWriter:
             index = open_index(folder) if state is not None and state.collection == collection else None
             if index is None or state is None:
                 index, state = _emptied(folder), IndexState(collection, NOTHING)
+                _write_state(folder, state)
             self._state, self._cutter = state, TextCutter()
             with _translated(folder):
                 # one thread of the engine: while it writes, this one cuts words
                 self._writer = index.writer(HEAP_BYTES, 1)
                 self._drafts = held.enter_context(contextlib.closing(Drafts(folder)))
+            self._waiting: dict[UrlId, None] = {}
             self._held = held.pop_all()
 
     @property
@@ -362,31 +385,46 @@ class IndexWriter:
     def settled(self) -> bool:
         return self._state.settled
 
-    def put(self, pages: Iterable[PageToIndex], *, heard: bool = True) -> int:
-        """Takes the pages in, each in place of its earlier self; says how many.
+    @property
+    def waiting(self) -> Collection[UrlId]:
+        """Pages that were taken in by `keep` and are not put yet."""
+        return self._waiting.keys()
 
-        heard: what others call them is known; else it comes by `say`.
-        """
+    def put(self, pages: Iterable[PageToIndex]) -> int:
+        """Takes the pages in, each in place of its earlier self; says how many."""
         count = 0
         for page in pages:
-            draft = drafted(page, self._cutter)
-            self._put(draft, page.anchors)
-            if heard:
-                self._drafts.forget(page.url_id)
-            else:
-                self._drafts.keep(draft)
+            self._forget(page.url_id)
+            self._put(drafted(page, self._cutter), page.anchors)
             count += 1
         return count
 
-    def say(self, url_id: UrlId, anchors: Sequence[str]) -> bool:
-        """Takes in what others call a page that was put before.
+    def keep(self, pages: Iterable[PageToIndex]) -> None:
+        """Cuts the pages into terms. What others call them comes by `put_kept`; where there is no room for a page it is
+        put at once.
+        """
+        for page in pages:
+            draft = drafted(page, self._cutter)
+            self._forget(page.url_id)
+            if self._drafts.keep(draft):
+                self._waiting[page.url_id] = None
+            else:
+                self._put(draft, page.anchors)
 
-        False: what it was put as is not kept, and it has to be put again.
+    def put_kept(self, url_id: UrlId, anchors: Sequence[str]) -> bool:
+        """Puts a page that `keep` took in, once more where it was put before; anchors: what others call it.
+
+        False: it is not kept, and has to be put.
         """
         draft = self._drafts.find(url_id)
         if draft is not None:
             self._put(draft, anchors)
+            self._waiting.pop(url_id, None)
         return draft is not None
+
+    def _forget(self, url_id: UrlId) -> None:
+        self._drafts.forget(url_id)
+        self._waiting.pop(url_id, None)
 
     def _put(self, draft: Draft, anchors: Sequence[str]) -> None:
         with _translated(self._folder):
@@ -397,7 +435,7 @@ class IndexWriter:
         with _translated(self._folder):
             for url_id in ids:
                 self._writer.delete_documents_by_term(ID, url_id)
-                self._drafts.forget(url_id)
+                self._forget(url_id)
 
     def clear(self) -> None:
         """Removes every page."""
@@ -428,6 +466,35 @@ def _emptied(folder: Path) -> tantivy.Index:
         shutil.rmtree(where, ignore_errors=True)
         where.mkdir(parents=True, exist_ok=True)
         return _prepared(tantivy.Index(schema(), str(where)))
+
+
+def ask(folder: Path, now: float) -> bool:
+    """Tells the process that indexes that somebody searches. False: it knew."""
+    path = folder / FOLDER / ASKED
+    earlier = is_asked(folder, now)
+    with contextlib.suppress(OSError):  # no index yet, or a disk that is read-only
+        path.touch()
+        os.utime(path, (now, now))
+    return not earlier
+
+
+def is_asked(folder: Path, now: float) -> bool:
+    """Whether somebody searched of late."""
+    try:
+        return abs(now - (folder / FOLDER / ASKED).stat().st_mtime) < ASKED_S
+    except OSError:
+        return False
+
+
+def is_written(folder: Path) -> bool:
+    """Whether a process writes to the index."""
+    try:
+        os.close(_locked(folder))
+    except IndexBusy:
+        return True
+    except StoreError:
+        pass
+    return False
 
 
 def _locked(folder: Path) -> int:

@@ -108,6 +108,7 @@ def _step(step: str) -> PathStep:
 
 TEXTS_KEPT = 65_536  # texts of a site that are counted, 12 bytes each when stored; then those seen once are forgotten
 PATHS_KEPT = 8_192
+_PATH_BYTES = 300  # of a path in memory: a list, three numbers, a key
 _FORMAT = b"SE2\n"
 
 
@@ -216,6 +217,11 @@ class TextPages:
         self._table.look_up(digests.data, pages.data)
         return pages
 
+    @property
+    def size_bytes(self) -> int:
+        """Of the tables in memory."""
+        return 2 * self._digests.nbytes  # 8 of a digest, 4 of its pages, 4 of the last page
+
     def columns(self) -> tuple[Digests64, npt.NDArray[np.int32]]:
         """The digests, ascending, each with its number of pages."""
         places = np.flatnonzero(self._pages)
@@ -275,6 +281,11 @@ class SiteEvidence:
                 ]
                 if not row[0]:
                     del self._paths[facts_of_path.key]
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory, in the whole."""
+        return self._texts.size_bytes + _PATH_BYTES * len(self._paths)
 
     def to_bytes(self) -> bytes:
         """For a store: 12 bytes a text, 20 a path."""

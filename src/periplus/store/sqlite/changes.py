@@ -85,6 +85,12 @@ def after(connection: sqlite3.Connection, place: ChangeCursor, most: int) -> tup
     return list(dict.fromkeys(UrlId(url_id) for _, url_id in rows)), ChangeCursor(rows[-1][0] if rows else seq, None)
 
 
+def newest(connection: sqlite3.Connection) -> int:
+    """The number of the last change that was noted; 0: there was none."""
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'change'").fetchone()
+    return int(row[0]) if row else 0
+
+
 def waiting(connection: sqlite3.Connection, place: ChangeCursor) -> int:
     """How many pages and changes are still to be looked at."""
     pages = 0
