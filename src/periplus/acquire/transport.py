@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import calendar
 import math
-import selectors
+import select
 import socket
 import time
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import cast
 
@@ -231,6 +232,35 @@ class _Handed(socket.socket):
         self.close()
 
 
+def read_header(lines: Sequence[bytes]) -> tuple[int, Headers, bool]:
+    """(status, header, whether it came whole) of the last answer: those before it are 1xx, or a proxy's to CONNECT.
+
+    lines: as libcurl hands them on, with their ends; fields after the body are taken in too.
+    """
+    status, status_line, is_whole, fields = 0, "", False, list[tuple[str, str]]()
+    for line in lines:
+        field = _repeated_field(line) if len(line) <= FIELD_BYTES else _field(line)
+        if field is not None:
+            fields.append(field)
+        elif line[:5] == b"HTTP/":
+            parts = line.split(None, 2)
+            status = int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
+            status_line, is_whole, fields = line.decode("latin-1").strip(), False, []
+        elif line in (b"\r\n", b"\n"):
+            is_whole = True
+    return status, Headers(tuple(fields), status_line), is_whole
+
+
+def _field(line: bytes) -> tuple[str, str] | None:
+    """Name and value; None: the line is none of a field."""
+    name, colon, value = line.decode("latin-1").partition(":")
+    return (name.strip().lower(), value.strip()) if colon and name[:5] != "HTTP/" else None
+
+
+FIELD_BYTES = 80
+_repeated_field = lru_cache(maxsize=2_048)(_field)  # most lines are the same in each answer of a host
+
+
 class _Slot:
     """One libcurl handle and the exchange it carries; used again and again, so that options are set once."""
 
@@ -240,6 +270,7 @@ class _Slot:
         self.plain_headers = [f"Accept: {ACCEPT}", f"Accept-Encoding: {ACCEPT_ENCODING}"]
         self.method = pycurl.HTTPGET  # of the last request
         self.special = False  # whether the last request had headers of its own
+        self.header_most = wire.limits.header_bytes
         self._configure(share)
 
     def _configure(self, share: pycurl.CurlShare) -> None:
@@ -279,8 +310,10 @@ class _Slot:
     def begin(self, request: Request, clock: Clock, before: float) -> None:
         self.request, self.clock, self.before = request, clock, before
         self.started, self.start_mono = clock.now(), clock.monotonic()
-        self.status, self.header_size, self.body_size, self.status_line = 0, 0, 0, ""
-        self.fields: list[tuple[str, str]] = []
+        self.status, self.header_size, self.body_size = 0, 0, 0
+        self.lines: list[bytes] = []
+        self.lines_read = 0
+        self.headers = Headers()
         self.chunks: list[bytes] = []
         self.cut, self.cause = Cut.NONE, None
         self.is_read, self.header_whole, self.refused, self.sent = True, False, "", False
@@ -340,32 +373,24 @@ class _Slot:
 
     def _on_header(self, line: bytes) -> int | None:
         self.header_size += len(line)
-        if self.header_size > self.wire.limits.header_bytes:
+        if self.header_size > self.header_most:
             self.cause = Cause.HEADER_LIMIT
             return -1
-        if line[:5] == b"HTTP/":  # a new header: after 1xx, or after a proxy's answer to CONNECT
-            parts = line.split(None, 2)
-            self.status = int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
-            self.fields, self.header_whole = [], False
-            self.status_line = line.decode("latin-1").strip()
-            return None
-        name, colon, value = line.decode("latin-1").partition(":")
-        if colon:
-            self.fields.append((name.strip().lower(), value.strip()))
-        elif line in (b"\r\n", b"\n"):
-            self.header_whole = True
-            self._judge_media_type()
+        self.lines.append(line)
         return None
 
-    def _judge_media_type(self) -> None:
-        """Decides at the header's end whether the body is worth its bytes.
+    def _read_header(self) -> None:
+        """Reads the lines that came: once with the first bytes of a body, else at the end; again when more came since.
 
-        Error pages and redirects are short: read.
+        Decides by them whether the body is worth its bytes. Error pages and redirects are short: read.
         """
-        if self.status not in (200, 203, 206):
+        if self.lines_read == len(self.lines):
             return
-        headers = Headers(tuple(self.fields))
-        media_type = headers.get("content-type").partition(";")[0].strip().lower()
+        self.lines_read = len(self.lines)
+        self.status, self.headers, self.header_whole = read_header(self.lines)
+        if self.body_size or not self.header_whole or self.status not in (200, 203, 206):
+            return
+        media_type = self.headers.get("content-type").partition(";")[0].strip().lower()
         self.is_read = (
             self.request.purpose not in (Purpose.PAGE, Purpose.CHECK) or not media_type or self.wire.reads(media_type)
         )
@@ -374,7 +399,7 @@ class _Slot:
 
     def _may_be_read(self, start: bytes) -> bool:
         """Judged again by the first bytes, where the header leaves open what comes. Compressed ones tell nothing."""
-        headers = Headers(tuple(self.fields))
+        headers = self.headers
         if (
             self.status not in (200, 203, 206)
             or self.request.purpose not in (Purpose.PAGE, Purpose.CHECK)
@@ -384,9 +409,11 @@ class _Slot:
         return self.wire.reads_start(headers.get("content-type").partition(";")[0].strip().lower(), start)
 
     def _on_body(self, chunk: bytes) -> int | None:
+        if not self.body_size:
+            self._read_header()
+            if self.is_read and not self._may_be_read(chunk):
+                self.is_read, self.cut = False, Cut.NOT_WANTED
         self.body_size += len(chunk)
-        if self.is_read and self.body_size == len(chunk) and not self._may_be_read(chunk):
-            self.is_read, self.cut = False, Cut.NOT_WANTED
         if not self.is_read:
             return None if self.body_size <= READ_AHEAD_BYTES else -1
         limit = self.wire.limits.body_bytes
@@ -399,6 +426,7 @@ class _Slot:
 
     def response(self, code: int, detail: str) -> Response:
         """The finished exchange as a value. code: libcurl's, 0 when all went well."""
+        self._read_header()
         cause = self.cause
         if cause is None and self.cut is Cut.NONE and (code or not self.header_whole):
             # an answer began: what came is worth having
@@ -422,13 +450,12 @@ class _Slot:
         first_byte = max(0.0, easy.getinfo(pycurl.STARTTRANSFER_TIME) - sent) if self.status else 0.0
         body = self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
         address = easy.getinfo(pycurl.PRIMARY_IP) if self.status and not self.wire.identity.proxy else ""
-        headers = Headers(tuple(self.fields), self.status_line)
         return Response(
             self.request,
             self.started,
             took,
             self.status,
-            headers,
+            self.headers,
             body,
             self.cut,
             cause,
@@ -451,7 +478,10 @@ class CurlTransport:
 
     def __init__(self, wire: Wire, clock: Clock) -> None:
         self._wire, self._clock = wire, clock
-        self._selector = selectors.DefaultSelector()
+        # a socket that comes and goes costs 2 us, by `selectors` 9; poll, where there is no epoll, takes milliseconds
+        self._sockets: select.epoll | select.poll
+        self._sockets, self._per_s = (select.epoll(), 1) if hasattr(select, "epoll") else (select.poll(), 1000)
+        self._watched: set[int] = set()
         self._share = pycurl.CurlShare()
         if wire.identity.cookie_file:
             self._share.setopt(pycurl.SH_SHARE, pycurl.LOCK_DATA_COOKIE)
@@ -493,11 +523,12 @@ class CurlTransport:
 
     def _exchange(self, pause_s: float) -> None:
         """One round: wait for sockets, let libcurl act, collect what finished."""
-        for key, mask in self._selector.select(pause_s):
-            bits = (pycurl.CSELECT_IN if mask & selectors.EVENT_READ else 0) | (
-                pycurl.CSELECT_OUT if mask & selectors.EVENT_WRITE else 0
+        for fd, events in self._sockets.poll(pause_s * self._per_s):
+            # errors and ends are for both
+            bits = (pycurl.CSELECT_IN if events & ~select.POLLOUT else 0) | (
+                pycurl.CSELECT_OUT if events & ~select.POLLIN else 0
             )
-            self._multi.socket_action(key.fd, bits)
+            self._multi.socket_action(fd, bits)
         now = self._clock.monotonic()
         if self._timer_at is not None and now >= self._timer_at:
             self._timer_at = None
@@ -532,18 +563,17 @@ class CurlTransport:
 
     def _on_watch(self, what: int, fd: int, multi: pycurl.CurlMulti, data: object) -> None:
         """libcurl tells which sockets it wants to hear of."""
-        is_watched = fd in self._selector.get_map()
         if what == pycurl.POLL_REMOVE:
-            if is_watched:
-                self._selector.unregister(fd)
+            if fd in self._watched:
+                self._watched.remove(fd)
+                self._sockets.unregister(fd)
             return
-        mask = (selectors.EVENT_READ if what & pycurl.POLL_IN else 0) | (
-            selectors.EVENT_WRITE if what & pycurl.POLL_OUT else 0
-        )
-        if is_watched:
-            self._selector.modify(fd, mask)
+        mask = (select.POLLIN if what & pycurl.POLL_IN else 0) | (select.POLLOUT if what & pycurl.POLL_OUT else 0)
+        if fd in self._watched:
+            self._sockets.modify(fd, mask)
         else:
-            self._selector.register(fd, mask)
+            self._watched.add(fd)
+            self._sockets.register(fd, mask)
 
     def _on_timer(self, timeout_ms: int) -> None:
         self._timer_at = None if timeout_ms < 0 else self._clock.monotonic() + timeout_ms / 1000
@@ -557,7 +587,8 @@ class CurlTransport:
         self._idle.clear()
         self._multi.close()
         self._share.close()
-        self._selector.close()
+        if hasattr(self._sockets, "close"):
+            self._sockets.close()
 
 
 # What a server shows before it is asked for anything.
