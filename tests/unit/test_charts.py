@@ -4,6 +4,7 @@ import io
 import itertools
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from periplus.present.charts import (
     TOP,
     WHOLE,
     Box,
+    ChartLook,
     Sector,
     laid,
     name_spot,
@@ -30,6 +32,7 @@ from periplus.present.charts import (
     write_chart,
 )
 
+HUES = ("teal", "amber", "blue", "red", "violet")
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = '</title><script>alert(1)</script>" onload="x\x00\x1b\ud800\u202e'
 URLS = ["https://e.org/", 'https://e.org/"><script>', "javascript:alert(1)", "https://e.org/dead"]
@@ -59,9 +62,9 @@ TREE = MapNode(
 )
 
 
-def drawn(tree=TREE, facts=None, **options):
+def drawn(tree=TREE, facts=None, room=(1200, 820), **look):
     out = io.StringIO(newline="")
-    write_chart(tree, facts or facts_of(), out, **options)
+    write_chart(tree, facts or facts_of(), out, ChartLook(**look), room)
     return etree.fromstring(out.getvalue().encode("utf-8"))
 
 
@@ -232,3 +235,17 @@ def test_deep_maps_are_drawn_without_recursion_in_columns_that_can_be_read():
     root = drawn(node, facts_of(urls, [""] * depth))
     assert len(rects(root)) == depth
     assert float(root.get("width")) == depth * COLUMN
+
+
+def test_colours_stand_for_segments_where_they_are_asked_for():
+    names = ["manual", "other", *["manual"] * (len(facts_of().url) - 2)]
+    facts = replace(facts_of(), further=(("segment", names),))
+    root = drawn(facts=facts, colour="segment")
+    (hue,) = {kind for kind, *_ in rects(root) if kind in HUES}
+    legend = [text.text for text in root.iter(f"{SVG}text")]
+    assert "manual" in legend and "fetched in other segments" in legend and "other" not in legend
+    assert rects(root)[0][0] == hue, "the home page"
+    with pytest.raises(UsageError, match=r"pages have no segments: name some in periplus\.toml"):
+        drawn(colour="segment")
+    with pytest.raises(UsageError, match="coloured by folder or segment, not by 'taste'"):
+        drawn(colour="taste")

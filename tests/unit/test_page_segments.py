@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import time
 
 import pytest
@@ -225,6 +226,26 @@ def test_screens_filter_by_segment_and_a_changed_rule_holds_at_once(folder):
     answer = asking.get("/c/e/t/pages")
     assert answer.status_code == 400 and "segment &#39;all&#39;" in answer.text
     (folder / "periplus.toml").write_text(RULES, "utf-8")
+
+
+def test_maps_and_the_report_show_segments(folder, tmp_path):
+    asking = client(folder.parent)
+    screen = asking.get("/c/e/map?colour=segment").text
+    assert "coloured by segment" in screen and re.search(r"picture\.svg\?[^\"]*colour=segment", screen)
+    assert "fetched in other segments" in asking.get("/c/e/picture.svg?colour=segment&form=treemap").text
+    assert asking.get("/c/e/picture.svg?colour=taste").status_code == 400
+    result = run("map", "-c", folder, "-f", "svg", "--colour", "segment")
+    assert result.exit_code == 0 and ">blog</text>" in result.stdout
+    with open_collection(folder) as collection:
+        site = collection.map()
+        shown = dict(zip(site.facts.url, dict(site.facts.further)["segment"], strict=True))
+        assert {url: shown[url] for url in OF if url in shown} == {url: OF[url] for url in OF if url in shown}
+        report = collection.report(tmp_path / "report.html").read_text("utf-8")
+    table = report.partition('id="segments"')[2].partition("</section>")[0]
+    cells = [re.findall(r"<t[dh][^>]*>([^<]*)</t", row) for row in table.split("<tr>")]
+    rows_by_name = {row[0]: row for row in cells if row}
+    assert rows_by_name["docs"][1:3] == ["1", "0"] and rows_by_name["gone"][1:3] == ["0", "1"]
+    assert int(rows_by_name["blog"][-3]) > 0, "a broken link is an error on its page"
 
 
 def test_a_large_collection_is_segmented_within_seconds():

@@ -240,7 +240,10 @@ SUMMED = ("id", "url", "state", "depth", "size", "text_chars")
 
 
 def segment_sums(
-    segments: Segmentation, columns: Mapping[str, Sequence[Any]], issues: Mapping[str, Sequence[int]], examples: int = 3
+    segments: Segmentation,
+    columns: Mapping[str, Sequence[Any]],
+    issues: Mapping[str, NDArray[np.int64]],
+    examples: int = 3,
 ) -> tuple[SegmentSum, ...]:
     """Each segment's sums, in the order of the rules.
 
@@ -280,9 +283,8 @@ def segment_sums(
     return tuple(made)
 
 
-def _counted(segments: Segmentation, page_ids: Sequence[int]) -> NDArray[np.int64]:
+def _counted(segments: Segmentation, asked: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many of these URLs lie in each segment, one met twice counted twice."""
-    asked = np.array(page_ids, np.int64)
     places = np.searchsorted(segments.ids, asked).clip(0, max(len(segments.ids) - 1, 0))
     there = segments.ids[places] == asked if len(segments.ids) else np.zeros(len(asked), np.bool_)
     return np.bincount(segments.codes[places[there]], minlength=len(segments.names))

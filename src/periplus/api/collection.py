@@ -248,10 +248,13 @@ class Collection:
         Raises UsageError where there is no map, and says why.
         """
         from periplus.api.facts import RankOrder
+        from periplus.api.segments import rules_at, segments_of
         from periplus.api.site import site_of
 
         with _without_collector(), reading.limited(self._connection, self._limit_s):
-            return site_of(self._connection, site, RankOrder(scale, damping, rounds), self._clock.now())
+            made = site_of(self._connection, site, RankOrder(scale, damping, rounds), self._clock.now())
+            rules = rules_at(self.folder)
+            return made.with_segments(segments_of(self._connection, rules) if rules else None)
 
     def templates(
         self,
@@ -358,13 +361,15 @@ class Collection:
         from periplus.api.facts import RankOrder
         from periplus.api.page_notes import take_notes
         from periplus.api.report import report_data
+        from periplus.api.segments import rules_at
         from periplus.present.report import site_report
 
         target = Path(path) if path is not None else self.folder / REPORT_FILE
         take_notes(self.folder)
         with _without_collector():
             with reading.limited(self._connection, self._limit_s):
-                data = report_data(self._connection, site, RankOrder(), self._clock.now(), near)
+                rules = rules_at(self.folder)
+                data = report_data(self._connection, site, RankOrder(), self._clock.now(), near, rules)
             target.write_text(as_file_links(self.folders(), site_report(data)), "utf-8", errors="replace")
         return target
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -13,10 +14,12 @@ from periplus.analyse.audit_input import AuditInput, Mask
 from periplus.analyse.grades import graded
 from periplus.analyse.issues import causes
 from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, map_tree
+from periplus.analyse.segments import SegmentRule
 from periplus.analyse.sizes import site_sizes
 from periplus.api.audit import SiteAudit, site_audit
 from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, about, analysed, chosen_start, read_site, site_starts
 from periplus.api.grading import trend_points, unmeasured
+from periplus.api.segments import site_sums
 from periplus.model.audit import VERDICTS, Fault, Grade, Verdict
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.page import FOLLOWED_KINDS, MediaClass
@@ -51,11 +54,16 @@ _GRADES = list(Grade)
 
 
 def report_data(
-    connection: reading.Connection, site: str, order: RankOrder, now: float, near: bool | None = None
+    connection: reading.Connection,
+    site: str,
+    order: RankOrder,
+    now: float,
+    near: bool | None = None,
+    rules: Sequence[SegmentRule] = (),
 ) -> ReportData:
     """Everything that the report of a site shows.
 
-    near: compare texts for near duplicates; None: where the site is small. Raises UsageError
+    near: compare texts for near duplicates; None: where the site is small. rules: of its segments. Raises UsageError
     for a site that is not there.
     """
     with reading.snapshot(connection):
@@ -69,7 +77,22 @@ def report_data(
         judged = any(run.kind == checks.CHECK for run in runs.run_records(connection))
         audit = site_audit(connection, start, near=near, links=links, judged=judged)
         del links  # as much again
-        return _gathered(connection, rows, analysis, audit, now)
+        data = _gathered(connection, rows, analysis, audit, now)
+        if not rules:
+            return data
+        return replace(data, segments=site_sums(connection, rules, start.site, _pages_by_grade(audit)))
+
+
+def _pages_by_grade(audit: SiteAudit) -> dict[str, NDArray[np.int64]]:
+    """The id of the page of each issue."""
+    kinds = issue_kinds()
+    return {
+        grade.value: np.concatenate(
+            [np.zeros(0, np.int64)]
+            + [audit.ids[columns.subjects] for code, columns in audit.findings.items() if kinds[code].grade is grade]
+        )
+        for grade in Grade
+    }
 
 
 def _to_pages(links: site_rows.SiteLinks) -> LinkRows:

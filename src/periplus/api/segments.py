@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from periplus.errors import UsageError
 from periplus.model.tables import SEEN, Table, with_segments
-from periplus.model.web import Url
+from periplus.model.web import SiteKey, Url
 from periplus.settings import SETTINGS_FILE
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import listing, reading
 from periplus.urls.canonical import url_id
 
 if TYPE_CHECKING:  # arrays: only where there are rules
+    import numpy as np
+    from numpy.typing import NDArray
+
     from periplus.analyse.segments import Segmentation, SegmentRule
     from periplus.model.audit import Issue
     from periplus.model.results import SegmentSum
@@ -29,6 +32,12 @@ NO_RULES = (
 def rules_file(place: Path | str) -> Path:
     """Where the rules of a collection stand: in its folder; of one in a database here, beside the command."""
     return Path(SETTINGS_FILE) if is_address(str(place)) else Path(place) / SETTINGS_FILE
+
+
+def rules_changed(folder: Path) -> int:
+    """When the rules of a collection were written, ns; 0: never. What follows from them is made anew after that."""
+    path = rules_file(folder)
+    return path.stat().st_mtime_ns if path.is_file() else 0
 
 
 def rules_at(place: Path | str) -> tuple[SegmentRule, ...]:
@@ -113,14 +122,27 @@ def issues_within(folder: Path, name: str, issues: Iterable[Issue]) -> list[Issu
     return [issue for issue in issues if segments.of(url_id(Url(issue.url))) == name]
 
 
-def sums_of(place: Path | str, issues: dict[str, list[str]] | None = None, examples: int = 3) -> tuple[SegmentSum, ...]:
-    """What each segment adds up to. issues: by grade, the URL of each issue's page. Raises as `needed_segments`."""
+def sums_of(place: Path | str, examples: int = 3) -> tuple[SegmentSum, ...]:
+    """What each segment of a collection adds up to. Raises as `needed_segments`."""
     from periplus.analyse.segments import SUMMED, segment_sums
 
     segments = needed_segments(place)
-    met = {grade: [url_id(Url(url)) for url in urls] for grade, urls in (issues or {}).items()}
     with _read(place, SUMMED) as columns:
-        return segment_sums(segments, columns, met, examples)
+        return segment_sums(segments, columns, {}, examples)
+
+
+def site_sums(
+    connection: reading.Connection, rules: Sequence[SegmentRule], site: SiteKey, issues: Mapping[str, NDArray[np.int64]]
+) -> tuple[SegmentSum, ...]:
+    """What each segment adds up to on one site of a collection in a folder.
+
+    issues: by grade, the id of the page of each.
+    """
+    from periplus.analyse.segments import SUMMED, segment_sums
+
+    names = (*SUMMED, "site")
+    rows = (row for row in listing.whole(connection, _table(names)) if row[-1] == site)
+    return segment_sums(segments_of(connection, rules), _columns(names, rows), issues)
 
 
 @dataclass(frozen=True, slots=True)

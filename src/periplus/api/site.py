@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 import numpy as np
 
@@ -29,19 +29,25 @@ from periplus.api.facts import (
     why_no_map,
 )
 from periplus.api.homes import site_reader_of
+from periplus.api.segments import segments_at
 from periplus.errors import UsageError
 from periplus.model.graph import LinkGraph
 from periplus.model.ports import RunRecord
 from periplus.model.results import About, MapNode, PageColumns, PageOverview, Ranking, SiteMap
+from periplus.model.tables import SEGMENT_OTHER
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
-from periplus.present.charts import write_chart
+from periplus.present.charts import ChartLook, write_chart
 from periplus.present.graphs import write_gexf, write_graphml
 from periplus.present.map_files import LINKED, VALUES, map_text, sitemap_files, write_map_json
 from periplus.present.map_xml import SHOWN, write_map_pdf, write_map_xhtml, write_map_xml
 from periplus.present.wording import count_of, number, utc, without_site_name
 from periplus.store.sqlite import reading, site_rows
+from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
+
+if TYPE_CHECKING:
+    from periplus.analyse.segments import Segmentation
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,12 +183,15 @@ class Site:
         *,
         by: str = "rank",
         form: str = "icicle",
+        colour: str = "folder",
         max_nodes: int = 2_000,
         max_depth: int | None = None,
     ) -> None:
-        """An icicle, a treemap or a sunburst by rank, size or pages; see `present.charts`."""
+        """An icicle, a treemap or a sunburst by rank, size or pages, coloured by folder or segment; see
+        `present.charts`.
+        """
         facts = replace(self.facts, title=without_site_name(self.facts.title))
-        write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, by=by, form=form)
+        write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, ChartLook(by, form, colour))
 
     def write_graph(self, out: TextIO, *, format: str = "gexf") -> None:
         """Pages and links as gexf or graphml; see `present.graphs`."""
@@ -193,6 +202,13 @@ class Site:
 
     def _depth(self, max_depth: int | None) -> int:
         return self.shown_depth if max_depth is None else max_depth
+
+    def with_segments(self, segments: Segmentation | None) -> Site:
+        """The same with the segment of each page beside its other facts; as it is where no rules name any."""
+        if segments is None:
+            return self
+        column = [segments.of(url_id(url)) or SEGMENT_OTHER for url in self.facts.url]
+        return replace(self, facts=replace(self.facts, further=(*self.facts.further, ("segment", column))))
 
     def without_run(self) -> Site:
         """The same without what tells one run from another (its name, its settings, the time):
@@ -245,7 +261,7 @@ def stored_map(store: str, site: str, order: RankOrder) -> Site:
     now = time.time()
     with site_reader_of(store) as reader:
         rows = rows_from(reader, site, now)
-    return mapped(rows, analysed(rows, order), now)
+    return mapped(rows, analysed(rows, order), now).with_segments(segments_at(store))
 
 
 def write_sitemaps(connection: reading.Connection, site: str, folder: Path) -> list[Path]:

@@ -15,7 +15,7 @@ from periplus.api.inlink_index import InlinkIndexes, narrowed
 from periplus.api.overview import FaultSums, Overview, fault_sums, last_changes
 from periplus.api.portal import desk_of
 from periplus.api.results import judged_pages, judged_stamp, stored_stories, stories_file, when_stored
-from periplus.api.segments import require_segment, rules_at, rules_file, segments_of
+from periplus.api.segments import require_segment, rules_at, rules_changed, segments_of
 from periplus.api.topics import topic_file, topic_of
 from periplus.errors import UsageError
 from periplus.model.audit import Fault, FaultNote
@@ -411,10 +411,8 @@ def _notes(connection: reading.Connection) -> tuple[FaultNote, ...]:
 
 def _version(folder: Path) -> _Key:
     """Of what the store has, and of the rules for it; another one after each change."""
-    rules = rules_file(folder)
-    changed = rules.stat().st_mtime_ns if rules.is_file() else 0
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-        return (folder.resolve(), *stored_tables.version(connection), _notes(connection), changed)
+        return (folder.resolve(), *stored_tables.version(connection), _notes(connection), rules_changed(folder))
 
 
 def _stamp(folder: Path, name: str) -> object:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "xml", "xhtml", "pdf", "svg", "gexf", "graphml", "sitemap")
 MEASURES = ("rank", "size", "pages")  # of `present.charts`, the usual one first
 FORMS = ("icicle", "treemap", "sunburst")  # the same
+COLOURS = ("folder", "segment")  # the same
 CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn anyway
 
 
@@ -65,6 +66,7 @@ CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn any
 @option("--values", "Which values stand beside each page in json, xml, xhtml and pdf.", str, "", metavar="A,B,...")
 @option("--by", "What a place's height or area means in svg.", MEASURES, MEASURES[0])
 @option("--chart", "How svg draws it: depths in columns, boxes within boxes, or depths in rings.", FORMS, FORMS[0])
+@option("--colour", "What colours stand for in svg: folders, or segments of periplus.toml.", COLOURS, COLOURS[0])
 @option("--no-run", "Leave out the run, its settings and the time: equal sites give equal files.", bool)
 def site_map(
     collection: Path | None, store: str, format: str, output: Path | None, max_depth: int | None, **flags: Any
@@ -113,6 +115,7 @@ def site_map(
             options = {
                 "by": flags["by"],
                 "form": flags["chart"],
+                "colour": flags["colour"],
                 "max_nodes": flags["max_nodes"] or CHART_NODES,
                 "max_depth": max_depth,
             }

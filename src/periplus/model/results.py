@@ -316,3 +316,4 @@ class ReportData:
     notes: tuple[str, ...]  # what was not looked at, and why
     grades: tuple[FieldGrade, ...] = ()  # by field; none: nothing was graded
     trends: tuple[TrendPoint, ...] = ()  # oldest run first
+    segments: tuple[SegmentSum, ...] = ()  # in the order of their rules; none: nobody wrote rules

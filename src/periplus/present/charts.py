@@ -7,18 +7,21 @@ depth a ring further out. A treemap: each branch a box within that of the page a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TextIO
 from urllib.parse import urlsplit
 
 from periplus.errors import UsageError
 from periplus.model.results import OTHERS, MapNode, PageColumns
+from periplus.model.tables import SEGMENT_OTHER
 from periplus.model.visit import State
 from periplus.present.draw import (
     Key,
     caption,
     clipped,
     element,
+    folder_hues,
     folder_of,
     legend,
     page_link,
@@ -65,7 +68,35 @@ _HATCH = (
 )
 
 
-Hues = Mapping[str, str]  # of the commonest folders
+COLOURS = ("folder", "segment")  # what colours of pages stand for
+
+
+class Hues(NamedTuple):
+    """What the colours of fetched pages stand for. named: of the commonest folders or segments; of: that of a page."""
+
+    word: str
+    named: Mapping[str, str]
+    of: Callable[[int], str]
+
+
+def chart_hues(facts: PageColumns, colour: str) -> Hues:
+    """Raises UsageError for colours of another kind, and for segments where no rules name any."""
+    if colour == "folder":
+        pairs = zip(facts.url, facts.state, strict=True)
+        return Hues(
+            colour,
+            site_hues([url for url, state in pairs if state is State.INDEXED]),
+            lambda page: folder_of(facts.url[page]),
+        )
+    if colour not in COLOURS:
+        raise UsageError(f"pages are coloured by {' or '.join(COLOURS)}, not by {colour!r}")
+    if (segments := dict(facts.further).get(colour)) is None:
+        raise UsageError("pages have no segments: name some in periplus.toml, table [segments]; docs/segments.md")
+    counts = Counter(
+        str(name) for name, state in zip(segments, facts.state, strict=True) if name and state is State.INDEXED
+    )
+    del counts[SEGMENT_OTHER]
+    return Hues(colour, folder_hues(counts), lambda page: str(segments[page]))
 
 
 class _Place(NamedTuple):
@@ -76,33 +107,39 @@ class _Place(NamedTuple):
     box: Box
 
 
+class ChartLook(NamedTuple):
+    """How a map is drawn. by: of MEASURES; form: of FORMS; colour: of COLOURS."""
+
+    by: str = "rank"
+    form: str = "icicle"
+    colour: str = "folder"
+
+
+USUAL_LOOK = ChartLook()
+
+
 def write_chart(
-    tree: MapNode,
-    facts: PageColumns,
-    out: TextIO,
-    *,
-    by: str = "rank",
-    form: str = "icicle",
-    room: tuple[int, int] = (1200, 820),
+    tree: MapNode, facts: PageColumns, out: TextIO, look: ChartLook = USUAL_LOOK, room: tuple[int, int] = (1200, 820)
 ) -> None:
     """The folded map as SVG that needs nothing else.
 
     A place's height (icicle) or angle (sunburst) is its branch's share of the whole, its area (treemap)
     that of the branch above.
 
-    tree: by analyse.linkgraph.map_tree. by: pages, size (bytes) or rank. Each place links to its page, and says its
-    figures to the pointer. Fetched pages have the colours of their folders, cited and dead ones others; hatched is what
-    was not fetched, of pages not named one by one their share.
+    tree: by analyse.linkgraph.map_tree. Each place links to its page, and says its
+    figures to the pointer. Fetched pages have the colours of their folders or segments, cited and dead ones others;
+    hatched is what was not fetched, of pages not named one by one their share.
     room: width and height, px; wider if the columns need it. The rings of a
     sunburst end where a name would not fit into the next one, and it says so.
-    Light and dark as the reader's system. out: UTF-8. Raises UsageError for another measure or form.
+    Light and dark as the reader's system. out: UTF-8. Raises UsageError for another measure, form or colour.
     """
+    by, form, colour = look
     if by not in MEASURES:
         raise UsageError(f"a chart of a map is by {', '.join(MEASURES)}, not by {by!r}")
     if form not in FORMS:
         raise UsageError(f"a chart of a map is one of {', '.join(FORMS)}, not {form!r}")
     width, height = room
-    hues = site_hues([url for url, state in zip(facts.url, facts.state, strict=True) if state is State.INDEXED])
+    hues = chart_hues(facts, colour)
     if form == "icicle":
         width, places = _icicle(tree, facts, by, room, hues)
     else:
@@ -291,9 +328,9 @@ def _kind(node: MapNode, facts: PageColumns) -> str:
 
 
 def _fill(node: MapNode, facts: PageColumns, hues: Hues) -> str:
-    """The colour of a fetched page is its folder's; of others what became of them."""
+    """The colour of a fetched page is that of its folder or segment; of others what became of them."""
     kind = _kind(node, facts)
-    return hues.get(folder_of(facts.url[node.page]), kind) if kind == "fetched" else kind
+    return hues.named.get(hues.of(node.page), kind) if kind == "fetched" else kind
 
 
 def _hint(place: _Place, facts: PageColumns) -> str:
@@ -308,14 +345,14 @@ def _hint(place: _Place, facts: PageColumns) -> str:
 
 
 def _legends(by: str, form: str, host: str, hues: Hues) -> Iterator[str]:
-    """The folders beside the title, what areas and other colours mean below it."""
-    names = short_names(list(hues), FOLDER_SIGNS)
-    folders = [Key(name, "rect", hue) for name, hue in zip(names, hues.values(), strict=True)]
+    """The folders or segments beside the title, what areas and other colours mean below it."""
+    names = short_names(list(hues.named), FOLDER_SIGNS)
+    folders = [Key(name, "rect", hue) for name, hue in zip(names, hues.named.values(), strict=True)]
     yield legend(folders, 36 + text_px(host, 18), 28)[0]
     words = {"pages": "pages in the branch", "size": "bytes of the branch", "rank": "PageRank of the branch"}[by]
     keys = [
         Key(f"{FORMS[form]}: {words}"),
-        Key("fetched in other folders" if hues else "fetched", "rect", "fetched"),
+        Key(f"fetched in other {hues.word}s" if hues.named else "fetched", "rect", "fetched"),
         Key("known, not fetched", "rect", "cited", hatched=True),
         Key("dead", "rect", "dead"),
         Key("not named one by one", "rect", "rest"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,7 +12,7 @@ from markupsafe import Markup
 
 from periplus.model.audit import CausedBy, Fault, Grade
 from periplus.model.page import MediaClass
-from periplus.model.results import OTHERS, DeadLink, IssueGroup, MapNode, PageColumns, ReportData
+from periplus.model.results import OTHERS, DeadLink, IssueGroup, MapNode, PageColumns, ReportData, SegmentSum
 from periplus.model.visit import State
 from periplus.present.curves import write_trends
 from periplus.present.markup import HtmlColumn, PagedTable, document, macros, named, sectioned, text
@@ -49,6 +50,7 @@ def site_report(data: ReportData) -> str:
         ("repair", "What to repair first", html.repair(_gravest(data.groups), origin)),
         ("issues", "Everything that was found", html.issues([(one, _fault_rows(one, origin)) for one in data.groups])),
         ("urls", "What became of every URL", html.urls(counts, shares, sum(count.urls for count in data.counts))),
+        ("segments", "Segments", html.rows(_segment_rows(data))),
         ("map", "Structure", html.map(places, data.pages)),
         ("dead", "Dead links", html.dead(data.dead[:DEAD_IN_FULL], _failure, dead_rows)),
         ("redirects", "Redirects", html.rows(_redirect_rows(data, origin))),
@@ -172,6 +174,24 @@ def _heaviest_rows(data: ReportData, origin: str) -> PagedTable:
     ]
     heavy = (page for page in data.heaviest if sum(page.pulled))
     return PagedTable("weight-rows", columns, heavy, len(data.heaviest), origin)
+
+
+def _segment_rows(data: ReportData) -> PagedTable:
+    columns = [
+        HtmlColumn("segment", lambda one: one.name),
+        HtmlColumn("pages", lambda one: one.pages, "n"),
+        HtmlColumn("dead", lambda one: one.dead, "n"),
+        HtmlColumn("clicks, mean", lambda one: f"{one.depth:.1f}" if one.pages else "–", "n", wide=True),
+        HtmlColumn("characters a page", lambda one: round(one.text_chars / max(one.pages, 1)), "n", wide=True),
+        HtmlColumn("size", lambda one: one.size_bytes, "bytes", wide=True),
+        *(HtmlColumn(GRADE_WORDS[grade], partial(_issues_of, grade), "n") for grade in Grade),
+    ]
+    elsewhere = "`periplus rules segments` names pages of each."
+    return PagedTable("segment-rows", columns, data.segments, len(data.segments), elsewhere=elsewhere)
+
+
+def _issues_of(grade: Grade, one: SegmentSum) -> int:
+    return one.issues.get(grade.value, 0)
 
 
 def _site_rows(data: ReportData) -> PagedTable:

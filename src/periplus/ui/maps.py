@@ -18,7 +18,7 @@ from periplus.errors import UsageError
 from periplus.jobs.forms import choice, whole
 from periplus.model.results import OTHERS, MapNode, PageColumns
 from periplus.model.web import Url
-from periplus.present.charts import FORMS
+from periplus.present.charts import COLOURS, FORMS
 from periplus.present.wording import labels, without_site_name
 from periplus.ui import rendering
 from periplus.ui.state import folder_of, state_of
@@ -64,12 +64,13 @@ def site_map(request: Request) -> Response:
     name, _ = folder_of(request)
     asked = request.query_params
     sites, site = site_of(request)
-    nodes, (by, form) = whole(asked, "nodes", NODES, 1, MOST_NODES), _drawing_options(request)
+    nodes, (by, form, colour) = whole(asked, "nodes", NODES, 1, MOST_NODES), _drawing_options(request)
     shown = [value for value in asked.getlist("show") if value in SHOWN] or list(USUAL)
     facts = replace(site.facts, title=without_site_name(site.facts.title))
     values: dict[str, object] = {
         "title": "Map", "name": name, "site": site.key, "sites": sites, "head": list(site.head()), "nodes": nodes,
-        "show": shown, "by": by, "form": form,
+        "show": shown, "by": by, "form": form, "colour": colour,
+        "colours": COLOURS if dict(facts.further).get("segment") else (),
         "places": list(lines(site.tree(max_nodes=nodes), facts)),
         "found": list(_matches(facts, asked.get("find", "").strip())), "most": FOUND,
         "choices": SHOWN, "measures": MEASURES, "forms": FORMS, "files": FILES, "most_nodes": MOST_NODES,
@@ -87,10 +88,11 @@ def site_of(request: Request) -> tuple[list[str], Site]:
     return sites, state_of(request).maps.of(folder, site)
 
 
-def _drawing_options(request: Request) -> tuple[str, str]:
-    """(what areas of the picture stand for, its form). Raises UsageError."""
+def _drawing_options(request: Request) -> tuple[str, str, str]:
+    """(what areas of the picture stand for, its form, what its colours stand for). Raises UsageError."""
     asked = request.query_params
-    return choice(asked, "by", MEASURES, MEASURES[0]), choice(asked, "form", FORMS, next(iter(FORMS)))
+    form = choice(asked, "form", FORMS, next(iter(FORMS)))
+    return choice(asked, "by", MEASURES, MEASURES[0]), form, choice(asked, "colour", COLOURS, COLOURS[0])
 
 
 def lines(tree: MapNode, facts: PageColumns) -> Iterator[TreeLine]:
@@ -183,8 +185,8 @@ def _written(request: Request, ending: str) -> str | bytes:
     text, data = io.StringIO(newline=""), io.BytesIO()
     match ending:
         case "svg":
-            by, form = _drawing_options(request)
-            site.write_svg(text, by=by, form=form)
+            by, form, colour = _drawing_options(request)
+            site.write_svg(text, by=by, form=form, colour=colour)
         case "xml":
             site.write_xml(text)
         case "xhtml":

@@ -11,6 +11,7 @@ from pathlib import Path
 from periplus.api import survey
 from periplus.api.cache import Remembered
 from periplus.api.collection import Collection
+from periplus.api.segments import rules_changed
 from periplus.api.site import Site
 from periplus.api.survey import PLAN, LinkChoice
 from periplus.api.tables import TablePage, TableQuery, leafed, written
@@ -42,14 +43,14 @@ class Maps:
     def at_hand(self, folder: Path, site: str) -> Site | None:
         """The map, if it takes no time: it was just looked at, or its collection is small. Raises as `of`."""
         with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-            key = (folder.resolve(), site, *stored_tables.version(connection))
+            key = (folder.resolve(), site, *stored_tables.version(connection), rules_changed(folder))
             is_small = stored_tables.urls_seen(connection) <= SMALL_URLS
         return self.of(folder, site) if is_small else self._sites.get(key)
 
     def of(self, folder: Path, site: str) -> Site:
         """Raises UsageError where there is no map, NoCollection, StoreError."""
         with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-            key = (folder.resolve(), site, *stored_tables.version(connection))
+            key = (folder.resolve(), site, *stored_tables.version(connection), rules_changed(folder))
 
         def make() -> Site:
             with Collection(folder, time_limit_s=READ_S) as collection:
