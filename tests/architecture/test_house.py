@@ -17,17 +17,17 @@ BUDGETS = {
     "analyse": 11_150,
     "api": 11_550,
     "cli": 6_200,
-    "document": 10_950,
+    "document": 11_150,
     "jobs": 800,
     "model": 4_950,
-    "present": 6_500,
+    "present": 6_600,
     "schedule": 2_850,
     "search": 1_650,
     "store": 14_200,
     "ui": 5_150,
     "urls": 2_100,
 }
-MODULES = 331
+MODULES = 332
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

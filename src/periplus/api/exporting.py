@@ -190,8 +190,9 @@ class _Ranks:
 def issue_rows(connection: reading.Connection, folder: Path) -> Iterator[tuple[object, ...]]:
     """Rows of ISSUES."""
     from periplus.analyse.audit import issue_kinds
+    from periplus.api.positions import with_positions
 
-    for issue in issues_of_sites(connection, folder):
+    for issue in with_positions(connection, issues_of_sites(connection, folder)):
         yield issues.issue_row(issue, issue_kinds())
 
 

@@ -19,6 +19,7 @@ from periplus.analyse.sizes import site_sizes
 from periplus.api.audit import SiteAudit, site_audit
 from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, about, analysed, chosen_start, read_site, site_starts
 from periplus.api.grading import trend_points, unmeasured
+from periplus.api.positions import with_positions
 from periplus.api.segments import site_sums
 from periplus.model.audit import VERDICTS, Fault, Grade, Verdict
 from periplus.model.graph import REASONS, LinkRows
@@ -46,6 +47,7 @@ DEAD_NAMED = 2_000  # dead URLs with their pages: each page costs two look-ups
 HOLDERS_NAMED = 50  # pages named with one dead URL: a dead link in a menu stands on every page
 FAULTS_NAMED = 1_000  # of one kind; all of them are the audit's own business
 ISSUES_NAMED = 10  # of one fault: a missing script stands on every page
+ISSUES_PLACED = 2  # of one fault whose places in the sources are looked up: the first may be the cause itself
 CHAINS_NAMED = 100_000
 HEAVIEST = 50
 # those are our doing
@@ -159,7 +161,20 @@ def issue_groups(connection: reading.Connection, audit: SiteAudit) -> tuple[Issu
     those on most pages before others.
     """
     groups = [_issue_group(connection, audit, code, columns) for code, columns in audit.findings.items()]
+    groups = _with_positions(connection, groups)
     return tuple(sorted(groups, key=lambda group: _GRADES.index(group.grade)))  # within a grade: the table's order
+
+
+def _with_positions(connection: reading.Connection, groups: Sequence[IssueGroup]) -> list[IssueGroup]:
+    """The groups, with line and column of the first ISSUES_PLACED issues of each fault."""
+    faults = [fault for group in groups for fault in group.faults]
+    placed = with_positions(connection, [issue for fault in faults for issue in fault.issues[:ISSUES_PLACED]])
+
+    def with_lines(fault: Fault) -> Fault:
+        first = islice(placed, min(ISSUES_PLACED, len(fault.issues)))
+        return replace(fault, issues=(*first, *fault.issues[ISSUES_PLACED:]))
+
+    return [replace(group, faults=tuple(map(with_lines, group.faults))) for group in groups]
 
 
 def _issue_group(connection: reading.Connection, audit: SiteAudit, code: str, columns: IssueColumns) -> IssueGroup:

@@ -14,6 +14,7 @@ from periplus.api.grading import grades_of, trends
 from periplus.api.inlink_index import InlinkIndexes, narrowed
 from periplus.api.overview import FaultSums, Overview, fault_sums, last_changes
 from periplus.api.portal import desk_of
+from periplus.api.positions import rows_with_positions
 from periplus.api.results import judged_pages, judged_stamp, stored_stories, stories_file, when_stored
 from periplus.api.segments import require_segment, rules_at, rules_changed, segments_of
 from periplus.api.topics import topic_file, topic_of
@@ -226,8 +227,11 @@ class Browser:
         if (page := self._pages.get(key)) is not None:
             return page
         only, asked = _segment_apart(name, query)
+        read = () if name == ISSUES.name else columns  # all: the places in sources are looked up by them
         with self._opened(folder, name, only) as (connection, table), reading.limited(connection, READ_S):
-            page = leafed(connection, table, narrowed(folder, connection, name, asked, self.indexes), columns)
+            page = leafed(connection, table, narrowed(folder, connection, name, asked, self.indexes), read)
+        if name == ISSUES.name:
+            page = _with_positions(folder, table, page, columns)
         if name == FAULTS.name and (segments := self.segments(folder)):
             page = replace(page, facets=(*page.facets, self._faults_by_segment(folder, segments)))
         return self._pages.put(key, page)
@@ -282,7 +286,10 @@ class Browser:
         """Every row that answers, in the order shown, as a file. Raises UsageError."""
         only, asked = _segment_apart(name, query)
         with self._opened(folder, name, only) as (connection, table), reading.limited(connection, WRITE_S):
-            written(connection, table, asked, format, path)
+            rows = stored_tables.rows_of(connection, table, replace(asked, first=0, most=-1))
+            if name == ISSUES.name:
+                rows = rows_with_positions(folder, table.names, list(rows))
+            writer_named(format).write(table, rows, path)
 
     @contextlib.contextmanager
     def _opened(self, folder: Path, name: str, only: str = "") -> Iterator[tuple[reading.Connection, Table]]:
@@ -419,6 +426,16 @@ def _stamp(folder: Path, name: str) -> object:
     """Of a stored result; of what the store has its version is enough."""
     kind, _, which = name.partition(":")
     return RESULT_TABLES[kind].stamp(folder, which) if kind in RESULT_TABLES else None
+
+
+def _with_positions(folder: Path, table: Table, page: TablePage, columns: Sequence[str]) -> TablePage:
+    """A page of all columns of ISSUES, with lines and columns of the sources, and of these columns alone."""
+    chosen = table.select(columns)
+    rows = page.rows
+    if {column.name for column in chosen} & {"line", "column"}:
+        rows = tuple(rows_with_positions(folder, table.names, rows))
+    places = [table.names.index(column.name) for column in chosen]
+    return replace(page, columns=chosen, rows=tuple(tuple(row[place] for place in places) for row in rows))
 
 
 def leafed(connection: reading.Connection, table: Table, query: TableQuery, columns: Sequence[str] = ()) -> TablePage:

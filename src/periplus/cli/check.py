@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from periplus.acquire.folders import is_path, starts_of
+from periplus.acquire.folders import INDEX_FILES, is_path, starts_of
 from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, lines_of, notice, with_folders
 from periplus.cli.options import (
     FOLDER,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from periplus.model.audit import Fault, FieldGrade, GradedField, Issue
 
 GATE_FAILED = 5
-_FORMATS = (*FORMATS, "junit", "github")
+_FORMATS = (*FORMATS, "junit", "github", "gcc", "sarif")
 
 
 @click.command(cls=LongCommand)
@@ -104,6 +104,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     \b
     periplus check https://example.org --fail-on broken -f junit -o check.xml     for continuous integration
     periplus check ./public      a folder or single pages before they are published, HTML or Markdown
+    periplus check ./public -f gcc     FILE:LINE:COLUMN, as editors jump to it; -f sarif for code scanning
     periplus check --baseline last --fail-on error      only what the check before did not find
     periplus check --offline -f csv -o issues.csv       ask nobody: by what is stored
     """
@@ -112,6 +113,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     from periplus.api.audit import baseline_run, issues_of, new_since, store_issues
     from periplus.api.checking import order_for, settings_before
     from periplus.api.grading import grades_now
+    from periplus.api.positions import looked_up
     from periplus.api.segments import issues_within, require_segment
 
     urls, local, folder = _places(starts, lists, collection)
@@ -141,7 +143,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
             _say_end(end)
     listed = new_since(folder, issues, baseline) if baseline else issues
     listed = issues_within(folder, flags["segment"], listed) if flags["segment"] else listed
-    listed = with_paths(listed, settings.identity.folders)
+    listed = with_paths(looked_up(folder, listed), settings.identity.folders)
     causes = faults(listed)  # outside: whoever reads the list may leave before its end
     with opened(flags["output"], exact=flags["format"] != "table") as out:
         _write(flags["format"], listed, causes, out)
@@ -161,13 +163,19 @@ def with_paths(issues: list[Issue], folders: Sequence[str]) -> list[Issue]:
     return [
         replace(
             issue,
-            url=shown(issue.url),
+            url=_file(shown(issue.url)),
             detail=shown(issue.detail),
             related=shown(issue.related),
-            cause=shown(issue.cause),
+            cause=_file(shown(issue.cause)) if issue.cause == issue.url else shown(issue.cause),
         )
         for issue in issues
     ]
+
+
+def _file(path: str) -> str:
+    """A path; of a folder that of the file in it that was read as its page, which editors can open."""
+    names = (path + name for name in INDEX_FILES) if path.endswith("/") else ()
+    return next((name for name in names if Path(name).is_file()), path)
 
 
 def _say_end(end: CheckEnd) -> None:
@@ -253,13 +261,17 @@ def _write(format: str, issues: Sequence[Issue], faults: Sequence[Fault], out: T
     """faults: the issues by cause."""
     from periplus.analyse.audit import issue_kinds
     from periplus.model.tables import ISSUES
-    from periplus.present.issues import fault_list, github, issue_row, junit
+    from periplus.present.issues import fault_list, gcc, github, issue_row, junit, sarif
     from periplus.present.tables import write_table
 
     if format == "junit":
         out.writelines(junit(faults, issue_kinds()))
     elif format == "github":
         out.writelines(line + "\n" for line in github(faults, issue_kinds()))
+    elif format == "gcc":
+        out.writelines(line + "\n" for line in gcc(issues, issue_kinds()))
+    elif format == "sarif":
+        out.writelines(sarif(issues, issue_kinds()))
     elif format == "table":
         out.writelines(line + "\n" for line in fault_list(faults, issue_kinds()))
     else:

@@ -23,6 +23,18 @@ def parse(text: str) -> Tree:
     return turbohtml.parse(text, positions=False)
 
 
+def parse_with_positions(text: str) -> Tree:
+    """The same, whose elements know where they stand."""
+    return turbohtml.parse(text, positions=True)
+
+
+def position(element: Element) -> tuple[int, int] | None:
+    """(line, column) of its start tag's `<`, both from 1; None: it is not written. CR, LF and CRLF end a line; a column
+    is a character, whatever its width."""
+    place = element.position
+    return (place[0], place[1] + 1) if place else None
+
+
 def parse_xml(text: str) -> Tree | None:
     """The tree of a well-formed XML document, no entities but the five of XML; None when it is not well-formed."""
     try:

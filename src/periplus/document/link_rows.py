@@ -320,6 +320,11 @@ def _of_archive(value: str) -> Iterable[str]:
     return value.split(",")
 
 
+def split_of_attribute(name: str, value: str) -> Iterable[str]:
+    """The URLs that an attribute names: of a srcset or an archive several."""
+    return of_srcset(value) if name.endswith("srcset") else _of_archive(value) if name == "archive" else (value,)
+
+
 # of each source the first one of its tag: links are recorded element by element
 _FIRSTS = {(source.tag, place >= FIRST_SVG_SOURCE): place for place, source in reversed(list(enumerate(SOURCES)))}
 _RANKS = [_FIRSTS[source.tag, place >= FIRST_SVG_SOURCE] for place, source in enumerate(SOURCES)]

@@ -35,8 +35,16 @@ class StaticNote(NamedTuple):
     words: str = ""
 
 
+_Noted = Iterator[tuple[StaticNote, html.Element | None]]
+
+
 def static_notes(text: str, tree: html.Tree) -> list[StaticNote]:
     """All notes on an HTML page; each code at most once, with how many elements it is about. text: as decoded."""
+    return [note for note, _ in noted_elements(text, tree)]
+
+
+def noted_elements(text: str, tree: html.Tree) -> list[tuple[StaticNote, html.Element | None]]:
+    """The same, each with the first element that it is about; None: of what is missing."""
     marked = html.select(tree, _MARKED)
     return [
         *_of_headings([element for element in marked if _level(element)]),
@@ -62,25 +70,25 @@ def _level(element: html.Element) -> int:
     return int(level) if level.isascii() and level.isdigit() and 0 < int(level) < 100 else own
 
 
-def _of_headings(headings: list[html.Element]) -> Iterator[StaticNote]:
+def _of_headings(headings: list[html.Element]) -> _Noted:
     """Levels that are left out on the way down, and headings without words."""
-    skipped, first, before, empty = 0, "", 0, 0
+    skipped, empty, first, before = list[html.Element](), list[html.Element](), "", 0
     for heading in headings:
-        if not _name(heading) and not _is_hidden(heading):
-            empty += 1
+        if not name_of(heading) and not _is_hidden(heading):
+            empty.append(heading)
             continue
         level = _level(heading)
         if before and level > before + 1:
-            skipped += 1
+            skipped.append(heading)
             first = first or f"h{before} to h{level}"
         before = level
     if skipped:
-        yield StaticNote("heading-skipped", skipped, first)
+        yield StaticNote("heading-skipped", len(skipped), first), skipped[0]
     if empty:
-        yield StaticNote("heading-empty", empty)
+        yield StaticNote("heading-empty", len(empty)), empty[0]
 
 
-def _of_names(tree: html.Tree) -> Iterator[StaticNote]:
+def _of_names(tree: html.Tree) -> _Noted:
     """Links, buttons and frames that nothing names."""
     links = [link for link in html.elements(tree, "a") if html.attribute(link, "href")]
     areas = [area for area in html.elements(tree, "area") if html.attribute(area, "href")]
@@ -96,10 +104,10 @@ def _of_names(tree: html.Tree) -> Iterator[StaticNote]:
         if not html.attribute(frame, "tabindex").startswith("-")
     ]
     for code, elements in (("link-without-name", [*links, *areas]), ("button-without-name", buttons)):
-        if count := sum(not _name(element) and not _is_hidden(element) for element in elements):
-            yield StaticNote(code, count)
-    if count := sum(not _own_name(frame) and not _is_hidden(frame) for frame in frames):
-        yield StaticNote("frame-without-title", count)
+        if nameless := [element for element in elements if not name_of(element) and not _is_hidden(element)]:
+            yield StaticNote(code, len(nameless)), nameless[0]
+    if nameless := [frame for frame in frames if not _own_name(frame) and not _is_hidden(frame)]:
+        yield StaticNote("frame-without-title", len(nameless)), nameless[0]
 
 
 def _own_name(element: html.Element) -> str:
@@ -110,7 +118,7 @@ def _own_name(element: html.Element) -> str:
     return ""
 
 
-def _name(element: html.Element) -> str:
+def name_of(element: html.Element) -> str:
     """Its text, else what its attributes or the pictures in it say. Source: Accessible Name 1.2, 4.3."""
     if text := element.text.strip():
         return text
@@ -131,7 +139,7 @@ def _is_hidden(element: html.Element) -> bool:
     )
 
 
-def _of_fields(tree: html.Tree) -> Iterator[StaticNote]:
+def _of_fields(tree: html.Tree) -> _Noted:
     """Fields to fill in that no label names."""
     fields = [
         field
@@ -143,39 +151,40 @@ def _of_fields(tree: html.Tree) -> Iterator[StaticNote]:
         return
     labels = html.elements(tree, "label")
     labelled = {html.attribute(label, "for") for label in labels if label.text.strip()}
-    nameless = 0
+    nameless = []
     for field in fields:
         if _own_name(field) or html.attribute(field, "placeholder").strip() or _is_hidden(field):
             continue
         if (name := html.attribute(field, "id")) and name in labelled:
             continue
         around = html.closest(field, "label")
-        nameless += around is None or not around.text.strip()
+        if around is None or not around.text.strip():
+            nameless.append(field)
     if nameless:
-        yield StaticNote("field-without-label", nameless)
+        yield StaticNote("field-without-label", len(nameless)), nameless[0]
 
 
-def _of_page(text: str, tree: html.Tree, marked: list[html.Element]) -> Iterator[StaticNote]:
+def _of_page(text: str, tree: html.Tree, marked: list[html.Element]) -> _Noted:
     """Of the page as a whole: its main part, language, order of focus, mode of display."""
     if not html.elements(tree, "main") and not any(html.attribute(one, "role") == "main" for one in marked):
-        yield StaticNote("main-missing")
+        yield StaticNote("main-missing"), None
     for root in html.elements(tree, "html")[:1]:
         declared = html.attribute(root, "lang").strip()
         if declared and not _LANGUAGE.fullmatch(declared):
-            yield StaticNote("language-bad", words=declared[:35])
-    if moved := sum(_is_above_zero(html.attribute(one, "tabindex")) for one in marked):
-        yield StaticNote("focus-order", moved)
+            yield StaticNote("language-bad", words=declared[:35]), root
+    if moved := [one for one in marked if _is_above_zero(html.attribute(one, "tabindex"))]:
+        yield StaticNote("focus-order", len(moved)), moved[0]
     if not _DOCTYPE.match(text[:4_096]):
-        yield StaticNote("doctype-missing")
+        yield StaticNote("doctype-missing"), None
 
 
 def _is_above_zero(text: str) -> bool:
     return text.strip().isdecimal() and text.strip().isascii() and text.strip().strip("0") != ""
 
 
-def _of_tables(tree: html.Tree) -> Iterator[StaticNote]:
+def _of_tables(tree: html.Tree) -> _Noted:
     """Tables of data none of whose cells is a head."""
-    headless = 0
+    headless = []
     for table in html.elements(tree, "table"):
         if html.attribute(table, "role") in ("presentation", "none") or html.closest_above(table, "table") is not None:
             continue
@@ -183,30 +192,31 @@ def _of_tables(tree: html.Tree) -> Iterator[StaticNote]:
             continue
         rows = html.select(table, "tr")[: DATA_TABLE + 1]
         full = sum(len(html.select(row, "td")) >= DATA_TABLE for row in rows)
-        headless += full >= DATA_TABLE and not _is_hidden(table)
+        if full >= DATA_TABLE and not _is_hidden(table):
+            headless.append(table)
     if headless:
-        yield StaticNote("table-without-heads", headless)
+        yield StaticNote("table-without-heads", len(headless)), headless[0]
 
 
-def _of_meta(tree: html.Tree) -> Iterator[StaticNote]:
+def _of_meta(tree: html.Tree) -> _Noted:
     """What the page tells telephones, and programs that show a preview of it."""
-    viewport, preview = None, set()
+    viewport, display, preview = None, None, set()
     for meta in html.elements(tree, "meta")[:500]:
         content = html.attribute(meta, "content")
         if html.attribute(meta, "name").strip().lower() == "viewport":
-            viewport = content.lower()
+            viewport, display = content.lower(), meta
         elif (name := html.attribute(meta, "property").strip().lower()) in _PREVIEW and content.strip():
             preview.add(name)
         elif html.attribute(meta, "http-equiv").strip().lower() == "refresh":
             wait = re.match(r"\s*(\d{1,6})", content)
             if wait and 0 < int(wait[1]) < DAY_S:
-                yield StaticNote("reloads-itself", int(wait[1]))
+                yield StaticNote("reloads-itself", int(wait[1])), meta
     if viewport is None:
-        yield StaticNote("viewport-missing")
+        yield StaticNote("viewport-missing"), None
     elif _forbids_zoom(viewport):
-        yield StaticNote("zoom-forbidden", words=viewport[:100])
+        yield StaticNote("zoom-forbidden", words=viewport[:100]), display
     if preview and (missing := [name for name in _PREVIEW if name not in preview]):
-        yield StaticNote("preview-incomplete", len(missing), ", ".join(missing))
+        yield StaticNote("preview-incomplete", len(missing), ", ".join(missing)), None
 
 
 def _forbids_zoom(viewport: str) -> bool:

@@ -93,6 +93,8 @@ class Issue:
     anchor: str = ""  # of a link: its words
     position: str = ""  # of a link: the part of the page that it stands in
     cause: str = ""  # what is to be mended once for all issues of the same cause: a URL or words; empty: this page
+    line: int = 0  # of the page's source as decoded, from 1, where it is looked up (`api.positions`); 0: not told
+    column: int = 0  # in characters, from 1; a tab is one
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -493,6 +493,8 @@ ISSUES = Table(
             "what is to be mended once for all issues of one code with the same cause: a URL or words",
             searched=True,
         ),
+        Column("line", INTEGER, "of its tag in the page's source as decoded, from 1; empty: it stands nowhere in it"),
+        Column("column", INTEGER, "in characters, from 1; a tab is one"),
     ),
 )
 EXPORTS = VIEWS | {table.name: table for table in (RANKED_PAGES, CHAINS, ISSUES)}

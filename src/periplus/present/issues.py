@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from urllib.parse import quote
 
 from periplus.model.audit import CausedBy, Fault, FaultNote, Grade, Issue, IssueKind
 from periplus.present.markup import attributes, escaped
 from periplus.present.wording import count_of, iso, visible
+from periplus.settings import VERSION
 
 # How what an audit found is listed: for a person the sums by kind, then each cause with its pages; for
 # programs one issue a row.
@@ -15,11 +18,21 @@ from periplus.present.wording import count_of, iso, visible
 FOLDED = 5  # issues of one cause that are listed: enough to find the template they come from
 
 
-def issue_row(issue: Issue, kinds: Mapping[str, IssueKind]) -> tuple[str | None, ...]:
+def issue_row(issue: Issue, kinds: Mapping[str, IssueKind]) -> tuple[str | int | None, ...]:
     """For tables: one value a column of ISSUES."""
     kind = kinds[issue.code]
     row = (issue.url, issue.grade.value, kind.category.value, issue.code, kind.title, issue.detail)
-    return (*row, issue.related or None, issue.anchor or None, issue.position or None, issue.cause or issue.url)
+    link = (issue.related or None, issue.anchor or None, issue.position or None)
+    return (*row, *link, issue.cause or issue.url, issue.line or None, issue.column or None)
+
+
+def place_of(issue: Issue) -> str:
+    """Its page, and where on it: of a file as editors jump to it, `a/b.html:12:5`."""
+    if not issue.line:
+        return visible(issue.url)
+    if "://" in issue.url:
+        return f"{visible(issue.url)} (line {issue.line}, column {issue.column})"
+    return f"{visible(issue.url)}:{issue.line}:{issue.column}"
 
 
 def fault_row(
@@ -62,7 +75,7 @@ def _with_pages(fault: Fault) -> Iterator[str]:
     for issue in fault.issues[:FOLDED]:
         own = f"  {visible(issue.detail)}" if issue.detail and not fault.detail else ""
         place = f"  {issue.position}" if issue.position else ""
-        yield f"      on {visible(issue.url)}{place}" + (f'  "{visible(issue.anchor)}"' if issue.anchor else "") + own
+        yield f"      on {place_of(issue)}{place}" + (f'  "{visible(issue.anchor)}"' if issue.anchor else "") + own
     if fault.total > FOLDED:
         yield f"      and {fault.total - FOLDED:,} more"
 
@@ -70,7 +83,8 @@ def _with_pages(fault: Fault) -> Iterator[str]:
 def _line(fault: Fault) -> str:
     issue = fault.issues[0]
     other = f" -> {visible(issue.related)}" if issue.related else ""
-    return f"  {visible(fault.cause)}{other}" + (f"  {visible(issue.detail)}" if issue.detail else "")
+    cause = place_of(issue) if fault.cause == issue.url else visible(fault.cause)
+    return f"  {cause}{other}" + (f"  {visible(issue.detail)}" if issue.detail else "")
 
 
 # An audit as JUnit XML, which continuous integration servers read: a test case a cause, failed by its issues.
@@ -124,7 +138,7 @@ def _words(fault: Fault, kind: IssueKind) -> str:
     lines = [f"{kind.why} {kind.remedy}"]
     for issue in fault.issues[:NAMED]:
         lines.append(
-            f"on {issue.url}"
+            f"on {place_of(issue)}"
             + (f' Words of the link: "{issue.anchor}", in {issue.position}.' if issue.position else "")
         )
     return "\n".join(lines + [f"and {fault.total - NAMED:,} more"] * (fault.total > NAMED))
@@ -147,27 +161,36 @@ def github(faults: Iterable[Fault], kinds: Mapping[str, IssueKind], *, most: int
     for fault in faults:
         if free[fault.grade] > 0:
             free[fault.grade] -= 1
-            yield _command(
-                _COMMAND[fault.grade], f"{kinds[fault.code].title} ({fault.code})", _message(fault, kinds[fault.code])
-            )
+            title = _property(f"{kinds[fault.code].title} ({fault.code})")
+            where = _file_of(fault.issues[0])
+            yield _command(f"{_COMMAND[fault.grade]} {where}title={title}", _message(fault, kinds[fault.code]))
         else:
             left += 1
     if left:
-        yield _command("notice", "More faults", f"{left:,} more: see the full report")
+        yield _command("notice title=More faults", f"{left:,} more: see the full report")
+
+
+def _file_of(issue: Issue) -> str:
+    """Of what is checked out, so that it is shown beside its line."""
+    if not issue.line or "://" in issue.url:
+        return ""
+    return f"file={_property(issue.url)},line={issue.line},col={issue.column},"
 
 
 def _message(fault: Fault, kind: IssueKind) -> str:
     issue = fault.issues[0]
     words = f' "{issue.anchor}" in {issue.position}' if issue.position else ""
     place = (
-        f", on {count_of(fault.pages, 'page')}, as {issue.url}{words}" if kind.caused_by is not CausedBy.PAGE else ""
+        f", on {count_of(fault.pages, 'page')}, as {place_of(issue)}{words}"
+        if kind.caused_by is not CausedBy.PAGE
+        else ""
     )
     detail = f": {fault.detail}" if fault.detail else ""
     return f"{fault.cause}{detail}{place}. {kind.remedy}"
 
 
-def _command(name: str, title: str, message: str) -> str:
-    return f"::{name} title={_property(title)}::{_data(message)}"
+def _command(command: str, message: str) -> str:
+    return f"::{command}::{_data(message)}"
 
 
 def _data(text: str) -> str:
@@ -178,3 +201,56 @@ def _data(text: str) -> str:
 def _property(text: str) -> str:
     """Source: the same, escapeProperty."""
     return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+# An audit for programs that jump to places in files: a line each, as compilers write them, and SARIF.
+
+
+def gcc(issues: Iterable[Issue], kinds: Mapping[str, IssueKind]) -> Iterator[str]:
+    """`FILE:LINE:COLUMN: GRADE: MESSAGE [CODE]`, which editors and their problem matchers read. Without a place in the
+    source line and column are 1: the form has no other word for the whole file."""
+    for issue in issues:
+        grade = "note" if issue.grade is Grade.NOTICE else issue.grade.value
+        yield visible(
+            f"{issue.url}:{issue.line or 1}:{issue.column or 1}: {grade}: {_sentence(issue, kinds)} [{issue.code}]"
+        )
+
+
+def _sentence(issue: Issue, kinds: Mapping[str, IssueKind]) -> str:
+    about = (issue.related, f'"{issue.anchor}"' if issue.anchor else "", issue.detail)
+    return ": ".join(filter(None, (kinds[issue.code].title, " ".join(filter(None, about)))))
+
+
+_URI = "/:?#[]@!$&'()*+,;=%~"  # of an address nothing is escaped that is so already
+_LEVELS = {Grade.ERROR: "error", Grade.WARNING: "warning", Grade.NOTICE: "note"}
+
+
+def sarif(issues: Iterable[Issue], kinds: Mapping[str, IssueKind]) -> Iterator[str]:
+    """The file in pieces: SARIF 2.1.0 (OASIS), one result an issue, as GitHub's code scanning and editors read it.
+
+    A region is left out where the place in the source is not known; columns count characters.
+    """
+    rules = [
+        {
+            "id": kind.code, "shortDescription": {"text": kind.title},
+            "fullDescription": {"text": kind.why}, "help": {"text": kind.remedy},
+            "defaultConfiguration": {"level": _LEVELS[kind.grade]}, "properties": {"tags": [kind.category.value]},
+        }
+        for kind in kinds.values()
+    ]  # fmt: skip
+    places = {code: place for place, code in enumerate(kinds)}
+    tool = json.dumps({"driver": {"name": "Periplus", "version": VERSION, "rules": rules}}, ensure_ascii=False)
+    yield '{"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": ['
+    yield f'{{"tool": {tool}, "columnKind": "unicodeCodePoints", "results": ['
+    for number, issue in enumerate(issues):
+        place: dict[str, object] = {
+            "artifactLocation": {"uri": quote(issue.url, safe=_URI if "://" in issue.url else "/")}
+        }
+        if issue.line:
+            place["region"] = {"startLine": issue.line, "startColumn": issue.column}
+        result = {
+            "ruleId": issue.code, "ruleIndex": places[issue.code], "level": _LEVELS[issue.grade],
+            "message": {"text": _sentence(issue, kinds)}, "locations": [{"physicalLocation": place}],
+        }  # fmt: skip
+        yield ("," if number else "") + "\n" + json.dumps(result, ensure_ascii=False)
+    yield "\n]}]}\n"

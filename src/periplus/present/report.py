@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
-from periplus.model.audit import CausedBy, Fault, Grade
+from periplus.model.audit import CausedBy, Fault, Grade, Issue
 from periplus.model.page import MediaClass
 from periplus.model.results import OTHERS, DeadLink, IssueGroup, MapNode, PageColumns, ReportData, SegmentSum
 from periplus.model.visit import State
@@ -108,15 +108,22 @@ def _fault_rows(group: IssueGroup, origin: str) -> PagedTable:
         columns.append(HtmlColumn("what", lambda fault: fault.detail.replace(origin + "/", "/")))
     if caused_by is not CausedBy.PAGE:
         columns.append(HtmlColumn("pages", lambda fault: fault.pages, "n"))
-        columns.append(HtmlColumn("the first of them", _first_page, "link"))
+        columns.append(HtmlColumn("the first of them", lambda fault: (_first(fault).url, ""), "link"))
         if any(fault.issues[0].anchor for fault in group.faults):
             columns.append(HtmlColumn("words of the link", lambda fault: fault.issues[0].anchor, wide=True))
+    if any(_first(fault).line for fault in group.faults):
+        columns.append(HtmlColumn("line:column", _line, "n", wide=True))
     return PagedTable(f"rows-{code}", columns, group.faults, group.total, origin, "`periplus check` lists all.")
 
 
-def _first_page(fault: Fault) -> tuple[str, str]:
+def _line(fault: Fault) -> str:
+    issue = _first(fault)
+    return f"{issue.line}:{issue.column}" if issue.line else ""
+
+
+def _first(fault: Fault) -> Issue:
     """Of pages that are alike the cause is one: another is named beside it."""
-    return next((issue.url for issue in fault.issues if issue.url != fault.cause), fault.cause), ""
+    return next((issue for issue in fault.issues if issue.url != fault.cause), fault.issues[0])
 
 
 def _dead_rows(data: ReportData, origin: str) -> PagedTable:

@@ -7,6 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from periplus.analyse.audit import issue_kinds
 from periplus.api.homes import home_of
+from periplus.api.positions import looked_up
 from periplus.errors import NoCollection
 from periplus.jobs.forms import choice
 from periplus.model.audit import FaultDecision, FaultNote
@@ -16,7 +17,7 @@ from periplus.ui.state import folder_of, now, state_of
 from periplus.ui.tables import WAIT_S, waiting
 
 SHOWN = 200  # pages of a cause; the table of issues has all
-COLUMNS = ("url", "detail", "related", "anchor", "position")  # of an issue
+COLUMNS = ("url", "detail", "related", "anchor", "position", "line", "column")  # of an issue
 WORDS_CHARS = 2_000
 NAME_CHARS = 100
 
@@ -35,7 +36,7 @@ def fault(request: Request) -> Response:
     values = {
         "title": kind.title, "name": name, "code": code, "cause": cause, "grade": one.grade, "why": kind.why,
         "remedy": kind.remedy, "detail": one.detail, "pages": one.pages, "since": noted.since, "note": noted.note,
-        "rows": [[getattr(issue, field) for field in COLUMNS] for issue in one.issues[:SHOWN]],
+        "rows": [[getattr(issue, field) for field in COLUMNS] for issue in looked_up(folder, one.issues[:SHOWN])],
         "total": one.total,
     }  # fmt: skip
     return rendering.answer(request, "fault.html", values)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from starlette.requests import Request
@@ -32,6 +34,7 @@ VIEWS = {
     "xml": "XML",
     "visits": "Visits",
 }
+_LINE_END = re.compile(r"\r\n|\r|\n")
 LINKS = 300  # of each direction that are named
 BLOCKS = 3_000
 SOURCE_CHARS = 300_000
@@ -60,7 +63,7 @@ def page(request: Request) -> Response:
             "view": view,
             "views": VIEWS,
         }
-        values |= _of_view(collection, one, view)
+        values |= _of_view(collection, one, view, whole(asked, "line", 0, 0, 10_000_000))
     if view in ("", "place"):
         values |= _place(request, one.url, wait=view == "place")
     if view == "visits":
@@ -68,13 +71,13 @@ def page(request: Request) -> Response:
     return rendering.answer(request, "page.html", values)
 
 
-def _of_view(collection: Collection, page: Page, view: str) -> dict[str, object]:
+def _of_view(collection: Collection, page: Page, view: str, line: int) -> dict[str, object]:
     """What a view adds; where nothing was stored, why."""
     try:
         if view == "blocks":
             return {"blocks": marked(page.blocks()[:BLOCKS], page.parts())}
         if view == "source":
-            return _source(page)
+            return _source(page, line)
         if view == "xml":
             content, media_type = page.xml()
             return {
@@ -117,11 +120,16 @@ def marked(blocks: Sequence[Block], parts: Sequence[Part] | None) -> list[dict[s
     ]
 
 
-def _source(page: Page) -> dict[str, object]:
+def _source(page: Page, line: int) -> dict[str, object]:
+    """line: that is marked, from 1; 0: none."""
     content = page.source()
     text = decoded(content, page.row.charset or "")
+    ends = [0, *(end.end() for end in islice(_LINE_END.finditer(text[:SOURCE_CHARS]), line))]
+    start, end = (ends[line - 1], [*ends, SOURCE_CHARS][line]) if 0 < line <= len(ends) else (SOURCE_CHARS,) * 2
     return {
-        "source": text[:SOURCE_CHARS],
+        "source": text[:start],
+        "marked": text[start:end],
+        "rest": text[end:SOURCE_CHARS],
         "cut": len(text) > SOURCE_CHARS,
         "headers": page.headers()[1].fields,
         "size": len(content),

@@ -74,12 +74,13 @@ SCREENS = (
     Screen(
         _C + "/page", pages.page,
         {"name": str, "page": PageSummary, "view": str, "views": dict[str, str]},
-        {"url!": (TEXT, "the page"), "view": (one_of(*pages.VIEWS), "what of it")},
+        {"url!": (TEXT, "the page"), "view": (one_of(*pages.VIEWS), "what of it"),
+            "line": (whole_number(1, 10_000_000), "of the source, to be marked")},
     ),
     Screen(
         _C + "/fault", faults.fault,
         {"name": str, "code": str, "cause": str, "grade": Grade, "why": str, "remedy": str, "pages": int,
-            "since": float | None, "note": FaultNote, "rows": list[list[str]], "total": int},
+            "since": float | None, "note": FaultNote, "rows": list[list[str | int]], "total": int},
         {"code!": (TEXT, "the kind of fault"), "cause!": (TEXT, "what is to be mended: a URL or words")},
         take=faults.decide,
     ),

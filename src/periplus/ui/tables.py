@@ -76,7 +76,7 @@ SCREENS = {
     "issues": TableScreen(
         "Issues page by page",
         "issues",
-        ("severity", "message", "url", "cause", "detail", "anchor", "position", "category"),
+        ("severity", "message", "url", "line", "column", "cause", "detail", "anchor", "position", "category"),
     ),
     "hosts": TableScreen("Hosts", "hosts", ("host", "site", "fetched", "waiting", "delay_s", "strikes", "waits_for")),
     "sites": TableScreen(

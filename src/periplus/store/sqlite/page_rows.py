@@ -49,6 +49,12 @@ def briefs(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Brief]:
     return [by_id.get(identity, Brief(identity, "", "", Reason.WAITING.value, 0, "", 0, -1)) for identity in ids]
 
 
+def read_as(connection: sqlite3.Connection, url_id: UrlId) -> tuple[str, str] | None:
+    """(media type, charset) that a page was read as, empty where it has none; None: it is no page."""
+    row = connection.execute("SELECT media_type, charset FROM page WHERE url_id = ?", (url_id,)).fetchone()
+    return (row[0] or "", row[1] or "") if row else None
+
+
 def answer(
     connection: sqlite3.Connection, url_id: UrlId, among: Sequence[int] | None = None
 ) -> tuple[int, Headers] | None:

@@ -307,6 +307,13 @@ def page_texts(connection: sqlite3.Connection, site: SiteKey) -> Iterator[PageTe
     yield from map(PageTexts._make, rows(connection.execute(find, (site,))))
 
 
+def alias_texts(connection: sqlite3.Connection) -> Iterator[tuple[Url, Url]]:
+    """(another address of a page, the page's own)."""
+    find = "SELECT u.text, p.text FROM alias a JOIN url u ON u.id = a.url_id JOIN url p ON p.id = a.page_id"
+    for other, own in connection.execute(find):
+        yield Url(other), Url(own)
+
+
 def bad_link_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, str, str]]:
     """(page, what stood there, why it is no link) of the site's mail links and malformed ones."""
     find = (

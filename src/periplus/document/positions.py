@@ -1,0 +1,189 @@
+"""Where in a page's source an audit's issue stands: line and column of the tag that it is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from periplus.document import html, whitespace
+from periplus.document.decode import decode
+from periplus.document.formats.table import TEXTS
+from periplus.document.link_rows import split_of_attribute, with_query_in
+from periplus.document.links import urls
+from periplus.document.page_rules import ROLES, SOURCES
+from periplus.document.static_checks import name_of, noted_elements
+from periplus.errors import InvalidUrl
+from periplus.model.audit import Issue
+from periplus.model.page import POSITIONS, Position
+from periplus.model.web import Url
+from periplus.urls.canonical import identity, resolve
+
+LineColumn = tuple[int, int]
+"""Both from 1, in the source as it is decoded: CR, LF and CRLF end a line; a column is a character, a tab one too."""
+
+_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+_SHEET = "text/css"
+_C0_AND_SPACE = "".join(map(chr, range(0x21)))
+_LINK_ATTRIBUTES: dict[str, list[str]] = {"link": ["href", "imagesrcset"]}
+for _source in SOURCES:
+    _LINK_ATTRIBUTES.setdefault(_source.tag, []).append(_source.attribute)
+_LINKED = ",".join(
+    (*(f"{tag}[{name.replace(':', chr(92) + ':')}]" for tag, names in _LINK_ATTRIBUTES.items() for name in names),
+     "meta[http-equiv=refresh i]", "style", "[style]", "[background]")
+)  # fmt: skip
+_REFRESH = re.compile(r"[\d.\s]*[;,]?\s*(?:url\s*=\s*)?[\"']?([^\"']*)", re.IGNORECASE)
+_FRAGMENTS = frozenset({"broken-fragment", "missing-text"})
+_NO_URLS = frozenset({"malformed-link", "bad-mailto"})  # their words begin with what stands there
+_ONLY = {  # which elements an issue with a related URL is about, where it is not any link
+    "canonical": "link[rel~=canonical i]", "hreflang": "link[hreflang]", "insecure-form": "form,button,input",
+}  # fmt: skip
+# (selector, which of those that match, from 0); of what is missing the element that lacks it
+_SELECTED = {
+    "title-long": ("title", 0), "title-duplicate": ("title", 0), "title-missing": ("head", 0),
+    "description-long": ("meta[name=description i]", 0), "description-duplicate": ("meta[name=description i]", 0),
+    "description-missing": ("head", 0), "h1-several": ("h1", 1), "h1-missing": ("body", 0), "main-missing": ("body", 0),
+    "viewport-missing": ("head", 0), "preview-incomplete": ('meta[property^="og:" i]', 0),
+    "language-missing": ("html", 0), "image-without-alt": ("img:not([alt])", 0),
+    "charset-mismatch": ("meta[charset],meta[http-equiv=content-type i]", 0),
+    "noindex-in-sitemap": ("meta[name=robots i]", 0), "nofollow-inside": ("a[rel~=nofollow i]", 0),
+    "canonical-in-sitemap": ("link[rel~=canonical i]", 0),
+}  # fmt: skip
+_MARKS = "head,nav,main,aside,header,footer,[role]"
+
+
+class PageSource(NamedTuple):
+    """A page as it is kept. charset: that it is read in."""
+
+    url: Url
+    body: bytes
+    media_type: str
+    charset: str
+
+
+class _Written(NamedTuple):
+    """A link as it stands in a page. element: None in a style sheet."""
+
+    element: html.Element | None
+    text: str
+
+
+def positions_of(page: PageSource, issues: Iterable[Issue], page_of: Mapping[Url, Url]) -> list[LineColumn | None]:
+    """Where each issue of a page stands; None: nowhere in it, or nowhere that can be told.
+
+    page_of: of URLs that are but other addresses of a page, the page. Of what is missing it is the element that lacks
+    it. Documents in frames' `srcdoc` are left out.
+    """
+    text, _ = decode(page.body, page.charset, page.media_type)
+    convert = TEXTS.get(page.media_type)
+    if page.media_type == _SHEET:
+        links = _Links([_Written(None, url) for url, _ in urls(text)], page.url, page, page_of)
+        return [_in_text(text, link.text) if (link := links.of(issue)) else None for issue in issues]
+    if convert is None and page.media_type not in _HTML_TYPES:
+        return [None for _ in issues]
+    markup = text if convert is None else convert(text).html
+    tree = html.parse_with_positions(markup)
+    links = _Links(list(_written(tree)), _base(tree, page.url), page, page_of)
+    noted = {note.code: element for note, element in noted_elements(markup, tree) if element is not None}
+    places: list[LineColumn | None] = []
+    for issue in issues:
+        link = links.of(issue)
+        element = link.element if link else noted.get(issue.code) or _selected(tree, issue.code)
+        if convert is not None:
+            places.append(_in_text(text, link.text) if link else None)
+        else:
+            places.append(html.position(element) if element is not None else None)
+    return places
+
+
+def _selected(tree: html.Tree, code: str) -> html.Element | None:
+    selector, which = _SELECTED.get(code, ("", 0))
+    return next(iter(html.select(tree, selector)[which:]), None) if selector else None
+
+
+def _base(tree: html.Tree, url: Url) -> Url:
+    for element in html.select(tree, "base[href]")[:1]:
+        try:
+            return resolve(html.attribute(element, "href"), url)[0]
+        except InvalidUrl:
+            break
+    return url
+
+
+def _written(tree: html.Tree) -> Iterator[_Written]:
+    """The links of a page's elements, in its order."""
+    for element in html.select(tree, _LINKED):
+        tag = html.tag_of(element)
+        for name in _LINK_ATTRIBUTES.get(tag, ()):
+            if value := html.attribute(element, name):
+                yield from (_Written(element, text) for text in split_of_attribute(name, value))
+        if tag == "meta" and (match := _REFRESH.match(html.attribute(element, "content"))):
+            yield _Written(element, match[1])
+        sheet = element.text if tag == "style" else html.attribute(element, "style")
+        yield from (_Written(element, text) for text, _ in urls(sheet))
+        if background := html.attribute(element, "background"):
+            yield _Written(element, background)
+
+
+class _Links:
+    """A page's links, to be asked for those of its issues."""
+
+    def __init__(self, links: Sequence[_Written], base: Url, page: PageSource, page_of: Mapping[Url, Url]) -> None:
+        self._by_text: dict[str, _Written] = {}
+        self._by_target: dict[Url, list[tuple[_Written, str]]] = {}  # with their fragments
+        for link in links:
+            text = link.text.strip(_C0_AND_SPACE)
+            self._by_text.setdefault(text[:200], link)
+            try:
+                target, fragment = resolve(with_query_in(page.charset, text), base)
+            except InvalidUrl:
+                continue
+            self._by_target.setdefault(identity(page_of.get(target, target)), []).append((link, fragment))
+
+    def of(self, issue: Issue) -> _Written | None:
+        """The first that an issue is about, of those in its part of the page and with its words, where there are."""
+        if issue.code in _NO_URLS:
+            starts = (text for text in self._by_text if issue.detail == text or issue.detail.startswith(f"{text}: "))
+            return self._by_text.get(max(starts, key=len, default=""))
+        if not issue.related or issue.code in _SELECTED:
+            return None
+        links = self._by_target.get(identity(Url(issue.related)), [])
+        fragment = issue.cause.removeprefix(issue.related)[1:] if issue.code in _FRAGMENTS else ""
+        only = next((selector for start, selector in _ONLY.items() if issue.code.startswith(start)), "")
+        chosen = [
+            link
+            for link, own in links
+            if (not fragment or own == fragment)
+            and (not only or (link.element is not None and html.closest(link.element, only) is not None))
+        ]
+        return min(chosen, key=lambda link: _unlikeness(link.element, issue), default=None)
+
+
+def _unlikeness(element: html.Element | None, issue: Issue) -> tuple[bool, bool]:
+    if element is None:
+        return False, False
+    words = bool(issue.anchor) and whitespace.folded(name_of(element))[: len(issue.anchor)] != issue.anchor
+    return bool(issue.position) and _part_of(element).value != issue.position, words
+
+
+def _part_of(element: html.Element) -> Position:
+    """In which part of the page it stands, by the innermost landmark, as the reader of pages has it."""
+    mark = html.closest(element, _MARKS)
+    while mark is not None:
+        tag, role = html.tag_of(mark), html.attribute(mark, "role").strip().lower()
+        if role in ROLES:
+            return POSITIONS[ROLES[role]]
+        inner = tag in ("header", "footer") and html.closest_above(mark, "article,aside,main,nav,section") is not None
+        if tag in ("head", "nav", "main", "aside", "header", "footer") and not inner:
+            return Position(tag)
+        mark = html.closest_above(mark, _MARKS)
+    return Position.BODY
+
+
+def _in_text(text: str, link: str) -> LineColumn | None:
+    """Where a link is written first in what is no HTML: Markdown, a style sheet. text: as decoded."""
+    match = re.search(rf"(?<![\w/.#?=-]){re.escape(link)}(?![\w/#?=-])", text) if link else None
+    if match is None:
+        return None
+    before = re.split(r"\r\n|\r|\n", text[: match.start()])
+    return len(before), len(before[-1]) + 1
