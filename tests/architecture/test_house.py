@@ -15,19 +15,19 @@ BUDGETS = {
     ".": 1_000,
     "acquire": 2_850,
     "analyse": 11_150,
-    "api": 11_550,
+    "api": 11_750,
     "cli": 6_200,
-    "document": 11_150,
+    "document": 11_400,
     "jobs": 800,
     "model": 4_950,
-    "present": 6_600,
+    "present": 6_700,
     "schedule": 2_850,
     "search": 1_650,
     "store": 14_200,
     "ui": 5_150,
-    "urls": 2_100,
+    "urls": 2_250,
 }
-MODULES = 332
+MODULES = 336
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -141,6 +141,32 @@ def wacz(collection: Path | None, output: Path | None) -> None:
 
 
 @export.command()
+@click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
+@collection_option
+def site(collection: Path | None, target: Path) -> None:
+    """A copy in a FOLDER that any browser reads without a server.
+
+    Links and parts of pages lead to the files beside them; names are those that every file system takes. What was not
+    kept keeps its address on the web, and not-kept.html lists it.
+
+    \b
+    periplus export site copy -c example.org.periplus
+    periplus check ./copy
+    """
+    from periplus.api.site_copy import export_site
+    from periplus.cli.progress import Watch
+
+    watch = Watch()
+    folder = collection_folder(collection)
+    done = export_site(folder, target, lambda files, count: watch("Writing files", files, count))
+    counts = f"{count_of(done.pages, 'page')}, {count_of(done.parts, 'part')}, {number(done.size_bytes)} bytes"
+    click.echo(f"Written to {target}: {counts}", err=True)
+    if done.not_kept:
+        count = count_of(done.not_kept, "address", "addresses")
+        click.echo(f"Not in it: {count} that its pages lead to, listed in {target / 'not-kept.html'}", err=True)
+
+
+@export.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @option("--texts", "Also the pages' texts, and what of them is content.", bool)
 @collection_option

@@ -58,7 +58,7 @@ _SECTIONS = {
     "Take along": {
         "export": (
             "periplus.cli.export",
-            "Write tables as CSV, JSON lines, Parquet or Excel; or the pages as WARC or WACZ.",
+            "Write tables as CSV, JSON lines, Parquet or Excel; the pages as WARC or WACZ, or a copy.",
         ),
         "delete": ("periplus.cli.delete", "Delete pages, a site, a run or a whole collection; says first what goes."),
         "sql": ("periplus.cli.export", "Ask a collection a question in SQL."),

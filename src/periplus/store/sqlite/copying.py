@@ -16,7 +16,7 @@ from periplus.model.collection import Exchange
 from periplus.model.frontier import Batch, Candidate, Completion
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.tables import any_of
-from periplus.model.visit import Headers, Reason
+from periplus.model.visit import FETCHED, Headers, Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, unpack_headers
@@ -245,6 +245,27 @@ def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
             body = contents.restore(data, dictionary_id, text) if data else None
             visit = (started, took_s, outcome, status, detail, address)
             yield Exchange(identity, run_id, Url(url), purpose, *visit, unpack_headers(head), body, cut, body_id)
+
+
+_WITH_BODY = (
+    "SELECT u.id, u.text, p.media_type, p.charset FROM page p JOIN url u ON u.id = p.url_id"
+    " JOIN body b ON b.id = p.body_id AND length(b.data) > 0"
+    f" WHERE u.reason IN {any_of(FETCHED)} ORDER BY u.text"
+)
+
+
+def with_bodies(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, Url, str, str]]:
+    """(id, URL, media type, charset) of each page that is there still and whose bytes were kept, by URL."""
+    rows: Iterator[Any] = streamed(connection.execute(_WITH_BODY))
+    for url_id, text, media_type, charset in rows:
+        yield UrlId(url_id), Url(text), media_type, charset
+
+
+def other_addresses(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, UrlId]]:
+    """(another address of a page, the page)."""
+    find = "SELECT url_id, page_id FROM alias WHERE page_id IS NOT NULL"
+    rows: Iterator[Any] = streamed(connection.execute(find))
+    return ((UrlId(url_id), UrlId(page_id)) for url_id, page_id in rows)
 
 
 def shared_bodies(connection: sqlite3.Connection) -> frozenset[int]:

@@ -1,0 +1,171 @@
+"""A copy of what was fetched, to be read from disk without a server."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import posixpath
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from periplus.document.decode import decode
+from periplus.document.rewriting import Change, rewritten_css, rewritten_html
+from periplus.errors import InvalidUrl, StoreError, UsageError
+from periplus.model.visit import Reason
+from periplus.model.web import Url, UrlId
+from periplus.present.copied_site import NOT_KEPT_COLUMNS, NotKept, front_page, not_kept_page
+from periplus.present.wording import count_of
+from periplus.store.sqlite import reading, runs
+from periplus.store.sqlite.copying import other_addresses, with_bodies
+from periplus.store.sqlite.listing import redirect_hops
+from periplus.store.sqlite.page_rows import Contents, briefs
+from periplus.urls.canonical import resolve, url_id
+from periplus.urls.files import FileNames
+from periplus.urls.hosts import host_key
+from periplus.urls.scope import site_name
+
+PAGES = frozenset({"text/html", "application/xhtml+xml", "image/svg+xml"})
+OWN = ("index.html", "not-kept.html", "not-kept.csv")
+SHOWN = 5_000  # rows of not-kept.html: a browser shows so many at once
+
+
+@dataclass(frozen=True, slots=True)
+class SiteCopy:
+    """What was written. parts: styles, scripts, pictures and other files; not_kept: addresses of its hosts."""
+
+    folder: Path
+    pages: int
+    parts: int
+    not_kept: int
+    size_bytes: int
+
+
+def export_site(folder: Path, target: Path, watch: Callable[[int, int], None] = lambda done, count: None) -> SiteCopy:
+    """Writes every page and part whose bytes were kept as files below target, with links among them made relative.
+
+    What is not there keeps its address on the web, and stands in not-kept.html. watch: called with the number of files
+    written, and how many there will be. Raises UsageError where target holds something or nothing was kept, StoreError,
+    NoCollection.
+    """
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"{target} is there already: a copy is written into a new folder, or an empty one")
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
+        try:
+            return _Copy(connection, target).write(watch)
+        except OSError as error:
+            raise StoreError(
+                f"{target} cannot be written: {error.strerror or error}. Is the disk full, or the folder read-only?"
+            ) from error
+
+
+class _Copy:
+    """One copy under way."""
+
+    def __init__(self, connection: reading.Connection, target: Path) -> None:
+        self._connection, self._target = connection, target
+        names = FileNames(OWN)
+        self._files = [(*row, names.of(row[1], row[2])) for row in with_bodies(connection)]
+        if not self._files:
+            raise UsageError(
+                "the collection holds no bytes of pages: it was crawled without --keep-bodies, or is empty"
+            )
+        self._paths: dict[UrlId, str] = {row[0]: row[-1] for row in self._files}
+        self._hosts = {host_key(row[1]) for row in self._files}
+        self._paths |= self._other_paths()
+        self._missing: Counter[Url] = Counter()
+
+    def _other_paths(self) -> dict[UrlId, str]:
+        """Of addresses that lead to a page: by a redirect, or because they are another name of it."""
+        leads = dict(other_addresses(self._connection))
+        sources, targets, _ = redirect_hops(self._connection)
+        leads |= dict(zip(map(UrlId, sources.tolist()), map(UrlId, targets.tolist()), strict=True))
+        paths: dict[UrlId, str] = {}
+        for source in leads:
+            if source in self._paths:
+                continue
+            end, met = source, set()
+            while end not in self._paths and end in leads and end not in met:
+                met.add(end)
+                end = leads[end]
+            if end in self._paths:
+                paths[source] = self._paths[end]
+        return paths
+
+    def write(self, watch: Callable[[int, int], None]) -> SiteCopy:
+        contents, size, pages = Contents(self._connection), 0, 0
+        for done, (page_id, url, media_type, charset, path) in enumerate(self._files):
+            watch(done, len(self._files))
+            data = self._rewritten(url, path, media_type, charset, contents.body(page_id) or b"")
+            file = self._target / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+            size += len(data)
+            pages += media_type in PAGES - {"image/svg+xml"}
+        not_kept = self._not_kept()
+        self._write_own(not_kept, pages)
+        return SiteCopy(self._target, pages, len(self._files) - pages, len(not_kept), size)
+
+    def _rewritten(self, url: Url, path: str, media_type: str, charset: str, body: bytes) -> bytes:
+        if media_type not in PAGES and media_type != "text/css":
+            return body
+        text, _ = decode(body, charset, media_type)
+        if media_type == "text/css":
+            sheet = rewritten_css(text, self._change(url, path, ""))
+            return (sheet if sheet.isascii() else f'@charset "utf-8";\n{sheet}').encode("utf-8", "replace")
+        changed = rewritten_html(text, lambda base: self._change(url, path, base), is_xml=media_type != "text/html")
+        return changed.encode("utf-8", "replace")
+
+    def _change(self, url: Url, path: str, base: str) -> Change:
+        """What changes URLs of a file: to a relative path if their target is in the copy, else to the whole address."""
+        start, folder = url, posixpath.dirname(path)
+        with contextlib.suppress(InvalidUrl):
+            start = resolve(base, url)[0] if base else url
+
+        def change(written: str) -> str | None:
+            if not written.strip() or (written.startswith("#") and start == url):
+                return None
+            try:
+                target, fragment = resolve(written, start)
+            except InvalidUrl:  # mailto:, data:, javascript:
+                return None
+            behind = f"#{fragment}" if fragment else ""
+            other = self._paths.get(url_id(target))
+            if other is None:
+                if host_key(target) in self._hosts:
+                    self._missing[target] += 1
+                return target + behind
+            if other == path and behind:
+                return behind
+            return quote(posixpath.relpath(other, folder), safe="/~!$'()*+,;=@&") + behind
+
+        return change
+
+    def _not_kept(self) -> list[NotKept]:
+        rows = []
+        for url in sorted(self._missing):
+            (brief,) = briefs(self._connection, [url_id(url)])
+            reason = Reason(brief.reason) if brief.url else None
+            rows.append(NotKept(url, reason, brief.status, self._missing[url]))
+        return rows
+
+    def _write_own(self, not_kept: list[NotKept], pages: int) -> None:
+        records = runs.run_records(self._connection)
+        starts = dict.fromkeys(Url(start) for record in records for start in record.starts)
+        there = [(start, quote(self._paths[url_id(start)])) for start in starts if url_id(start) in self._paths]
+        there = there or [(self._files[0][1], quote(self._files[0][-1]))]
+        title = site_name(there[0][0])
+        parts = count_of(len(self._files) - pages, "part")
+        counts = f"{count_of(pages, 'page')} and {parts} of {count_of(len(self._hosts), 'host')}"
+        ended = max(record.ended or record.started for record in records)
+        (self._target / "index.html").write_text(front_page(title, there, counts, ended, len(not_kept)), "utf-8")
+        shown = not_kept_page(title, not_kept[:SHOWN], len(not_kept), SHOWN)
+        (self._target / "not-kept.html").write_text(shown, "utf-8")
+        with (self._target / "not-kept.csv").open("w", encoding="utf-8", newline="") as out:
+            lines = csv.writer(out)
+            lines.writerow(NOT_KEPT_COLUMNS)
+            lines.writerows(
+                (row.url, row.reason.value if row.reason else "", row.status or "", row.links) for row in not_kept
+            )

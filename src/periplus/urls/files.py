@@ -1,0 +1,129 @@
+"""URLs as names of files that every file system takes: Windows, macOS and Linux, and a zip file for any of them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from urllib.parse import unquote_to_bytes, urlsplit
+
+import xxhash
+
+from periplus.model.web import Url
+
+# Forbidden on Windows: these signs, controls, a dot or a blank at the end, and names of devices with any ending.
+# Source: Microsoft, Naming Files, Paths, and Namespaces. Names are NFC, as links in pages are: macOS compares either.
+_FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]')
+_DEVICES = re.compile(r"(?i)(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9\u00b9\u00b2\u00b3])(?=$|\.)")
+PLACE_BYTES = 100  # of one name, in UTF-8: file systems take 255 bytes or letters, eCryptfs 143
+PATH_CHARS = 180  # of a path: Windows takes 260 with the folder that it is in
+ENDINGS = {
+    "text/html": (".html", ".htm"),
+    "application/xhtml+xml": (".xhtml",),
+    "text/css": (".css",),
+    "text/plain": (".txt", ".text", ".md"),
+    "text/javascript": (".js", ".mjs"),
+    "application/javascript": (".js", ".mjs"),
+    "application/x-javascript": (".js",),
+    "application/json": (".json",),
+    "application/pdf": (".pdf",),
+    "application/xml": (".xml",),
+    "text/xml": (".xml",),
+    "image/svg+xml": (".svg",),
+    "image/png": (".png",),
+    "image/jpeg": (".jpg", ".jpeg", ".jpe"),
+    "image/gif": (".gif",),
+    "image/webp": (".webp",),
+    "image/avif": (".avif",),
+    "image/x-icon": (".ico",),
+    "image/vnd.microsoft.icon": (".ico",),
+    "font/woff": (".woff",),
+    "font/woff2": (".woff2",),
+    "font/ttf": (".ttf",),
+    "font/otf": (".otf",),
+}
+"""Of media types, the endings by which a browser knows a file of them; the first is added where there is none."""
+
+
+class FileNames:
+    """Gives each URL a path of its own, whatever the case of letters; the same URLs in the same order get the same."""
+
+    def __init__(self, taken: tuple[str, ...] = ()) -> None:
+        """taken: paths that no URL gets."""
+        self._files = {_folded(path) for path in taken}
+        self._folders: set[str] = set()
+
+    def of(self, url: Url, media_type: str) -> str:
+        """A path with `/` between its places, relative, at most PATH_CHARS long."""
+        path = file_path(url, media_type)
+        if len(path) > PATH_CHARS or self._is_taken(path):
+            stem, dot, ending = path.rpartition(".")
+            stem, ending = (stem, dot + ending) if dot and "/" not in ending else (path, "")
+            if len(path) > PATH_CHARS:
+                stem = path.split("/")[0] + "/long"
+            path = f"{stem}~{_digest(url)}{ending[:20]}"
+            if self._is_taken(path):  # a folder on the way has the name of a file
+                path = f"{path.split('/')[0]}~/{_digest(url)}{ending[:20]}"
+        folded = _folded(path)
+        self._files.add(folded)
+        while "/" in folded:
+            folded = folded.rpartition("/")[0]
+            self._folders.add(folded)
+        return path
+
+    def _is_taken(self, path: str) -> bool:
+        folded = _folded(path)
+        if folded in self._files or folded in self._folders:
+            return True
+        while "/" in folded:
+            folded = folded.rpartition("/")[0]
+            if folded in self._files:
+                return True
+        return False
+
+
+def file_path(url: Url, media_type: str) -> str:
+    """`example.org/a/b.html` for `https://example.org/a/b`: places safe, a folder's page index.html, the query in the
+    name, an ending that tells the type. Two URLs may get one path.
+    """
+    parts = urlsplit(url)
+    host = _safe(parts.netloc.replace(":", "-").strip("[]"))
+    *folders, name = [_safe(_text(place)) for place in parts.path.removeprefix("/").split("/")]
+    # an empty place in the middle is one of its own: /a//b is not /a/b
+    return "/".join([host, *(folder or "_" for folder in folders), _name(name or "index", parts.query, media_type)])
+
+
+def _name(name: str, query: str, media_type: str) -> str:
+    """With the query behind a tilde, and an ending that is one of the type's; other types keep what they have."""
+    endings = ENDINGS.get(media_type, ())
+    stem, dot, last = name.rpartition(".")
+    ending = dot + last if stem and (dot + last).lower() in endings else ""
+    stem = stem if ending else name
+    if query:
+        text = _safe(_text(query))
+        stem += "~" + (text if len(text) <= 40 and text == _text(query) else _digest(query))
+    return _safe(stem) + (ending or (endings[0] if endings else ""))
+
+
+def _text(place: str) -> str:
+    data = unquote_to_bytes(place)
+    try:
+        return unicodedata.normalize("NFC", data.decode())
+    except UnicodeDecodeError:
+        return place
+
+
+def _safe(name: str) -> str:
+    """A name of one place in a path that every file system takes; empty stays empty."""
+    safe = _FORBIDDEN.sub("_", name)
+    if len(safe.encode()) > PLACE_BYTES:
+        safe = safe.encode()[: PLACE_BYTES - 20].decode("utf-8", "ignore") + "~" + _digest(name)
+    safe = re.sub(r"[. ]+$", lambda match: "_" * len(match[0]), safe)
+    return "_" + safe if _DEVICES.match(safe) or safe.startswith("~") else safe
+
+
+def _folded(path: str) -> str:
+    return unicodedata.normalize("NFC", path.casefold())
+
+
+def _digest(text: str) -> str:
+    return xxhash.xxh3_64_hexdigest(text.encode("utf-8", "surrogatepass"))[:12]
