@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from hashlib import md5
 
 import pytest
@@ -19,6 +20,19 @@ PAGE = canonical("http://a.example/dir/page")
 
 def document(body: bytes, media_type: str = "text/html", *fields: tuple[str, str]) -> Document:
     return understand(PAGE, Fetched(200, Headers((("content-type", media_type), *fields)), body))
+
+
+def test_what_a_page_was_read_with_goes_when_it_was_read():
+    """Circles of objects stay until Python looks for them, thousands of pages' columns later."""
+    body = b"<p id=b><a href=/x#a>one</a><a href=y#b>two</a><iframe srcdoc='<a href=z#c>three</a>'></iframe>"
+    document(body)
+    gc.collect()
+    gc.disable()
+    try:
+        document(body)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_a_whole_page():

@@ -30,15 +30,14 @@ cdef class GatheredLinks:
 
 @cython.final
 cdef class PageLinks:
-    cdef GatheredLinks rows
     cdef Reader page
     cdef long long first
     cdef list heads, counts, anchor_places, anchors, fragments, parts, by_rank
     cdef bytes others
 
     @cython.locals(
-        link=int, rank=int, place=int, is_long=bint, row=int, order="long long", rows=GatheredLinks, bad=list,
+        link=int, rank=int, place=int, is_long=bint, row=int, order="long long", bad=list,
     )
-    cpdef add(self, int first, int end)
-    cdef _add_bad(self, list bad)
+    cpdef add(self, GatheredLinks rows, int first, int end)
+    cdef _add_bad(self, GatheredLinks rows, list bad)
     cdef list pieces(self, int head)

@@ -117,6 +117,11 @@ class GatheredLinks:
                 return (*self.bounds_met, f"more than {FRAGMENTS_MOST:,} places of one page linked to")
         return tuple(self.bounds_met)
 
+    def next_document(self) -> int:
+        """The number of the page, or of the next one embedded in it, which comes after it."""
+        self.documents += 1
+        return self.documents
+
     def resolve_against(self, base: Url) -> None:
         """From now on."""
         self.base = base
@@ -252,9 +257,8 @@ class PageLinks:
     """The links of a page's elements, as the reader counted them: by what they lead to, fragments aside."""
 
     def __init__(self, rows: GatheredLinks, page: Reader) -> None:
-        self.rows, self.page = rows, page
-        self.rows.documents += 1  # an embedded one comes after its page
-        self.first = self.rows.documents
+        self.page = page  # and not the rows, which hold this: a circle keeps a page's columns until Python looks for it
+        self.first = rows.next_document()
         self.first <<= DOCUMENT_SHIFT  # in the 64 bits that C has for it
         self.heads, owners, self.counts, self.anchor_places, self.anchors = self.page.links_by_head()
         self.fragments, self.others = self.page.fragments_by_head()
@@ -263,9 +267,9 @@ class PageLinks:
         if any(owners):  # else all are of the first source, in no landmark
             self.by_rank.sort(key=list(map(_rank, owners)).__getitem__)
 
-    def add(self, first: int, end: int) -> None:
+    def add(self, rows: GatheredLinks, first: int, end: int) -> None:
         """Records those of some ranks, rank by rank."""
-        bad, rows = list[tuple[int, int]](), self.rows
+        bad = list[tuple[int, int]]()
         for link in self.by_rank:
             rank, place, split, is_long = self.parts[link]
             if rank < first:
@@ -291,13 +295,13 @@ class PageLinks:
             elif row == -2:
                 bad.append((rank, link))
         if bad:
-            self._add_bad(bad)
+            self._add_bad(rows, bad)
 
-    def _add_bad(self, bad: list[tuple[int, int]]) -> None:
+    def _add_bad(self, rows: GatheredLinks, bad: list[tuple[int, int]]) -> None:
         """Records what is no link, rank by rank, each as often as it stands there differently."""
         texts = [(rank, *text, link) for rank, link in bad for text in self.page.fragments_of(link)]
         for _, _, fragment, anchor, link in sorted(texts):
-            self.rows.add_bad(self.heads[link] + fragment, self.parts[link][1], anchor)
+            rows.add_bad(self.heads[link] + fragment, self.parts[link][1], anchor)
 
     def pieces(self, head: int) -> list[tuple[int, str]]:
         """(place on the page, as written, without `#`) of each fragment of a head."""

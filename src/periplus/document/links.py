@@ -177,11 +177,11 @@ def add_document(rows: GatheredLinks, page: Reader, url: Url, refreshes: Iterabl
     if page.too_many:
         rows.meet_elements_most()
     links = PageLinks(rows, page)
-    links.add(0, 1)
+    links.add(rows, 0, 1)
     _add_link_elements(rows, page)
     for target in refreshes:
         rows.add(target, _REFRESH)
-    links.add(1, len(SOURCES) if page.svg_count else FIRST_SVG_SOURCE)
+    links.add(rows, 1, len(SOURCES) if page.svg_count else FIRST_SVG_SOURCE)
     _add_styles(rows, page)
 
 
