@@ -234,6 +234,30 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
+class RenderSettings:
+    """Which pages a browser makes of their scripts, and how."""
+
+    render: str = _row(
+        "never",
+        (
+            "Whether pages are rendered in a browser: never; auto: those that are empty until a script fills them, and "
+            "others of the same pattern of URLs; always: every page of HTML."
+        ),
+        choices=("never", "auto", "always"),
+    )
+    browser: str = _row("", "The Chromium or Chrome to render with; empty: the one that is installed.")
+    browsers: int = _row(1, "Browsers at once, each of which renders up to 4 pages.", unit="browsers", low=1, high=32)
+    scroll: int = _row(
+        0,
+        "How often a rendered page is scrolled to its end, and its button that loads more pressed.",
+        unit="times",
+        low=0,
+        high=1000,
+    )
+    screenshots: bool = _row(False, "Keep a picture of each rendered page; images and fonts are then fetched for it.")
+
+
+@dataclass(frozen=True, slots=True)
 class Auditing:
     """What the user thinks otherwise of."""
 
@@ -296,6 +320,7 @@ class Settings:
     scope: Scope = Scope()
     budget: Budget = Budget()
     storage: Storage = Storage()
+    rendering: RenderSettings = RenderSettings()
     auditing: Auditing = Auditing()
     searching: Searching = Searching()
 

@@ -12,14 +12,14 @@ import pytest
 SRC = Path(__file__).parents[2] / "src" / "periplus"
 # lines at 120 columns; a capability that needs more raises the budget of its package, and says why in its commit
 BUDGETS = {
-    ".": 1_000,
-    "acquire": 2_850,
+    ".": 1_050,
+    "acquire": 3_950,
     "analyse": 11_150,
     "api": 11_750,
     "cli": 6_200,
     "document": 11_400,
     "jobs": 800,
-    "model": 4_950,
+    "model": 5_000,
     "present": 6_700,
     "schedule": 2_850,
     "search": 1_650,
@@ -27,7 +27,7 @@ BUDGETS = {
     "ui": 5_150,
     "urls": 2_250,
 }
-MODULES = 336
+MODULES = 339
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 from periplus.document.sitemaps import Sitemap, read_sitemap
 from periplus.document.understand import understand
+from periplus.errors import InvalidUrl
 from periplus.model.frontier import PRIORITY_NONE, PRIORITY_SITEMAP, Candidate, Completion, Lease, SideRequest, Task
 from periplus.model.page import FOLLOWED_KINDS, Document, link_codes
 from periplus.model.ports import CrawlScope
 from periplus.model.visit import Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
 from periplus.model.web import AliasDetection, SiteKey, Url
 from periplus.settings import Settings
-from periplus.urls.canonical import url_id
+from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import NO_RULES, Rules, apply
 from periplus.urls.scope import site_key
@@ -221,6 +222,17 @@ class Discovery:
         if candidates[0].url == source:  # a server that insists on what the rules drop: there the page is
             return (self.candidate(target, depth, hops=hops),)
         return candidates
+
+    def of_script(self, text: str, request: Request) -> tuple[Candidate, ...]:
+        """Where a page's script led on to, as a redirect would; none where that is no address, or its own."""
+        try:
+            target = canonical(text, request.url)
+        except InvalidUrl:
+            return ()
+        hops = request.hops + 1
+        if target == request.url or hops > self._settings.limits.redirect_hops:
+            return ()
+        return self.of_redirect(request.url, target, request.depth, hops)
 
     def of_sitemap(self, sitemap: Sitemap) -> tuple[Candidate, ...]:
         return tuple(

@@ -56,6 +56,9 @@ class FolderTransport:
         ready, self._ready = self._ready, []
         return [*ready, *self._inner.wait(0.0)] if self._inner.in_flight else ready
 
+    def attend(self, fds: Sequence[int]) -> None:
+        self._inner.attend(fds)
+
     def close(self) -> None:
         self._inner.close()
 

@@ -11,7 +11,7 @@ from datetime import UTC
 from periplus.document.robots import Access, RobotsGroup
 from periplus.model.frontier import PRIORITY_DOUBT, GivenUp, HostState, Lease, ReadyHost, Task
 from periplus.model.ports import Policy, TrapDetection
-from periplus.model.visit import Cause, Failed, Fetched, Outcome, Request, Visit
+from periplus.model.visit import Cause, Failed, Fetched, Outcome, Purpose, Request, Visit
 from periplus.model.web import HostKey, Origin
 from periplus.settings import DELAY_FLOOR_S, Politeness
 from periplus.urls.hosts import is_named, special_network
@@ -297,6 +297,8 @@ class HeldHost:
     in_hand: set[tuple[int, int]] = field(default_factory=set)
     side: deque[Request] = field(default_factory=deque)  # robots.txt asked for on the way
     side_in_flight: bool = False
+    parts: deque[Request] = field(default_factory=deque)  # of pages that are rendered: they go before other pages
+    rendering: int = 0  # pages in a browser
     in_flight_tasks: dict[Request, Task] = field(default_factory=dict)
     rules: dict[Origin, OriginRules] = field(default_factory=dict)
     health: dict[Origin, OriginHealth] = field(default_factory=dict)
@@ -324,7 +326,7 @@ class HeldHost:
     @property
     def is_quiet(self) -> bool:
         """Nothing under way and nothing to store: the lease may end."""
-        return not self.in_flight and not self.uncommitted
+        return not (self.in_flight or self.uncommitted or self.rendering or self.parts)
 
     def pace_of(self, origin: Origin) -> Pace:
         """The pace, with the failures of this origin.
@@ -348,7 +350,14 @@ class HeldHost:
     def put_back(self) -> None:
         """Tasks that are not under way are no longer in hand: they will be taken anew."""
         self.in_hand.difference_update((task.priority, task.seq) for task in self.tasks)
+        # those that were never taken from a list
+        self.parts += [task.request for task in self.tasks if task.request.purpose is Purpose.PART and not task.seq]
         self.tasks.clear()
+
+    def drop_part(self, request: Request) -> None:
+        """A part that was not asked for; what was taken of a list, the store drops."""
+        self.parts = deque(one for one in self.parts if one != request)
+        self.tasks = deque(task for task in self.tasks if task.request != request or task.seq)
 
     def take_back(self, request: Request) -> None:
         """A request that was not started after all: it is the next again."""

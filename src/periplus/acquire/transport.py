@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import contextlib
 import math
 import select
 import socket
@@ -326,9 +327,10 @@ class _Slot:
             self.easy.setopt(pycurl.POSTFIELDS, request.body)
         extra = self._extra_headers(request)
         if extra or self.special:
+            accepts = any(line.startswith("Accept:") for line in request.fields)
             # as servers wrote their validators: pycurl takes ASCII alone for text
             lines = [line.encode("latin-1", "replace") for line in extra]
-            self.easy.setopt(pycurl.HTTPHEADER, [*self.plain_headers, *lines])
+            self.easy.setopt(pycurl.HTTPHEADER, [*self.plain_headers[accepts:], *lines])
             self.special = bool(extra)
 
     def _extra_headers(self, request: Request) -> list[str]:
@@ -490,6 +492,8 @@ class CurlTransport:
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_watch)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
         self._timer_at: float | None = None
+        self._attended: frozenset[int] = frozenset()
+        self._has_news = False  # whether one of those is readable
         self._patrol_at = 0.0
         self._idle: list[_Slot] = []
         self._busy: dict[pycurl.Curl, _Slot] = {}
@@ -518,12 +522,24 @@ class CurlTransport:
             if self._done:
                 done, self._done = self._done, []
                 return done
-            if self._clock.monotonic() >= deadline:
+            if self._has_news or self._clock.monotonic() >= deadline:
+                self._has_news = False
                 return ()
+
+    def attend(self, fds: Sequence[int]) -> None:
+        before, self._attended = self._attended, frozenset(fds)
+        for fd in before - self._attended:
+            with contextlib.suppress(OSError, KeyError):  # closed meanwhile
+                self._sockets.unregister(fd)
+        for fd in self._attended - before:
+            self._sockets.register(fd, select.POLLIN)
 
     def _exchange(self, pause_s: float) -> None:
         """One round: wait for sockets, let libcurl act, collect what finished."""
         for fd, events in self._sockets.poll(pause_s * self._per_s):
+            if fd in self._attended:
+                self._has_news = True
+                continue
             # errors and ends are for both
             bits = (pycurl.CSELECT_IN if events & ~select.POLLOUT else 0) | (
                 pycurl.CSELECT_OUT if events & ~select.POLLIN else 0

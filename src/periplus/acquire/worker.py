@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.fetch import bug, check_of, completion_of, reason_of, recognised, visit_of, with_its_cookies
@@ -34,7 +35,17 @@ from periplus.acquire.politeness import (
     suspended,
 )
 from periplus.acquire.robots_gate import RobotsGate
-from periplus.model.frontier import PRIORITY_DOUBT, Batch, Completion, Lease, Task, TrapMemory
+from periplus.model.frontier import (
+    PRIORITY_DOUBT,
+    PRIORITY_FIRST,
+    Batch,
+    Candidate,
+    Completion,
+    Lease,
+    SideRequest,
+    Task,
+    TrapMemory,
+)
 from periplus.model.ports import (
     Clock,
     CrawlScope,
@@ -46,10 +57,13 @@ from periplus.model.ports import (
     TrapDetection,
 )
 from periplus.model.visit import CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
-from periplus.model.web import Url, UrlId
+from periplus.model.web import HostKey, Url, UrlId
 from periplus.settings import Settings
 from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key, is_named, origin_of
+
+if TYPE_CHECKING:  # for those who render alone
+    from periplus.acquire.rendered import PageRendering
 
 log = logging.getLogger(__name__)
 _BROKEN = Failed(Cause.BUG)
@@ -58,6 +72,7 @@ TAKE = 64  # tasks taken from a host at a time; more only widens what a kill lea
 HORIZON_S = 2.0  # hosts due within this time are worth a lease; one that must wait longer is given back
 MOST_HELD = 512  # hosts in one worker: at 0.5 s between requests more than it can serve
 EVERY_HOST = 1_000_000  # by page, all that are ready are compared, not those that wait longest
+RENDER_TICK_S = 0.05  # how often it looks after pages in browsers
 TICK_S = 0.25  # how often the loop looks up: progress, stop, new hosts
 SHARE_S = 1.0  # how often hosts are shared out anew among workers
 # up to so many, at every tick: counting them costs nothing, and a worker that came or ran dry waits 0.3 s
@@ -81,6 +96,7 @@ class WorkerDeps:
     mine: frozenset[str]  # hosts declared one's own, as `scope.own_hosts` writes them
     aliases: Aliases
     addresses: AddressTurns
+    rendering: PageRendering | None = None  # None: pages are what servers send
 
 
 class _Past:
@@ -116,8 +132,10 @@ class Worker:
         # (monotonic time, host id); entries of hosts that moved on are passed over
         self._due: list[tuple[float, int]] = []
         self._flights: dict[Request, HeldHost] = {}
+        self._rendering = deps.rendering
         self._done: list[Completion] = []
         self._visits: list[Visit] = []
+        self._parts: list[SideRequest] = []  # of rendered pages, for hosts that are not held
         self._committed_at = self._shared_at = self._lease_end = 0.0
         self._commit_now = False
         self._share = 1  # hosts that this worker should hold, as last reckoned
@@ -153,11 +171,13 @@ class Worker:
                 pause = 0.0  # hosts that waited for it go on
             if self._is_over():
                 return
-            for response in self._transport.wait(min(pause, self._until_commit())):
+            for response in self._transport.wait(min(pause, self._until_commit(), self._until_rendering())):
                 self._arrive(response)
+            if self._rendering is not None:
+                self._render(self._rendering)
 
     def _is_over(self) -> bool:
-        if self._flights or self._done:
+        if self._flights or self._done or (self._rendering is not None and self._rendering.is_busy):
             return False
         return self._store.budget_spent or (not self._held and self._store.idle(self._clock.now()))
 
@@ -246,7 +266,9 @@ class Worker:
 
     def _in_hand(self) -> int:
         """Tasks taken and not stored: they count against max_pages until they are."""
-        return len(self._done) + sum(len(host.tasks) + len(host.in_flight_tasks) for host in self._held.values())
+        return len(self._done) + sum(
+            len(host.tasks) + len(host.in_flight_tasks) + host.rendering for host in self._held.values()
+        )
 
     # requests --------------------------------------------------------------------------------------------------------
 
@@ -300,7 +322,7 @@ class Worker:
     def _serve(self, host: HeldHost, now: float) -> None:
         """One turn of a host that is due: starts one request, or finds out why it cannot."""
         most = self._politeness.per_host if host.mine else 1
-        if host.leaving or host.in_flight >= most or host.side_in_flight:
+        if (host.leaving and not host.parts) or host.in_flight >= most or host.side_in_flight:
             return  # its turn comes when something of it ends
         if host.pace.delay_s and host.uncommitted and host.uncommitted + host.in_flight >= most:
             # so that a kill costs a host no more pages than it may have under way; without a delay, speed counts more
@@ -345,6 +367,8 @@ class Worker:
                 request = host.side.popleft()
                 host.side_in_flight = True
                 return request
+            if host.parts:
+                host.tasks.appendleft(Task(host.lease.host_id, PRIORITY_FIRST, 0, UrlId(0), host.parts.popleft()))
             if not host.tasks and not self._refill(host):
                 return None
             task = host.tasks.popleft()
@@ -392,7 +416,7 @@ class Worker:
             host.polls = True
         elif host.in_flight == 0 and host.uncommitted:
             self._commit_now = True
-        elif host.in_flight == 0:
+        elif host.is_quiet:
             self._release([host])
         return False
 
@@ -436,6 +460,8 @@ class Worker:
             self._pace(host, visit)
             if task is None:
                 self._visits.append(visit)
+            elif request.purpose is Purpose.PART:
+                self._take_part(host, task, visit)
             elif (again := with_its_cookies(visit)) is not None:
                 host.tasks.appendleft(replace(task, request=again))
                 self._visits.append(visit)
@@ -477,11 +503,25 @@ class Worker:
         if request.purpose is Purpose.ROBOTS:  # the robots gate decides whether it is asked for again
             self._finish(host, Completion(host.lease, task, visit, reason_of(visit.outcome)))
             return
+        if request.purpose is Purpose.PART:
+            self._take_part(host, task, visit)
+            return
         visit = recognised(task, visit)
         if request.purpose in CHECKS:
             self._finish(host, check_of(host.lease, task, visit, self._settings))
             return
+        if self._rendering is not None and self._rendering.wants(visit):
+            self._begin_rendering(self._rendering, host, task, visit)
+            return
         read = self._discovery.of(host.lease, task, visit)
+        if self._rendering is not None and self._rendering.needs(read):
+            self._begin_rendering(self._rendering, host, task, visit, read.candidates)
+            return
+        self._conclude(host, read)
+
+    def _conclude(self, host: HeldHost, read: Completion) -> None:
+        """A page that was read: to what learns from it, and to be stored."""
+        request, task = read.visit.request, read.task
         if read.document is not None and not task.recheck:  # a page seen before teaches nothing new
             self._deps.aliases.learn(request.url, read.document)
             lesson = host.traps.learn(request.url, task.doubt, read.document, read.candidates)
@@ -490,6 +530,60 @@ class Worker:
             if lesson.fresh:
                 host.fresh = (True, host.fresh[1])
         self._finish(host, completion_of(read, self._politeness))
+
+    # rendering -------------------------------------------------------------------------------------------------------
+
+    def _begin_rendering(
+        self, rendering: PageRendering, host: HeldHost, task: Task, visit: Visit, links: tuple[Candidate, ...] = ()
+    ) -> None:
+        host.rendering += 1
+        rendering.begin(host, task, visit, links)
+
+    def _render(self, rendering: PageRendering) -> None:
+        """Takes the pages that are rendered, and has asked for what the others need."""
+        for host, task, completion in rendering.advance():
+            host.rendering -= 1
+            with self._guard(host, task):
+                self._conclude(host, completion(self._discovery))
+            if host.due_at is None:
+                self._schedule(host)
+        for request in rendering.requests():
+            held = self._host_of(host_key(request.url))
+            if held is None:  # on the to-do list of its host, before all others
+                place = host_key(request.url), self._deps.scope.site_of(request.url)
+                self._parts.append(SideRequest(*place, request, PRIORITY_FIRST))
+                self._commit_now = True
+            else:
+                held.parts.append(request)
+                self._schedule(held)
+        self._transport.attend(rendering.fds)
+
+    def _until_rendering(self) -> float:
+        """Seconds that the loop may sleep while a page is rendered, whose quiet nobody announces."""
+        return RENDER_TICK_S if self._rendering is not None and self._rendering.is_busy else TICK_S
+
+    def _host_of(self, key: HostKey) -> HeldHost | None:
+        return next((host for host in self._held.values() if host.lease.host == key), None)
+
+    def _refuse_parts(self, host: HeldHost) -> None:
+        """What rendered pages want of an origin that is given up does not come."""
+        if self._rendering is None:
+            return
+        for one in host.given_up:
+            for request in self._rendering.asked_of(one.origin):
+                host.drop_part(request)
+                skipped = Visit(request, self._clock.now(), 0.0, Skipped(one.reason, one.rule))
+                self._visits.append(skipped)
+                self._rendering.answer(skipped)
+
+    def _take_part(self, host: HeldHost, task: Task, visit: Visit) -> None:
+        """The answer to a page's own request, or why there is none."""
+        if self._rendering is not None:
+            self._rendering.answer(visit)
+        if task.seq:  # it was taken from a list
+            self._finish(host, Completion(host.lease, task, visit, reason_of(visit.outcome)))
+        else:
+            self._visits.append(visit)
 
     def _finish(self, host: HeldHost, completion: Completion) -> None:
         host.uncommitted += 1
@@ -519,6 +613,8 @@ class Worker:
         now = self._clock.monotonic()
         robots, side_requests = self._robots_gate.collect()
         done, visits, self._done, self._visits = self._done, self._visits, [], []
+        side_requests += tuple(self._parts)
+        self._parts.clear()
         side_requests += tuple(chain.from_iterable(completion.side_requests for completion in done))
         for completion in done:
             held = self._held.get(completion.lease.host_id)
@@ -542,6 +638,7 @@ class Worker:
         if done:
             self._learn()
         for host in self._held.values():
+            self._refuse_parts(host)
             host.given_up.clear()
             if host.exhausted:
                 host.exhausted = False

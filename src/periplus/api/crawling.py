@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Aliases, Discovery
@@ -40,6 +40,9 @@ from periplus.urls.folders import folders_of
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import apply, rules_of
 from periplus.urls.scope import own_hosts, site_scope
+
+if TYPE_CHECKING:
+    from periplus.acquire.rendered import PageRendering
 
 log = logging.getLogger(__name__)
 
@@ -130,6 +133,7 @@ def check_order(order: CrawlOrder) -> None:
         raise UsageError("--ignore-robots holds only for hosts of your own: name them with --mine HOST")
     if not politeness.mine and politeness.per_host > 1:
         raise UsageError("--per-host above 1 holds only for hosts of your own: name them with --mine HOST")
+    page_rendering(order.settings, SystemClock())
     own_hosts(politeness.mine)
     site_scope(order.starts, order.settings.scope)
     identity = order.settings.identity
@@ -262,6 +266,7 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
         wire = dataclasses.replace(
             wire, admits=lambda host, address: addresses.admits(host, address, clock.monotonic())
         )
+    rendering = page_rendering(settings, clock)
     transport: Transport = CurlTransport(wire, clock)
     if folders := folders_of(settings.identity.folders):
         transport = FolderTransport(transport, folders, wire, clock)
@@ -277,13 +282,26 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
             rules_of(order.rules), (lambda site: _lessons(store, site)) if settings.scope.learn_parameters else None
         ),
         addresses=addresses,
+        rendering=rendering,
     )
     gc.freeze()  # what is loaded now stays
     gc.set_threshold(GC_THRESHOLD, 20, 50)
     try:
         Worker(deps, settings).run(tick)
     finally:
+        if rendering is not None:
+            rendering.close()
         transport.close()
+
+
+def page_rendering(settings: Settings, clock: Clock) -> PageRendering | None:
+    """What pages are rendered with; None: none is. Raises UsageError where there is no browser."""
+    if settings.rendering.render == "never":
+        return None
+    from periplus.acquire.browser import browser_program  # both for those who render alone
+    from periplus.acquire.rendered import PageRendering
+
+    return PageRendering(browser_program(settings.rendering.browser), settings, clock)
 
 
 def _lessons(store: RunStore, site: SiteKey) -> AliasLearner:
@@ -301,7 +319,9 @@ class Supervisor:
 
     def __init__(self, store: RunStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool]) -> None:
         self._store, self._order, self._run_id, self._watch = store, order, run_id, watch
-        self._most = (order.settings.storage.workers or os.cpu_count() or 1) - 1
+        # pages are rendered by one worker and its browsers, that what they need of any host comes to it
+        is_rendering = order.settings.rendering.render != "never"
+        self._most = 0 if is_rendering else (order.settings.storage.workers or os.cpu_count() or 1) - 1
         self._started = time.monotonic()
         self._measured, self._cpu = self._started, time.process_time()
         self._workers: list[subprocess.Popen[bytes]] = []

@@ -57,8 +57,20 @@ class Page:
 
     def source(self) -> bytes:
         """Its bytes as received, content codings removed. Raises UsageError where none were kept."""
+        sent = self._contents.sent(self._id) if self.row.rendered else None
+        return sent if sent is not None else self.rendered()
+
+    def rendered(self) -> bytes:
+        """Its markup as it was read: of a rendered page, what the browser made of it. Raises as `source`."""
         body = self._contents.body(self._id)
         return self._missing("bytes") if body is None else body
+
+    def screenshot(self) -> bytes:
+        """A picture of it, as WebP. Raises UsageError where there is none."""
+        picture = self._contents.screenshot(self._id)
+        if picture is None:
+            raise UsageError(f"there is no picture of {self.url}: `crawl --render auto --screenshots` makes them")
+        return picture
 
     def text(self) -> str:
         """Its text, a block a line. Raises UsageError where there is none."""

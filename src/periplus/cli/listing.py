@@ -130,15 +130,16 @@ def _columns(given: str, usual: tuple[str, ...]) -> tuple[str, ...]:
 
 # `periplus page`: one page as it was kept, or what is known of it.
 
-FORMS = ("content", "markdown", "xml", "text", "blocks", "source", "headers")
-_BYTES = ("xml", "source")
+FORMS = ("content", "markdown", "xml", "text", "blocks", "source", "rendered", "screenshot", "headers")
+_BYTES = ("xml", "source", "rendered", "screenshot")
 
 
 @click.command()
 @click.argument("url")
 @option(
     "--as form",
-    "The page itself: its content, Markdown, canonical XML, all its text, its blocks, the bytes received, the header.",
+    "The page itself: its content, Markdown, canonical XML, all its text, its blocks, the bytes received, what a "
+    "browser made of them, its picture (WebP), the header.",
     FORMS,
 )
 @options(*(click.option(f"--{form}", "form", flag_value=form, hidden=True) for form in FORMS))
@@ -171,13 +172,25 @@ def page(url: str, collection: Path | None, form: str | None, format: str, as_js
         except InvalidUrl:
             raise InvalidUrl(f"{url!r} is no URL; write it in full, like https://example.org/page") from None
         if form in _BYTES:
-            data = stored_page.source() if form == "source" else stored_page.xml()[0]
+            data = _bytes_of(stored_page, form)
             with opened_bytes(output) as out:
                 out.write(data)
             return
         text = _written(stored_page, form or "", as_json, on_terminal=output is None and sys.stdout.isatty())
         with opened(output, exact=as_json or form in ("text", "content", "markdown")) as out:
             out.write(text)
+
+
+def _bytes_of(page: Page, form: str) -> bytes:
+    match form:
+        case "source":
+            return page.source()
+        case "rendered":
+            return page.rendered()
+        case "screenshot":
+            return page.screenshot()
+        case _:
+            return page.xml()[0]
 
 
 def _content(page: Page) -> str:

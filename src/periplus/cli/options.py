@@ -97,6 +97,7 @@ _TITLES = {
     "budget": "How much",
     "politeness": "How polite",
     "storage": "What to keep",
+    "rendering": "Rendering",
     "identity": "Network",
     "limits": "Limits",
     "auditing": "Output",
@@ -111,7 +112,8 @@ _PLACED = {
 }  # fmt: skip
 _EVERYDAY = frozenset({
     "lists", "collection", "store", "scope", "include", "exclude", "max_depth", "max_pages", "max_time_s", "external",
-    "fragments", "offline", "every", "delay_s", "rate", "mine", "contact", "fresh", "keep_xml", "part_sizes", "proxy",
+    "fragments", "offline", "every", "delay_s", "rate", "mine", "contact", "fresh", "keep_xml", "part_sizes", "render",
+    "screenshots", "proxy",
     "auth", "allow_private", "body_bytes", "total_timeout_s", "fail_on", "fail_below", "baseline", "ignore", "format",
     "output", "quiet", "verbose",
 })  # fmt: skip

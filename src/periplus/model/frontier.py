@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from periplus.model.audit import FragmentVerdict
-from periplus.model.page import NO_BLOCKS, Blocks, Document, Part
+from periplus.model.page import NO_BLOCKS, Blocks, Document, Part, Rendering
 from periplus.model.visit import FETCHED, STATE_OF, Reason, Request, State, Visit
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 
@@ -237,6 +237,7 @@ class Completion:
     retry_priority: int | None = None
     look: Look | None = None  # Purpose.CHECK
     side_requests: tuple[SideRequest, ...] = ()  # what is to be asked besides, of this host or of others
+    rendering: Rendering | None = None  # the body is what a browser made of the page: see `Rendering.sent`
 
 
 class LinkSighting(NamedTuple):

@@ -273,7 +273,7 @@ class Charset:
     """Which encoding was taken, and on whose word."""
 
     name: str  # label of the Encoding Living Standard, lower case
-    source: str  # "bom", "header", "meta", "xml", "statistics", "default"
+    source: str  # "bom", "header", "meta", "xml", "statistics", "default", "browser": as it was rendered
     # what was declared and not taken: by the document beside its header, or by what the text contradicts; empty: none
     other: str = ""
 
@@ -498,6 +498,25 @@ class Document:
     def text(self) -> str:
         """What it says: all blocks but the title and what stands for images, parted by line feeds."""
         return self.blocks.text
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """A page as a browser made it."""
+
+    html: bytes  # the document as its scripts left it, in UTF-8 with a mark that says so
+    sent: bytes  # as the server sent it, inflated; empty where bytes are not kept
+    sent_digest: bytes  # of them, as `Digests.body`
+    sent_size: int
+    took_s: float  # from when the browser was given it until it was read, waits for its parts included
+    requests: int = 0  # of its scripts and styles, and of its scripts
+    refused: int = 0  # of them, those that were not asked for, or not answered
+    bytes_by_kind: tuple[tuple[str, int], ...] = ()  # (script, style, data, image or font; bytes, inflated)
+    bounds: tuple[str, ...] = ()  # those that it met: time, size, `150 requests`
+    leads_to: str = ""  # where its script wanted to go on to; empty: nowhere
+    paint_s: float | None = None  # until the largest part was shown (LCP); None: unknown, or it waited for a host
+    shift: float | None = None  # how much what was shown moved (CLS); None: likewise
+    screenshot: bytes = b""  # WebP; empty: none was wanted
 
 
 class SamePage(NamedTuple):

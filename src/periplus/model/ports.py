@@ -170,6 +170,9 @@ class Transport(Protocol):
     def wait(self, timeout_s: float) -> Sequence[Response]:
         """Finished exchanges; waits up to timeout_s seconds for the first. With none under way it just waits."""
 
+    def attend(self, fds: Sequence[int]) -> None:
+        """From now on `wait` returns, with nothing, as soon as one of these descriptors is readable."""
+
     @property
     def in_flight(self) -> int: ...
 

@@ -183,9 +183,10 @@ PAGES = Table(
         Column(
             "charset_source",
             TEXT,
-            "on whose word: bom, header, meta, xml, statistics, default",
+            "on whose word: bom, header, meta, xml, statistics, default; browser: it was rendered",
             _filled("p.charset_source"),
         ),
+        Column("rendered", BOOLEAN, "whether a browser made it of its scripts", "p.charset_source = 'browser'"),
         Column(
             "language",
             TEXT,

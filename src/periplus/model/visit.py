@@ -14,6 +14,7 @@ class Purpose(StrEnum):
     PAGE = "page"
     ROBOTS = "robots"
     SITEMAP = "sitemap"
+    PART = "part"  # a script, style or answer to a script that a page needs to be rendered
     HEAD = "head"  # whether a link's target is there, by HEAD: no body comes
     CHECK = "check"  # the same by GET; the page is looked at and not kept
 

@@ -239,6 +239,16 @@ def _check(blocks: Blocks, count: int) -> None:
         raise ValueError("the columns of its blocks do not agree")
 
 
+def pack_sent(body: bytes) -> bytes:
+    """The bytes of a rendered page as the server sent them: mostly few, and alike on a whole site."""
+    return _writer.compress(body)
+
+
+def unpack_sent(data: bytes) -> bytes:
+    """Raises StoreError for what was damaged."""
+    return restored(data, _reader)
+
+
 def pack_parts(parts: Sequence[Part]) -> bytes:
     """One byte a block."""
     return bytes(map(_PART_CODE.__getitem__, parts))

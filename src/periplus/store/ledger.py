@@ -176,6 +176,7 @@ class Ledger:
         self.seen_links: list[rows.LinkValues] = []  # of pages that have links already
         self.ended_links: list[EndedLinks] = []
         self.bad_links: list[rows.LinkValues] = []
+        self.renderings: list[tuple[object, ...]] = []
         self.validators: list[Validator] = []
         self.fresh: list[FreshnessRow] = []
         self.robots: Sequence[StoredRobots] = ()
@@ -276,6 +277,8 @@ class Ledger:
             if is_changed:
                 self.past_pages.append((PageKey(shard, source), before))
         self.bad_links += rows.bad_link_rows(shard, source, document)
+        if completion.rendering is not None:
+            self.renderings.append(rows.rendering_row(shard, source, completion.rendering))
         return self._store_links(shard, source, rows.link_rows(shard, source, document, self.now), "") or is_changed
 
     def _store_links(self, shard: int, source: int, links: Sequence[rows.LinkValues], ending: str | None) -> bool:

@@ -158,6 +158,8 @@ class LedgerTables:
         statements.upsert("page_history", f"url_id, run_id, {', '.join(FIELDS)}", past)
         statements.delete("bad_link", "source", ledger.replaced)
         statements.insert("bad_link", rows.BAD_LINK_COLUMNS, ledger.bad_links)
+        statements.delete("rendering", "url_id", ledger.replaced)
+        statements.insert("rendering", rows.RENDERING_COLUMNS, ledger.renderings)
         for page in ledger.validators:
             update = f"UPDATE page SET {page.column} = ? WHERE {dialect.here}url_id = ? AND {page.column} <> ?"
             statements.change(update, (page.value, *dialect.placed(page.shard, page.url_id), page.value))

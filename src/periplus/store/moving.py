@@ -17,6 +17,7 @@ TABLES = (
     "meta", "run", "run_count", "tally", "site", "dictionary", "host", "robots", "family", "doubtful", "shown", "url",
     "start", "alias", "queue", "page",
     "visit", "look", "issue", "verdict", "link", "bad_link", "url_history", "page_history", "link_history", "freshness",
+    "rendering",
 )  # fmt: skip
 """In the order in which they move, and `body`, with `xml`, after them: all that a crawl needs or has brought.
 

@@ -10,10 +10,10 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from periplus.model.frontier import Completion
-from periplus.model.page import LINK_KINDS, POSITIONS, Document, LinkKind, Position
+from periplus.model.page import LINK_KINDS, POSITIONS, Document, LinkKind, Position, Rendering
 from periplus.model.visit import Failed, Fetched, Headers, Outcome, Redirected, Skipped, Unchanged, Visit
 from periplus.settings import Storage
-from periplus.store.bodies import BodyCodec, pack_blocks, pack_headers
+from periplus.store.bodies import BodyCodec, pack_blocks, pack_headers, pack_sent
 from periplus.store.url_state import FIELDS
 from periplus.urls.canonical import url_id
 
@@ -130,6 +130,10 @@ class StoredPage(NamedTuple):
 PAGE_COLUMNS = ", ".join(StoredPage._fields)
 VISIT_COLUMNS = ", ".join(VisitRow._fields)
 LINK_COLUMNS = "source, target, kind, position, nofollow, anchor, fragments, times, first_seen, last_seen"
+RENDERING_COLUMNS = (
+    "url_id, took_s, requests, refused, part_bytes, bounds, leads_to, paint_s, shift, sent_md5, sent_size, sent,"
+    " screenshot"
+)
 BAD_LINK_COLUMNS = "source, text, kind, position, anchor, why"
 _PAST_FIELDS: Callable[[StoredPage], tuple[object, ...]] = attrgetter(*FIELDS)
 
@@ -162,8 +166,9 @@ def page_row(completion: Completion, document: Document, body_id: int | None, no
         cut=outcome.cut.value if isinstance(outcome, Fetched) else "",
         last_modified=document.last_modified,
         expires=document.expires,
-        etag=headers.get("etag"),
-        last_modified_field=headers.get("last-modified"),
+        # what the server says of the bytes that it sent holds for no page that scripts make
+        etag="" if completion.rendering else headers.get("etag"),
+        last_modified_field="" if completion.rendering else headers.get("last-modified"),
         text_chars=len(document.text),
         body_md5=document.digests.body,
         text_md5=document.digests.text,
@@ -174,6 +179,26 @@ def page_row(completion: Completion, document: Document, body_id: int | None, no
         other_charset=document.charset.other,
         translations=json.dumps(document.translations) if document.translations else "",
         language_found=document.language_found,
+    )
+
+
+def rendering_row(shard: int, source: int, rendering: Rendering) -> tuple[object, ...]:
+    """A row of `rendering`, behind its shard, by RENDERING_COLUMNS."""
+    return (
+        shard,
+        source,
+        rendering.took_s,
+        rendering.requests,
+        rendering.refused,
+        json.dumps(dict(rendering.bytes_by_kind)),
+        "; ".join(rendering.bounds),
+        rendering.leads_to,
+        rendering.paint_s,
+        rendering.shift,
+        rendering.sent_digest,
+        rendering.sent_size,
+        pack_sent(rendering.sent),
+        rendering.screenshot or None,
     )
 
 

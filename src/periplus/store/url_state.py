@@ -37,6 +37,7 @@ COLUMNS = (  # that hold ids of URLs
     ("link", "source"), ("link", "target"), ("bad_link", "source"), ("url_history", "url_id"),
     ("page_history", "url_id"), ("link_history", "source"),
     ("link_history", "target"), ("freshness", "url_id"), ("issue", "url_id"), ("issue", "related_id"),
+    ("rendering", "url_id"),
 )  # fmt: skip
 
 

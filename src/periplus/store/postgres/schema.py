@@ -184,6 +184,12 @@ ALTER TABLE alias RENAME COLUMN page_layer TO page_depth;
 ALTER TABLE queue RENAME COLUMN layer TO priority;
 ALTER TABLE inbox RENAME COLUMN layer TO priority;
 """
+RENDERING: Final = """
+CREATE TABLE rendering (
+    shard smallint NOT NULL, url_id bigint NOT NULL, took_s float8 NOT NULL, requests bigint NOT NULL, refused bigint NOT NULL, part_bytes text NOT NULL,
+    bounds text NOT NULL, leads_to text NOT NULL, paint_s float8, shift float8,
+    sent_md5 bytea NOT NULL, sent_size bigint NOT NULL, sent bytea NOT NULL, screenshot bytea, PRIMARY KEY (shard, url_id));
+"""  # noqa: E501
 IDENTITIES: Final = "5-identities"
 MIGRATIONS: Final = (
     ("1-tables", TABLES),
@@ -193,6 +199,7 @@ MIGRATIONS: Final = (
     ("5-depth", DEPTH),
     (IDENTITIES, ""),  # ids of URLs, which only Python can tell: `respelled.rename`
     ("6-alive", ALIVE),
+    ("7-rendering", RENDERING),
 )  # in order; a change of a released table is another entry, never an edit
 # without shard: small
 REFERENCE: Final = frozenset({"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule"})

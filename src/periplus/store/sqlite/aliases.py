@@ -203,7 +203,8 @@ class Reapplication:
         return page_was
 
     def _move(self, source: int, target: int) -> None:
-        self._connection.execute("UPDATE page SET url_id = ? WHERE url_id = ?", (target, source))
+        for table in ("page", "rendering"):
+            self._connection.execute(f"UPDATE {table} SET url_id = ? WHERE url_id = ?", (target, source))
         self._connection.execute("UPDATE OR REPLACE link SET source = ? WHERE source = ?", (target, source))
         self._connection.execute("UPDATE bad_link SET source = ? WHERE source = ?", (target, source))
 

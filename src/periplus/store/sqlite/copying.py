@@ -19,7 +19,7 @@ from periplus.model.tables import any_of
 from periplus.model.visit import FETCHED, Headers, Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Storage
-from periplus.store.bodies import BodyCodec, unpack_headers
+from periplus.store.bodies import BodyCodec, unpack_headers, unpack_sent
 from periplus.store.moving import OWN_META, MovedBody, MovedTable, Row, exact
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
@@ -38,7 +38,7 @@ _WAY = {  # from a table's rows to the site whose shard they belong to
     "url": _OF_HOST.format("t.host_id"), "queue": _OF_HOST.format("t.host_id"),
     "look": "LEFT JOIN visit v ON v.id = t.visit_id " + _OF_URL.format("v.url_id"), "visit": _OF_URL.format("t.url_id"),
 } | dict.fromkeys(("link", "bad_link", "link_history"), _OF_URL.format("t.source")) | dict.fromkeys(
-    ("start", "alias", "page", "url_history", "page_history", "freshness", "verdict"),
+    ("start", "alias", "page", "url_history", "page_history", "freshness", "verdict", "rendering"),
     _OF_URL.format("t.url_id"))  # fmt: skip
 _SHARD = {
     "robots": "shard_of_address(t.origin || '/')",
@@ -207,12 +207,13 @@ WITH holder AS MATERIALIZED (
     SELECT max(id) AS id FROM visit
     WHERE outcome = 'fetched' AND status BETWEEN 200 AND 299 AND purpose = 'page' AND url_id <> 0 GROUP BY url_id)
 SELECT v.id, v.run_id, coalesce(v.text, u.text), v.purpose, v.started, v.took_s, v.outcome, v.status, v.detail, v.address, v.head,
-       b.data, b.dictionary_id, b.text, CASE v.outcome WHEN 'fetched' THEN v.detail ELSE '' END, coalesce(p.body_id, 0)
+       b.data, b.dictionary_id, b.text, CASE v.outcome WHEN 'fetched' THEN v.detail ELSE '' END, coalesce(p.body_id, 0), g.sent
 FROM visit v
 LEFT JOIN url u ON u.id = v.url_id
 LEFT JOIN holder k ON k.id = v.id
 LEFT JOIN alias a ON k.id IS NOT NULL AND a.url_id = v.url_id AND a.moved <> ''
 LEFT JOIN page p ON k.id IS NOT NULL AND p.url_id = coalesce(a.page_id, v.url_id)
+LEFT JOIN rendering g ON g.url_id = p.url_id
 LEFT JOIN body b ON b.id = p.body_id AND length(b.data) > 0
 WHERE v.outcome <> 'skipped' ORDER BY v.id
 """  # noqa: E501
@@ -241,8 +242,11 @@ def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
                 text,
                 cut,
                 body_id,
+                sent,
             ) = row
             body = contents.restore(data, dictionary_id, text) if data else None
+            if sent is not None and body is not None:  # what a browser made of it is no answer of a server
+                body, body_id = unpack_sent(sent), 0
             visit = (started, took_s, outcome, status, detail, address)
             yield Exchange(identity, run_id, Url(url), purpose, *visit, unpack_headers(head), body, cut, body_id)
 

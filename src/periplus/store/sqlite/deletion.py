@@ -249,6 +249,8 @@ def _counted(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan
     size = held or 0
     size += one("SELECT sum(length(x.data)) FROM doomed_body d JOIN xml x ON x.body_id = d.id")
     size += one(f"SELECT sum(length(parts)) FROM page WHERE url_id IN {_DOOMED}")
+    rendered = "sum(length(sent) + coalesce(length(screenshot), 0))"
+    size += one(f"SELECT {rendered} FROM rendering WHERE url_id IN {_DOOMED}")
     size += one("SELECT sum(length(v.head)) FROM doomed_visit d JOIN visit v ON v.id = d.id")
     past = sum(
         one(f"SELECT count(*) FROM {table} WHERE url_id IN {_DOOMED}") for table in ("url_history", "page_history")
@@ -279,6 +281,7 @@ _VISITS = "(SELECT id FROM doomed_visit WHERE batch = :batch)"
 _BODIES = "(SELECT id FROM doomed_body WHERE batch = :batch)"
 _OWN = (  # of the pages; each by a key, so that a batch costs what it holds
     f"DELETE FROM page WHERE url_id IN {_BATCH}",
+    f"DELETE FROM rendering WHERE url_id IN {_BATCH}",
     f"DELETE FROM bad_link WHERE source IN {_BATCH}",
     f"DELETE FROM link WHERE source IN {_BATCH}",
     f"DELETE FROM link_history WHERE source IN {_BATCH}",

@@ -11,7 +11,7 @@ from periplus.model.page import NO_BLOCKS, Blocks, Part, SamePage
 from periplus.model.tables import PAGE, Row, row_maker
 from periplus.model.visit import Headers, Reason
 from periplus.model.web import UrlId
-from periplus.store.bodies import BodyCodec, blocks_of, unpack_headers, unpack_parts
+from periplus.store.bodies import BodyCodec, blocks_of, unpack_headers, unpack_parts, unpack_sent
 from periplus.store.corruption import reported
 from periplus.store.sqlite.views import select
 
@@ -142,6 +142,16 @@ class Contents:
         """The page's bytes, content codings removed; None if none were kept."""
         row = self._connection.execute(f"SELECT b.data, b.dictionary_id, b.text {_OF_PAGE}", (url_id,)).fetchone()
         return self.restore(*row) if row and row[0] else None
+
+    def sent(self, url_id: UrlId) -> bytes | None:
+        """Of a rendered page, its bytes as the server sent them; None: it is no rendered one, or they were not kept."""
+        row = self._connection.execute("SELECT sent FROM rendering WHERE url_id = ?", (url_id,)).fetchone()
+        return unpack_sent(row[0]) or None if row else None
+
+    def screenshot(self, url_id: UrlId) -> bytes | None:
+        """A picture of a rendered page, as WebP; None: there is none."""
+        row = self._connection.execute("SELECT screenshot FROM rendering WHERE url_id = ?", (url_id,)).fetchone()
+        return row[0] if row else None
 
     def text(self, url_id: UrlId) -> str | None:
         """The page's text; None if it was not kept, or there is none."""

@@ -96,8 +96,10 @@ def store_marks(connection: sqlite3.Connection, noted: Iterable[SiteMark], now: 
 DATABASE = "collection.db"
 # 1: while the tables still changed from day to day; 2: without blocks, and nobody could follow;
 # 3: other lessons on traps
-SCHEMA_VERSION = 4
+# 4: without what browsers made of pages
+SCHEMA_VERSION = 5
 OLDEST_READ = 2
+WITH_DEPTHS = 4  # the first whose columns have the names of today
 MOUNTS = Path("/proc/mounts")
 ROWS_AT_ONCE = 20  # of one statement: 82 us for 60 links instead of 108 one by one; 30 gain nothing more
 BUSY_TIMEOUT_S = 60.0  # writers queue at the lock file; this is for readers that meet a checkpoint
@@ -113,7 +115,13 @@ CREATE TABLE doubtful (url_id INTEGER PRIMARY KEY, host_id INTEGER NOT NULL, dou
 CREATE INDEX doubtful_host ON doubtful (host_id);
 CREATE TABLE shown (host_id INTEGER NOT NULL, first INTEGER NOT NULL, keys BLOB NOT NULL, PRIMARY KEY (host_id, first)) WITHOUT ROWID;
 """  # noqa: E501
-SCHEMA_TABLES = """
+_RENDERING = """
+CREATE TABLE rendering (
+    url_id INTEGER PRIMARY KEY, took_s REAL NOT NULL, requests INTEGER NOT NULL, refused INTEGER NOT NULL, part_bytes TEXT NOT NULL,
+    bounds TEXT NOT NULL, leads_to TEXT NOT NULL, paint_s REAL, shift REAL,
+    sent_md5 BLOB NOT NULL, sent_size INTEGER NOT NULL, sent BLOB NOT NULL, screenshot BLOB);
+"""  # noqa: E501
+SCHEMA_TABLES = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE run (
     id INTEGER PRIMARY KEY, kind TEXT NOT NULL, starts TEXT NOT NULL, settings TEXT NOT NULL, seed INTEGER NOT NULL,
@@ -171,7 +179,7 @@ CREATE TABLE bad_link (
     source INTEGER NOT NULL, text TEXT NOT NULL, kind TEXT NOT NULL, position TEXT NOT NULL, anchor TEXT NOT NULL, why TEXT NOT NULL);
 CREATE INDEX bad_link_source ON bad_link (source);
 CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-"""  # noqa: E501
+{_RENDERING}"""  # noqa: E501
 # From each schema to the next. What readers of an older file meet in place of what it lacks, under the same
 # names, is in memory only.
 _FROM_2 = f"""
@@ -194,7 +202,7 @@ INSERT OR IGNORE INTO reason VALUES {_REASONS};
 DROP TRIGGER page_restated;
 {changes.PAGE_RESTATED}
 """  # what was learned of traps is learned anew
-_UPGRADES = {2: _FROM_2 + _FROM_3, 3: _FROM_3}
+_UPGRADES = {2: _FROM_2 + _FROM_3 + _RENDERING, 3: _FROM_3 + _RENDERING, 4: _RENDERING}
 _RENAMED_IN_PLACE = """
 CREATE TEMP VIEW url AS SELECT id, text, host_id, reason, layer AS depth, rule, status, in_sitemap, first_seen, visited FROM main.url;
 CREATE TEMP VIEW url_history AS SELECT url_id, run_id, reason, rule, status, layer AS depth FROM main.url_history;
@@ -342,9 +350,12 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
                 f"{path} was made by a development version (schema {version}), which none reads any longer. "
                 "Crawl again into another folder."
             )
-        if version < SCHEMA_VERSION and read_only:
-            connection.executescript(_RENAMED_IN_PLACE + CREATE_VIEWS.replace("CREATE VIEW", "CREATE TEMP VIEW"))
+        if version < WITH_DEPTHS and read_only:
+            connection.executescript(_RENAMED_IN_PLACE)
             connection.execute(checks.VERDICTS.replace("CREATE TABLE", "CREATE TEMP TABLE"))
+        if version < SCHEMA_VERSION and read_only:
+            scripts = _RENDERING.replace("CREATE TABLE", "CREATE TEMP TABLE"), CREATE_VIEWS
+            connection.executescript("".join(scripts).replace("CREATE VIEW", "CREATE TEMP VIEW"))
         if version == OLDEST_READ and read_only:
             connection.executescript(_IN_PLACE)
         elif version < SCHEMA_VERSION and not read_only:

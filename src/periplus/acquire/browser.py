@@ -1,0 +1,233 @@
+"""One Chromium without a window: its process, and the DevTools protocol over two pipes.
+
+It has no network of its own: names resolve to nothing and the proxy that it is given is nobody's, so that whatever is
+not answered by `Fetch` (sockets of scripts, prefetching, its own services) fails. See docs/decisions/0056.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from periplus.errors import UsageError
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge", "brave")
+MAC_PROGRAMS = (
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+)
+CHUNK_BYTES = 1 << 20
+MOST_READ_BYTES = 64 << 20  # of one turn: the loop has other work too
+
+_FLAGS = (
+    "--headless",
+    "--remote-debugging-pipe",
+    # nothing leaves: no name has an address, addresses neither, and every proxy is a port where nobody listens
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--proxy-server=http://127.0.0.1:1",
+    "--proxy-bypass-list=<-loopback>",
+    "--disable-quic",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--dns-prefetch-disable",
+    "--no-pings",
+    # nothing is asked, updated or told by the browser itself
+    "--disable-background-networking",
+    "--disable-client-side-phishing-detection",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-domain-reliability",
+    "--disable-extensions",
+    "--disable-sync",
+    "--metrics-recording-only",
+    "--no-default-browser-check",
+    "--no-first-run",
+    "--no-service-autorun",
+    "--password-store=basic",
+    "--use-mock-keychain",
+    "--disable-breakpad",
+    "--disable-crash-reporter",
+    "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,WebRtcHideLocalIpsWithMdns,"
+    "PaintHolding,InterestFeedContentSuggestions,Prerender2,SpareRendererForSitePerProcess",
+    # pages are rendered side by side, none of them in front
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
+    "--disable-renderer-backgrounding",
+    "--disable-hang-monitor",
+    "--disable-popup-blocking",  # `rendering` refuses each: then a script is told so
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--mute-audio",
+    "--hide-scrollbars",
+    "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
+    "--js-flags=--max-old-space-size=512",  # MiB of one page's scripts
+)
+# The protocol's pipes are descriptors 3 and 4: a child moves them there, by way of numbers that nobody has.
+_LAUNCH = (
+    "import os, sys; read, write = map(int, sys.argv[1:3]); os.dup2(read, 62); os.dup2(write, 63);"
+    "os.dup2(62, 3); os.dup2(63, 4); os.closerange(5, 256); os.execv(sys.argv[3], sys.argv[3:])"
+)
+
+
+def browser_program(named: str = "") -> str:
+    """The path of the browser: the one named, else the first of the usual names. Raises UsageError where none is."""
+    if named:
+        if (program := shutil.which(str(Path(named).expanduser()))) is not None:
+            return program
+        raise UsageError(f"--browser {named}: there is no such program")
+    candidates = (shutil.which(name) for name in (*NAMES, *MAC_PROGRAMS))
+    program = next((path for path in candidates if path is not None), None)
+    if program is None:
+        raise UsageError(
+            "rendering needs Chromium (or Chrome), and none was found. Install it as your system does, for example "
+            "`sudo apt install chromium` or `brew install --cask chromium`; or name it: --browser /PATH/TO/IT"
+        )
+    return program
+
+
+class Chromium:
+    """A running browser. Nothing here waits: `send` queues, `receive` takes what has come.
+
+    Raises BrokenPipeError from `send` and `receive` once the browser is gone.
+    """
+
+    def __init__(self, program: str) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="periplus-browser-", ignore_cleanup_errors=True)
+        its_read, self._write = os.pipe()
+        self._read, its_write = os.pipe()
+        flags = [*_FLAGS, f"--user-data-dir={self._folder.name}", *_sandbox_flags(), "about:blank"]
+        words = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(its_read), str(its_write), program, *flags]
+        try:
+            self.process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(its_read, its_write),
+                start_new_session=True,
+                env=_environment(self._folder.name),
+            )
+        finally:
+            os.close(its_read)
+            os.close(its_write)
+        os.set_blocking(self._read, False)
+        os.set_blocking(self._write, False)
+        self._unread, self._unsent = bytearray(), bytearray()
+        self._number = 0
+        self._answers: dict[int, Callable[[Mapping[str, Any]], None]] = {}
+
+    @property
+    def fd(self) -> int:
+        """Becomes readable when the browser says something."""
+        return self._read
+
+    @property
+    def has_unsent(self) -> bool:
+        return bool(self._unsent)
+
+    def send(
+        self,
+        method: str,
+        parameters: Mapping[str, Any] | None = None,
+        session: str = "",
+        then: Callable[[Mapping[str, Any]], None] | None = None,
+    ) -> None:
+        """Queues a command. then: called with its answer's result, empty where it failed."""
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters or {}}
+        if session:
+            message["sessionId"] = session
+        if then is not None:
+            self._answers[self._number] = then
+        self._unsent += json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode() + b"\0"
+        self.flush()
+
+    def flush(self) -> None:
+        """Writes what the pipe takes."""
+        while self._unsent:
+            try:
+                count = os.write(self._write, self._unsent[:CHUNK_BYTES])
+            except BlockingIOError:
+                return
+            del self._unsent[:count]
+
+    def receive(self) -> list[Mapping[str, Any]]:
+        """The events that have come; answers to commands go to who asked."""
+        self.flush()
+        size, ended = 0, False
+        while size < MOST_READ_BYTES:
+            try:
+                chunk = os.read(self._read, CHUNK_BYTES)
+            except BlockingIOError:
+                break
+            if not chunk:
+                ended = True
+                break
+            size += len(chunk)
+            self._unread += chunk
+        *lines, rest = self._unread.split(b"\0") if size else ([self._unread])
+        self._unread = bytearray(rest)
+        events: list[Mapping[str, Any]] = []
+        for line in lines:
+            message = json.loads(line)
+            if "id" not in message:
+                events.append(message)
+            elif (then := self._answers.pop(message["id"], None)) is not None:
+                then(message.get("result", {}))
+        if ended:
+            raise BrokenPipeError
+        return events
+
+    def close(self) -> None:
+        """Ends the browser and all of its processes, and clears up after it."""
+        for pipe in (self._write, self._read):
+            os.close(pipe)
+        # told to end, it takes a second, and keeps nothing that is worth it
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._folder.cleanup()
+
+    def memory(self) -> list[tuple[int, int]]:
+        """(bytes that a process of the browser holds for itself, its id), the largest first; none where it is not told.
+
+        Linux alone tells.
+        """
+        sizes = []
+        for pid in _descendants(self.process.pid):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                resident, shared = Path(f"/proc/{pid}/statm").read_text().split()[1:3]
+                sizes.append(((int(resident) - int(shared)) * _PAGE_BYTES, pid))
+        return sorted(sizes, reverse=True)
+
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+def _sandbox_flags() -> list[str]:
+    """Chromium refuses to run as root with its sandbox, whose help it then does without."""
+    return ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+
+
+def _environment(folder: str) -> dict[str, str]:
+    """Nothing of the user's own settings, keys or proxies."""
+    names = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "FONTCONFIG_PATH", "FONTCONFIG_FILE", "SYSTEMROOT")
+    passed = {name: os.environ[name] for name in names if name in os.environ}
+    return passed | {"HOME": folder, "TMPDIR": folder, "XDG_CONFIG_HOME": folder, "XDG_CACHE_HOME": folder}
+
+
+def _descendants(pid: int) -> list[int]:
+    pids = [pid]
+    for parent in pids:
+        with contextlib.suppress(OSError, ValueError):
+            pids += map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split())
+    return pids

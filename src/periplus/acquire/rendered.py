@@ -1,0 +1,143 @@
+"""Which pages of a crawl are rendered, and what a rendered page brings."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from periplus.acquire.discovery import Discovery
+from periplus.acquire.politeness import HeldHost
+from periplus.acquire.rendering import Rendered, Renderer, RenderJob
+from periplus.document.headers import media_type as declared_type
+from periplus.document.headers import media_type_of
+from periplus.model.frontier import Candidate, Completion, Task
+from periplus.model.page import Charset
+from periplus.model.ports import Clock
+from periplus.model.visit import Cut, Fetched, Purpose, Request, Visit
+from periplus.model.web import HostKey, Origin, Url
+from periplus.settings import Settings
+from periplus.urls.hosts import host_key, origin_of
+from periplus.urls.url_patterns import ROOT, url_patterns
+
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+MOST_PATTERNS = 10_000  # that are remembered to need a browser
+
+
+@dataclass(frozen=True, slots=True)
+class PageInHand:
+    """A page that is with a browser. links: those of the page as sent, where it was read before."""
+
+    host: HeldHost
+    task: Task
+    visit: Visit
+    links: tuple[Candidate, ...] = ()
+
+
+class PageRendering:
+    """What a worker hands its pages to.
+
+    With `auto`, a page is rendered that is empty until a script fills it, and from then on every page of its host whose
+    URL has the same pattern: one made by the same program, which may put more into the page, but no more of its own.
+    """
+
+    def __init__(self, program: str, settings: Settings, clock: Clock) -> None:
+        """program: the browser's, as `browser.browser_program` names it."""
+        self._program, self._settings, self._clock = program, settings, clock
+        self._always = settings.rendering.render == "always"
+        self._patterns: OrderedDict[tuple[HostKey, str], None] = OrderedDict()
+        self._started: Renderer | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        return self._started is not None and self._started.is_busy
+
+    @property
+    def fds(self) -> Sequence[int]:
+        return self._started.fds if self._started is not None else ()
+
+    def wants(self, visit: Visit) -> bool:
+        """Whether a page is rendered before it is read."""
+        return is_renderable(visit) and (self._always or _pattern(visit.request.url) in self._patterns)
+
+    def needs(self, read: Completion) -> bool:
+        """Whether a page has to be rendered that was read as it was sent."""
+        if self._always or read.document is None or not read.document.needs_script or not is_renderable(read.visit):
+            return False
+        self._patterns[_pattern(read.visit.request.url)] = None
+        if len(self._patterns) > MOST_PATTERNS:
+            self._patterns.popitem(last=False)
+        return True
+
+    def begin(self, host: HeldHost, task: Task, visit: Visit, links: tuple[Candidate, ...] = ()) -> None:
+        """links: those that were read of the page as sent, which are offered with the others."""
+        assert isinstance(visit.outcome, Fetched)
+        self._renderer.begin(RenderJob(visit.request.url, visit.outcome, PageInHand(host, task, visit, links)))
+
+    def advance(self) -> Iterator[tuple[HeldHost, Task, Callable[[Discovery], Completion]]]:
+        """The pages that have ended since the last time, each with what reads it."""
+        if self._started is not None:
+            for rendered in self._started.advance():
+                page: PageInHand = rendered.job.context
+                yield page.host, page.task, partial(completion_of_page, page, rendered)
+
+    def requests(self) -> Iterator[Request]:
+        """What pages ask for, each once: whoever takes one gives `answer` what came of it."""
+        while self._started is not None and self._started.requests:
+            yield self._started.requests.popleft()
+
+    def asked_of(self, origin: Origin) -> Sequence[Request]:
+        """The requests to an origin that nobody has answered yet."""
+        asked = self._started.asked if self._started is not None else ()
+        return [request for request in asked if origin_of(request.url) == origin]
+
+    def answer(self, visit: Visit) -> None:
+        if self._started is not None:
+            self._started.answer(visit)
+
+    @property
+    def _renderer(self) -> Renderer:
+        if self._started is None:
+            self._started = Renderer(self._program, self._settings, self._clock)
+        return self._started
+
+    def close(self) -> None:
+        if self._started is not None:
+            self._started.close()
+
+
+def is_renderable(visit: Visit) -> bool:
+    """Whether a browser would show the answer as a page: whole, of HTML, and no error."""
+    match visit.outcome:
+        case Fetched(status=status, headers=headers, body=body, cut=Cut.NONE) if body and 200 <= status < 300:
+            if visit.request.purpose is not Purpose.PAGE:
+                return False
+            return media_type_of(declared_type(headers)[0], body, visit.request.url.partition("?")[0]) in HTML_TYPES
+        case _:
+            return False
+
+
+def _pattern(url: Url) -> tuple[HostKey, str]:
+    """The narrowest pattern of a URL."""
+    return host_key(url), next(iter(url_patterns(url)), ROOT)
+
+
+def completion_of_page(page: PageInHand, rendered: Rendered, discovery: Discovery) -> Completion:
+    """The page as it was rendered, read; where it was not, as it was sent, with the reason among its bounds."""
+    task, visit, rendering = page.task, page.visit, rendered.rendering
+    lease = page.host.lease
+    if rendering is None:
+        read = discovery.of(lease, task, visit)
+        bounds: tuple[str, ...] = (f"not rendered: {rendered.why}",)
+    else:
+        assert isinstance(visit.outcome, Fetched)
+        shown = replace(visit, outcome=replace(visit.outcome, body=rendering.html))
+        read = replace(discovery.of(lease, task, shown), rendering=rendering)
+        bounds = tuple(f"rendered as far as its bounds: {bound}" for bound in rendering.bounds)
+        if rendering.leads_to:
+            read = replace(read, candidates=(*read.candidates, *discovery.of_script(rendering.leads_to, task.request)))
+    document = read.document and replace(read.document, bounds=(*read.document.bounds, *bounds))
+    if document is not None and rendering is not None:
+        document = replace(document, charset=Charset("utf-8", "browser"))
+    return replace(read, document=document, candidates=(*page.links, *read.candidates))

@@ -1,0 +1,305 @@
+"""Pages that scripts make, rendered in a Chromium that reaches nothing but what the crawl asks for."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+
+import pytest
+from voyage import crawled
+
+import browser
+from periplus.acquire.browser import browser_program
+from periplus.api.collection import Collection as Reader
+from periplus.errors import UsageError
+from periplus.model.visit import Reason
+from testweb import Page, Site, Web, serve
+from testweb.wire import Answer
+
+needs_browser = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not browser.PROGRAM, reason="no Chromium here: make test-browser"),
+]
+SHELL = b"<!DOCTYPE html><html lang=en><title>App</title><div id=root></div><script src=/app.js></script>"
+# a router by history, a list from an interface, a component with a shadow root
+APP = b"""
+const names = {"/app": "Home", "/app/one": "One", "/app/two": "Two"};
+customElements.define("x-note", class extends HTMLElement {
+    connectedCallback() { this.attachShadow({mode: "open"}).innerHTML = "<p>In the shadow: <slot></slot></p>"; }
+});
+fetch("/api/items.json").then(answer => answer.json()).then(items => {
+    const name = names[location.pathname];
+    document.title = name;
+    document.getElementById("root").innerHTML = "<h1>" + name + " of the app</h1><x-note>a slotted word</x-note><ul>"
+        + items.map(item => `<li><a href="${item.href}">${item.name}</a></li>`).join("") + "</ul>";
+});
+"""
+ITEMS = json.dumps([{"href": "/app/one", "name": "One"}, {"href": "two", "name": "Two"}]).encode()
+SCRIPT, DATA = "text/javascript", "application/json"
+
+
+def app() -> Site:
+    site = Site("a.test")
+    site.add(Page("/", "Home"))
+    for path in ("/app", "/app/one"):
+        site.answer(path, Answer(200, SHELL), linked_from="/" if path == "/app" else None)
+    site.answer("/two", Answer(200, SHELL.replace(b"/app.js", b"/other.js")), linked_from=None)
+    site.answer("/app.js", Answer(200, APP, media_type=SCRIPT), linked_from=None)
+    site.answer("/api/items.json", Answer(200, ITEMS, media_type=DATA), linked_from=None)
+    return site
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory):
+    """(the collection of the app, crawled with `auto`; the log of its server)."""
+    folder = tmp_path_factory.mktemp("rendered") / "c"
+    with serve(app()) as server:
+        collection, end = crawled(folder, server, "a.test", render="auto", screenshots=True)
+        assert end.state == "done"
+        yield collection, server
+
+
+class TestAnApp:
+    pytestmark = needs_browser
+
+    def test_has_the_text_and_the_links_that_its_scripts_make(self, rendered):
+        collection, server = rendered
+        url = server.url("a.test", "/app")
+        assert collection.titles[url] == "Home"
+        followed = {(source, target) for source, target, kind, *_ in collection.links if kind == "a"}
+        assert {(url, server.url("a.test", "/app/one")), (url, server.url("a.test", "/two"))} <= followed
+        assert collection.urls[server.url("a.test", "/app/one")].reason is Reason.OK
+        with Reader(collection.folder) as reader:
+            assert "In the shadow: a slotted word" in " ".join(reader.page(url).text().split())
+
+    def test_is_kept_as_sent_and_as_rendered(self, rendered):
+        collection, server = rendered
+        with Reader(collection.folder) as reader:
+            page = reader.page(server.url("a.test", "/app"))
+            assert page.source() == SHELL
+            assert b"<h1>Home of the app</h1>" in page.rendered()
+            assert page.row.rendered
+            assert page.row.body_digest != page.row.text_digest
+            assert page.screenshot()[8:12] == b"WEBP"
+            assert not reader.page(server.url("a.test", "/")).row.rendered
+            with pytest.raises(UsageError, match="no picture"):
+                reader.page(server.url("a.test", "/")).screenshot()
+
+    def test_parts_are_asked_for_once_and_count_as_visits(self, rendered):
+        collection, server = rendered
+        for path in ("/app.js", "/api/items.json"):
+            assert server.log.count(path) == 1
+            assert [row[1] for row in collection.visits(server.url("a.test", path))] == ["part"]
+
+    def test_a_page_whose_script_is_missing_needs_one_still(self, rendered):
+        collection, server = rendered
+        row = collection.urls[server.url("a.test", "/two")]
+        assert row.reason is Reason.NEEDS_SCRIPT
+
+    def test_a_refresh_renders_again_though_the_shell_is_the_same(self, tmp_path):
+        with serve(app()) as server:
+            collection, _ = crawled(tmp_path / "c", server, "a.test/app", render="auto")
+            before = server.log.count("/api/items.json")
+            from periplus.api.crawling import refresh, refresh_order
+
+            end = refresh(refresh_order(collection.folder, {}), lambda progress: False)
+            assert end.end.state == "done"
+            assert server.log.count("/api/items.json") == before + 1
+            assert collection.titles[server.url("a.test", "/app")] == "Home"
+            assert collection.sane() == []
+
+
+class TestTheWire:
+    pytestmark = needs_browser
+
+    def test_robots_txt_binds_what_a_page_asks_for(self, tmp_path):
+        site = app()
+        site.answer("/robots.txt", Answer(200, b"User-agent: *\nDisallow: /api/\n", media_type="text/plain"))
+        with serve(site) as server:
+            collection, _ = crawled(tmp_path / "c", server, "a.test/app", render="always")
+            assert server.log.count("/api/items.json") == 0
+            assert server.log.count("/app.js") == 1
+            (visit,) = collection.visits(server.url("a.test", "/api/items.json"))
+            assert visit[2] == "skipped"
+
+    def test_parts_of_another_host_come_by_its_own_list(self, tmp_path):
+        site, other = Site("a.test"), Site("cdn.test")
+        shell = SHELL.replace(b"/app.js", b"http://cdn.test:@PORT@/lib.js")
+        site.answer("/", Answer(200, shell), linked_from=None)
+        script = b"document.getElementById('root').innerHTML = '<h1>From afar</h1><p>and more words to read</p>'"
+        other.answer("/lib.js", Answer(200, script, media_type=SCRIPT), linked_from=None)
+        with serve(Web([site, other])) as server:
+            collection, end = crawled(tmp_path / "c", server, "a.test", render="auto")
+            assert end.state == "done"
+            assert server.log.count("/robots.txt") == 2
+            with Reader(collection.folder) as reader:
+                assert "From afar" in reader.page(server.url("a.test", "/")).text()
+            assert collection.sane() == []
+
+    def test_the_host_s_delay_holds_for_parts(self, tmp_path):
+        with serve(app()) as server:
+            crawled(tmp_path / "c", server, "a.test/app", render="auto", delay_s=0.5)
+            assert min(server.log.gaps("a.test")) >= 0.45
+            assert server.log.max_at_once("a.test") == 1
+
+    def test_nothing_leaves_the_browser_by_itself(self, tmp_path):
+        """A server of which the crawl knows nothing hears nothing, whatever a page tries."""
+        with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket(type=socket.SOCK_DGRAM) as datagrams:
+            datagrams.bind(("127.0.0.1", 0))
+            port, udp = listener.getsockname()[1], datagrams.getsockname()[1]
+            heard: list[bytes] = []
+
+            def listen() -> None:
+                while True:
+                    try:
+                        connection, _ = listener.accept()
+                    except OSError:
+                        return
+                    with connection:
+                        heard.append(connection.recv(1000))
+                        connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+            threading.Thread(target=listen, daemon=True).start()
+            site = Site("a.test")
+            site.answer("/", Answer(200, _escapes(port, udp)), linked_from=None)
+            site.answer("/sw.js", Answer(200, b"fetch('/from-worker')", media_type=SCRIPT), linked_from=None)
+            with serve(site) as server:
+                collection, end = crawled(tmp_path / "c", server, "a.test", render="always")
+                assert end.state == "done"
+                asked = {url for url, purpose, outcome, *_ in collection.visits() if outcome != "skipped"}
+                requested = {server.url("a.test", target) for target in server.log.targets("a.test")}
+                assert requested <= asked
+                with Reader(collection.folder) as reader:  # the page came to its end: all of it was tried
+                    assert "everything was tried" in reader.page(server.url("a.test", "/")).text()
+            # what the page asks of that host by plain requests is asked by the crawl, which keeps to robots.txt
+            assert [request for request in heard if b"User-Agent: periplus/" not in request] == []
+            datagrams.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                datagrams.recv(1000)
+
+
+def _escapes(port: int, udp: int) -> bytes:
+    return f"""<!DOCTYPE html><html lang=en><title>Escapes</title>
+<link rel=dns-prefetch href="http://127.0.0.1:{port}"><link rel=preconnect href="http://127.0.0.1:{port}">
+<link rel=prefetch href="http://127.0.0.1:{port}/prefetch"><img src="http://127.0.0.1:{port}/image">
+<iframe src="http://127.0.0.1:{port}/frame"></iframe><video src="http://127.0.0.1:{port}/film"></video>
+<a id=a ping="http://127.0.0.1:{port}/ping" href="#x">x</a><object data="http://127.0.0.1:{port}/object"></object>
+<script type=speculationrules>{{"prerender": [{{"urls": ["http://127.0.0.1:{port}/prerender"]}}]}}</script>
+<div id=root></div><script>
+const attempts = [
+    () => new WebSocket("ws://127.0.0.1:{port}/socket"),
+    () => new EventSource("http://127.0.0.1:{port}/events"),
+    () => navigator.sendBeacon("http://127.0.0.1:{port}/beacon", "x"),
+    () => fetch("http://127.0.0.1:{port}/post", {{method: "POST", body: "x"}}),
+    () => window.open("http://127.0.0.1:{port}/popup"),
+    () => navigator.serviceWorker.register("/sw.js"),
+    () => new SharedWorker("/sw.js"),
+    () => document.getElementById("a").click(),
+    () => {{
+        const frame = document.createElement("iframe");
+        document.body.append(frame);
+        const peer = new frame.contentWindow.RTCPeerConnection({{iceServers: [{{urls: "stun:127.0.0.1:{udp}"}}]}});
+        peer.createDataChannel("x");
+        peer.createOffer().then(offer => peer.setLocalDescription(offer));
+    }},
+    () => new WebTransport("https://127.0.0.1:{port}/transport"),
+    () => new Worker(URL.createObjectURL(new Blob(["new WebSocket('ws://127.0.0.1:{port}/from-worker')"]))),
+    () => {{ const form = document.createElement("form"); form.method = "post"; form.target = "_blank";
+        form.action = "http://127.0.0.1:{port}/form"; document.body.append(form); form.submit(); }},
+    () => {{ const link = document.createElement("a"); link.download = "x";
+        link.href = "http://127.0.0.1:{port}/download"; document.body.append(link); link.click(); }},
+];
+for (const attempt of attempts) try {{ attempt(); }} catch (error) {{ /* the next */ }}
+setTimeout(() => document.getElementById("root").innerHTML = "<p>everything was tried</p>", 300);
+</script>""".encode()
+
+
+HOSTILE = {
+    "endless loop": "for (;;) {}",
+    "endless loop later": "addEventListener('load', () => setTimeout(() => { for (;;) {} }, 50))",
+    "endless requests": "let n = 0; const more = () => fetch('/nothing?' + n++).finally(more); more()",
+    "endless alerts": "for (;;) alert('here')",
+    "endless growth": "const grow = () => { for (let i = 0; i < 2000; i++) document.body.append('x'.repeat(1000), "
+    "document.createElement('p')); setTimeout(grow, 0); }; addEventListener('load', grow)",
+    "reloads for ever": "location.reload()",
+    "moves for ever": "location.href = '/?' + Math.random()",
+}
+
+
+class TestHostilePages:
+    pytestmark = needs_browser
+
+    @pytest.mark.parametrize("name", HOSTILE)
+    def test_cost_themselves_and_no_other(self, tmp_path, monkeypatch, name):
+        from periplus.acquire import rendering
+
+        for bound, value in (("OWN_TIME_S", 3.0), ("READ_TIME_S", 2.0), ("MOST_REQUESTS", 20)):
+            monkeypatch.setattr(rendering, bound, value)
+        site = Site("a.test")
+        site.add(Page("/", "Home"))
+        bad = f"<!DOCTYPE html><html lang=en><title>Bad</title><p>as sent</p><script>{HOSTILE[name]}</script>"
+        site.answer("/bad", Answer(200, bad.encode()))
+        site.answer("/good", Answer(200, SHELL.replace(b"/app.js", b"/good.js")))
+        script = b"document.getElementById('root').innerHTML = '<h1>Good</h1><p>and more words to read</p>'"
+        site.answer("/good.js", Answer(200, script, media_type=SCRIPT), linked_from=None)
+        with serve(site) as server:
+            collection, end = crawled(tmp_path / "c", server, "a.test", render="always", delay_s=0.0, mine=("a.test",))
+            assert end.state == "done", end
+            with Reader(collection.folder) as reader:
+                assert "Good" in reader.page(server.url("a.test", "/good")).text()
+                assert "as sent" in reader.page(server.url("a.test", "/bad")).text()
+            assert collection.sane() == []
+
+    def test_a_browser_that_dies_costs_one_more_attempt(self, tmp_path, monkeypatch):
+        from periplus.acquire.browser import Chromium
+
+        started: list[Chromium] = []
+        begin = Chromium.__init__
+
+        def begun(self, program):
+            begin(self, program)
+            started.append(self)
+            if len(started) == 1:
+                threading.Timer(1.0, self.process.kill).start()
+
+        monkeypatch.setattr(Chromium, "__init__", begun)
+        with serve(app()) as server:
+            collection, end = crawled(tmp_path / "c", server, "a.test/app", render="auto", delay_s=1.0)
+            assert end.state == "done"
+            assert len(started) == 2
+            assert collection.titles[server.url("a.test", "/app")] == "Home"
+
+
+class TestMore:
+    pytestmark = needs_browser
+
+    def test_scrolls_and_presses_the_button_that_loads_more(self, tmp_path):
+        site = Site("a.test")
+        page = b"""<!DOCTYPE html><html lang=en><title>List</title><ul id=list></ul>
+            <button onclick="more()">Load more</button><script>let n = 0; function more() { n++;
+            const item = document.createElement("li"); item.innerHTML = `<a href="/item/${n}">item ${n}</a>`;
+            document.getElementById("list").append(item); } more()</script>"""
+        site.answer("/", Answer(200, page), linked_from=None)
+        with serve(site) as server:
+            collection, _ = crawled(tmp_path / "c", server, "a.test", render="always", scroll=3)
+            targets = {row[1] for row in collection.links if row[2] == "a"}
+            assert targets == {server.url("a.test", f"/item/{number}") for number in range(1, 5)}
+
+    def test_a_page_whose_script_leads_on_offers_where_to(self, tmp_path):
+        site = Site("a.test")
+        script = b"<!DOCTYPE html><html lang=en><title>Door</title><p>door</p><script>location.href='/inside'</script>"
+        site.answer("/", Answer(200, script), linked_from=None)
+        site.answer("/inside", Answer(200, b"<title>Inside</title><p>inside"), linked_from=None)
+        with serve(site) as server:
+            collection, _ = crawled(tmp_path / "c", server, "a.test", render="always")
+            assert collection.urls[server.url("a.test", "/inside")].reason is Reason.OK
+
+
+def test_a_browser_that_is_not_there_is_named_with_the_way_to_it(tmp_path, monkeypatch):
+    with pytest.raises(UsageError, match="--browser /no/such: there is no such program"):
+        browser_program("/no/such")
+    monkeypatch.setattr("periplus.acquire.browser.MAC_PROGRAMS", ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="apt install chromium"):
+        browser_program()
