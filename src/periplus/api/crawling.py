@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from periplus.acquire.clock import SystemClock
+from periplus.acquire.descriptors import affordable
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.folders import FolderTransport
 from periplus.acquire.politeness import AddressTurns, delay_for
-from periplus.acquire.transport import CurlTransport, Wire, affordable, resolve_entries
+from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api.homes import home_of
 from periplus.api.rules import rules_text
