@@ -170,8 +170,13 @@ def _foreign_attribute_start(name: str) -> str:
 def _written(tree: PageTree) -> list[str]:
     """The pieces of XHTML that the nodes of a tree become, in the order of the document."""
     chars = str(tree.chars, "latin-1")  # a letter for each byte
-    tags, firsts, nexts, parents = tree.tags.tolist(), tree.firsts.tolist(), tree.nexts.tolist(), tree.parents.tolist()
-    starts, ends = tree.starts.tolist(), tree.ends.tolist()
+    tags, firsts, nexts, parents = (
+        memoryview(tree.tags).tolist(),
+        memoryview(tree.firsts).tolist(),
+        memoryview(tree.nexts).tolist(),
+        memoryview(tree.parents).tolist(),
+    )
+    starts, ends = memoryview(tree.starts).tolist(), memoryview(tree.ends).tolist()
     names = [legal_name(name) for name in (*TAGS, *tree.own_names)]
     attributes_of = _attributes(tree, chars)
     pieces: list[str] = []
@@ -206,9 +211,13 @@ def _text(letters: str) -> str:
 
 def _attributes(tree: PageTree, chars: str) -> Callable[[int], str]:
     """Gives an element's attributes, and its namespace where it is another than around it."""
-    parents, spaces = tree.parents.tolist(), tree.spaces.tolist()
-    firsts, counts, numbers = tree.attributes.tolist(), tree.attribute_counts.tolist(), tree.attribute_names.tolist()
-    starts, ends = tree.value_starts.tolist(), tree.value_ends.tolist()
+    parents, spaces = memoryview(tree.parents).tolist(), memoryview(tree.spaces).tolist()
+    firsts, counts, numbers = (
+        memoryview(tree.attributes).tolist(),
+        memoryview(tree.attribute_counts).tolist(),
+        memoryview(tree.attribute_names).tolist(),
+    )
+    starts, ends = memoryview(tree.value_starts).tolist(), memoryview(tree.value_ends).tolist()
     names = (*ATTRIBUTES, *tree.own_attribute_names)
     plain = [_attribute_start(name) for name in names]
     foreign = [_foreign_attribute_start(name) for name in names] if any(spaces) else plain

@@ -4,6 +4,8 @@ cdef int NEWLINE, SPACE, RETURN, SLASH, PLAIN, WHITE, MAY_BE_WHITE, GOING_ON
 cdef const unsigned char[::1] SPACES, IMG_NAME, TITLE_PATH
 cdef int PARAGRAPH, HEADING, CODE, LINK_KIND, ALT_KIND, TITLE_KIND, AT_BODY, AT_HEAD
 cdef int BLOCKS_MOST, PATHS_MOST, PATH_CHARS, PROBES, ROW_FIELDS, PATH_FIELDS, NAME_FIELDS
+cdef int[::1] NO_NUMBERS
+cdef unsigned char[::1] NO_CHARS
 cdef unsigned long long SEED, MASK, FACTOR
 
 
@@ -28,15 +30,15 @@ cdef class Text:
     cdef int _grow(self, int more) except -1
     cdef inline int put(self, int code) except -1
     cdef int copy(self, const unsigned char[::1] source, int start, int end) except -1
-    @cython.locals(size=int, at=int)
+    @cython.locals(size=size_t, at=size_t)
     cdef inline int _copy(
-        self, unsigned char[::1] chars, const unsigned char[::1] source, int start, int end
+        self, unsigned char[::1] chars, const unsigned char[::1] source, size_t start, size_t end
     ) except -1
     cdef int fold(self, const unsigned char[::1] source, int start, int end) except -1
-    @cython.locals(size=int, begin=int, pending=int, at=int, kind=int, width=int)
+    @cython.locals(size=size_t, begin=size_t, pending=int, at=size_t, kind=int, width=int)
     cdef inline int _fold(
-        self, unsigned char[::1] chars, const unsigned char[::1] spaces, const unsigned char[::1] source, int start,
-        int end,
+        self, unsigned char[::1] chars, const unsigned char[::1] spaces, const unsigned char[::1] source,
+        size_t start, size_t end,
     ) except -1
     cdef int next_piece(self, int separator) except -1
     cpdef str string(self)
@@ -64,11 +66,11 @@ cdef class Names:
     cdef int _widen(self) except -1
 
 
-@cython.locals(value="unsigned long long", at=int)
-cdef int hash_of(int owner, const unsigned char[::1] source, int start, int end) except -1
-@cython.locals(at=int)
+@cython.locals(value="unsigned long long", at=size_t)
+cdef int hash_of(int owner, const unsigned char[::1] source, size_t start, size_t end) except -1
+@cython.locals(at=size_t)
 cdef inline int stands_at(
-    const unsigned char[::1] chars, int place, const unsigned char[::1] source, int start, int end
+    const unsigned char[::1] chars, size_t place, const unsigned char[::1] source, size_t start, size_t end
 ) except -1
 @cython.locals(lead=int, second=int, third=int)
 cdef int white_bytes(const unsigned char[::1] source, int at, int end) except -1
@@ -76,8 +78,8 @@ cdef int white_bytes(const unsigned char[::1] source, int at, int end) except -1
 cpdef int white_at(const unsigned char[::1] source, int at, int end) except -1
 @cython.locals(at=int, width=int)
 cpdef int has_words(const unsigned char[::1] source, int start, int end) except -1
-@cython.locals(count=int, pending=int, at=int, kind=int, width=int)
-cpdef int folded_chars(const unsigned char[::1] source, int start, int end) except -1
+@cython.locals(count=int, pending=int, at=size_t, kind=int, width=int)
+cpdef int folded_chars(const unsigned char[::1] source, size_t start, size_t end) except -1
 @cython.locals(count=int, at=int)
 cpdef int end_of_chars(const unsigned char[::1] source, int start, int end, int most) except -1
 @cython.final

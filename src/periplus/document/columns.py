@@ -28,11 +28,14 @@ MASK, FACTOR = 0xFFFFFFFF, 0x01000193  # 32 bits; of FNV-1a
 ROW_FIELDS, PATH_FIELDS, NAME_FIELDS = 7, 4, 4
 
 
+NO_NUMBERS, NO_CHARS = memoryview(bytearray(0)).cast("i"), memoryview(bytearray(0))
+
+
 class NumberColumn:
-    """NumberColumn in a row that grows."""
+    """Numbers in a row that grows."""
 
     def __init__(self, room: int) -> None:
-        self.values = memoryview(bytearray(4 * room)).cast("i")
+        self.values = memoryview(bytearray(4 * room)).cast("i") if room else NO_NUMBERS  # shared, it costs nothing
         self.room = room
         self.size = 0
 
@@ -84,7 +87,7 @@ class Text:
     """
 
     def __init__(self, room: int) -> None:
-        self.chars = memoryview(bytearray(room))
+        self.chars = memoryview(bytearray(room)) if room else NO_CHARS
         self.former = self.chars  # before they grew: what is copied from there stays while it is being copied
         self.room = room
         self.size = 0
@@ -343,7 +346,7 @@ class BlockColumns:
 
     def __init__(self, room: int) -> None:
         self.text = Text(room)
-        self.apart = Text(256)  # what stands for images
+        self.apart = Text(0)  # what stands for images
         self.rows = NumberColumn(128 * ROW_FIELDS)  # kind, level, position, lines, share, path, language
         self.parts = Names(256)  # of paths: a path's owner is the path around it
         self.paths = NumberColumn(128 * PATH_FIELDS)  # start and end of its text, characters, its place in the column

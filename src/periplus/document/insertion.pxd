@@ -14,14 +14,13 @@ cdef int A, BASE, BODY, BR, BUTTON, CAPTION, COL, COLGROUP, DD, DT, FONT, FORM, 
 cdef int INPUT, LI, NOBR, NOFRAMES, NOSCRIPT, OPTGROUP, OPTION, P, PLAIN, RTC, RUBY, SCRIPT, SELECT, STYLE
 cdef int TABLE, TBODY, TD, TEMPLATE, TEXTAREA, TFOOT, TH, THEAD, TITLE, TR
 cdef int SCOPE, IN_LIST, IN_BUTTON, TABLE_SCOPE, IS_HEADING, BODY_CONTEXT, ROW_CONTEXT, FOSTERING, RAW, BREAKOUT
-cdef int STRANGE, ELEMENTS, DEEPEST, ROOM
+cdef int STRANGE, ELEMENTS, DEEPEST
 cdef dict MODES
 cdef int[::1] STARTS_BODY, ENDS_BODY, FLAGS
 
 
 cdef class Insertion(Nodes):
     cdef int templates, mode, former, head, form, frameset_ok, quirks, skip_line, reading, reading_tag
-    cdef int[::1] template_modes
 
     cdef int _reset_mode(self) except -1
     cdef int _leave_early(self) except -1

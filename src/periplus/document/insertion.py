@@ -15,7 +15,6 @@ from periplus.document.tags import (
     END_OF,
     FLAGS_OF,
     FOREIGN,
-    ROOM,
     START_GROUPS,
     START_OF,
     TAGS,
@@ -64,7 +63,6 @@ class Insertion(Nodes):
 
     def __init__(self, tokens: Tokens, fragment: bool) -> None:
         super().__init__(tokens, fragment)
-        self.template_modes = memoryview(bytearray(4 * ROOM)).cast("i")
         self.templates = 0
         self.mode = self.former = INITIAL  # former: the one to return to after the text of an element
         self.head = self.form = -1

@@ -2,7 +2,7 @@ cimport cython
 
 from periplus.document.tokens cimport Tokens
 
-cdef int DEEPEST, ROOM, LONGEST_MERGED, FEWEST_REOPENED, NOWHERE, COLUMNS, ELEMENTS
+cdef int DEEPEST, ROOM, LONGEST_MERGED, FEWEST_REOPENED, NOWHERE, COLUMNS, STACKS, APART, ELEMENTS
 cdef int A, ANNOTATION, MALIGNMARK, MGLYPH, P, SVG, TABLE, TEMPLATE
 cdef int SPECIAL, SCOPE, IN_BUTTON, IMPLIED, FOSTERING, LOOSE, STRANGE, TEXT_SIDE, HTML_SIDE
 cdef int[::1] FLAGS, SVG_FLAGS, MATH_FLAGS, SVG_NUMBERS
@@ -13,13 +13,14 @@ cdef class Nodes:
     cdef int room, count, depth, listed, floor, budget, before, fostering
     cdef int first, attrs, closing, place, context, context_flags, context_space
     cdef bint fragment
-    cdef list columns
-    cdef object spaces_column
+    cdef int[::1] cells, stacks, template_modes
     cdef int[::1] tags, parents, firsts, nexts, starts, ends, attributes, counts, offsets, lasts, backs
     cdef int[::1] stack, open_tags, open_flags, formats, format_prints
     cdef unsigned char[::1] spaces
 
-    cdef int _unpack(self) except -1
+    @cython.locals(cells="int[::1]", room=int)
+    cdef int _part(self) except -1
+    @cython.locals(cells="int[::1]", spaces="unsigned char[::1]", room=int, column=int, start=int)
     cdef int _grow(self) except -1
     cdef inline int _attach(self, int node, int parent, int before) except -1
     cdef int _detach(self, int node) except -1

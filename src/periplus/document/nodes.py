@@ -32,6 +32,8 @@ LONGEST_MERGED: Final = 512  # attributes that <html> and <body> gather from fur
 FEWEST_REOPENED: Final = 10_000  # formatting elements opened anew; and one for each two letters of the page
 NOWHERE: Final = 1 << 30
 COLUMNS: Final = 11  # of four bytes
+STACKS: Final = 6
+APART: Final = ROOM + 16  # a power of two between them would put the tops of all in one line of the nearest cache
 
 A, ANNOTATION, MALIGNMARK, MGLYPH, P, SVG, TABLE, TEMPLATE = numbers_of(
     "a annotation-xml malignmark mglyph p svg table template"
@@ -52,14 +54,16 @@ class Nodes:
         size = len(tokens.page)
         self.tokens = tokens
         self.room = (size >> 4) + 256  # of real pages half, in the manuals tried, have more nodes
-        self.columns = [memoryview(bytearray(4 * self.room)).cast("i") for _ in range(COLUMNS)]
-        self.spaces_column = memoryview(bytearray(self.room))
-        self._unpack()
+        # one piece for many columns: Python's view of a piece costs half a microsecond, a part of it nothing
+        self.cells = memoryview(bytearray(4 * COLUMNS * self.room)).cast("i")
+        self.spaces = memoryview(bytearray(self.room))
+        self._part()
         self.count = 1
         self.parents[0] = self.firsts[0] = self.nexts[0] = self.lasts[0] = self.backs[0] = -1
-        self.stack, self.open_tags, self.open_flags, self.formats, self.format_prints = (
-            memoryview(bytearray(4 * ROOM)).cast("i") for _ in range(5)
-        )
+        self.stacks = memoryview(bytearray(4 * STACKS * APART)).cast("i")
+        self.stack, self.open_tags = self.stacks[:ROOM], self.stacks[APART:][:ROOM]
+        self.open_flags, self.formats = self.stacks[2 * APART :][:ROOM], self.stacks[3 * APART :][:ROOM]
+        self.format_prints, self.template_modes = self.stacks[4 * APART :][:ROOM], self.stacks[5 * APART :][:ROOM]
         self.depth = 1  # the document stands at the ground of the stack
         self.listed = 0
         self.floor = NOWHERE  # the place on the stack of the first element of SVG or MathML
@@ -70,25 +74,32 @@ class Nodes:
         self.fragment = fragment
         self.context = self.context_flags = self.context_space = 0  # of the element around a fragment
 
-    def _unpack(self) -> int:
-        (
-            self.tags, self.parents, self.firsts, self.nexts, self.starts, self.ends, self.attributes, self.counts,
-            self.offsets, self.lasts, self.backs,
-        ) = self.columns  # fmt: skip
-        self.spaces = self.spaces_column
+    def _part(self) -> int:
+        """Parts the cells into columns."""
+        cells, room = self.cells, self.room
+        self.tags = cells[:room]
+        self.parents = cells[room : 2 * room]
+        self.firsts = cells[2 * room : 3 * room]
+        self.nexts = cells[3 * room : 4 * room]
+        self.starts = cells[4 * room : 5 * room]
+        self.ends = cells[5 * room : 6 * room]
+        self.attributes = cells[6 * room : 7 * room]
+        self.counts = cells[7 * room : 8 * room]
+        self.offsets = cells[8 * room : 9 * room]
+        self.lasts = cells[9 * room : 10 * room]
+        self.backs = cells[10 * room :]
         return 0
 
     def _grow(self) -> int:
         room = self.room
-        for number in range(len(self.columns)):
-            wide = memoryview(bytearray(8 * room)).cast("i")
-            wide[:room] = self.columns[number]
-            self.columns[number] = wide
+        cells = memoryview(bytearray(8 * COLUMNS * room)).cast("i")
+        for column in range(COLUMNS):
+            start = column * room
+            cells[2 * start : 2 * start + room] = self.cells[start : start + room]
         spaces = memoryview(bytearray(2 * room))
-        spaces[:room] = self.spaces_column
-        self.spaces_column = spaces
-        self.room = 2 * room
-        return self._unpack()
+        spaces[:room] = self.spaces
+        self.cells, self.spaces, self.room = cells, spaces, 2 * room
+        return self._part()
 
     def _attach(self, node: int, parent: int, before: int) -> int:
         """Makes a node the child of another: the last one, or the one before a sibling."""

@@ -1,6 +1,7 @@
 cimport cython
 
 from periplus.document.columns cimport BlockColumns, Names, NumberColumn, Text, end_of_chars, folded_chars, has_words, white_at
+from periplus.document.tree cimport PageTree
 
 cdef int NEWLINE, SPACE, SHARP, SLASH, DOT, LOW_LINE, PARENTHESIS, DIGIT
 cdef int GOING_ON, NONE, TAGS_KNOWN, NAMES_KNOWN
@@ -41,6 +42,8 @@ cdef class Reader:
     cdef Text words, anchors
     cdef Names heads, entries
 
+    @cython.locals(cells=NumberColumn)
+    cdef int _take(self, PageTree tree) except -1
     @cython.locals(
         node=int, tag=int, tags="const int[::1]", children="const int[::1]", nexts="const int[::1]",
         parents="const int[::1]", starts="const int[::1]", ends="const int[::1]",

@@ -7,8 +7,8 @@ Compiled where there is a C compiler; reader.pxd gives the types.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from periplus.document import page_rules as rules
 from periplus.document.columns import (
@@ -23,13 +23,8 @@ from periplus.document.columns import (
 )
 from periplus.document.page_rules import Element
 from periplus.document.tags import ATTRIBUTES, TAG_NUMBERS, TAGS
-from periplus.document.tree import parse
+from periplus.document.tree import PageTree, parse
 from periplus.model.page import BLOCK_KIND_CODES, POSITION_CODES, BlockKind, Position
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from periplus.document.tree import PageTree
 
 NEWLINE, SPACE, SHARP, SLASH, DOT, LOW_LINE, PARENTHESIS, DIGIT = b"\n #/._(0"
 SPACES, GOING_ON = rules.SPACES, rules.GOING_ON
@@ -72,15 +67,8 @@ class Reader:
     """One page's walk, and what it brought."""
 
     def __init__(self, tree: PageTree) -> None:
-        self.chars = tree.chars
-        self.tags, self.spaces = tree.tags, tree.spaces
-        self.parents, self.children, self.nexts = tree.parents, tree.firsts, tree.nexts
-        self.starts, self.ends = tree.starts, tree.ends
-        self.attributes, self.attribute_counts = tree.attributes, tree.attribute_counts
-        self.names, self.value_starts, self.value_ends = tree.attribute_names, tree.value_starts, tree.value_ends
+        self._take(tree)
         self.blocks = BlockColumns(len(self.chars) // 2 + 1024)
-        self.slots = memoryview(bytearray(4 * 64)).cast("i")  # by attribute: its row, while its stamp is the serial
-        self.stamps = memoryview(bytearray(4 * 64)).cast("i")
         self.serial = 0
         self.open = NumberColumn(32 * OPEN_FIELDS)  # what the ends of open elements bring back
         self.position = AT_BODY
@@ -101,10 +89,6 @@ class Reader:
             NumberColumn(0),
             NumberColumn(0),
         )  # entries, head by head; where each one's end
-        self.tag_counts = memoryview(bytearray(4 * TAGS_KNOWN)).cast("i")
-        # of each tag: where its last element without attributes that name it stood, and the path to it
-        self.above = memoryview(bytearray(4 * TAGS_KNOWN)).cast("i")
-        self.below = memoryview(bytearray(4 * TAGS_KNOWN)).cast("i")
         self.languages = Names(16)
         self.metas, self.links, self.frames, self.sheets, self.styles = Text(512), Text(512), Text(0), Text(0), Text(0)
         self.base = self.language = self.title = self.h1 = ""
@@ -113,7 +97,24 @@ class Reader:
         self.link_count = self.filled_roots = self.images_without_alt = self.unscripted_chars = self.noscripts = 0
         self.too_many = 0  # elements of one kind with links
         self.landmark = NONE  # of the element in hand
-        self.roots = NumberColumn(8)  # of open ones: where their text begins, links before
+        self.roots = NumberColumn(0)  # of open ones: where their text begins, links before
+
+    def _take(self, tree: PageTree) -> int:
+        """The tree's columns, and those by attribute and tag: here they have types, in `__init__` they would not."""
+        cells = NumberColumn(2 * 64 + 3 * TAGS_KNOWN)  # one piece for all that is by attribute or tag
+        # by attribute: its row, while its stamp is the serial
+        self.slots, self.stamps = cells.values[:64], cells.values[64:128]
+        # of each tag: how often it was met with links
+        self.tag_counts = cells.values[128 : 128 + TAGS_KNOWN]
+        # of each tag: where its last element without attributes that name it stood, and the path to it
+        self.above = cells.values[128 + TAGS_KNOWN : 128 + 2 * TAGS_KNOWN]
+        self.below = cells.values[128 + 2 * TAGS_KNOWN :]
+        self.chars, self.tags, self.spaces = tree.chars, tree.tags, tree.spaces
+        self.parents, self.children, self.nexts = tree.parents, tree.firsts, tree.nexts
+        self.starts, self.ends = tree.starts, tree.ends
+        self.attributes, self.attribute_counts = tree.attributes, tree.attribute_counts
+        self.names, self.value_starts, self.value_ends = tree.attribute_names, tree.value_starts, tree.value_ends
+        return 0
 
     def read(self) -> Reader:
         """Walks through the tree; returns itself."""
@@ -194,11 +195,8 @@ class Reader:
         stack.values[row + 1] = 0
         stack.values[row + 2], stack.values[row + 3] = self.position, self.sectioned
         stack.values[row + 4], stack.values[row + 5], stack.values[row + 6] = blocks.kind, blocks.level, blocks.position
-        stack.values[row + 7], stack.values[row + 8], stack.values[row + 9] = (
-            blocks.language,
-            blocks.path,
-            blocks.holds_p,
-        )
+        stack.values[row + 7], stack.values[row + 8] = blocks.language, blocks.path
+        stack.values[row + 9] = blocks.holds_p
         stack.size = row + OPEN_FIELDS
         return 0
 
@@ -225,11 +223,8 @@ class Reader:
             self._end_root()
         self.position, self.sectioned = stack.values[row + 2], stack.values[row + 3]
         blocks.kind, blocks.level, blocks.position = stack.values[row + 4], stack.values[row + 5], stack.values[row + 6]
-        blocks.language, blocks.path, blocks.holds_p = (
-            stack.values[row + 7],
-            stack.values[row + 8],
-            stack.values[row + 9],
-        )
+        blocks.language, blocks.path = stack.values[row + 7], stack.values[row + 8]
+        blocks.holds_p = stack.values[row + 9]
         stack.size = row
         return 0
 

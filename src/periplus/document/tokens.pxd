@@ -2,7 +2,7 @@ cimport cython
 
 cdef int TEXT, START, END, COMMENT, DOCTYPE, NUL, EOF
 cdef int DATA, STEP, FOREIGN, RCDATA, RAWTEXT, SCRIPT, PLAINTEXT
-cdef int BATCH, LONGEST_REFERENCE, SLOTS, SHIFT
+cdef int BATCH, APART, LONGEST_REFERENCE, SLOTS, SHIFT
 cdef unsigned long long SPREAD, MOST
 cdef int WHITE, SLASH, CLOSE, NOTHING, EQUALS
 cdef int ELEMENTS, NAMES, PUBLIC, SYSTEM
@@ -22,7 +22,7 @@ cdef class Tokens:
     cdef readonly unsigned char[::1] chars
     cdef readonly int[::1] kinds, tags, starts, ends, firsts, counts
     cdef readonly int[::1] names, value_starts, value_ends
-    cdef int[::1] stamps
+    cdef int[::1] stamps, cells
     cdef readonly dict own_tags, own_names
 
     @cython.locals(row=int)

@@ -17,6 +17,7 @@ from periplus.document.tags import ATTRIBUTE_NUMBERS, ATTRIBUTES, BITS, FLAGS_OF
 TEXT, START, END, COMMENT, DOCTYPE, NUL, EOF = range(1, 8)  # kinds of tokens
 DATA, STEP, FOREIGN, RCDATA, RAWTEXT, SCRIPT, PLAINTEXT = range(7)  # how `run` reads
 BATCH: Final = 512  # tokens at a time: their rows stay in the processor's nearest cache
+APART: Final = BATCH + 16  # rows a power of two apart would share lines of it
 LONGEST_REFERENCE: Final = 33  # letters of the longest name of a character, and two
 
 WHITE, SLASH, CLOSE, NOTHING, EQUALS = range(1, 6)  # what ends a name
@@ -97,17 +98,17 @@ class Tokens:
         self.size = size
         self.at = 0
         self.used = size + 4
-        whole = bytearray(size + (size >> 3) + 256)
-        whole[:size] = page
-        whole[size + 1 : size + 4] = b"\xef\xbf\xbd"
-        self.chars = memoryview(whole)
+        self.chars = memoryview(bytearray().join((page, b"\0\xef\xbf\xbd", bytes((size >> 3) + 252))))
         self.rows = 0
         room = (size >> 5) + 64
-        self.names, self.value_starts, self.value_ends = (memoryview(bytearray(4 * room)).cast("i") for _ in range(3))
+        self.names = memoryview(bytearray(4 * room)).cast("i")
+        self.value_starts = memoryview(bytearray(4 * room)).cast("i")
+        self.value_ends = memoryview(bytearray(4 * room)).cast("i")
         self.room = room
-        self.kinds, self.tags, self.starts, self.ends, self.firsts, self.counts = (
-            memoryview(bytearray(4 * BATCH)).cast("i") for _ in range(6)
-        )
+        self.cells = memoryview(bytearray(4 * 6 * APART)).cast("i")
+        self.kinds, self.tags = self.cells[:BATCH], self.cells[APART:][:BATCH]
+        self.starts, self.ends = self.cells[2 * APART :][:BATCH], self.cells[3 * APART :][:BATCH]
+        self.firsts, self.counts = self.cells[4 * APART :][:BATCH], self.cells[5 * APART :][:BATCH]
         self.count = 0
         self.stop = 0
         self.mode = DATA

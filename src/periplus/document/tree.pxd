@@ -12,6 +12,21 @@ cdef int COLGROUP, FORM, HTML, TEMPLATE
 cdef int STRANGE, TEXT_SIDE, HTML_SIDE, FOSTERING, RAW
 
 
+cdef class _Builder
+
+
+@cython.final
+cdef class PageTree:
+    cdef readonly unsigned char[::1] chars, spaces
+    cdef readonly int[::1] tags, parents, firsts, nexts, starts, ends, attributes, attribute_counts, offsets
+    cdef readonly int[::1] attribute_names, value_starts, value_ends
+    cdef readonly tuple own_names, own_attribute_names
+
+    @cython.locals(tokens=Tokens, count=int, rows=int)
+    cdef int _take(self, _Builder builder) except -1
+
+
+@cython.final
 cdef class _Builder(Insertion):
     cdef list pending
     cdef int done

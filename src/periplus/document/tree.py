@@ -8,8 +8,6 @@ opened anew at most as often as the page has letters. tree.pxd gives the types i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from periplus.document.insertion import Insertion
 from periplus.document.tags import (
     ATTRIBUTE_NUMBERS,
@@ -42,7 +40,6 @@ COLGROUP, FORM, HTML, TEMPLATE = numbers_of("colgroup form html template")
 STRANGE, TEXT_SIDE, HTML_SIDE, FOSTERING, RAW = FOREIGN, TEXT_POINT, HTML_POINT, BITS["fostering"], BITS["raw"]
 
 
-@dataclass(frozen=True, slots=True)
 class PageTree:
     """A page's nodes and attributes; int32 but for `chars` and `spaces` (uint8). -1 stands for none.
 
@@ -55,22 +52,22 @@ class PageTree:
     `value_ends`. Neighbouring texts may be of one piece. What a template holds are its children.
     """
 
-    chars: memoryview[int]
-    tags: memoryview[int]
-    spaces: memoryview[int]
-    parents: memoryview[int]
-    firsts: memoryview[int]
-    nexts: memoryview[int]
-    starts: memoryview[int]
-    ends: memoryview[int]
-    attributes: memoryview[int]
-    attribute_counts: memoryview[int]
-    offsets: memoryview[int]
-    attribute_names: memoryview[int]
-    value_starts: memoryview[int]
-    value_ends: memoryview[int]
-    own_names: tuple[str, ...]
-    own_attribute_names: tuple[str, ...]
+    def __init__(self, builder: _Builder) -> None:
+        self._take(builder)
+
+    def _take(self, builder: _Builder) -> int:
+        """The columns, cut to their length."""
+        tokens, count, rows = builder.tokens, builder.count, builder.tokens.rows
+        self.chars, self.spaces = tokens.chars[: tokens.used], builder.spaces[:count]
+        self.tags, self.parents = builder.tags[:count], builder.parents[:count]
+        self.firsts, self.nexts = builder.firsts[:count], builder.nexts[:count]
+        self.starts, self.ends = builder.starts[:count], builder.ends[:count]
+        self.attributes, self.attribute_counts = builder.attributes[:count], builder.counts[:count]
+        self.offsets = builder.offsets[:count]
+        self.attribute_names = tokens.names[:rows]
+        self.value_starts, self.value_ends = tokens.value_starts[:rows], tokens.value_ends[:rows]
+        self.own_names, self.own_attribute_names = _names(tokens.own_tags), _names(tokens.own_names)
+        return 0
 
 
 def parse(page: bytes, *, fragment_of: str = "") -> PageTree:
@@ -83,7 +80,7 @@ def parse(page: bytes, *, fragment_of: str = "") -> PageTree:
         page = page.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     builder = _Builder(Tokens(page), fragment_of)
     builder.build()
-    return builder.tree()
+    return PageTree(builder)
 
 
 def _names(own: dict[bytes, int]) -> tuple[str, ...]:
@@ -118,31 +115,6 @@ class _Builder(Insertion):
             self.reading_tag = 0  # no tag ends it
         self.form = 0 if self.context == FORM else -1
         self._reset_mode()
-
-    def tree(self) -> PageTree:
-        """The columns, cut to their length."""
-        tokens, count, rows = self.tokens, self.count, self.tokens.rows
-        tags, parents, firsts, nexts, starts, ends, attributes, counts, offsets, _, _ = (
-            column[:count] for column in self.columns
-        )
-        return PageTree(
-            chars=memoryview(tokens.chars)[: tokens.used],
-            tags=tags,
-            spaces=self.spaces_column[:count],
-            parents=parents,
-            firsts=firsts,
-            nexts=nexts,
-            starts=starts,
-            ends=ends,
-            attributes=attributes,
-            attribute_counts=counts,
-            offsets=offsets,
-            attribute_names=memoryview(tokens.names)[:rows],
-            value_starts=memoryview(tokens.value_starts)[:rows],
-            value_ends=memoryview(tokens.value_ends)[:rows],
-            own_names=_names(tokens.own_tags),
-            own_attribute_names=_names(tokens.own_names),
-        )
 
     def build(self) -> None:
         """Reads all tokens."""
