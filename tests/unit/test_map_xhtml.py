@@ -94,6 +94,14 @@ def test_only_chosen_values_are_shown():
         written(site, values=("colour",))
 
 
+def test_titles_lose_the_name_of_the_site():
+    site_map, facts = site_of([-1, 0, 0, 0, 0])
+    facts = replace(facts, title=[f"Part {page} — The Site" for page in range(5)])
+    root = read(written((site_map, facts)))
+    assert [text_of(row(root, page)).startswith(f"Part {page}") for page in range(5)] == [True] * 5
+    assert "The Site" not in "".join(root.find(f"{HTML}body").itertext())
+
+
 def test_a_page_that_was_not_simply_read_says_why():
     site_map, facts = site_of([-1, 0])
     facts = replace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from periplus.jobs.runner import error_of
-from periplus.present.wording import job_remedy
+from periplus.present.wording import job_remedy, why_not
 
 
 @pytest.mark.parametrize(("lines", "sentence"), [
@@ -20,6 +20,18 @@ def test_a_failed_job_is_told_by_the_sentence_of_its_error(lines: list[str], sen
     assert error_of(lines) == sentence
 
 
+def test_reasons_are_words() -> None:
+    assert why_not("https://e.org/", "host-down", "name-not-found: no such host") == (
+        "https://e.org/: host given up (name not found: no such host)"
+    )
+    assert why_not("https://e.org/", "unreachable", "not-http") == "https://e.org/: no answer (not HTTP)"
+    assert why_not("https://e.org/", "not-found", "") == "https://e.org/: not found"
+    assert why_not("https://e.org/", "robots", "robots.txt line 2: /x") == (
+        "https://e.org/: disallowed by robots.txt (robots.txt line 2: /x)"
+    )
+    assert "name server" in job_remedy(f"Failed: {why_not('https://e.org/', 'host-down', 'name-not-found')}")
+
+
 def test_a_remedy_is_named_where_the_sentence_has_none() -> None:
-    assert "certificate" in job_remedy("Failed: no page was read; https://e.org/: tls (expired)")
+    assert "certificate" in job_remedy("Failed: no page was read; https://e.org/: certificate or TLS failure (expired)")
     assert job_remedy("nope.periplus holds no collection. `periplus crawl URL -o nope.periplus` makes one.") == ""

@@ -91,6 +91,23 @@ def test_maps_reports_and_search_work_over_a_folder(docs):
     assert (docs / "guide" / "gone.md").as_uri() in page and "docs.alt" not in page
 
 
+def test_lists_name_files_by_their_paths_and_take_them(docs):
+    assert run("crawl", "docs", "-q")[0] == 0
+    at = ("-c", "docs.periplus")
+    for words in (
+        ("pages",),
+        ("links",),
+        ("links", "--to", "docs/guide/start.md"),
+        ("page", "docs/guide/start.md"),
+        ("search", "steps"),
+    ):
+        code, text = run(*words, *at)
+        assert code == 0 and "docs/guide/start.md" in text and ".alt" not in text, words
+    assert "http://docs.alt/docs/guide/start.md" in run("pages", *at, "-f", "csv")[1]  # the key of other tables
+    code, text = run("map", *at, "-f", "xhtml")
+    assert (docs / "guide" / "start.md").as_uri() in text and "http://docs.alt" not in text
+
+
 def test_the_package_reads_folders_too(docs):
     result = periplus.check("./docs", "c.periplus", external=False)
     assert {issue.code for issue in result.issues} >= {"broken-link", "broken-fragment"}

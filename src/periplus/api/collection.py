@@ -26,7 +26,7 @@ from periplus.store.sqlite import listing, reading, schema
 from periplus.store.sqlite import runs as collection_runs
 from periplus.store.sqlite.listing import LinkFilter, PageFilter
 from periplus.store.sqlite.schema import SqliteStatements
-from periplus.urls.folders import as_file_links, folders_of
+from periplus.urls.folders import address_of_path, as_file_links, folders_of, paths_shown
 
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.inlink_index import InlinkIndexes
@@ -377,6 +377,16 @@ class Collection:
         """The local folders that the latest crawl read as hosts; most collections have none."""
         entries = next((run.settings["folders"] for run in reversed(self.runs()) if run.settings.get("folders")), ())
         return folders_of(entries if isinstance(entries, (list, tuple)) else ())
+
+    def paths_shown(self) -> Callable[[str], str]:
+        """What puts in any text the paths of local files in place of their addresses, as one sees them from here."""
+        return paths_shown(self.folders(), Path.cwd())
+
+    def address_of(self, text: str) -> str:
+        """The address of a local file that a crawl read, by its path; anything else as it is."""
+        if not text or "://" in text or (text.startswith("/") and not Path(text).exists()):
+            return text  # `/a.html` is a path on the site
+        return address_of_path(self.folders(), text, Path.cwd()) or text
 
     def diff(
         self, before: str = "last-1", after: str = "last", *, other: Path | str | None = None, site: str = ""

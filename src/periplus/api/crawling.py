@@ -32,6 +32,7 @@ from periplus.model.job import JobProgress
 from periplus.model.ports import Clock, CrawlHome, CrawlScope, Policy, RunStore, Transport
 from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import HostKey, SiteKey, Url
+from periplus.present.wording import REASON_WORDS, why_not
 from periplus.schedule.learning import PAGES, AliasLearner
 from periplus.schedule.traps import TrapDetector
 from periplus.schedule.turns import SiteTurns
@@ -205,7 +206,7 @@ def verdict(store: RunStore, order: CrawlOrder, stop_note: str) -> tuple[str, st
     """(state, note) of a run whose work is over. stop_note: why it was stopped; empty: it was not."""
     waiting = not store.idle(SystemClock().now())
     reason, rule = store.url_state(order.starts[0])
-    first = f"{order.starts[0]}: {reason}" + (f" ({rule})" if rule else "")
+    first = why_not(order.starts[0], reason, rule)
     return judged(store.counts(), waiting, stop_note or _budget_note(order, waiting), first)
 
 
@@ -469,7 +470,8 @@ def judged(counts: RunCounts, waiting: bool, stop_note: str, first: str) -> tupl
         return "stopped", "work is left"
     bad = sum(troubles.values())
     if bad > read:
-        return "suspicious", f"{bad} URLs failed and {read} were read; most often: {worst} ({troubles[worst]})"
+        often = f"{REASON_WORDS[Reason(worst)]} ({troubles[worst]})"
+        return "suspicious", f"{bad} URLs failed and {read} were read; most often: {often}"
     return "done", ""
 
 

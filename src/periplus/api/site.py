@@ -36,7 +36,7 @@ from periplus.model.ports import RunRecord
 from periplus.model.results import About, MapNode, PageColumns, PageOverview, Ranking, SiteMap
 from periplus.model.tables import SEGMENT_OTHER
 from periplus.model.visit import Reason
-from periplus.model.web import SiteKey, Url
+from periplus.model.web import HostKey, SiteKey, Url
 from periplus.present.charts import ChartLook, write_chart
 from periplus.present.graphs import write_gexf, write_graphml
 from periplus.present.map_files import LINKED, VALUES, map_text, sitemap_files, write_map_json
@@ -44,6 +44,7 @@ from periplus.present.map_xml import SHOWN, write_map_pdf, write_map_xhtml, writ
 from periplus.present.wording import count_of, number, utc, without_site_name
 from periplus.store.sqlite import reading, site_rows
 from periplus.urls.canonical import url_id
+from periplus.urls.folders import folders_of
 from periplus.urls.hosts import host_key
 
 if TYPE_CHECKING:
@@ -80,6 +81,11 @@ class Site:
     def shown_depth(self) -> int:
         """The last depth worth showing: all (-1), but while the crawl goes on only what will not change."""
         return self.complete_to if self.running and self.complete_to < self.depth else -1
+
+    def folders(self) -> dict[HostKey, Path]:
+        """The local folders that the run read as hosts; most have none."""
+        entries = self.run.settings.get("folders")
+        return folders_of(entries if isinstance(entries, (list, tuple)) else ())
 
     def top(self, most: int = 10) -> list[PageOverview]:
         """The fetched pages that count most, greatest rank first."""

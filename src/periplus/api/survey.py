@@ -32,7 +32,7 @@ from periplus.model.webometrics import (
     Harvest,
     SiteProgress,
 )
-from periplus.present.wording import REASON_WORDS
+from periplus.present.wording import REASON_WORDS, why_not
 from periplus.schedule.survey import (
     SurveyPolicy,
     YieldRecord,
@@ -233,7 +233,7 @@ class _Run:
             reason, rule = store.url_state(order.starts[0])
         finally:
             store.close()
-        self._first = f"{order.starts[0]}: {reason}" + (f" ({rule})" if rule else "")
+        self._first = why_not(order.starts[0], reason, rule)
         return note
 
     def _tick(self, progress: Progress) -> bool:

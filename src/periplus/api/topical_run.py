@@ -20,6 +20,7 @@ from periplus.model.frontier import READ, PageVisit
 from periplus.model.ports import RunStore
 from periplus.model.visit import Reason
 from periplus.model.web import Url
+from periplus.present.wording import why_not
 from periplus.schedule.topical.policy import HarvestTally, Judge, TopicalPolicy
 from periplus.schedule.topical.queue import WEIGHED, queue_named
 from periplus.settings import Settings, settings_from
@@ -201,7 +202,7 @@ class _Run:
             recall = self._recall(store)
         finally:
             store.close()
-        first = f"{self._order.seeds[0]}: {reason}" + (f" ({rule})" if rule else "")
+        first = why_not(self._order.seeds[0], reason, rule)
         spent = f"max-pages {pages} are fetched" if pages and counts.fetched >= pages else ""
         state, text = judged(counts, waiting, self._why or note or spent, first)
         text = text or "nothing is left to fetch"

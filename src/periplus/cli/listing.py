@@ -28,7 +28,11 @@ from periplus.model.visit import Reason, State
 from periplus.present.tables import FORMATS, write_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from periplus.api.collection import Collection
     from periplus.api.page import Page
+    from periplus.model.tables import Row
 
 
 # `periplus pages` and `periplus links`: rows with what is known of each, streamed as a table, CSV or JSON lines.
@@ -75,7 +79,7 @@ def pages(
     with Collection(collection_folder(collection)) as reader, opened(output, exact=format != "table") as out:
         most = -1 if limit is None else limit
         rows = reader.pages(**given, limit=most, columns=_columns(columns, PAGE_COLUMNS))
-        write_table(rows.columns, rows, format, out)
+        write_table(rows.columns, _with_paths(reader, rows, format), format, out)
 
 
 @click.command()
@@ -113,12 +117,22 @@ def links(
     if bad and (given or columns):
         raise UsageError("--bad goes with --from, --limit, --format and -o only")
     with Collection(collection_folder(collection)) as reader, opened(output, exact=format != "table") as out:
+        for way in ("source", "target"):
+            filters[way] = reader.address_of(filters[way])
         chosen = {name: value for name, value in filters.items() if value}
         if bad:
             rows = reader.bad_links(source=filters["source"], limit=most)
         else:
             rows = reader.links(**chosen, limit=most, columns=_columns(columns, LINK_COLUMNS))
-        write_table(rows.columns, rows, format, out)
+        write_table(rows.columns, _with_paths(reader, rows, format), format, out)
+
+
+def _with_paths(reader: Collection, rows: Iterable[Row], format: str) -> Iterable[Sequence[object]]:
+    """For people local files by their paths; for programs every URL is the key that other tables have."""
+    if format != "table" or not reader.folders():
+        return rows
+    shown = reader.paths_shown()
+    return (tuple(shown(value) if isinstance(value, str) else value for value in row) for row in rows)
 
 
 def _columns(given: str, usual: tuple[str, ...]) -> tuple[str, ...]:
@@ -168,7 +182,7 @@ def page(url: str, collection: Path | None, form: str | None, format: str, as_js
         raise UsageError(f"--as {form} is written as it is: leave --json out")
     with Collection(collection_folder(collection)) as reader:
         try:
-            stored_page = reader.page(url)
+            stored_page = reader.page(reader.address_of(url))
         except InvalidUrl:
             raise InvalidUrl(f"{url!r} is no URL; write it in full, like https://example.org/page") from None
         if form in _BYTES:
@@ -177,6 +191,7 @@ def page(url: str, collection: Path | None, form: str | None, format: str, as_js
                 out.write(data)
             return
         text = _written(stored_page, form or "", as_json, on_terminal=output is None and sys.stdout.isatty())
+        text = text if as_json or form else reader.paths_shown()(text)
         with opened(output, exact=as_json or form in ("text", "content", "markdown")) as out:
             out.write(text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,7 @@ from periplus.cli.options import (
     store_option,
 )
 from periplus.errors import UsageError
+from periplus.urls.folders import as_file_links
 
 if TYPE_CHECKING:
     from periplus.api.site import Site
@@ -102,8 +104,13 @@ def site_map(
     if format == "text":
         _write_text(site, output, flags["max_nodes"] or 60, max_depth)
     elif format in ("xhtml", "pdf"):
+        page = io.BytesIO()
+        (site.write_xhtml if format == "xhtml" else site.write_pdf)(page, values=values, max_depth=max_depth)
+        written = page.getvalue()
+        if format == "xhtml" and (folders := site.folders()):
+            written = as_file_links(folders, written.decode()).encode()
         with opened_bytes(output) as file:
-            (site.write_xhtml if format == "xhtml" else site.write_pdf)(file, values=values, max_depth=max_depth)
+            file.write(written)
     else:
         writers: dict[str, Callable[..., None]] = {
             "json": site.write_json,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from periplus.cli.options import (
     output_option,
 )
 from periplus.cli.progress import Watch
+from periplus.model.web import Url
 from periplus.present.wording import count_of, iso, number, utc, visible
 
 if TYPE_CHECKING:
@@ -68,12 +69,13 @@ def search(query: tuple[str, ...], collection: Path | None, format: str, output:
 
     with Collection(collection_folder(collection)) as reader:
         result = reader.search(" ".join(query), watch=_reporter(), **flags)
+        shown = reader.paths_shown()
     with opened(output, exact=format != "text") as out:
         if format == "json":
             out.write(json.dumps(as_json(result), ensure_ascii=False, indent=1) + "\n")
             return
         width = min(columns_of(out), WIDEST)
-        for line in lines(result, (flags["page"] - 1) * flags["limit"] + 1, width):
+        for line in lines(result, (flags["page"] - 1) * flags["limit"] + 1, width, shown):
             plain = line if draws_boxes(out) else line.replace("…", "...").replace(" · ", ", ")
             click.echo(plain, file=out)
 
@@ -118,8 +120,11 @@ def as_json(result: SearchResult) -> dict[str, object]:
     }  # fmt: skip
 
 
-def lines(result: SearchResult, first: int, width: int) -> Iterator[str]:
-    """The result for reading, its hits counted from first; colours fall away where the output is no terminal."""
+def lines(result: SearchResult, first: int, width: int, shown: Callable[[str], str] = str) -> Iterator[str]:
+    """The result for reading, its hits counted from first; colours fall away where the output is no terminal.
+
+    shown: what a URL is shown as.
+    """
     yield click.style(_summary(result, first), dim=True)
     for note in result.notes:
         yield click.style(f"Note: {visible(note)}", fg="yellow")
@@ -127,7 +132,7 @@ def lines(result: SearchResult, first: int, width: int) -> Iterator[str]:
         yield f"Did you mean: {click.style(visible(result.suggestion), bold=True)}"
     for place, hit in enumerate(result.hits, first):
         yield ""
-        yield from _hit_lines(hit, place, width)
+        yield from _hit_lines(replace(hit, url=Url(shown(hit.url))), place, width)
     if result.facets:
         yield ""
         yield from _facet_lines(result)

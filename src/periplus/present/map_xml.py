@@ -23,7 +23,7 @@ from periplus.present.map_files import (
     parameters,
 )
 from periplus.present.markup import attributes, characters
-from periplus.present.wording import REASON_WORDS, labels, number
+from periplus.present.wording import REASON_WORDS, labels, number, without_site_name
 
 NAMESPACE = "urn:periplus:map:1"
 RESULTS = "urn:periplus:result:1"  # of the attributes that facts.further adds to a page
@@ -141,6 +141,9 @@ def _document(
     written.seek(0)
     tree = etree.parse(written, _parser())
     root = tree.getroot()
+    pages = [page for page in root.iter(_PAGE) if page.get("title")]
+    for page, title in zip(pages, without_site_name([page.get("title", "") for page in pages]), strict=True):
+        page.set("title", title)  # as in the other pictures: every line would end with the site's name
     _name(root, "title" in values)
     for parent in root.iter(_PAGE):
         _name(parent, "title" in values)

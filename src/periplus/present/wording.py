@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from urllib.parse import unquote, urlsplit
 
 from periplus.model.frontier import HostRow
-from periplus.model.visit import Reason, State
+from periplus.model.visit import Cause, Cut, Reason, State
 
 # C0, C1, soft hyphen, zero width, bidi marks and overrides, line separators, surrogates, byte order mark: a crawled
 # title may not move the cursor, turn the line round or break the encoding
@@ -210,17 +210,34 @@ def without_site_name(titles: Sequence[str]) -> Sequence[str]:
     return [title.removesuffix(ending) or title for title in titles] if 2 * times > len(sample) else titles
 
 
-_REMEDIES = (  # what a failed job's sentence has in it, what to do: the first that fits
-    (": private-address", "Start it anew with the consent for private addresses, if the network is yours."),
-    ("(name-not-found", "Look whether the address is spelled right and this machine has a name server."),
-    (": robots-unreachable", "Look whether the server answers in a browser, then do it again."),
-    (": robots", "The site asks crawlers to stay away. If it is yours, start anew with the consent for your own site."),
-    (": host-down", "Look whether the server answers in a browser, then do it again."),
-    (": unreachable", "Look whether the server answers in a browser, then do it again."),
-    (": server-error", "The server failed: look at it, or wait, then do it again."),
-    (": tls", "The server's certificate was not accepted: renew it, then do it again."),
-    (": refused", "The server refuses crawlers or wants a password: ask its owner, or set auth in periplus.toml."),
-    (": not-found", "Nothing is at this address: start anew with another."),
+_CODES = frozenset([*Cause, *Cut])
+
+
+def why_not(url: str, reason: str, rule: str) -> str:
+    """Why a page was not read: `https://e.org/: host given up (name not found)`. reason, rule: as they are stored."""
+    code, colon, detail = rule.partition(": ")
+    if code in _CODES:
+        code = code.replace("-", " ").replace("http", "HTTP").replace("tls", "TLS")
+    return f"{url}: {REASON_WORDS[Reason(reason)]}" + (f" ({code}{colon}{detail})" if rule else "")
+
+
+_REMEDIES = (  # why a job failed, or what its sentence has in it; what to do: the first that fits
+    (Reason.PRIVATE, "Start it anew with the consent for private addresses, if the network is yours."),
+    ("(name not found", "Look whether the address is spelled right and this machine has a name server."),
+    (Reason.ROBOTS_UNREACHABLE, "Look whether the server answers in a browser, then do it again."),
+    (
+        REASON_WORDS[Reason.ROBOTS],
+        "The site asks crawlers to stay away. If it is yours, start anew with the consent for your own site.",
+    ),
+    (Reason.HOST_DOWN, "Look whether the server answers in a browser, then do it again."),
+    (Reason.UNREACHABLE, "Look whether the server answers in a browser, then do it again."),
+    (Reason.SERVER_ERROR, "The server failed: look at it, or wait, then do it again."),
+    (Reason.TLS, "The server's certificate was not accepted: renew it, then do it again."),
+    (
+        REASON_WORDS[Reason.REFUSED],
+        "The server refuses crawlers or wants a password: ask its owner, or set auth in periplus.toml.",
+    ),
+    (Reason.NOT_FOUND, "Nothing is at this address: start anew with another."),
     ("killed by SIGKILL", "It was ended from outside, often for want of memory: free some, then do it again."),
     ("killed by", "It was ended from outside: do it again, and it goes on where it was."),
     ("net is down", "This machine reached no other site: look at its network, then do it again."),
@@ -229,4 +246,5 @@ _REMEDIES = (  # what a failed job's sentence has in it, what to do: the first t
 
 def job_remedy(note: str) -> str:
     """What to do about a job that failed, by the sentence of its error; empty where that says it itself."""
-    return next((remedy for sign, remedy in _REMEDIES if sign in note), "")
+    signs = ((f": {REASON_WORDS[why]}" if isinstance(why, Reason) else why, remedy) for why, remedy in _REMEDIES)
+    return next((remedy for sign, remedy in signs if sign in note), "")

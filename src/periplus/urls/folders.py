@@ -88,6 +88,16 @@ def paths_shown(folders: Mapping[HostKey, Path], here: Path) -> Callable[[str], 
     return (lambda text: _ADDRESS.sub(path, text)) if roots else (lambda text: text)
 
 
+def address_of_path(folders: Mapping[HostKey, Path], path: str, here: Path) -> str | None:
+    """The address of a local file or folder by its path, seen from the folder `here`; None: it lies in none of them."""
+    full = Path(os.path.normpath(here / path))
+    for host, folder in folders.items():
+        if full.is_relative_to(folder):
+            name = host.removesuffix(":80")
+            return url_of_path(name, full.relative_to(folder).parts, is_folder=path.endswith("/") or full == folder)
+    return None
+
+
 def _parted(address: str) -> tuple[str, str, str]:
     """(path, `?` or `#` or nothing, the rest)."""
     match = re.search(r"[?#]", address)
