@@ -211,6 +211,11 @@ class Storage:
     keep_xml: bool = _row(
         False, "Keep each page as canonical XML too; else it is made of its bytes when it is asked for."
     )
+    keep_parts: bool = _row(
+        False,
+        "Fetch and keep what pages are shown with too (images, styles, scripts, fonts; from other hosts as well): for "
+        "copies, archives and the pages as they were.",
+    )
     part_sizes: str = _row(
         "none",
         (

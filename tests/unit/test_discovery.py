@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from periplus.acquire import discovery as module
-from periplus.acquire.discovery import Discovery, Memory
+from periplus.acquire.discovery import Discovery, Memory, as_part
 from periplus.document.sitemaps import read_sitemap
 from periplus.document.understand import understand
 from periplus.model.frontier import Task
-from periplus.model.visit import Fetched, Headers, Purpose, Reason, Request
+from periplus.model.visit import Cut, Fetched, Headers, Purpose, Reason, Request
 from periplus.model.web import UrlId
-from periplus.settings import Scope, Settings
+from periplus.settings import Scope, Settings, settings_from
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_scope
 
@@ -106,6 +106,35 @@ def test_nofollow_links_and_parts_of_pages_are_only_noted():
     assert found(one, 4, "/n", "/i.png") == [(HOME + "n", Reason.WAITING, 5), (HOME + "i.png", Reason.WAITING, 5)], (
         "a followed link is stronger"
     )
+
+
+def test_parts_that_are_to_be_kept_wait_as_near_as_their_page_wherever_they_lie():
+    one = Discovery(site_scope([HOME], Scope()), settings_from({"keep_parts": True}))
+    links = ('<img src="http://b.test/i.png">', '<script src="/s.js"></script>', '<video src="/v.mp4"></video>')
+    assert sorted(found(one, 2, *links)) == [
+        (HOME + "s.js", Reason.WAITING, 2),
+        (HOME + "v.mp4", Reason.RESOURCE, None),
+        ("http://b.test/i.png", Reason.WAITING, 2),
+    ]
+    assert found(one, 2, *links) == []
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body", "cut", "kept"),
+    [
+        ("text/css", b"a{}", Cut.NONE, b"a{}"),
+        ("image/svg+xml", b"<svg/>", Cut.NONE, b"<svg/>"),
+        ("application/octet-stream", b"wOF2...", Cut.NONE, b"wOF2..."),
+        ("image/png", b"half", Cut.SHORT, b""),
+        ("image/png", b"", Cut.NOT_WANTED, b""),
+        ("text/html", b"<p>", Cut.NONE, None),
+        ("application/pdf", b"%PDF-", Cut.NONE, None),
+        ("application/octet-stream", b"PK", Cut.NONE, None),
+    ],
+)
+def test_a_part_is_kept_when_it_came_whole_and_is_read_as_no_page(media_type, body, cut, kept):
+    part = as_part(Fetched(200, Headers((("content-type", media_type),)), body, cut))
+    assert (part and (part.body, part.cut)) == (None if kept is None else (kept, Cut.NOT_WANTED))
 
 
 def test_a_link_from_another_site_tells_no_depth():

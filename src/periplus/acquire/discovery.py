@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
+from periplus.document.formats.table import is_part
+from periplus.document.headers import media_type
 from periplus.document.sitemaps import Sitemap, read_sitemap
 from periplus.document.understand import understand
 from periplus.errors import InvalidUrl
 from periplus.model.frontier import PRIORITY_NONE, PRIORITY_SITEMAP, Candidate, Completion, Lease, SideRequest, Task
-from periplus.model.page import FOLLOWED_KINDS, Document, link_codes
+from periplus.model.page import FOLLOWED_KINDS, Document, LinkKind, link_codes
 from periplus.model.ports import CrawlScope
-from periplus.model.visit import Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
+from periplus.model.visit import Cut, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
 from periplus.model.web import AliasDetection, SiteKey, Url
 from periplus.settings import Settings
 from periplus.urls.canonical import canonical, url_id
@@ -21,6 +23,8 @@ from periplus.urls.parameters import NO_RULES, Rules, apply
 from periplus.urls.scope import site_key
 
 _FOLLOWED = link_codes(FOLLOWED_KINDS)
+# what `keep_parts` fetches; of audio and video the size is no page's
+_PARTS = link_codes(frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, LinkKind.ICON}))
 MOST_SITES = 64  # whose lessons are kept at a time; those of others are read from the store again when their turn comes
 
 
@@ -127,6 +131,13 @@ class Memory:
         self._old.clear()
 
 
+def as_part(fetched: Fetched) -> Fetched | None:
+    """A part of pages with its bytes, if they came whole, as a file that is not read; None: it may be a page."""
+    if not is_part(media_type(fetched.headers)[0], fetched.body[:16]):
+        return None
+    return replace(fetched, body=fetched.body if fetched.cut is Cut.NONE else b"", cut=Cut.NOT_WANTED)
+
+
 MOST_SITEMAP_DEPTH = 3  # an index of indexes is met in practice, deeper ones are loops
 
 
@@ -139,6 +150,7 @@ class Discovery:
     def __init__(self, scope: CrawlScope, settings: Settings, aliases: Aliases | None = None) -> None:
         self._scope, self._rules, self._aliases = scope, settings.scope, aliases or Aliases()
         self._settings = settings
+        self._parts = _PARTS if settings.storage.keep_parts else link_codes(frozenset())
         self._followed, self._noted = Memory(), Memory()
 
     def candidate(self, url: Url, depth: int | None, *, hops: int = 0, in_sitemap: bool = False) -> Candidate:
@@ -198,6 +210,10 @@ class Discovery:
                 clicks = None if not target.startswith(home) and self._is_from_afar(source, target) else below
                 if self._followed.is_new(target, clicks):
                     candidates += self.named(target, clicks)
+            elif kind in self._parts:  # wherever it lies, as near as its page
+                if self._noted.is_new(target, depth):
+                    host, site = host_key(target), self._scope.site_of(target)
+                    candidates.append(Candidate(target, url_id(target), host, site, Reason.WAITING, depth))
             elif self._noted.is_new(target):
                 reason = Reason.NOFOLLOW if kind in _FOLLOWED else Reason.RESOURCE
                 candidates.append(self._noted_only(target, reason, below))
@@ -263,6 +279,9 @@ class Discovery:
             case Fetched(status=status) as fetched if 200 <= status < 300:
                 if request.purpose is Purpose.SITEMAP:
                     return self._with_sitemap(read, fetched)
+                if self._settings.storage.keep_parts and (part := as_part(fetched)):
+                    fetched = part
+                    read = replace(read, visit=replace(visit, outcome=part))
                 document = understand(request.url, fetched, with_xml=self._settings.storage.keep_xml)
                 candidates = self.of_page(request.url, document, request.depth)
                 return replace(read, document=document, candidates=candidates)

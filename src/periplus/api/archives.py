@@ -13,7 +13,7 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Discovery
 from periplus.acquire.fetch import completion_of, visit_of
 from periplus.acquire.transport import user_agent
-from periplus.document.formats.table import may_be_read
+from periplus.document.formats.table import may_be_kept, may_be_read
 from periplus.document.headers import media_type
 from periplus.document.understand import canonical_xml
 from periplus.errors import InvalidUrl, PeriplusError, StoreError, UsageError
@@ -370,7 +370,7 @@ class _Import:
         kind = media_type(headers)[0]
         if not 200 <= status < 300:
             cut = Cut.NONE
-        elif not may_be_read(kind, body):
+        elif not (may_be_kept if self._settings.storage.keep_parts else may_be_read)(kind, body):
             body, cut = b"", Cut.NOT_WANTED
         address = record.fields.get("warc-ip-address", "")
         response = Response(
@@ -391,7 +391,8 @@ class _Import:
             return answer and (304, answer[1], b"")
         if "identical-payload-digest" not in record.fields.get("warc-profile", ""):
             return None
-        if answer and not (200 <= answer[0] < 300 and may_be_read(media_type(answer[1])[0], b"")):
+        reads = may_be_kept if self._settings.storage.keep_parts else may_be_read
+        if answer and not (200 <= answer[0] < 300 and reads(media_type(answer[1])[0], b"")):
             return answer  # of what is not read no bytes are wanted
         source = self._source(filler, record)
         earlier = None if source is None else filler.answer(source)

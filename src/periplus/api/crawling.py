@@ -25,7 +25,7 @@ from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api.homes import home_of
 from periplus.api.rules import rules_text
 from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
-from periplus.document.formats.table import may_be_read
+from periplus.document.formats.table import may_be_kept, may_be_read
 from periplus.errors import UsageError
 from periplus.model.frontier import HostRow, RefreshFinding, RunCounts, TrapTally
 from periplus.model.job import JobProgress
@@ -261,9 +261,8 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
     clock = SystemClock()
     mine = frozenset(settings.politeness.mine)
     addresses = AddressTurns(settings.politeness.per_address, delay_for(settings.politeness, False, None), mine)
-    wire = Wire(
-        settings.limits, settings.identity, settings.politeness.concurrency, auth_hosts, may_be_read, may_be_read
-    )
+    reads = may_be_kept if settings.storage.keep_parts else may_be_read
+    wire = Wire(settings.limits, settings.identity, settings.politeness.concurrency, auth_hosts, reads, reads)
     if not settings.identity.proxy:  # else all lead to the proxy
         wire = dataclasses.replace(
             wire, admits=lambda host, address: addresses.admits(host, address, clock.monotonic())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -128,6 +128,7 @@ def imports() -> None:
     many=True,
 )
 @option("--scope", "What belongs to the site; see `periplus settings`.", ["site", "domain", "prefix", "any"])
+@option("--keep-parts", "Keep images, styles, scripts and fonts too.", bool)
 @option(
     "--gap",
     "Files further apart in time are runs of their own, by date.",
@@ -135,7 +136,14 @@ def imports() -> None:
     1.0,
     metavar="DAYS",
 )
-def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], scope: str | None, gap: float) -> None:
+def warc(
+    files: tuple[Path, ...],
+    output: Path | None,
+    starts: tuple[str, ...],
+    scope: str | None,
+    keep_parts: bool,
+    gap: float,
+) -> None:
     """Make a collection of WARC, ARC or WACZ files (gzip, zstd or plain).
 
     Every answer is read as if it had just been fetched, so that maps, reports and exports work. What pages link to and
@@ -155,6 +163,7 @@ def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], 
 
     settings: Settings | None = settings_from({"scope": scope}) if scope else None
     begin, settings = origin_of_archives(files, start_urls(starts), settings)
+    settings = replace(settings, storage=replace(settings.storage, keep_parts=keep_parts))
     folder = output or Path(site_name(begin[0]) + SUFFIX)
     done = import_archives(folder, files, begin, settings, gap_s=gap * 86_400)
     for damage in done.damages:

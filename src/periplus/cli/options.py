@@ -112,10 +112,9 @@ _PLACED = {
 }  # fmt: skip
 _EVERYDAY = frozenset({
     "lists", "collection", "store", "scope", "include", "exclude", "max_depth", "max_pages", "max_time_s", "external",
-    "fragments", "offline", "every", "delay_s", "rate", "mine", "contact", "fresh", "keep_xml", "part_sizes", "render",
-    "screenshots", "proxy",
-    "auth", "allow_private", "body_bytes", "total_timeout_s", "fail_on", "fail_below", "baseline", "ignore", "format",
-    "output", "quiet", "verbose",
+    "fragments", "offline", "every", "delay_s", "rate", "mine", "contact", "fresh", "keep_xml", "keep_parts",
+    "part_sizes", "render", "screenshots", "proxy", "auth", "allow_private", "body_bytes", "total_timeout_s", "fail_on",
+    "fail_below", "baseline", "ignore", "format", "output", "quiet", "verbose",
 })  # fmt: skip
 """Flags of `--help`, of whatever command has many; the others are shown by --help-all."""
 HELP_ALL = "periplus.help_all"  # where click keeps that every flag is to be shown

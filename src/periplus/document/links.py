@@ -233,13 +233,18 @@ def _places_of_rel(rel: str, loaded_as: str) -> tuple[Place, ...]:
 def _add_styles(rows: GatheredLinks, page: Reader) -> None:
     """Style elements, style attributes and the background attribute of old."""
     for sheet in page.sheets.strings("\0"):
-        for text, imported in urls(sheet):
-            rows.add(text, _SHEET if imported else _IMAGE_IN_HEAD)
+        add_sheet(rows, sheet)
     values = iter(page.styles.strings("\0"))
     for position, style, background in zip(values, values, values, strict=True):
         texts = [text for text, _ in urls(style)]
         for text in (*texts, background) if background else texts:
             rows.add(text, place_of(_IMAGE, POSITIONS[int(position)]))
+
+
+def add_sheet(rows: GatheredLinks, sheet: str) -> None:
+    """What a style sheet pulls in: other sheets, images and fonts."""
+    for text, imported in urls(sheet):
+        rows.add(text, _SHEET if imported else _IMAGE_IN_HEAD)
 
 
 def add_headers(rows: GatheredLinks, source: Source) -> None:

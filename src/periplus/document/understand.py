@@ -16,7 +16,7 @@ from periplus.document.formats.table import MARKUP, TEXTS, file_readers
 from periplus.document.headers import binary_type, media_type_of
 from periplus.document.language import page_language
 from periplus.document.link_rows import GatheredLinks
-from periplus.document.links import add_headers, anchors_of
+from periplus.document.links import add_headers, add_sheet, anchors_of
 from periplus.document.metadata import metadata_of_headers
 from periplus.model.page import LINK_KIND_CODES, NO_BLOCKS, Document, LinkKind, Links
 from periplus.model.visit import Fetched
@@ -83,7 +83,7 @@ def understand(url: Url, fetched: Fetched, *, with_xml: bool = False) -> Documen
     """
     source = source_of(url, fetched)
     reader = MARKUP.get(source.kind)
-    content = reader(source) if reader else _unread(source)
+    content = reader(source) if reader else _unread(source, fetched.body)
     metadata, links = content.metadata, content.links
     blocks, bounds = first_blocks(content.blocks, TEXT_CHARS)
     language = page_language(metadata.language, blocks.text)
@@ -138,8 +138,10 @@ def without_session_values(words: bytes, url: Url, links: Links) -> bytes:
     return words
 
 
-def _unread(source: Source) -> Content:
+def _unread(source: Source, body: bytes) -> Content:
     metadata = metadata_of_headers(source.headers)
     rows = GatheredLinks(source.url, metadata.nofollow)
     add_headers(rows, source)
+    if source.media_type == "text/css" and body:
+        add_sheet(rows, decode(body, headers.media_type(source.headers)[1], source.media_type)[0])
     return Content(metadata, NO_BLOCKS, rows.links(), rows.bad_links(), bounds=rows.bounds())

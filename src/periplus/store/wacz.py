@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, TextIO, cast
 
 from periplus.model.collection import Exchange
+from periplus.model.visit import Cut
 from periplus.store.cdxj import IndexLines
 from periplus.store.warc import WarcFiles, WarcTarget, Written, draft_of, record_id, write_records
 
@@ -75,7 +76,8 @@ def _write_entries(package: _Package, archive: WarcTarget, exchanges: Iterable[E
 def _listed(exchanges: Iterable[Exchange], note: WaczNote, out: TextIO) -> Iterator[Exchange]:
     """The exchanges; what of them is a page with its bytes is written as lines of pages.jsonl."""
     for exchange in exchanges:
-        if exchange.body is not None and exchange.purpose == "page" and exchange.outcome == "fetched":
+        is_page = exchange.purpose == "page" and exchange.outcome == "fetched" and exchange.cut != Cut.NOT_WANTED
+        if is_page and exchange.body is not None:
             title, text = note.page_of(exchange)
             identity = record_id("page", exchange.url, exchange.visit_id).removeprefix("<urn:uuid:").rstrip(">")
             line: dict[str, str | int] = {"id": identity, "url": exchange.url, "ts": _rfc3339(exchange.started)}

@@ -172,7 +172,7 @@ def _head_fields(exchange: Exchange, info_id: str) -> Fields:
 
 def _truncated(exchange: Exchange) -> str:
     """Why the body is not whole here; empty when it is, as far as is known."""
-    if exchange.cut:
+    if exchange.cut and not (exchange.cut == Cut.NOT_WANTED and exchange.body):  # a part that was kept is whole
         return _TRUNCATED.get(Cut(exchange.cut), "unspecified")
     return (
         "unspecified"

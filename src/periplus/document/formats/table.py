@@ -96,9 +96,31 @@ def _total(reader: Callable[[bytes], Converted]) -> Callable[[bytes], Converted]
     return read
 
 
+_SCRIPTS = ("javascript", "x-javascript", "ecmascript", "x-ecmascript")
+_PARTS = frozenset(f"{group}/{name}" for group in ("text", "application") for name in _SCRIPTS) | {"text/css"}
+_PART_GROUPS = ("image/", "font/", "application/font-", "application/x-font-", "application/vnd.ms-fontobject")
+# Fonts, which servers send as octets. Source: MIME Sniffing Standard, 6.3
+_FONTS = (b"wOFF", b"wOF2", b"OTTO", b"\0\1\0\0", b"ttcf")
+
+
+def is_part(declared: str, start: bytes = b"") -> bool:
+    """Whether a body of the declared type is something that pages are shown with: an image, a style, a script, a font.
+
+    start: some bytes of it, which tell where the type does not.
+    """
+    if says_nothing(declared):
+        return start.startswith(_FONTS) or binary_type(start).startswith("image/")
+    return declared.startswith(_PART_GROUPS) or declared in _PARTS
+
+
 def is_read(media_type: str) -> bool:
     """Whether documents of this media type have a reader."""
     return media_type in READ_MEDIA_TYPES or media_type in file_readers()
+
+
+def may_be_kept(declared: str, start: bytes = b"") -> bool:
+    """The same, or one of a part of pages."""
+    return is_part(declared, start) or may_be_read(declared, start)
 
 
 def may_be_read(declared: str, start: bytes = b"") -> bool:
