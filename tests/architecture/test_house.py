@@ -16,7 +16,7 @@ BUDGETS = {
     "acquire": 3_950,
     "analyse": 11_150,
     "api": 11_750,
-    "cli": 6_200,
+    "cli": 6_350,
     "document": 11_400,
     "jobs": 800,
     "model": 5_000,
@@ -27,7 +27,7 @@ BUDGETS = {
     "ui": 5_150,
     "urls": 2_250,
 }
-MODULES = 340
+MODULES = 342
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

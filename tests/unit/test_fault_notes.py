@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,57 @@ def test_settings_of_the_collection_hold_on_screens_and_in_exports(folder: Path)
     rows = client(folder).get("/c/e/t/faults?columns=severity,code&format=json").json()["rows"]
     assert ["error", "suspect-link"] in rows
     assert not [row for row in rows if row[1].startswith("title-")]
+
+
+def told(folder: Path, *words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(main, ["faults", *words, "-c", str(folder / "e.periplus")])
+    return done.exit_code, done.output
+
+
+def listed(folder: Path, *words: str) -> list[dict[str, object]]:
+    return json.loads(told(folder, "list", "-f", "json", *words)[1])
+
+
+def test_causes_are_decided_by_key_or_by_themselves_on_a_command_line(folder: Path) -> None:
+    rows = listed(folder)
+    first = next(row for row in rows if row["code"] == "title-duplicate")
+    code, text = told(folder, "accept", str(first["key"])[:5], "--note", "Twins <b>", "--to", "ann")
+    assert code == 0, text
+    assert "is accepted, ann mends it" in text
+    assert [row["key"] for row in listed(folder)] == [row["key"] for row in rows if row != first]
+    [closed] = listed(folder, "--decision", "accepted")
+    assert (closed["decision"], closed["assignee"], closed["note"]) == ("accepted", "ann", "Twins <b>")
+    assert told(folder, "ignore", GONE)[0] == 0
+    assert {row["cause"] for row in listed(folder, "--decision", "ignored")} == {GONE}
+    assert told(folder, "assign", str(first["key"]), "--to", "bob")[0] == 0
+    assert listed(folder, "--decision", "all", "--assignee", "bob")[0]["decision"] == "accepted"
+    assert told(folder, "reopen", str(first["key"]), "--note", "", "--to", "")[0] == 0
+    assert len(listed(folder)) == len(rows) - len(listed(folder, "--decision", "ignored"))
+    assert [note.code for note in home_of(folder / "e.periplus").fault_notes() if note.cause != GONE] == []
+
+
+@pytest.mark.parametrize("subject", ["nothing", "", "https://e.org/other", "a"])
+def test_what_is_no_cause_is_refused_and_nothing_is_noted(folder: Path, subject: str) -> None:
+    key = str(listed(folder)[0]["key"])
+    assert told(folder, "accept", key, subject)[0] == 2
+    assert home_of(folder / "e.periplus").fault_notes() == ()
+    assert told(folder, "assign", key)[0] == 2
+
+
+def test_notes_go_to_another_collection_and_back(folder: Path) -> None:
+    key = str(listed(folder)[0]["key"])
+    told(folder, "ignore", key, "--note", "žluť \u202e\n next")
+    text = told(folder, "export")[1]
+    stored(folder / "other" / "e.periplus", SITE, [HOME])
+    file = folder / "notes.jsonl"
+    file.write_text(text, "utf-8")
+    assert "1 note taken" in told(folder / "other", "import", str(file))[1]
+    assert told(folder / "other", "export")[1] == text
+    assert listed(folder / "other") == listed(folder)
+    stored(folder / "third" / "e.periplus", SITE, [HOME])
+    nothing, burn = '{"code": "nothing", "cause": "x"}', '{"code": "soft-404", "cause": "", "decision": "burn"}'
+    for bad in ("{", "[]", nothing, '{"code": "suspect-link"}', burn):
+        file.write_text(text + bad, "utf-8")
+        code, said = told(folder / "third", "import", str(file))
+        assert code == 2 and "line 2" in said, bad
+    assert home_of(folder / "third" / "e.periplus").fault_notes() == ()

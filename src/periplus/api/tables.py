@@ -368,6 +368,11 @@ class Browser:
             for one in audited
         )
 
+    def noted(self, folder: Path) -> tuple[NotedFault, ...]:
+        """Every cause with its note, gravest first. Raises NoCollection, StoreError."""
+        with self._computed.lock:
+            return self._noted(folder)
+
     def fault(self, folder: Path, code: str, cause: str) -> NotedFault | None:
         """One cause; None: there is no such one, or no longer. Raises NoCollection, StoreError."""
         with self._computed.lock:

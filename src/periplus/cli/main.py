@@ -25,6 +25,7 @@ _SECTIONS = {
         ),
         "refresh": ("periplus.cli.crawl", "Bring a collection up to date: fetch again only what changed."),
         "check": ("periplus.cli.check", "Find dead links and other faults of a site; fail a build on them."),
+        "faults": ("periplus.cli.faults", "List faults by cause; accept, ignore or assign them."),
         "pause": ("periplus.cli.status", "Have a crawl that goes on ask for nothing more, until it is resumed."),
         "resume": ("periplus.cli.status", "Have a paused crawl go on."),
         "import": ("periplus.cli.collection", "Make a collection of WARC, ARC or WACZ files, without fetching."),

@@ -44,6 +44,8 @@ def _whole(harvest: Harvest) -> Iterator[str]:
             low, high = axes.y(estimate.low), axes.y(estimate.high)
             wide = axes.right - axes.left
             yield element("rect", "band", x=axes.left, y=high, width=wide, height=max(low - high, 1.0))
+            if estimate.high > axes.up:  # the curves would lie flat below it
+                yield caption(axes.right, axes.top - 5, f"↑ band to {number(round(estimate.high))}", "soft small end")
             if estimate.value <= axes.up:
                 yield axes.curve([(0, estimate.value), (axes.across, estimate.value)], "teal dotted")
     for curve, kind, _ in curves:

@@ -227,8 +227,8 @@ def paged(table: PagedTable) -> Html:
     body = "\n".join(_row(row, table) for row in first)
     kinds = " ".join(f"{column.kind}{'-wide' if column.wide else ''}" for column in table.columns)
     out = (
-        f'<table id="{table.name}" data-kinds="{kinds}" '
-        f'data-origin="{text(table.origin)}"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>'
+        f'<div class="scroll"><table id="{table.name}" data-kinds="{kinds}" '
+        f'data-origin="{text(table.origin)}"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
     )
     lines = [_written(row) for row in rest]
     carried = len(first) + len(lines)

@@ -38,7 +38,7 @@
   for (const data of document.querySelectorAll("script[data-table]")) {
     const table = document.getElementById(data.dataset.table);
     const kinds = table.dataset.kinds.split(" ");
-    const note = table.nextElementSibling;
+    const frame = table.parentElement, note = frame.nextElementSibling;
     let all = null, rows = null, page = 0, by = -1, down = false;
     const total = Number(data.dataset.rows);
     const bar = element("div", undefined, "pager");
@@ -48,7 +48,7 @@
     find.setAttribute("aria-label", "filter rows");
     back.type = on.type = "button";
     bar.append(find, said, back, on);
-    table.before(bar);
+    frame.before(bar);
     if (note && note.classList.contains("cut")) note.remove();
     function load() { if (all === null) { all = JSON.parse(data.textContent); rows = all; } }
     function say() {

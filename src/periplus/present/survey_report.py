@@ -290,6 +290,7 @@ TABLES = tuple(_TABLES)
 HEAT_SITES = 400  # of more, the matrix is no picture: 1,000 sites have a million cells
 _STYLE = """
 .drawing { margin: .6rem 0 1rem; } .drawing img { width: 100%; max-width: 100%; height: auto; border: 1px solid var(--line); border-radius: 8px; }
+@media screen and (max-width: 70rem) { .drawing { overflow-x: auto; } .drawing img { width: auto; max-width: none; } }
 figure { margin: 0; } figcaption { color: var(--soft); font-size: .9rem; }
 """  # noqa: E501
 

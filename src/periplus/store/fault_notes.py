@@ -22,9 +22,14 @@ def notes(statements: Statements) -> tuple[FaultNote, ...]:
     return tuple(sorted(made, key=lambda note: (note.code, note.cause)))
 
 
+def key_of(code: str, cause: str) -> str:
+    """What names a cause shortly: 32 hexadecimal digits."""
+    return xxhash.xxh3_128_hexdigest(f"{code}\n{cause}".encode("utf-8", "surrogatepass"))
+
+
 def put(statements: Statements, note: FaultNote) -> None:
     """In place of what was noted on the cause before; an empty note takes that away. Within a transaction."""
-    name = _PREFIX + xxhash.xxh3_128_hexdigest(f"{note.code}\n{note.cause}".encode("utf-8", "surrogatepass"))
+    name = _PREFIX + key_of(note.code, note.cause)
     if note.is_empty:
         statements.change("DELETE FROM meta WHERE name = ?", (name,))
         return

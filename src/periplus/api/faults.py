@@ -1,0 +1,94 @@
+"""Faults by cause with what persons decided on them: listed, decided by their keys, and notes taken along."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from periplus.analyse.audit import issue_kinds
+from periplus.api.homes import home_of
+from periplus.api.tables import Browser, NotedFault
+from periplus.errors import UsageError
+from periplus.model.audit import FaultDecision, FaultNote
+from periplus.store.fault_notes import key_of
+
+KEY_CHARS = 8  # of a key that are shown: among 100,000 causes two begin alike by chance of 1 in 90
+VERBS = {
+    "accept": FaultDecision.ACCEPTED, "ignore": FaultDecision.IGNORED, "reopen": FaultDecision.OPEN, "assign": None,
+}  # fmt: skip
+
+
+def noted_faults(folder: Path) -> dict[str, NotedFault]:
+    """Every cause that there is now by its key, gravest first. Raises NoCollection, StoreError."""
+    return {key_of(noted.fault.code, noted.fault.cause): noted for noted in Browser().noted(folder)}
+
+
+def decide(
+    folder: Path, verb: str, subjects: Sequence[str], now: float, *, words: str | None = None, who: str | None = None
+) -> list[NotedFault]:
+    """Notes what a person decides on causes: by key, by how it begins, or by the cause itself. All or nothing.
+
+    words, who: the note and who mends it; None leaves what is there, empty takes it away. Returns the causes with their
+    new notes. Raises UsageError for a subject that is none, or several.
+    """
+    causes = noted_faults(folder)
+    chosen = [noted for subject in subjects for noted in _named(causes, subject)]
+    home, done = home_of(folder), []
+    for noted in chosen:
+        decision = VERBS[verb]
+        note = replace(
+            noted.note,
+            decision=noted.note.decision if decision is None else decision,
+            words=noted.note.words if words is None else words.strip(),
+            assignee=noted.note.assignee if who is None else who.strip(),
+            made=now,
+        )
+        home.note_fault(note)
+        done.append(replace(noted, note=note))
+    return done
+
+
+def _named(causes: Mapping[str, NotedFault], subject: str) -> list[NotedFault]:
+    by_cause = [noted for noted in causes.values() if noted.fault.cause == subject]
+    if by_cause:
+        return by_cause  # one address may have faults of several kinds
+    keys = [key for key in causes if len(subject) > 3 and key.startswith(subject.lower())]
+    if len(keys) != 1:
+        why = f"begins {len(keys)} keys: write more of it" if keys else "is no key and no cause of a fault"
+        raise UsageError(f"{subject!r} {why}; `periplus faults list` has them. Nothing was noted.")
+    return [causes[keys[0]]]
+
+
+def written_notes(folder: Path) -> Iterator[str]:
+    """All notes, one JSON object a line; those of causes that are mended too, for they may come back."""
+    for note in home_of(folder).fault_notes():
+        yield json.dumps(asdict(note), ensure_ascii=False)
+
+
+def read_notes(folder: Path, lines: Iterable[str]) -> int:
+    """Takes notes as `written_notes` wrote them, each in place of that on its cause. All or nothing; returns how many.
+
+    Raises UsageError, naming the line.
+    """
+    notes = [_note(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    home = home_of(folder)
+    for note in notes:
+        home.note_fault(note)
+    return len(notes)
+
+
+def _note(number: int, line: str) -> FaultNote:
+    try:
+        fields = json.loads(line)
+        texts = {name: str(fields.get(name, "")) for name in ("assignee", "words")}
+        decision = FaultDecision(fields.get("decision", ""))
+        note = FaultNote(
+            str(fields["code"]), str(fields["cause"]), decision, **texts, made=float(fields.get("made", 0))
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"line {number} is no note on a fault ({error}). Nothing was noted.") from None
+    if note.code not in issue_kinds():
+        raise UsageError(f"line {number}: there is no fault {note.code[:80]!r}. Nothing was noted.")
+    return note

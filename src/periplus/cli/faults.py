@@ -1,0 +1,116 @@
+"""`periplus faults`: what is to be mended, by cause, and what persons decide on it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from periplus.cli.options import collection_folder, collection_option, format_option, opened, option, output_option
+from periplus.cli.progress import say
+from periplus.errors import UsageError
+from periplus.present.tables import FORMATS, write_table
+from periplus.present.wording import count_of, visible
+
+_STATES = ("open", "accepted", "ignored", "all")
+_COLUMNS = ("key", "severity", "message", "cause", "pages", "decision", "assignee", "note")
+
+
+@click.group()
+def faults() -> None:
+    """List faults by cause; accept, ignore or assign them.
+
+    What is accepted (it may stay so) or ignored (it is no fault) is left out of lists, sums, grades and gates until it
+    is opened again; each with a note and who mends it. The browser shows and takes the same.
+
+    \b
+    periplus faults list                                  causes, gravest first, with their keys
+    periplus faults accept 3fa9c1d2 --note "archived"     by key, or how it begins; or by the cause itself
+    periplus faults assign https://example.org/gone --to ann
+    periplus faults reopen 3fa9
+    periplus faults export -o notes.jsonl                 notes for another collection of the site:
+    periplus faults import notes.jsonl -c new.periplus
+    """
+
+
+@faults.command("list")
+@collection_option
+@option("--decision", "Only those; by default what is open.", _STATES, "open")
+@option("--assignee", "Only what this person mends.", str, "", metavar="NAME")
+@option("--code", "Only of this kind.", str, "")
+@option("-n --limit", "At most so many.", click.IntRange(1))
+@format_option(FORMATS)
+@output_option
+def list_faults(collection: Path | None, limit: int | None, format: str, output: Path | None, **flags: str) -> None:
+    """List causes, gravest first, with their keys."""
+    from periplus.analyse.audit import issue_kinds
+    from periplus.api.faults import KEY_CHARS, noted_faults
+    from periplus.model.tables import FAULTS
+    from periplus.present.issues import fault_row
+
+    state = {"open": "", "all": None}.get(flags["decision"], flags["decision"])
+    rows = [
+        (key[:KEY_CHARS], *fault_row(noted.fault, issue_kinds(), noted.note, noted.since))
+        for key, noted in noted_faults(collection_folder(collection)).items()
+        if state in (None, noted.note.decision.value)
+        and flags["assignee"] in ("", noted.note.assignee)
+        and flags["code"] in ("", noted.fault.code)
+    ][:limit]
+    names = ("key", *FAULTS.names)
+    if format == "table":
+        rows = [tuple(row[names.index(name)] for name in _COLUMNS) for row in rows]
+    with opened(output, exact=format != "table") as out:
+        write_table(_COLUMNS if format == "table" else names, rows, format, out)
+
+
+def _verb(verb: str, sentence: str) -> None:
+    @faults.command(verb, help=sentence)
+    @click.argument("subjects", nargs=-1, required=True, metavar="KEY|CAUSE...")
+    @collection_option
+    @option("--note", "Words on it; '' takes them away.", metavar="TEXT")
+    @option("--to", "Who mends it; '' nobody.", metavar="NAME")
+    def decided(subjects: tuple[str, ...], collection: Path | None, note: str | None, to: str | None) -> None:
+        from periplus.api.faults import KEY_CHARS, decide
+        from periplus.store.fault_notes import key_of
+
+        if verb == "assign" and to is None:
+            raise UsageError("say who mends it: --to NAME")
+        done = decide(collection_folder(collection), verb, subjects, time.time(), words=note, who=to)
+        for noted in done:
+            state = noted.note.decision.value or "open"
+            who = f", {visible(noted.note.assignee)} mends it" if noted.note.assignee else ""
+            key = key_of(noted.fault.code, noted.fault.cause)[:KEY_CHARS]
+            say(f"{key}  {noted.fault.code}: {visible(noted.fault.cause)} is {state}{who}.")
+
+
+for _name, _sentence in (
+    ("accept", "Accept causes: they may stay so."),
+    ("ignore", "Ignore causes: they are no faults."),
+    ("reopen", "Open causes again: they are to be mended."),
+    ("assign", "Say who mends causes, and note words on them."),
+):
+    _verb(_name, _sentence)
+
+
+@faults.command("export")
+@collection_option
+@output_option
+def export_notes(collection: Path | None, output: Path | None) -> None:
+    """Write all notes, a JSON object a line."""
+    from periplus.api.faults import written_notes
+
+    lines = list(written_notes(collection_folder(collection)))
+    with opened(output, exact=True) as out:
+        out.writelines(line + "\n" for line in lines)
+
+
+@faults.command("import")
+@click.argument("file", type=click.File("r", encoding="utf-8"))
+@collection_option
+def import_notes(file: TextIO, collection: Path | None) -> None:
+    """Take notes that `export` wrote, each in place of that on its cause."""
+    from periplus.api.faults import read_notes
+
+    say(f"{count_of(read_notes(collection_folder(collection), file), 'note')} taken.")
