@@ -345,6 +345,11 @@ class SettingRow:
     choices: tuple[str, ...]
     sentence: str
 
+    @property
+    def flag(self) -> str:
+        """Of commands: the name with dashes, without the `_s` of seconds (`--delay 2`)."""
+        return "--" + self.name.removesuffix("_s").replace("_", "-")
+
 
 def rows() -> Iterator[SettingRow]:
     """The table, in the order of the groups."""
@@ -422,17 +427,22 @@ def nearest(name: str, names: Iterable[str]) -> str:
 FILE_TABLES = ("settings", "site", "script", "segments", "presets")
 
 
+def read_tables(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file; none where there is no file. Raises UnknownSetting for a file that is no TOML."""
+    if not path.exists():
+        return {}
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UnknownSetting(f"{path} is not valid TOML: {error}") from None
+
+
 def read_values(path: Path) -> dict[str, Any]:
     """The `[settings]` table of a TOML file; none where there is no file.
 
     Raises UnknownSetting for a file that is no TOML, and for whatever stands outside of FILE_TABLES.
     """
-    if not path.exists():
-        return {}
-    try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UnknownSetting(f"{path} is not valid TOML: {error}") from None
+    content = read_tables(path)
     for name in content:
         if name in {row.name for row in rows()}:
             raise UnknownSetting(f"{path}: {name} stands outside of a table: write it below the line [settings]")
@@ -444,6 +454,8 @@ def read_values(path: Path) -> dict[str, Any]:
     values = content.get("settings", {})
     if not isinstance(values, dict):
         raise UnknownSetting(f"{path}: settings is a table, as in [settings]")
+    if not isinstance(content.get("presets", {}), dict):
+        raise UnknownSetting(f"{path}: presets are tables, as in [presets.NAME]")
     return values
 
 
@@ -454,3 +466,87 @@ def read_settings(path: Path, base: Settings | None = None) -> Settings:
         return settings_from(values, base) if values else base or Settings()
     except UnknownSetting as error:
         raise error if str(error).startswith(str(path)) else UnknownSetting(f"{path}: {error}") from None
+
+
+def read_files(paths: Iterable[Path], base: Settings | None = None) -> tuple[Settings, dict[str, str]]:
+    """(the settings of several files over base, the later over the earlier; of each named setting the last file that
+    names it). Raises as `read_values`.
+    """
+    settings, sources = base or Settings(), dict[str, str]()
+    for path in paths:
+        settings = read_settings(path, settings)
+        sources.update(dict.fromkeys(read_values(path), str(path)))
+    return settings, sources
+
+
+@dataclass(frozen=True, slots=True)
+class SettingPreset:
+    """Settings that are chosen together, by a name. source: the file that has it; empty: it is built in."""
+
+    name: str
+    sentence: str
+    values: Mapping[str, Any]
+    source: str = ""
+
+
+PRESETS = (
+    SettingPreset(
+        "gentle",
+        "For small servers and sites of people who did not ask for a visit.",
+        {"delay_s": 3.0, "per_address": 1, "concurrency": 8, "retries": 1, "retry_wait_s": 30.0, "host_strikes": 2},
+    ),
+    SettingPreset(
+        "own-site",
+        "For a site of your own, which has to be named with --mine, or in a form by the consent.",
+        {"delay_s": 0.0, "per_host": 4},
+    ),
+    SettingPreset(
+        "archive",
+        "To have everything: large files, sites that are slow or away for a while, as canonical XML too.",
+        {
+            "body_bytes": 1_073_741_824,
+            "inflated_bytes": 2_147_483_648,
+            "total_timeout_s": 600.0,
+            "retries": 5,
+            "retry_wait_s": 15.0,
+            "max_retry_after_s": 3600.0,
+            "host_strikes": 10,
+            "keep_xml": True,
+        },
+    ),
+    SettingPreset(
+        "quick-look",
+        "A first impression in two minutes: some pages near the start, without an index.",
+        {"max_pages": 200, "max_depth": 3, "max_time_s": 120.0, "retries": 0, "total_timeout_s": 10.0, "index": False},
+    ),
+)
+"""Those that are always there. A user's own stand in periplus.toml, as [presets.NAME]; of one name his goes before."""
+ABOUT = "about"  # in such a table: what it is for
+
+
+def read_presets(paths: Iterable[Path]) -> dict[str, SettingPreset]:
+    """Every preset by name: those built in, then those of the files, the later over the earlier.
+
+    Raises UnknownSetting for a table [presets.NAME] with what is no setting, naming file and preset.
+    """
+    presets = {preset.name: preset for preset in PRESETS}
+    for path in paths:
+        for name, table in read_tables(path).get("presets", {}).items():
+            where = f"{path}, preset {name!r}"
+            if not isinstance(table, dict) or not isinstance(table.get(ABOUT, ""), str):
+                raise UnknownSetting(f"{where}: it is a table of settings, as in [presets.{name}], and perhaps {ABOUT}")
+            values = {key: value for key, value in table.items() if key != ABOUT}
+            try:
+                settings_from(values)
+            except UnknownSetting as error:
+                raise UnknownSetting(f"{where}: {error}") from None
+            presets[name] = SettingPreset(name, table.get(ABOUT, ""), values, str(path))
+    return presets
+
+
+def preset_named(name: str, presets: Mapping[str, SettingPreset]) -> SettingPreset:
+    """Raises UnknownSetting for a name that there is not, with those that there are."""
+    if name not in presets:
+        matches = nearest(name.replace("-", "_"), [one.replace("-", "_") for one in presets]).replace("_", "-")
+        raise UnknownSetting(f"there is no preset {name!r}{matches}: choose among {', '.join(presets)}")
+    return presets[name]

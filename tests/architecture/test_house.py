@@ -12,22 +12,22 @@ import pytest
 SRC = Path(__file__).parents[2] / "src" / "periplus"
 # lines at 120 columns; a capability that needs more raises the budget of its package, and says why in its commit
 BUDGETS = {
-    ".": 1_050,
+    ".": 1_150,
     "acquire": 3_950,
     "analyse": 11_150,
     "api": 11_750,
-    "cli": 6_350,
+    "cli": 6_450,
     "document": 11_400,
-    "jobs": 800,
+    "jobs": 1_100,
     "model": 5_000,
     "present": 6_700,
     "schedule": 2_850,
     "search": 1_650,
     "store": 14_200,
-    "ui": 5_150,
+    "ui": 5_200,
     "urls": 2_250,
 }
-MODULES = 342
+MODULES = 344
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from periplus.cli.main import main
-from periplus.cli.options import flag_of
 from periplus.cli.reference import man_pages
 from periplus.cli.start import TOPICS
 from periplus.settings import rows
@@ -64,7 +63,7 @@ def test_help_shows_the_flags_of_every_day_in_groups_and_names_the_rest(command)
     order = ["Where:", "How much:", "How polite:", "What to keep:", "Network:", "Limits:", "Output:", "Help:"]
     assert [head for head in heads if head in order] == order
     assert "--inflation-ratio" not in short
-    flags = [flag_of(row) for row in rows() if row.group != "searching"]
+    flags = [row.flag for row in rows() if row.group != "searching"]
     assert [flag for flag in flags if flag not in whole] == []
     assert len(short.splitlines()) < len(whole.splitlines()) * 0.7
 

@@ -51,8 +51,19 @@ WORDS = {
 # of parameters in paths, by the collection that has such things; tables and views are all tried
 OTHERS = {"topic": ("c", "sea"), "portal": ("n", "coast")}
 COLLECTIONS = {"survey": "s", "topic": "c", "portal": "n", "stor": "n", "keywords": "n"}
+# a field of each group of settings is filled in, so that all of them stand open
+EVERY_GROUP = (
+    "settings_preset=gentle&set_scope=any&set_quantum=9&set_retries=3&set_index=no&set_contact=x&set_body_bytes=2000"
+    "&set_ignore=x"
+)
 QUERIES = {
-    "/": ("", "?url=example.org&preset=check&every=week", "?url=no%20site://"),
+    "/": (
+        "",
+        "?url=example.org&preset=check&every=week",
+        "?url=no%20site://",
+        f"?{EVERY_GROUP}",
+    ),
+    "/c/e/settings": ("", f"?{EVERY_GROUP}"),
     "/search": ("", "?q=alpha"),
     "/c/e/search": ("", "?q=alpha"),
     "/c/e/page": tuple(f"?url={urllib.parse.quote(HOME)}&view={view}" for view in pages.VIEWS),

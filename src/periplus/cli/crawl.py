@@ -21,9 +21,9 @@ from periplus.children import runner_has_died
 from periplus.cli.options import (
     FOLDER,
     LongCommand,
+    chosen_settings,
     collection_folder,
     collection_option,
-    given_settings,
     option,
     setting_options,
     settings_of,
@@ -289,7 +289,8 @@ def refresh(collection: Path | None, store: str, everything: bool, every: float 
     from periplus.api.crawling import refresh as run
 
     place = checked_store(store) or collection_folder(collection)
-    order = refresh_order(place, given_settings(flags), due_only=not everything)
+    values = chosen_settings(flags, place if isinstance(place, Path) else Path())
+    order = refresh_order(place, values, due_only=not everything)
     check_order(order)
     configure_logs(flags["verbose"])
     notice(order.settings)

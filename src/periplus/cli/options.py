@@ -18,7 +18,16 @@ from typing import Any, BinaryIO, TextIO
 import click
 
 from periplus.errors import NoCollection, UnknownSetting, UsageError
-from periplus.settings import SETTINGS_FILE, SUFFIX, SettingRow, Settings, read_settings, rows, settings_from
+from periplus.settings import (
+    SETTINGS_FILE,
+    SUFFIX,
+    Settings,
+    preset_named,
+    read_files,
+    read_presets,
+    rows,
+    settings_from,
+)
 
 COLLECTION = "periplus.collection"  # where click keeps which one a command reads, for what is said at its end
 PIPED_COLUMNS = 100  # width of a text that goes to a file or a pipe
@@ -85,11 +94,6 @@ class WholeNumber(click.IntRange):
         return number
 
 
-def flag_of(row: SettingRow) -> str:
-    """A setting's flag: its name with dashes, without the `_s` of seconds (`--delay 2`)."""
-    return "--" + row.name.removesuffix("_s").replace("_", "-")
-
-
 # in the order of help; the group of a setting gives the title where no flag is named here
 _TITLES = {
     "": "What it does",
@@ -106,15 +110,16 @@ _PLACED = {
     "lists": "Where", "collection": "Where", "store": "Where", "site": "Where", "sitemaps": "Where",
     "max_depth": "How much", "everything": "How much", "every": "How much", "external": "How much",
     "fragments": "How much", "offline": "How much", "workers": "How much", "rate": "How polite", "head": "How polite",
-    "user_agent": "How polite", "contact": "How polite", "fresh": "What to keep", "near": "Output", "segment": "Output",
-    "fail_on": "Output", "fail_below": "Output", "baseline": "Output", "format": "Output", "output": "Output",
-    "quiet": "Output", "no_progress": "Output", "verbose": "Output",
+    "preset": "How polite", "user_agent": "How polite", "contact": "How polite", "fresh": "What to keep",
+    "near": "Output", "segment": "Output", "fail_on": "Output", "fail_below": "Output", "baseline": "Output",
+    "format": "Output", "output": "Output", "quiet": "Output", "no_progress": "Output", "verbose": "Output",
 }  # fmt: skip
 _EVERYDAY = frozenset({
     "lists", "collection", "store", "scope", "include", "exclude", "max_depth", "max_pages", "max_time_s", "external",
     "fragments", "offline", "every", "delay_s", "rate", "mine", "contact", "fresh", "keep_xml", "keep_parts",
     "part_sizes", "render", "screenshots", "proxy", "auth", "allow_private", "body_bytes", "total_timeout_s", "fail_on",
-    "fail_below", "baseline", "ignore", "format", "output", "quiet", "verbose",
+    "fail_below", "baseline", "ignore", "format", "output", "quiet", "preset",
+    "verbose",
 })  # fmt: skip
 """Flags of `--help`, of whatever command has many; the others are shown by --help-all."""
 HELP_ALL = "periplus.help_all"  # where click keeps that every flag is to be shown
@@ -165,12 +170,20 @@ class LongCommand(click.Command):
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds a flag for every setting of a crawl; unset ones arrive as None or ()."""
+    command = option(
+        "--preset",
+        "Settings chosen together: gentle, own-site, archive, quick-look, or of periplus.toml, [presets.NAME]; "
+        "`periplus settings --presets` shows them. Flags go before it.",
+        str,
+        "",
+        metavar="NAME",
+    )(command)
     # what hits weigh is for periplus.toml: no crawl knows it
     for row in reversed([row for row in rows() if row.group != "searching"]):
-        names = [name for name in (_SHORT.get(row.name), flag_of(row), row.name) if name]
+        names = [name for name in (_SHORT.get(row.name), row.flag, row.name) if name]
         text = row.sentence + (f" [{row.unit}; {row.default:.12g}]" if row.unit else "")
         if row.kind is bool:
-            names[-2] = f"{flag_of(row)}/--no-{flag_of(row)[2:]}"
+            names[-2] = f"{row.flag}/--no-{row.flag[2:]}"
             command = click.option(*names, default=None, help=text)(command)
         elif row.choices:
             command = click.option(*names, type=click.Choice(row.choices), default=None, help=text)(command)
@@ -187,11 +200,20 @@ def given_settings(flags: dict[str, Any]) -> dict[str, Any]:
     return {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}
 
 
+def chosen_settings(flags: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The settings of the preset that was named, and over them those given as flags. Raises UnknownSetting."""
+    if not flags.get("preset"):
+        return given_settings(flags)
+    presets = read_presets(settings_files(folder))
+    return {**preset_named(flags["preset"], presets).values, **given_settings(flags)}
+
+
 def settings_of(flags: dict[str, Any], folder: Path, base: Settings | None = None) -> Settings:
-    """base (or the defaults), then the files of `settings_files`, then the flags. Raises UnknownSetting."""
-    for path in settings_files(folder):
-        base = read_settings(path, base)
-    return settings_from(given_settings(flags), base)
+    """base (or the defaults), then the files of `settings_files`, then a preset, then the flags.
+
+    Raises UnknownSetting.
+    """
+    return settings_from(chosen_settings(flags, folder), read_files(settings_files(folder), base)[0])
 
 
 def settings_files(folder: Path) -> list[Path]:

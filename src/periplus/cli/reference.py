@@ -14,7 +14,7 @@ import click
 
 from periplus.cli.options import HELP_ALL
 from periplus.model.tables import EXPORTS, VIEWS, Column
-from periplus.settings import VERSION, SettingRow, Settings, rows
+from periplus.settings import ABOUT, PRESETS, VERSION, SettingRow, Settings, rows
 
 _SQL = """# Asking a collection in SQL
 
@@ -216,6 +216,15 @@ def settings_reference() -> str:
                 f"\n## {group}\n\n{sentence}\n\n| name | default | unit | values | meaning |\n|---|---|---|---|---|"
             )
         parts.append(_cells(row))
+    parts.append(
+        "\n## Presets\n\nSettings chosen together by a name: `periplus crawl --preset gentle`, or in the browser. They "
+        "go before `[settings]` of a file, and flags before them.\nYour own stand in `periplus.toml`, in a table "
+        f"`[presets.NAME]` of settings and perhaps `{ABOUT}`, a sentence; the browser saves a form as one. "
+        "`periplus settings --presets` lists all.\n\n| name | settings | meaning |\n|---|---|---|"
+    )
+    for preset in PRESETS:
+        values = ", ".join(f"`{name} = {str(value).lower()}`" for name, value in preset.values.items())
+        parts.append(f"| `{preset.name}` | {values} | {preset.sentence} |")
     return "\n".join(parts) + "\n"
 
 

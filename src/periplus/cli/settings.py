@@ -14,26 +14,25 @@ from periplus.cli.options import (
     collection_folder,
     collection_option,
     columns_of,
-    flag_of,
     format_option,
     opened,
     option,
     output_option,
     place_option,
     settings_files,
-    settings_of,
 )
 from periplus.cli.reference import shown_default, value_range
 from periplus.errors import ExtensionError, NoCollection
 from periplus.extensions import GROUPS, extensions
 from periplus.present.tables import write_table
 from periplus.present.wording import count_of, number, size, visible
-from periplus.settings import SettingRow, as_values, read_values, rows
+from periplus.settings import SettingRow, as_values, read_files, read_presets, rows
 
 # `periplus settings`: every setting with its flag, default and range.
 
 COLUMNS = ("name", "flag", "default", "unit", "values", "meaning")
 EFFECTIVE_COLUMNS = ("name", "value", "source")
+PRESET_COLUMNS = ("preset", "name", "value", "source", "meaning")
 EXTENSION_COLUMNS = ("group", "name", "package", "fault")
 FORMATS = ("text", "csv", "json", "jsonl")
 
@@ -42,25 +41,27 @@ FORMATS = ("text", "csv", "json", "jsonl")
 @format_option(FORMATS)
 @option("--extensions added", "List what installed packages add to Periplus instead.", bool)
 @option("--effective", "List the value of each instead, and where it comes from.", bool)
+@option("--presets", "List the presets instead, with their values.", bool)
 @collection_option
 @output_option
-def settings(format: str, output: Path | None, added: bool, effective: bool, collection: Path | None) -> None:
+def settings(format: str, output: Path | None, collection: Path | None, **listed: bool) -> None:
     """List every setting, its default and its range.
 
     They are flags of `periplus crawl`, and names in the table [settings] of periplus.toml, here or in a
-    collection's folder. Flags go first, then the folder's file.
+    collection's folder. Flags go first, then a preset (--preset NAME), then the folder's file. Presets of your own
+    stand in tables [presets.NAME] of the same files.
 
     \b
     periplus settings --effective -c FOLDER    what a crawl of the folder would take without flags, and from where
     """
-    if effective:
-        with opened(output, exact=format != "text") as out:
-            effective_rows = _effective_rows(_folder(collection))
-            write_table(EFFECTIVE_COLUMNS, effective_rows, "table" if format == "text" else format, out)
-        return
+    table_format = "table" if format == "text" else format
     with opened(output, exact=format != "text") as out:
-        if added:
-            write_table(EXTENSION_COLUMNS, _extension_rows(), "table" if format == "text" else format, out)
+        if listed["effective"]:
+            write_table(EFFECTIVE_COLUMNS, _effective_rows(_folder(collection)), table_format, out)
+        elif listed["presets"]:
+            write_table(PRESET_COLUMNS, _preset_rows(_folder(collection)), table_format, out)
+        elif listed["added"]:
+            write_table(EXTENSION_COLUMNS, _extension_rows(), table_format, out)
         elif format == "text":
             out.write(settings_text(min(columns_of(out), 110)))
         else:
@@ -77,13 +78,19 @@ def _folder(collection: Path | None) -> Path:
 
 def _effective_rows(folder: Path) -> Iterator[tuple[str, object, str]]:
     """Of each setting its name, its value, and the file that it comes from. Raises UnknownSetting."""
-    sources: dict[str, str] = {}
-    for path in settings_files(folder):
-        sources.update(dict.fromkeys(read_values(path), str(path)))
-    values = as_values(settings_of({}, folder))
+    settings, sources = read_files(settings_files(folder))
+    values = as_values(settings)
     for row in rows():
         value = values[row.name]
         yield row.name, ", ".join(value) if row.many else value, sources.get(row.name, "default")
+
+
+def _preset_rows(folder: Path) -> Iterator[tuple[object, ...]]:
+    """Of each preset each of its settings. Raises UnknownSetting."""
+    for preset in read_presets(settings_files(folder)).values():
+        for name, value in preset.values.items():
+            shown = ", ".join(value) if isinstance(value, list) else value
+            yield preset.name, name, shown, preset.source or "built in", preset.sentence
 
 
 def _extension_rows() -> Iterator[tuple[str, ...]]:
@@ -99,7 +106,7 @@ def _extension_rows() -> Iterator[tuple[str, ...]]:
 
 
 def _cells(row: SettingRow) -> tuple[object, ...]:
-    return row.name, flag_of(row), row.default, row.unit, _plain(value_range(row)), row.sentence
+    return row.name, row.flag, row.default, row.unit, _plain(value_range(row)), row.sentence
 
 
 def settings_text(width: int) -> str:
@@ -110,7 +117,7 @@ def settings_text(width: int) -> str:
         for row in members:
             unit = f" {row.unit}" if row.unit else ""
             default = _plain(shown_default(row.default))
-            head = f"  {flag_of(row):<24}{'' if default == '-' else default + unit}"
+            head = f"  {row.flag:<24}{'' if default == '-' else default + unit}"
             parts.append(f"{head:<44}  {row.name}: {_plain(value_range(row))}")
             parts.append(textwrap.fill(row.sentence, width, initial_indent="      ", subsequent_indent="      "))
         parts.append("")

@@ -10,10 +10,14 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 from periplus.errors import InvalidUrl, UsageError
 from periplus.jobs.forms import Form, choice, decimal, whole
+from periplus.jobs.setting_fields import PREFIX, require_consent, setting_flags, setting_values
 from periplus.model.job import JobOrder
 from periplus.model.story import Portal
 from periplus.model.survey import Unit
@@ -22,7 +26,7 @@ from periplus.model.webometrics import Campaign
 from periplus.present.wording import count_of
 from periplus.schedule.bandit import rules
 from periplus.schedule.survey import ITEMS, WITHIN, checked
-from periplus.settings import SUFFIX
+from periplus.settings import SUFFIX, SettingPreset, preset_named, rows
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_name
 from periplus.urls.units import unit_list
@@ -42,7 +46,8 @@ _PATTERNS = {"include": "--include", "exclude": "--exclude"}
 _FLAGS = _PATTERNS | {name: flag for name, (flag, _, _) in _NUMBERS.items()} | {"delay": "--delay"}
 # what a form may consent to, and in which words: hosts of one's own may be asked faster, and private ones at all
 CONSENTS = {
-    "consent_mine": "These sites are mine: they may be asked with less than half a second between two requests.",
+    "consent_mine": "These sites are mine: they may be asked with less than half a second between two requests, "
+    "and several at once.",
     "consent_private": "They may lie on this machine or in this network, whose services a crawl then can reach.",
 }
 LIFTED = "-"  # in place of a limit or pattern: none from now on
@@ -158,10 +163,14 @@ def starts_of(text: str) -> tuple[Url, ...]:
     return tuple(starts)
 
 
-def job_request(form: Form) -> JobRequest:
+def job_request(
+    form: Form, named: Mapping[str, SettingPreset] = MappingProxyType({}), *, local: bool = True
+) -> JobRequest:
     """What the first form asks for.
 
-    form: preset, url, and perhaps name, max_pages, max_depth, delay, include, exclude, every. Raises UsageError.
+    form: preset, url, and perhaps name, max_pages, max_depth, delay, include, exclude, every, settings_preset, and
+    further settings as `setting_fields` has them. named: the presets of settings; local: nobody from another machine
+    can ask. Raises UsageError.
     """
     name = choice(form, "preset", [preset.name for preset in PRESETS], PRESETS[0].name)
     preset = next(preset for preset in PRESETS if preset.name == name)
@@ -170,7 +179,7 @@ def job_request(form: Form) -> JobRequest:
         raise UsageError(f"“{preset.title}” takes one address; for several choose “Fetch a set of sites”")
     period_s = period(form)
     folder = folder_name(form.get("name", "") or site_name(starts[0]))
-    consent = consented(form, starts)
+    consent = (*further_settings(form, named, local=local), *consented(form, starts))
     further = (*flags({field: text for field, text in form.items() if field != "max_pages"}), *consent)
     if preset.command == "survey":
         request = survey_request({"sites": "\n".join(starts), "pages": form.get("max_pages", "")}, folder)
@@ -181,6 +190,17 @@ def job_request(form: Form) -> JobRequest:
         return JobRequest(folder, _follow_order(words, starts, folder, ("--max-pages", str(pages), *further)), period_s)
     flag = "-c" if preset.command == "check" else "-o"
     return JobRequest(folder, JobOrder((preset.command, *starts, flag, folder, *flags(form), *consent)), period_s)
+
+
+def further_settings(
+    form: Form, named: Mapping[str, SettingPreset] = MappingProxyType({}), *, local: bool = True
+) -> tuple[str, ...]:
+    """The preset of settings that a form chooses, and its fields of settings, as flags. Raises UsageError."""
+    values = setting_values(form, local=local)
+    chosen = form.get("settings_preset", "").strip()
+    preset = preset_named(chosen, named) if chosen else None
+    require_consent(values, form, preset)
+    return (*((f"--preset={chosen}",) if chosen else ()), *setting_flags(values))
 
 
 def period(form: Form) -> float:
@@ -232,6 +252,21 @@ def flags(form: Form) -> tuple[str, ...]:
     return tuple(words)
 
 
+def everyday_values(form: Form) -> dict[str, Any]:
+    """The limits and patterns of a form as settings. Raises UsageError for what is none."""
+    values: dict[str, Any] = {
+        name: whole(form, name, least, least, most)
+        for name, (_, least, most) in _NUMBERS.items()
+        if form.get(name, "").strip()
+    }
+    if form.get("delay", "").strip():
+        values["delay_s"] = decimal(form, "delay", 0, *_DELAY_S)
+    for name in _PATTERNS:
+        if lines := [_pattern(line.strip()) for line in form.get(name, "").split("\n") if line.strip()]:
+            values[name] = lines
+    return values
+
+
 def consented(form: Form, starts: tuple[Url, ...]) -> tuple[str, ...]:
     """What the form's consents lift, as flags: for the hosts of the starts alone where they are declared one's own."""
     hosts = dict.fromkeys(start.partition("://")[2].partition("/")[0] for start in starts)
@@ -247,19 +282,30 @@ def _pattern(text: str) -> str:
     return text[:1000]
 
 
-def gone_on(command: tuple[str, ...], form: Form) -> JobOrder:
+def gone_on(command: tuple[str, ...], form: Form, *, local: bool = True) -> JobOrder:
     """The order that goes on with a crawl, its limits and patterns replaced by those of the form where it names any;
     LIFTED takes one away.
     """
-    changed = flags({name: text for name, text in form.items() if text.strip() != LIFTED})
+    values = setting_values({name: text for name, text in form.items() if text.strip() != LIFTED}, local=local)
+    is_mine = any(word.startswith("--mine") for word in command)
+    require_consent(values, {"consent_mine": "yes" if is_mine else ""}, None)
+    changed = (
+        *flags({name: text for name, text in form.items() if text.strip() != LIFTED}),
+        *setting_flags(values),
+    )
     lifted = {flag for name, flag in _FLAGS.items() if form.get(name, "").strip() == LIFTED}
+    lifted |= {row.flag for row in rows() if form.get(PREFIX + row.name, "").strip() == LIFTED}
     replaced = lifted | {word.partition("=")[0] for word in changed if word.startswith("--")}
+    truths = {word for row in rows() if row.kind is bool for word in (row.flag, f"--no-{row.flag[2:]}")}
+    for word in replaced & truths:
+        plain = word.removeprefix("--no-") if word.startswith("--no-") else word[2:]
+        replaced |= {f"--{plain}", f"--no-{plain}"}
     unchanged: list[str] = []
     words = iter(command)
     for word in words:
         flag, equals, _ = word.partition("=")
         if flag in replaced:
-            if not equals:
+            if not equals and flag not in truths:
                 next(words, None)
             continue
         unchanged.append(word)

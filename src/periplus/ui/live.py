@@ -19,12 +19,13 @@ from periplus.api.homes import home_of
 from periplus.api.overview import Overview
 from periplus.errors import NoCollection, PeriplusError, UsageError
 from periplus.jobs.presets import gone_on
+from periplus.jobs.setting_fields import EVERYDAY, PREFIX, setting_groups
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.visit import Reason, State
 from periplus.present.charts import Area, write_areas
 from periplus.present.curves import GRADE_LINES, trend_lines, write_run_lines
 from periplus.present.wording import why_waits
-from periplus.settings import SETTINGS_FILE, SettingRow, Settings, as_values, read_settings, read_values, rows
+from periplus.settings import SETTINGS_FILE
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
 from periplus.ui.state import OPEN, AppState, MovingPart, folder_of, now, state_of
@@ -165,28 +166,17 @@ class SettingValue:
 def settings(request: Request) -> Response:
     """What a crawl of the collection takes, and where that is said; other limits; the way to delete."""
     name, folder = folder_of(request)
-    files = [path for path in (state_of(request).places.base / SETTINGS_FILE, folder / SETTINGS_FILE) if path.is_file()]
-    sources: dict[str, str] = {}
-    base = Settings()
-    for path in files:
-        base = read_settings(path, base)
-        sources |= dict.fromkeys(read_values(path), str(path))
-    values = as_values(base)
+    state = state_of(request)
+    groups = setting_groups(state.settings_files(folder), local=not state.locks.token)
     made = [
-        SettingValue(row.name, _shown(row, values[row.name]), row.unit, sources.get(row.name, ""), row.sentence)
-        for row in rows()
+        SettingValue(one.row.name, one.value, one.row.unit, one.source, one.row.sentence)
+        for group in groups
+        for one in group.fields
     ]
-    shown = {"title": "Settings", "name": name, "values": made, "file": str(folder / SETTINGS_FILE)}
+    shown: dict[str, object] = {"title": "Settings", "name": name, "values": made, "file": str(folder / SETTINGS_FILE)}
+    if not rendering.wants_json(request):
+        shown |= {"groups": groups, "everyday": EVERYDAY}
     return rendering.answer(request, "settings.html", shown)
-
-
-def _shown(row: SettingRow, value: object) -> str:
-    """A password is shown to nobody."""
-    if row.name == "auth" and value:
-        return "***"
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def events(request: Request) -> Response:
@@ -229,9 +219,10 @@ def resume(request: Request) -> Response:
     name, folder = folder_of(request)
     job = state.job_of(name)
     is_stopping = job is not None and job.state in OPEN and job.cancel_asked
-    is_changed = any(form.get(field) for field in ("max_pages", "max_depth", "delay", "exclude"))
+    limits = ("max_pages", "max_depth", "delay", "exclude")
+    is_changed = any(text for field, text in form.items() if field in limits or field.startswith(PREFIX))
     if is_changed or is_stopping or not home_of(folder).resume(now()):
-        order = gone_on(_last_crawl(state, name, folder), form)
+        order = gone_on(_last_crawl(state, name, folder), form, local=not state.locks.token)
         if is_changed:
             state.stop_jobs(name)
         state.add_job(order)

@@ -115,7 +115,7 @@ def _environment() -> jinja2.Environment:
         "reason": lambda name: wording.REASON_WORDS.get(Reason(name), name) if name in list(Reason) else name,
         "state": lambda name: wording.STATE_WORDS.get(State(name), name) if name in list(State) else name,
         "within": query, "part": lambda text: quote(str(text), safe=""), "web": web_link, "duration": wording.duration,
-        "cut": cut, "page_key": page_key, "job_remedy": wording.job_remedy,
+        "cut": cut, "page_key": page_key, "job_remedy": wording.job_remedy, "filled": filled,
     }  # fmt: skip
     made.globals |= {"version": VERSION, "places_of_a_collection": PLACES}
     return made
@@ -124,6 +124,11 @@ def _environment() -> jinja2.Environment:
 def page_key(url: str) -> str:
     """A page's number as a form's field holds it; empty for what is no address of one."""
     return f"{url_id(Url(url)) & (1 << 64) - 1:016x}" if url.startswith(("http://", "https://")) else ""
+
+
+def filled(form: Mapping[str, str], prefix: str = "") -> list[str]:
+    """Names of a form's fields that hold something; of those that begin so."""
+    return [name for name, text in form.items() if name.startswith(prefix) and text.strip()]
 
 
 def cut(text: object, most: int = 200) -> str:

@@ -143,6 +143,7 @@ SCREENS = (
 )  # fmt: skip
 FORMS: dict[str, tuple[Role, Handler]] = {  # by the role that it takes to send it
     "/new": (Role.WORK, start.begin),
+    "/presets/save": (Role.ADMINISTER, start.save_preset),
     "/jobs/change": (Role.WORK, start.change),
     "/notices/change": (Role.ADMINISTER, notices.change),
     "/surveys/new": (Role.WORK, surveys.create),

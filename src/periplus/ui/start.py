@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -14,10 +15,11 @@ from periplus.api import survey
 from periplus.api.collection import Collection, Status
 from periplus.errors import PeriplusError, UsageError
 from periplus.jobs.forms import whole
-from periplus.jobs.presets import CONSENTS, PERIODS, PRESETS, job_request, period
+from periplus.jobs.presets import CONSENTS, PERIODS, PRESETS, everyday_values, job_request, period
+from periplus.jobs.setting_fields import EVERYDAY, in_words, setting_groups, setting_values, with_preset
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.visit import State
-from periplus.settings import SUFFIX
+from periplus.settings import SETTINGS_FILE, SUFFIX, read_presets
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, now, state_of
@@ -46,15 +48,28 @@ def start(request: Request, refused: rendering.Refused | None = None) -> Respons
     state = state_of(request)
     with state.queue() as queue:
         open_jobs = queue.open_jobs()
+    files = state.settings_files()
+    presets = read_presets(files)
+    local = not state.locks.token
     values = {
         "title": "Collections",
         "collections": [_row(name, folder) for name, folder in state.places.collections().items()],
         "presets": [preset for preset in PRESETS if preset.command in state.commands], "periods": list(PERIODS),
         "every": request.query_params.get("every", ""), "works": state.works,
         "base": state.places.base.resolve(), "open_jobs": open_jobs, "consents": offered(state),
+        "settings_presets": list(presets.values()),
     }  # fmt: skip
+    if not rendering.wants_json(request):
+        asked = refused[0] if refused else request.query_params
+        groups = setting_groups(files, presets.get(asked.get("settings_preset", "")), local=local)
+        usual = {one.row.name: one for group in groups for one in group.fields if one.row.name in EVERYDAY}
+        values |= {"groups": groups, "everyday": EVERYDAY, "usual": usual, "in_words": in_words}
     return rendering.answer_form(
-        request, "start.html", values, lambda asked: job_request(asked).line if asked.get("url") else "", refused
+        request,
+        "start.html",
+        values,
+        lambda asked: job_request(asked, presets, local=local).line if asked.get("url") else "",
+        refused,
     )
 
 
@@ -72,7 +87,7 @@ def begin(request: Request) -> Response:
                 "private addresses are asked for only where this server listens on this machine alone: else write "
                 "allow_private = true into the collection's periplus.toml"
             )
-        job = job_request(form)
+        job = job_request(form, read_presets(state.settings_files()), local=not state.locks.token)
         if job.campaign is not None:
             survey.create(state.places.base / job.folder, job.campaign)
     except UsageError as error:
@@ -82,6 +97,24 @@ def begin(request: Request) -> Response:
             queue.repeat(job.order, job.period_s, now() + job.period_s)
         queue.add(job.order, now())
     return rendering.to_screen(job.folder.removesuffix(SUFFIX), "live" if job.campaign is None else "survey")
+
+
+def save_preset(request: Request) -> Response:
+    """Writes what a form sets into the periplus.toml beside the collections, as a preset of the name that it gives."""
+    state, form = state_of(request), form_of(request)
+    path = state.places.base / SETTINGS_FILE
+    try:
+        name = form.get("preset_name", "").strip()
+        values = everyday_values(form) | setting_values(form, local=not state.locks.token)
+        text = with_preset(path.read_text("utf-8") if path.is_file() else "", name, values)
+        draft = path.with_suffix(".part")
+        draft.write_text(text, "utf-8")
+        draft.replace(path)
+    except UsageError as error:
+        return start(request, (form, str(error)))
+    except OSError as error:
+        return start(request, (form, f"{path} cannot be written: {error.strerror}"))
+    return RedirectResponse(f"/?settings_preset={quote(name)}", 303)
 
 
 def _row(name: str, folder: Path) -> CollectionRow:

@@ -16,7 +16,7 @@ from periplus.api.tables import Browser
 from periplus.errors import NoCollection, UsageError
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.present.site_graph import SiteGraph
-from periplus.settings import SUFFIX
+from periplus.settings import SETTINGS_FILE, SUFFIX
 from periplus.store.job_queue import JobQueue
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.remembered import Maps, Surveys
@@ -115,6 +115,11 @@ class AppState:
     def add_job(self, order: JobOrder) -> None:
         with self.queue() as queue:
             queue.add(order, now())
+
+    def settings_files(self, folder: Path | None = None) -> list[Path]:
+        """Where settings of jobs are read from, the later over the earlier: beside the collections, and in one."""
+        files = [self.places.base / SETTINGS_FILE, *([folder / SETTINGS_FILE] if folder else [])]
+        return [path for path in files if path.is_file()]
 
     def folder_word(self, folder: Path) -> str:
         """A collection as a job's command names it: jobs run in the folder of collections."""

@@ -1,0 +1,252 @@
+"""Every setting as a field of a form: what holds where it is left empty, who says so, and which flags a form means.
+
+What reaches a command line from here was checked by the table of settings, with the messages that a flag gives. A form
+never names a file of the server's machine nor carries a password, robots.txt is obeyed always, and what is for sites of
+one's own or for private addresses takes a consent that says what it means: WITHHELD.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from periplus.errors import UnknownSetting, UsageError
+from periplus.jobs.forms import Form
+from periplus.present.wording import size
+from periplus.settings import (
+    DELAY_FLOOR_S,
+    SettingPreset,
+    SettingRow,
+    as_values,
+    read_files,
+    rows,
+    settings_from,
+)
+
+PREFIX = "set_"  # of a field's name; that of its setting follows
+EVERYDAY = frozenset({"max_pages", "max_depth", "delay_s", "include", "exclude"})  # have fields of their own
+TITLES = {
+    "scope": "Where", "budget": "How much", "politeness": "How polite", "storage": "What to keep",
+    "rendering": "Rendering", "identity": "Network", "limits": "Limits of one exchange",
+    "auditing": "Faults", "searching": "Search",
+}  # fmt: skip
+_A_FILE = "Names a file of the server's machine: written into periplus.toml."
+WITHHELD = {
+    "cookie_file": _A_FILE, "ca_file": _A_FILE, "folders": _A_FILE, "resolve": _A_FILE,
+    "browser": "Names a program of the server's machine: written into periplus.toml.",
+    "auth": "A password would stand in the list of jobs: written into periplus.toml.",
+    "ignore_robots": "What is begun here obeys robots.txt always; a command line may ask otherwise of one's own hosts.",
+    "mine": "By the consent “these sites are mine”, for the sites of the form.",
+    "allow_private": "By the consent for private addresses.",
+}  # fmt: skip
+"""Settings that no form sets, and what does."""
+FROM_HERE = frozenset({"proxy", "insecure"})  # lead elsewhere: only where nobody from another machine can ask
+_OF_OWN_HOSTS = "is for sites of your own: tick “These sites are mine”"
+_TRUTHS = {"yes": True, "no": False}
+_KINDS: dict[Any, tuple[str, Callable[[str], Any]]] = {
+    bool: ("yes or no", _TRUTHS.__getitem__),
+    int: ("a whole number", int),
+    float: ("a number", float),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SettingField:
+    """One setting in a form. value: what holds where the field is empty; source: the file or preset that says so, empty
+    where none does; withheld: why no form sets it, empty where one may.
+    """
+
+    row: SettingRow
+    value: str
+    source: str
+    withheld: str
+
+    @property
+    def name(self) -> str:
+        """Of the field in the form."""
+        return PREFIX + self.row.name
+
+    @property
+    def label(self) -> str:
+        return _label(self.row)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What there is to choose among; nothing where one writes."""
+        return tuple(_TRUTHS) if self.row.kind is bool else self.row.choices
+
+    @property
+    def is_number(self) -> bool:
+        return self.row.kind in (int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingGroup:
+    """Settings that are shown together."""
+
+    title: str
+    fields: tuple[SettingField, ...]
+
+
+def setting_groups(files: Sequence[Path], preset: SettingPreset | None = None, *, local: bool) -> list[SettingGroup]:
+    """Every setting, by group. files: where they are read from, the later over the earlier; preset: over them; local:
+    nobody from another machine can ask. Raises UnknownSetting for what is wrong in a file.
+    """
+    settings, sources = read_files(files)
+    if preset:
+        settings = settings_from(preset.values, settings)
+        sources |= dict.fromkeys(preset.values, f"the preset {preset.name}")
+    values = as_values(settings)
+    fields: dict[str, list[SettingField]] = {group: [] for group in TITLES}  # a test names a group that lacks a title
+    for row in rows():
+        held = _withheld(row, local=local)
+        fields[row.group].append(SettingField(row, shown(row, values[row.name]), sources.get(row.name, ""), held))
+    return [SettingGroup(TITLES[group], tuple(members)) for group, members in fields.items()]
+
+
+def in_words(values: Mapping[str, Any]) -> str:
+    """What a preset sets, in words."""
+    table = {row.name: row for row in rows()}
+    return ", ".join(f"{_label(table[name])} {_with_unit(table[name], value)}" for name, value in values.items())
+
+
+def _with_unit(row: SettingRow, value: object) -> str:
+    if row.unit == "bytes" and isinstance(value, int):
+        return size(value)
+    return f"{shown(row, value)} s" if row.unit == "s" else shown(row, value)
+
+
+def _label(row: SettingRow) -> str:
+    return row.name.removesuffix("_s").replace("_", " ")
+
+
+def _withheld(row: SettingRow, *, local: bool) -> str:
+    if row.group == "searching":
+        return "Of searches, not of a crawl: written into the collection's periplus.toml."
+    if row.name in FROM_HERE and not local:
+        return "Only where this server listens on this machine alone: else written into periplus.toml."
+    return WITHHELD.get(row.name, "")
+
+
+def shown(row: SettingRow, value: object) -> str:
+    """A value for people. A password is shown to nobody."""
+    if row.name == "auth" and value:
+        return "***"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def setting_values(form: Form, *, local: bool = True) -> dict[str, Any]:
+    """What the form's fields of settings say, by name; empty ones are left out.
+
+    Raises UsageError for what no form sets, and UnknownSetting as a flag of the command does.
+    """
+    table = {row.name: row for row in rows()}
+    values: dict[str, Any] = {}
+    for field, text in form.items():
+        if not field.startswith(PREFIX) or not text.strip():
+            continue
+        row = table.get(field.removeprefix(PREFIX))
+        if row is None:
+            raise UnknownSetting(f"there is no setting {field.removeprefix(PREFIX)[:50]!r}")
+        if reason := _withheld(row, local=local):
+            raise UsageError(f"{row.name} cannot be set in a form. {reason}")
+        values[row.name] = _value(row, text.strip())
+    settings_from(values)
+    return values
+
+
+def _value(row: SettingRow, text: str) -> Any:
+    """The text of a field as its setting's type. Raises UnknownSetting."""
+    if row.many:
+        return [line.strip() for line in text.split("\n") if line.strip()]
+    word, read = _KINDS.get(row.kind, ("a text", str))
+    try:
+        return read(text)
+    except (ValueError, KeyError):
+        raise UnknownSetting(f"{row.name} takes {word}, not {text[:50]!r}") from None
+
+
+def setting_flags(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """As one would type them; a text never begins a word of its own."""
+    words: list[str] = []
+    for row in rows():
+        if row.name not in values:
+            continue
+        value = values[row.name]
+        if row.kind is bool:
+            words.append(row.flag if value else f"--no-{row.flag[2:]}")
+        elif row.many:
+            words += [f"{row.flag}={one}" for one in value]
+        else:
+            words.append(f"{row.flag}={value:.12g}" if isinstance(value, float) else f"{row.flag}={value}")
+    return tuple(words)
+
+
+def require_consent(values: Mapping[str, Any], form: Form, preset: SettingPreset | None) -> None:
+    """Raises UsageError for what only hosts of one's own are asked with, where the form does not say that they are; and
+    for a preset of a file that lifts other rules, which takes the form's consent or is none for a form.
+    """
+    if preset and preset.values.get("ignore_robots"):
+        raise UsageError(f"the preset {preset.name} ignores robots.txt: {WITHHELD['ignore_robots']}")
+    if preset and preset.values.get("allow_private") and form.get("consent_private") != "yes":
+        raise UsageError(f"the preset {preset.name} reaches private addresses: tick that the sites may lie there")
+    if form.get("consent_mine") == "yes":
+        return
+    every = {**(preset.values if preset else {}), **values}
+    if every.get("per_host", 1) > 1 or every.get("delay_s", DELAY_FLOOR_S) < DELAY_FLOOR_S:
+        name = f"the preset {preset.name}" if preset and values.get("per_host", 1) <= 1 else "per_host above 1"
+        raise UsageError(f"{name} {_OF_OWN_HOSTS}")
+
+
+_PRESET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+
+
+def with_preset(text: str, name: str, values: Mapping[str, Any]) -> str:
+    """The text of a periplus.toml with a table [presets.NAME] of these values, in place of one of this name.
+
+    Everything else in it stays letter by letter. Raises UsageError for a name that is none, and where nothing is set.
+    """
+    if not _PRESET_NAME.fullmatch(name):
+        raise UsageError(f"a preset cannot be called {name[:50]!r}: take letters, digits, - and _")
+    if not values:
+        raise UsageError("every field is empty: a preset is what is set other than usual")
+    header = re.compile(rf"\[\s*presets\s*\.\s*[\"']?{re.escape(name)}[\"']?\s*\]\s*(#.*)?")
+    left, inside = [], False
+    for line in text.splitlines():
+        if line.lstrip().startswith("["):
+            inside = header.fullmatch(line.strip()) is not None
+        left += [] if inside else [line]
+    rest = "\n".join(left).rstrip("\n")
+    lines = [f"[presets.{name}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
+    made = (rest + "\n\n" if rest else "") + "\n".join(lines) + "\n"
+    content = _parsed(text)
+    if content is None or _parsed(made) != content | {"presets": content.get("presets", {}) | {name: dict(values)}}:
+        raise UsageError(f"periplus.toml is written in a way that is not changed here: write [presets.{name}] by hand")
+    return made
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    """None: it is no TOML."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda sign: f"\\u{ord(sign[0]):04x}", escaped) + '"'
+    return repr(value)
