@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from periplus.document.formats.table import is_part
 from periplus.document.headers import media_type
-from periplus.document.sitemaps import Sitemap, read_sitemap
 from periplus.document.understand import understand
 from periplus.errors import InvalidUrl
 from periplus.model.frontier import PRIORITY_NONE, PRIORITY_SITEMAP, Candidate, Completion, Lease, SideRequest, Task
@@ -21,6 +20,9 @@ from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import NO_RULES, Rules, apply
 from periplus.urls.scope import site_key
+
+if TYPE_CHECKING:
+    from periplus.document.sitemaps import Sitemap
 
 _FOLLOWED = link_codes(FOLLOWED_KINDS)
 # what `keep_parts` fetches; of audio and video the size is no page's
@@ -298,6 +300,8 @@ class Discovery:
                 return read
 
     def _with_sitemap(self, read: Completion, fetched: Fetched) -> Completion:
+        from periplus.document.sitemaps import read_sitemap  # 2 ms, where there is one
+
         request = read.visit.request
         sitemap = read_sitemap(fetched.body, request.url)
         nested = sitemap.nested if request.hops < MOST_SITEMAP_DEPTH else ()

@@ -7,7 +7,6 @@ from unicodedata import normalize
 
 from periplus.document import headers
 from periplus.document.blocks import first_blocks, with_languages, words_of
-from periplus.document.canonical_xml import xml_of_html, xml_of_xml
 from periplus.document.decode import decode, text_of, utf_8_of
 from periplus.document.digest import digests
 from periplus.document.formats.content import Content, Source
@@ -68,6 +67,8 @@ def canonical_xml(url: Url, fetched: Fetched) -> tuple[bytes, str] | None:
 
 
 def _xml_of(source: Source) -> tuple[bytes, str] | None:
+    from periplus.document.canonical_xml import xml_of_html, xml_of_xml  # 5 ms, where XML is wanted
+
     if not source.kind:
         return None
     if source.kind != "text/html" and (xml := xml_of_xml(source.text)) is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from periplus.document import headers, html, whitespace
+from periplus.document import headers, whitespace
 from periplus.document.blocks import blocks_of, plain_blocks
-from periplus.document.canonical_xml import without_doctype
 from periplus.document.formats.content import Content, Source
 from periplus.document.link_rows import GatheredLinks, place_of
 from periplus.document.links import add_document, add_headers, rows_of, translations_of
@@ -16,6 +16,11 @@ from periplus.document.reader import Reader, read_page
 from periplus.model.page import BLOCK_KIND_CODES, BlockKind, Blocks, LinkKind, Links, Position
 from periplus.model.visit import Headers
 from periplus.urls.canonical import identity
+
+if TYPE_CHECKING:
+    from periplus.document import html
+
+# What only XML asks for is imported by its readers: 20 ms of a start, for crawls of HTML.
 
 _TITLE = BLOCK_KIND_CODES[BlockKind.TITLE]
 SHELL_CHARS = 200  # of all text: "Loading", a name, a line of rights
@@ -48,6 +53,9 @@ def _is_shell(page: Reader, blocks: Blocks) -> bool:
 
 def read_xhtml(source: Source) -> Content:
     """XHTML by the rules of XML, in which `<title/>` ends at once; when it is not well-formed, by those of HTML."""
+    from periplus.document import html
+    from periplus.document.canonical_xml import without_doctype
+
     tree = html.parse_xml(without_doctype(source.text))
     text = source.text if tree is None else html.html_from_xml(tree)
     return read_html(replace(source, page=text.encode("utf-8", "surrogatepass")))
@@ -64,6 +72,9 @@ def read_xml(source: Source) -> Content:
 
     Links: xlink:href and XHTML's a (any vocabulary), link of RSS (text) and Atom (href), enclosures, the style sheet.
     """
+    from periplus.document import html
+    from periplus.document.canonical_xml import without_doctype
+
     text = without_doctype(source.text)
     tree = html.parse_xml(text)
     if tree is None:
@@ -128,6 +139,8 @@ def _feed(source: Source, text: str, rows: GatheredLinks, facts: Metadata) -> Co
 
 
 def _add_links(rows: GatheredLinks, tree: html.Tree) -> None:
+    from periplus.document import html
+
     for element in rows.first(html.select(tree, r"[xlink\:href]")):
         kind = LinkKind.ANCHOR if html.tag_of(element).rpartition(":")[2] == "a" else LinkKind.RELATED
         if html.tag_of(element) in ("image", "use", "script"):

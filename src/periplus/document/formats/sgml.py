@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from periplus.document.canonical_xml import without_doctype
 from periplus.document.formats.converted import Converted, escape, page
 
 _TOKEN = re.compile(
@@ -179,6 +178,8 @@ def _values(attributes: str) -> dict[str, str]:
 
 def html_of(text: str) -> Converted:
     """Total. Entities that HTML knows are their characters; others stay as text."""
+    from periplus.document.canonical_xml import without_doctype  # 5 ms, where there is such a document
+
     reader = _Reader()
     parts = list(reader.pieces(without_doctype(text)))
     return Converted(page(parts, reader.title))
