@@ -17,7 +17,7 @@ BUDGETS = {
     "analyse": 11_150,
     "api": 11_750,
     "cli": 6_450,
-    "document": 11_400,
+    "document": 11_600,
     "jobs": 1_100,
     "model": 5_000,
     "present": 6_700,

@@ -128,3 +128,23 @@ def test_other_labels_name_nothing(label):
 )
 def test_a_document_that_contradicts_its_header_is_known_by_it(header, body, other):
     assert decode(body, header, "text/html")[1].other == other
+
+
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        ('<p title="x>\n<meta charset=iso-8859-2>\n<p>">', ""),
+        ("<script>'<meta charset=iso-8859-2>'</script><meta charset=koi8-r>", "koi8-r"),
+        ("<!--><meta charset=koi8-r>", "koi8-r"),
+        ("<meta charset=euc-jp", ""),
+        ('<meta http-equiv=content-type content="text/html; charset=\'koi8-r">', ""),
+        ("<meta http-equiv=content-type content=\"text/html; charset='koi8-r'\">", "koi8-r"),
+        ("<meta charset=koi8-r charset=big5>", "koi8-r"),
+        ("<meta foo='\"' charset=koi8-r>", "koi8-r"),
+        ("<meta/charset='koi8-r'/>", "koi8-r"),
+        ("<meta charset='' http-equiv=content-type content='charset=koi8-r'><meta charset=big5>", "big5"),
+    ],
+)
+def test_a_declaration_is_one_where_the_standard_s_prescan_finds_it_and_none_in_a_script(head: str, name: str):
+    charset = decode(head.encode() + b"<p>plain", "", "text/html")[1]
+    assert (charset.source, charset.name) == (("meta", name) if name else ("default", "utf-8"))

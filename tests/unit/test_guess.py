@@ -107,3 +107,28 @@ def test_a_declaration_that_makes_no_words_is_contradicted(declared, body):
 @pytest.mark.parametrize("body", [b"", b"plain", "café".encode("latin-1"), b"\xff\xfe\xfd", "ŮúňŠ".encode("cp1250")])
 def test_few_letters_are_no_ground_for_doubt(body):
     assert not contradicted("windows-1250", body)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "If it is true, we’ll now be able to save the form and tell the reader what came of it, all at once.",
+        "The route from the first survey—it took a year—to the last sheet is told in “The Chart Room”, page 9.",
+        "He said “I think this is the harbour’s light”, and no one doubted it; the others’ lamps were out by then…",
+        "Our tools read Windows® and Mac™ files from the years before the change, and write none of them again.",
+        "The two parts can\xa0be sold apart.\xa0 Ask at the desk for the price of each, which changes every month.",
+    ],
+)
+def test_english_with_signs_that_printers_set_is_windows_1252(text: str):
+    guess = guessed(text.encode("cp1252"))
+    assert guess is not None and guess.encoding.text(text.encode("cp1252")) == text
+
+
+def test_a_japanese_page_about_rare_signs_is_believed_what_it_declares():
+    """Most of its signs are among no one's commonest; its sentences have the syllables that only Japanese has."""
+    declared = encoding_of("shift_jis")
+    rare = "".join(map(chr, range(0x9E00, 0x9E80)))
+    body = ("<p>このページはまれな字をならべたものです。" + rare).encode("cp932", "ignore") + b"</p>"
+    assert declared is not None and not is_contradicted(declared, body, False, True, "")
+    lie = ("<p>" + "we’ll call it “a day” — she said. " * 9).encode("cp1252")
+    assert is_contradicted(declared, lie, False, True, "")

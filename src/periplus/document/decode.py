@@ -18,6 +18,8 @@ _WORDS = -5.0  # nats a place: what is less likely than this even in the best en
 _PLACES = 12  # about four letters outside ASCII: fewer are no ground for doubt
 # of the characters outside ASCII that a declared encoding may leave unread, or read as control characters
 _BROKEN = 0.02
+_HIRAGANA = re.compile("[\u3041-\u3096]")
+_SYLLABLES = 8  # of hiragana: a text of single bytes does not come out as so many by chance, and without a flaw
 _COMMON = 0.3  # of the signs of a text that is declared East Asian are among the commonest, at least
 
 
@@ -52,10 +54,10 @@ def is_wide(encoding: Encoding | None) -> bool:
 
 def _reads_paired(declared: Encoding, body: bytes) -> bool:
     text = declared.text(body[:60_000])[:-1]
-    return (
-        _broken(text) <= _BROKEN
-        and max(guess.common_signs(text, language) for language in guess.PAIRED_NAMES[declared.name]) >= _COMMON
-    )
+    broken, languages = _broken(text), guess.PAIRED_NAMES[declared.name]
+    if broken == 0.0 and languages == ("ja",) and len(_HIRAGANA.findall(text)) >= _SYLLABLES:
+        return True
+    return broken <= _BROKEN and max(guess.common_signs(text, language) for language in languages) >= _COMMON
 
 
 def _broken(text: str) -> float:
@@ -73,9 +75,17 @@ def _broken(text: str) -> float:
 
 _HEAD_BYTES = 4096  # the standard asks for 1,024 at least; old pages put long comments before their meta
 _MARKS = ((b"\xef\xbb\xbf", UTF_8), (b"\xff\xfe", UTF_16_LE), (b"\xfe\xff", UTF_16_BE))
-_META = re.compile(rb"""<!--.*?-->|<meta[\s/]((?:[^>"']|"[^"]*"|'[^']*')*)""", re.DOTALL)
-_ATTRIBUTE = re.compile(rb"""(?<![^\s/"'])([^\s=/"'>]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]*))""")
-_CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([^\s"';>]+)""")
+# Tags as the prescan reads them: a quote is one only after an equals sign. Source: HTML Living Standard, 13.2.3.2.
+_NAME = rb"=?[^\s/>=]++|="
+_VALUE = rb"""\s*+=\s*+("[^"]*+"|'[^']*+'|(?!["'])[^\s>]*+)"""
+_ATTRIBUTE = re.compile(b"(%b)(?:%b)?+" % (_NAME, _VALUE))
+_TAG = re.compile(
+    rb"<!--.*?(?<=--)>|</?([a-z][^\s/>]*+)((?:[\s/]++|(?:%b)(?:%b)?+)*+)>|<[!/?][^>]*+>"
+    % (_NAME, _VALUE.replace(b"=\\s*+(", b"=\\s*+(?:")),
+    re.DOTALL,
+)
+_TAG_BEGINS = re.compile(rb"<[a-z!/?]")
+_CHARSET = re.compile(rb"""charset\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"';][^\s;]*+))""")
 _CHARSET_AT_FIRST = re.compile(rb"""[Cc][Hh][Aa][Rr][Ss][Ee][Tt]\s*=\s*["']?\s*([^\s"';>]+)""")
 _XML_DECLARATION = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']\s*([^"'>]*)""")
 
@@ -171,18 +181,35 @@ def _claims(body: bytes, header_charset: str, media_type: str) -> Iterator[tuple
 
 
 def _meta_encoding(head: bytes) -> Encoding | None:
-    """What a `meta charset` or `meta http-equiv=content-type` says. head: in lower case."""
+    """What a `meta charset` or `meta http-equiv=content-type` says, where it is not part of another tag, of a script
+    or of a comment. head: in lower case.
+    """
     if b"charset" not in head:
         return None
-    for match in _META.finditer(head):
-        values = {name: first or second or third for name, first, second, third in _ATTRIBUTE.findall(match[1] or b"")}
-        label = values.get(b"charset", b"")
-        if not label and values.get(b"http-equiv", b"").strip() == b"content-type":
-            charset = _CHARSET.search(values.get(b"content", b""))
-            label = charset[1] if charset else b""
-        if encoding := encoding_of(label.decode("latin-1")):
+    at = 0
+    while begin := _TAG_BEGINS.search(head, at):
+        tag = _TAG.match(head, begin.start())
+        if tag is None:
+            return None  # it has no end
+        at = tag.end()
+        if tag[1] == b"meta" and (encoding := encoding_of(_label(tag[2]))):
             return _readable_as_ascii(encoding)
+        if tag[1] == b"script" and head[begin.start() + 1] != ord("/"):
+            at = head.find(b"</script", at)
+            if at < 0:
+                return None
     return None
+
+
+def _label(attributes: bytes) -> str:
+    """The encoding that the attributes of a `meta` name; empty where they name none. Of two alike the first counts."""
+    values: dict[bytes, bytes] = {}
+    for name, value in _ATTRIBUTE.findall(attributes):
+        values.setdefault(name, value[1:-1] if value[:1] in (b'"', b"'") else value)
+    if b"charset" in values:
+        return values[b"charset"].decode("latin-1")
+    charset = _CHARSET.search(values.get(b"content", b"")) if values.get(b"http-equiv") == b"content-type" else None
+    return (charset[1] or charset[2] or charset[3] or b"").decode("latin-1") if charset else ""
 
 
 def _xml_encoding(head: bytes) -> Encoding | None:

@@ -214,7 +214,7 @@ _CANDIDATES = (
     ("ibm866", "cyrillic", "ru bg be", 1.5),
     ("ibm855", "cyrillic", "ru bg sr mk", 3.0),
     ("cp1125", "cyrillic", "uk", 2.0),
-    ("x-mac-cyrillic", "cyrillic", "", 1.5),
+    ("x-mac-cyrillic", "cyrillic", "", 2.5),
     ("windows-1253", "greek", "", 0.0),
     ("iso-8859-7", "greek", "", 0.5),
     ("ibm737", "greek", "", 2.0),
@@ -251,6 +251,10 @@ _BEHIND = 25.0  # nats after which an encoding leaves the race
 _DAMAGED = 0.005  # of a text may be broken signs
 _COMMON = 0.6  # of the signs in an East Asian text are among the 2,500 that are known, at least: real texts have 0.95
 _SELDOM_PAIRED = 4.0  # nats: how seldom an East Asian text is met beside the others
+_KANA = re.compile("[\u3041-\u30fa]")
+_MUCH_KANA, _COMMON_WITH_KANA = 40, 0.4  # lists of rare signs stand between sentences all the same
+_NO_KANA = 6.0  # nats: how seldom Japanese is written without a kana
+_FEW_SIGNS, _ALONE = 6, 20  # so few signs, each among so many characters, are no text of theirs
 _BESIDE_ASCII = 4.0  # nats for each letter of ASCII beside one of theirs: half of another encoding's letter, as a rule
 _BESIDE = re.compile("(?<=[A-Za-z])[^\0-\x7f]|[^\0-\x7f](?=[A-Za-z])")
 _ASCII_PLACES = 400
@@ -358,10 +362,16 @@ def _paired(text: bytes, languages: tuple[str, ...]) -> list[tuple[float, str]]:
     for name, spoken in _PAIRED:
         encoding = _encoding(name)
         if encoding.text(text[:2000])[:-1].count("\ufffd") <= _DAMAGED * len(text[:2000]):
+            read = encoding.text(text[:20_000])
+            signs = len(read) - len(read.encode("ascii", "ignore"))
+            if signs < _FEW_SIGNS and len(read) > _ALONE * signs:
+                continue
             for language in spoken.split():
-                score, common = _signs(encoding.text(text[:20_000]), language)
-                if common >= _COMMON:
-                    scores.append((score - _SELDOM_PAIRED + (_HINT if language in languages else 0.0), name))
+                score, common = _signs(read, language)
+                kana = len(_KANA.findall(read)) if language == "ja" else 0
+                if common >= (_COMMON_WITH_KANA if kana >= _MUCH_KANA else _COMMON):
+                    seldom = _SELDOM_PAIRED + (0.0 if kana or language != "ja" else _NO_KANA)
+                    scores.append((score - seldom + (_HINT if language in languages else 0.0), name))
     return scores
 
 
@@ -401,6 +411,7 @@ class _Readings(NamedTuple):
     shares: NDArray[np.int32]  # log chance of the character among those of its symbol, in steps
     cases: NDArray[np.int32]  # 0: no letter, 1: small, 2: capital
     chars: NDArray[np.uint32]
+    classes: NDArray[np.int64]  # of _SIGN_CLASSES
     priors: NDArray[np.float64]  # [encodings, languages], nats; -inf: not written in it
 
 
@@ -418,6 +429,7 @@ def _readings(script: str) -> _Readings:
     shape = (len(rows), 256)
     symbols, shares, cases = (np.zeros(shape, np.int32) for _ in range(3))
     chars = np.zeros(shape, np.uint32)
+    classes = np.zeros(shape, np.int64)
     priors = np.full((len(rows), len(letters.languages)), -np.inf)
     for number, (name, _, languages, seldom) in enumerate(rows):
         encoding = _encoding(name)
@@ -426,12 +438,52 @@ def _readings(script: str) -> _Readings:
             symbols[number, byte], shares[number, byte] = symbol, round(share * STEP)
             cases[number, byte] = 2 if char.isupper() else 1 if char.isalpha() else 0
             chars[number, byte] = ord(char)
+            classes[number, byte] = _class_of(char)
         for language in languages.split() or letters.languages:
             priors[number, letters.languages.index(language)] = -seldom
     if script in ("hebrew", "arabic", "thai"):
         cases[:] = 0
     names = tuple(name for name, *_ in rows)
-    return _Readings(trigrams_of(script), letters.languages, names, symbols, shares, cases, chars, priors)
+    return _Readings(trigrams_of(script), letters.languages, names, symbols, shares, cases, chars, classes, priors)
+
+
+# The texts that the tables were counted in have few curly quotes and dashes, and English ones little else outside
+# ASCII. So where a sign stands as printers set it, no language makes it less likely than this, in nats. Classes of
+# three signs: those below, a letter, 1 digit, . mark, x whatever else, ? any of them.
+_INSIDE_A_WORD = -4 * STEP  # log chance, in steps, of a letter after a letter and a quote or a sign like ³
+_SIGN_CLASSES = "a1.x_=',\"-*s"
+_PRINTED = {"_": " ", "=": "\xa0", "'": "\u2019", '"': "“”‘", ",": "„‚", "-": "–—", "*": "…™®", "s": "•·§©°£€±×½²³¶"}
+_SIGNS_BESIDE_WORDS = tuple(map(_SIGN_CLASSES.index, '",*s'))
+_AS_PRINTED = """
+?a' -4 / ?1' -5 / ?.' -6 / a'a -2.5 / a'_ -2 / a'. -3 / 1'a -3 / 'aa -3.5 / 'a_ -2 / 'a. -3 / '_a -3
+?_" -3.5 / ?." -4 / ?a" -4 / ?1" -5 / _"a -3 / _"1 -4 / ."a -3 / a"_ -1 / a". -2 / ."_ -1 / 1"_ -1.5 / "aa -3.5 / "_a -3
+?_, -3.5 / ?., -4 / _,a -3 / .,a -3 / _,1 -4 / ,aa -3.5
+?_- -3.5 / ?a- -4 / ?1- -4 / ?.- -5 / _-_ -0.5 / a-a -4.5 / 1-1 -2.5 / a-_ -1.5 / _-a -4 / _-1 -3 / -aa -3.5 / -_a -3
+?a= -5 / ?.= -4 / ?1= -4 / ?_= -5 / ?== -3 / a=a -7 / _=a -7 / _=1 -3 / 1=a -3 / 1=1 -3 / .=a -5 / ==a -3 / ==1 -3
+?a* -4.5 / ?_* -4.5 / ?1* -5 / ?.* -5 / _*_ -1 / a*_ -1 / a*. -2 / _*a -4 / *_a -3 / *aa -4
+?_s -4.5 / _s_ -1 / _s1 -3 / s_a -3 / s11 -3
+"""
+
+
+def _class_of(char: str) -> int:
+    """Which of _SIGN_CLASSES a character belongs to."""
+    sign = next((sign for sign, chars in _PRINTED.items() if char in chars), "")
+    if not sign:
+        sign = "a" if char.isalpha() else "1" if char.isdigit() else "." if char.isascii() else "x"
+    return _SIGN_CLASSES.index(sign)
+
+
+@cache
+def _least_chances() -> NDArray[np.int32]:
+    """In steps, by the classes of three signs."""
+    import numpy as np
+
+    least = np.full((len(_SIGN_CLASSES),) * 3, -1000, np.int32)
+    for entry in _AS_PRINTED.replace("\n", " / ").strip(" /").split(" / "):
+        signs, nats = entry.split()
+        at = tuple(slice(None) if sign == "?" else _SIGN_CLASSES.index(sign) for sign in signs)
+        least[at] = round(float(nats) * STEP)
+    return least
 
 
 def _scores(
@@ -442,9 +494,15 @@ def _scores(
 
     table = readings.symbols[chosen]
     first, second, third = (data[places - back] for back in (2, 1, 0))
-    total = log_chances(readings.trigrams, table[:, first], table[:, second], table[:, third])
+    classes = readings.classes[chosen]
+    triples = classes[:, first], classes[:, second], classes[:, third]
+    total = log_chances(
+        readings.trigrams, table[:, first], table[:, second], table[:, third], _least_chances()[triples]
+    )
     case = readings.cases[chosen]
     shared = readings.shares[chosen][:, third] + np.array(_CASES)[case[:, second] * 3 + case[:, third]]
+    inside = np.isin(triples[1], _SIGNS_BESIDE_WORDS) & (triples[0] == 0) & (triples[2] == 0)
+    shared += _INSIDE_A_WORD * inside
     return np.asarray(total + shared.sum(1)[:, None] / STEP)
 
 

@@ -131,10 +131,16 @@ def trigrams_of(script: str) -> Trigrams:
 
 
 def log_chances(
-    trigrams: Trigrams, first: NDArray[np.int32], second: NDArray[np.int32], third: NDArray[np.int32]
+    trigrams: Trigrams,
+    first: NDArray[np.int32],
+    second: NDArray[np.int32],
+    third: NDArray[np.int32],
+    least: NDArray[np.int32] | None = None,
 ) -> NDArray[np.float64]:
     """How likely the third of each three symbols is after the two before it, summed over the last axis,
     in nats. [..., languages]
+
+    least: of each place, in steps: a sign is never less likely in any language.
     """
     import numpy as np
 
@@ -147,6 +153,8 @@ def log_chances(
     each = threes.take(rows, 0)
     nowhere = rows == 0
     each[nowhere] = pairs.take((second * trigrams.width + third)[nowhere], 0) + unseen.take(before[nowhere], 0)
+    if least is not None:
+        each = np.maximum(each, least[..., None])
     total = each.sum(-2, dtype=np.int32)
     return np.asarray(total / STEP)
 
