@@ -15,7 +15,7 @@ BUDGETS = {
     ".": 1_150,
     "acquire": 3_950,
     "analyse": 11_150,
-    "api": 11_750,
+    "api": 11_850,
     "cli": 6_450,
     "document": 11_600,
     "jobs": 1_100,
@@ -23,7 +23,7 @@ BUDGETS = {
     "present": 6_700,
     "schedule": 2_850,
     "search": 1_650,
-    "store": 14_200,
+    "store": 14_250,
     "ui": 5_200,
     "urls": 2_250,
 }

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 
+from periplus.document.decode import decode
 from periplus.document.understand import canonical_xml
-from periplus.errors import UsageError
+from periplus.errors import InvalidUrl, UsageError
 from periplus.model.page import Blocks, PageSummary, Part
 from periplus.model.tables import LINKS, PAGE, Row, row_maker
 from periplus.model.visit import Fetched, Headers, Reason, State
@@ -17,7 +19,7 @@ from periplus.store.sqlite import listing, page_rows
 from periplus.store.sqlite.listing import LinkFilter
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.reading import Connection
-from periplus.urls.canonical import url_id
+from periplus.urls.canonical import resolve, url_id
 
 if TYPE_CHECKING:
     from periplus.store.sqlite.inlinks import StoredInlinkIndex  # loads numpy, which `periplus page` does without
@@ -71,6 +73,47 @@ class Page:
         if picture is None:
             raise UsageError(f"there is no picture of {self.url}: `crawl --render auto --screenshots` makes them")
         return picture
+
+    def leads_to(self) -> Url | None:
+        """Where a redirect leads, or the page that it is another address of; None: it is neither."""
+        target = page_rows.leads_to(self._connection, self._id)
+        return None if target is None or target == self.url else Url(target)
+
+    def as_it_was(self, place_of: Callable[[Url, str], str]) -> tuple[bytes, str]:
+        """It as a browser is to show it, and its media type: HTML, CSS and SVG in UTF-8, other files as they came.
+
+        place_of: the address of what was kept, of a URL and a fragment; URLs of anything else become whole. Raises
+        UsageError where no bytes were kept.
+        """
+        from periplus.document.rewriting import rewritten_css, rewritten_html
+
+        body, media_type = self.rendered(), self.row.media_type or "application/octet-stream"
+        if media_type not in ("text/css", "text/html", "application/xhtml+xml", "image/svg+xml"):
+            return body, media_type
+        text, _ = decode(body, self.row.charset or "", media_type)
+        if media_type == "text/css":
+            return rewritten_css(text, self._change("", place_of)).encode("utf-8", "replace"), media_type
+        is_xml = media_type != "text/html"
+        changed = rewritten_html(text, lambda base: self._change(base, place_of), is_xml=is_xml)
+        return changed.encode("utf-8", "replace"), media_type
+
+    def _change(self, base: str, place_of: Callable[[Url, str], str]) -> Callable[[str], str | None]:
+        start = self.url
+        with contextlib.suppress(InvalidUrl):
+            start = resolve(base, self.url)[0] if base else self.url
+
+        def change(written: str) -> str | None:
+            if not written.strip() or written.startswith("#"):
+                return None
+            try:
+                target, fragment = resolve(written, start)
+            except InvalidUrl:  # mailto:, data:, javascript:
+                return None
+            if page_rows.is_shown(self._connection, url_id(target)):
+                return place_of(target, fragment)
+            return f"{target}#{fragment}" if fragment else target
+
+        return change
 
     def text(self) -> str:
         """Its text, a block a line. Raises UsageError where there is none."""

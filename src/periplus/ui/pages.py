@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from periplus.api.collection import Collection
 from periplus.api.page import Page
@@ -151,6 +152,39 @@ def _raw(page: Page, view: str) -> Response:
     policy = "default-src 'none'; sandbox"
     headers = {"content-disposition": f'attachment; filename="page.{ending}"', "content-security-policy": policy}
     return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+# A page of the web on our own origin: no script, no form, no frame, nothing from elsewhere. It keeps the origin, else
+# its own parts would be a stranger's; without scripts nothing can use that.
+AS_IT_WAS = (
+    "default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; font-src 'self' data:; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox allow-same-origin"
+)
+_SHOWN = re.compile(
+    r"(image|font)/[\w.+-]+|text/(css|html|plain)|application/(xhtml\+xml|octet-stream|(x-)?font-[\w.-]+)", re.ASCII
+)
+
+
+def as_it_was(request: Request) -> Response:
+    """A stored page, or a part of one, as a browser is to show it; what is neither is no answer."""
+    _, folder = folder_of(request)
+    if not (url := request.query_params.get("url", "")):
+        raise UsageError("name a page with url=")
+    path = request.url.path
+
+    def place_of(target: Url, fragment: str) -> str:
+        return f"{path}?url={quote(target, safe='')}{'#' + fragment if fragment else ''}"
+
+    with Collection(folder, time_limit_s=READ_S) as collection:
+        one = collection.page(url, state_of(request).browser.indexes)
+        if (target := one.leads_to()) is not None:
+            return RedirectResponse(place_of(target, ""), 303)
+        content, media_type = one.as_it_was(place_of)
+    if not _SHOWN.fullmatch(media_type):
+        raise UsageError(f"{media_type} is not shown: the view Source of the page gives it as a file")
+    headers = {"content-security-policy": AS_IT_WAS}
+    charset = "; charset=utf-8" if media_type.startswith("text/") and media_type != "text/plain" else ""
+    return Response(content, headers=headers | {"content-type": media_type + charset})
 
 
 HITS = 10  # of one collection

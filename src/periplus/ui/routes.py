@@ -159,6 +159,7 @@ FORMS: dict[str, tuple[Role, Handler]] = {  # by the role that it takes to send 
 FILES: dict[str, tuple[Role, Handler]] = {  # and streams, by the role that it takes to have them
     "/feeds/{name}.atom": (Role.LOOK, notices.feed),
     _C + "/events": (Role.LOOK, live.events),
+    _C + "/as-it-was": (Role.LOOK, pages.as_it_was),
     _C + "/map.{ending}": (Role.LOOK, maps.file),
     _C + "/picture.svg": (Role.LOOK, maps.picture),
     _C + "/site.json": (Role.LOOK, site.values),

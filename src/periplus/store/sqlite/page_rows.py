@@ -80,6 +80,28 @@ def _as_json(among: Sequence[int] | None) -> tuple[str, ...]:
     return () if among is None else (json.dumps(among),)
 
 
+def leads_to(connection: sqlite3.Connection, url_id: UrlId) -> str | None:
+    """Where a redirect leads, or the page that a URL is another address of; None: it is neither."""
+    find = (
+        "SELECT t.text FROM url u LEFT JOIN alias a ON a.url_id = u.id"
+        " LEFT JOIN link l ON l.source = u.id AND l.kind = 'redirect'"
+        " JOIN url t ON t.id = coalesce(l.target, a.page_id)"
+        " WHERE u.id = ? AND u.reason IN ('redirect', 'alias') ORDER BY l.last_seen DESC LIMIT 1"
+    )
+    row = connection.execute(find, (url_id,)).fetchone()
+    return str(row[0]) if row else None
+
+
+def is_shown(connection: sqlite3.Connection, url_id: UrlId) -> bool:
+    """Whether its bytes were kept, or it leads on to another URL."""
+    find = (
+        "SELECT u.reason IN ('redirect', 'alias') OR length(b.data) > 0 FROM url u"
+        " LEFT JOIN page p ON p.url_id = u.id LEFT JOIN body b ON b.id = p.body_id WHERE u.id = ?"
+    )
+    row = connection.execute(find, (url_id,)).fetchone()
+    return bool(row and row[0])
+
+
 def count_inlinks(connection: sqlite3.Connection, url_id: UrlId) -> int:
     """Pages that link to it, itself not. Looks at every link."""
     return int(
