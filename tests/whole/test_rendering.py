@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import threading
+from dataclasses import replace
 
 import pytest
+from postgres_voyage import crawled_into
 from voyage import crawled
 
 import browser
 from periplus.acquire.browser import browser_program
 from periplus.api.collection import Collection as Reader
+from periplus.api.moving import move
 from periplus.errors import UsageError
 from periplus.model.visit import Reason
 from testweb import Page, Site, Web, serve
@@ -261,7 +266,7 @@ class TestHostilePages:
             begin(self, program)
             started.append(self)
             if len(started) == 1:
-                threading.Timer(1.0, self.process.kill).start()
+                threading.Timer(1.0, os.killpg, (self.process.pid, signal.SIGKILL)).start()  # with a shell before it
 
         monkeypatch.setattr(Chromium, "__init__", begun)
         with serve(app()) as server:
@@ -269,6 +274,32 @@ class TestHostilePages:
             assert end.state == "done"
             assert len(started) == 2
             assert collection.titles[server.url("a.test", "/app")] == "Home"
+
+
+class TestADatabase:
+    pytestmark = needs_browser
+
+    @pytest.mark.parametrize("segments", [False, True])
+    def test_keeps_what_a_folder_keeps(self, tmp_path, address, segments):
+        at = replace(address, segments=str(tmp_path / "segments")) if segments else address
+        with serve(app()) as server:
+            folder, _ = crawled(tmp_path / "c", server, "a.test", render="auto", screenshots=True)
+            stored, end = crawled_into(at.text, server, "a.test", render="auto", screenshots=True)
+            assert end.state == "done"
+            assert stored.titles == folder.titles
+            assert stored.links == folder.links
+            assert stored.sane() == []
+            find = (
+                "SELECT u.text, g.requests, g.refused, g.bounds, g.sent_md5, g.sent_size FROM rendering g"
+                " JOIN url u ON u.id = g.url_id ORDER BY 1"
+            )
+            assert stored.ask(find) == folder.ask(find)
+            move(at.text, str(tmp_path / "moved"))
+            with Reader(tmp_path / "moved") as reader:
+                page = reader.page(server.url("a.test", "/app"))
+                assert page.source() == SHELL
+                assert b"<h1>Home of the app</h1>" in page.rendered()
+                assert page.screenshot()[8:12] == b"WEBP"
 
 
 class TestMore:

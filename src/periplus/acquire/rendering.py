@@ -293,6 +293,7 @@ class _Page:
             return
         self.reading_since = now
         if self.owner.shows:
+            self.send("Runtime.evaluate", {"expression": "window.scrollTo(0, 0)"})
             self.send("Page.captureScreenshot", {"format": "webp", "quality": 60}, self._on_screenshot)
         else:
             self._read_markup()

@@ -78,8 +78,7 @@ class Packer:
         for pause_s in pauses(STORAGE_PATIENCE_S):
             try:
                 places = [
-                    writer.append(_exchange(one, self._note.run_id)) if _has_body(one) else None
-                    for one in batch.completions
+                    _recorded(writer, one, self._note.run_id) if _has_body(one) else None for one in batch.completions
                 ]
                 writer.flush()
                 break
@@ -89,7 +88,7 @@ class Packer:
                 log.warning("segments trouble=%s pause_s=%.1f", error, pause_s)
                 time.sleep(pause_s)
         bodies = [
-            packed(one, rest, self._codec, None) or _empty(one, place)
+            packed(one, self._storage if one.rendering else rest, self._codec, None) or _empty(one, place)
             for one, place in zip(batch.completions, places, strict=True)
         ]
         return Parcels(batch, bodies, places, {})
@@ -183,6 +182,12 @@ def _has_body(completion: Completion) -> bool:
     )
 
 
+def _recorded(writer: SegmentWriter, completion: Completion, run_id: int) -> RecordPlace | None:
+    """Writes what the server sent, and returns where the page's bytes lie: of a rendered page in its row."""
+    place = writer.append(_exchange(completion, run_id))
+    return None if completion.rendering else place
+
+
 def _exchange(completion: Completion, run_id: int) -> Exchange:
     visit, outcome = completion.visit, completion.visit.outcome
     assert isinstance(outcome, Fetched)
@@ -196,7 +201,7 @@ def _exchange(completion: Completion, run_id: int) -> Exchange:
         "",
         visit.address,
         outcome.headers,
-        outcome.body,
+        completion.rendering.sent if completion.rendering else outcome.body,
         outcome.cut.value,
         0,
     )
