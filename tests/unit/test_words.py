@@ -142,9 +142,9 @@ def test_pages_are_cut_into_the_terms_and_spellings_of_their_forms(language):
         read = forms(text)
         cutter.begin_page()
         assert cutter.terms(text, language).split() == " ".join(map(words.table(language).__getitem__, read)).split()
-        assert set(cutter.spellings()) == words.shown_forms(read)
+        assert sorted(cutter.spellings("of").split()) == sorted(words.shown_forms(read) - {"of"})
         cutter.terms(text, language, spelled=False)
-        assert cutter.spellings() == []
+        assert cutter.spellings("of") == ""
 
 
 def test_words_are_forgotten_when_there_are_too_many(monkeypatch):

@@ -240,7 +240,7 @@ class TextCutter:
 
     def begin_page(self) -> None:
         """What `spellings` gives is of this page."""
-        self.spellings()
+        self._take_spellings()
         self._page += 1
 
     def terms(self, text: str, language: str, *, spelled: bool = True) -> str:
@@ -259,12 +259,18 @@ class TextCutter:
             place = cutter.cut(codes, end, page) if end >= 0 else len(codes)
         return " ".join([*terms, cutter.take_terms()])
 
-    def spellings(self) -> list[str]:
-        """As `shown_forms`, of all texts of the page; a form may come again in another language."""
-        shown = [form for cutter in self._tables.values() for form in cutter.take_forms().split()]
-        shown += shown_forms(self._strange)
-        self._strange = []
-        return shown
+    def spellings(self, without: str) -> str:
+        """As `shown_forms`, of all texts of the page, each form once, parted by blanks. without: a form that is none."""
+        shown, strange = self._take_spellings()
+        if len(shown) == 1 and not strange:
+            return f" {shown[0]}".replace(f" {without} ", " ").strip()
+        return " ".join(shown_forms(strange).union(*map(str.split, shown)) - {without})
+
+    def _take_spellings(self) -> tuple[list[str], list[str]]:
+        """(forms of each language, each once, with a blank behind each; forms that are not ASCII, or beside such)."""
+        shown = [shown for cutter in self._tables.values() if (shown := cutter.take_forms())]
+        strange, self._strange = self._strange, []
+        return shown, strange
 
 
 @cache

@@ -97,14 +97,15 @@ class Draft(NamedTuple):
 def drafted(page: PageToIndex, cutter: TextCutter) -> Draft:
     """The page, cut into terms."""
     cutter.begin_page()
+    of_blocks = page.blocks.texts()
     texts = [
         (field, cutter.terms(text, language, spelled=field != NAVIGATION))
-        for field, language, text in field_texts(page)
+        for field, language, text in field_texts(page, of_blocks)
     ]
-    texts += [(NAMES, name) for name in names(page)]
+    texts += [(NAMES, name) for name in names(page, of_blocks)]
     texts += labels(page)
     twin = int.from_bytes(page.folded[:8], "big", signed=True)
-    return Draft(page.url_id, twin, int(page.when), page.language, texts, " ".join({*cutter.spellings()} - {_BETWEEN}))
+    return Draft(page.url_id, twin, int(page.when), page.language, texts, cutter.spellings(_BETWEEN))
 
 
 def document(draft: Draft, anchors: Sequence[str]) -> tantivy.Document:
@@ -118,7 +119,8 @@ def document(draft: Draft, anchors: Sequence[str]) -> tantivy.Document:
     if anchors:
         words = forms(_BREAK.join(anchors[:MOST_ANCHORS]))
         made.add_text(ANCHOR, _terms(words, draft.language))
-        spellings = " ".join({*spellings.split(), *shown_forms(words)} - {_BETWEEN})
+        spaced = f" {spellings} {_BETWEEN} "  # to look for some words takes less than to cut it into all of its own
+        spellings = " ".join([spellings, *(form for form in shown_forms(words) if f" {form} " not in spaced)])
     for field, text in draft.texts:
         made.add_text(field, text)
     made.add_text(FORMS, spellings)
@@ -134,16 +136,16 @@ def said_digest(anchors: Sequence[str]) -> int:
     return xxh3_64_intdigest("\n".join(anchors[:MOST_ANCHORS]).encode("utf-8", "replace")) - (1 << 63) if anchors else 0
 
 
-def field_texts(page: PageToIndex) -> Iterator[tuple[str, str, str]]:
+def field_texts(page: PageToIndex, of_blocks: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """(field, language, text) of what is indexed word by word, links to the page left out;
-    several blocks are one text, parted.
+    several blocks are one text, parted. of_blocks: their texts.
     """
     texts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     if page.title:
         texts[TITLE, page.language].append(page.title)
     blocks = page.blocks
     parts = parts_or_guess(blocks, page.parts)
-    for kind, text, language, part in zip(blocks.kinds, blocks.texts(), blocks.own_languages(), parts, strict=False):
+    for kind, text, language, part in zip(blocks.kinds, of_blocks, blocks.own_languages(), parts, strict=False):
         if kind == _TITLE:
             continue
         field = NAVIGATION if part is Part.NAVIGATION else HEADING if kind == _HEADING else TEXT
@@ -170,13 +172,13 @@ def address_words(url: str) -> tuple[str, str]:
     return host.partition(":")[0], unquote(slash + path)
 
 
-def names(page: PageToIndex) -> set[str]:
+def names(page: PageToIndex, of_blocks: Sequence[str]) -> set[str]:
     """By which words as a whole the page may be asked for: its title, main heading,
-    and the parts of a title like `Page - Site`.
+    and the parts of a title like `Page - Site`. of_blocks: the texts of its blocks.
     """
     blocks = page.blocks
     first = (number for number, level in enumerate(blocks.levels) if level == 1 and blocks.kinds[number] == _HEADING)
-    whole = [page.title, *[blocks.texts()[number] for number in islice(first, 1)]]
+    whole = [page.title, *[of_blocks[number] for number in islice(first, 1)]]
     parts = [part for title in whole for part in (title, *_PARTS_OF_TITLE.split(title)[:1])]
     return {name for name in map(whole_name, parts) if name}
 
