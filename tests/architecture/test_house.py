@@ -23,7 +23,7 @@ BUDGETS = {
     "present": 6_700,
     "schedule": 2_850,
     "search": 1_650,
-    "store": 14_250,
+    "store": 14_300,
     "ui": 5_200,
     "urls": 2_250,
 }

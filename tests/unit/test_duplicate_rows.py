@@ -6,7 +6,6 @@ import sqlite3
 
 import pytest
 
-from periplus.model.page import Position
 from periplus.settings import Settings, Storage
 from periplus.store.sqlite import reading, text_rows
 from periplus.urls.canonical import url_id
@@ -112,17 +111,23 @@ def test_a_page_that_another_names_as_its_canonical_is_named(tmp_path):
     connection.close()
 
 
-def test_anchors_are_folded_and_counted(connection):
-    found = text_rows.anchors_to(connection, [url_id(HOME + name) for name in ("czech", "loud", "alone", "nowhere")])
-    first, second = found[url_id(HOME + "czech")]
-    assert (first.text.lower() in ("kůň", "kun"), first.position, first.pages) == (True, Position.NAV, 2)
-    assert (second.text, second.pages, second.source) == ("To czech", 1, url_id(HOME))
-    assert [anchor.text for anchor in found[url_id(HOME + "loud")]] == ["To loud"]  # not its own
-    assert url_id(HOME + "nowhere") not in found
-    assert len(text_rows.anchors_to(connection, [url_id(HOME + "czech")], most=1)[url_id(HOME + "czech")]) == 1
+def test_words_of_links_are_folded_and_the_most_frequent_first(connection, monkeypatch):
+    names = ("czech", "loud", "alone", "nowhere")
+    for at_once in (1 << 20, 1):  # counted together, one by one
+        monkeypatch.setattr(text_rows, "LINKS_COUNTED_AT_ONCE", at_once)
+        anchors = text_rows.anchors_to(connection, [url_id(HOME + name) for name in names])
+        first, second = anchors.of(url_id(HOME + "czech"))
+        assert (first.lower() in ("kůň", "kun"), second) == (True, "To czech")
+        assert anchors.of(url_id(HOME + "loud")) == ["To loud"]  # not its own
+        assert anchors.of(url_id(HOME + "nowhere")) == anchors.of(url_id(HOME)) == []
+        only = text_rows.anchors_to(connection, [url_id(HOME + "czech")], most=1)
+        assert only.of(url_id(HOME + "czech")) == [first]
 
 
-def test_anchors_by_source_are_the_same(connection):
-    rows = list(text_rows.anchors_from(connection, [url_id(HOME + "loud"), url_id(HOME)]))
-    assert (url_id(HOME + "czech"), url_id(HOME + "loud"), "kun", Position.NAV) in rows
-    assert len(rows) == 7
+def test_words_of_links_beyond_the_room_for_them_are_passed_over(monkeypatch):
+    monkeypatch.setattr(text_rows, "ANCHOR_CHARS", 5)
+    texts = text_rows.AnchorTexts([1, 2], most=9)
+    for target, text in ((1, "abc"), (2, "defg"), (1, "hi"), (2, "ABC"), (2, "abc")):
+        texts.add(target, text, "body")
+    texts.settle()
+    assert (texts.of(1), texts.of(2)) == (["abc"], ["abc", "defg"])

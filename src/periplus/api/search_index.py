@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -55,7 +55,7 @@ from periplus.urls.canonical import url_id
 
 FOLLOWER = "search"
 BATCH_PAGES = 200  # read at once
-PAGES_OF_A_PASS = 200_000  # whose anchors are gathered at once: some 300 MB at worst, and one pass through all links
+PAGES_OF_A_PASS = 50_000  # whose anchors are gathered at once: 100 to 200 MB, and one pass through all links
 # between two commits, and two looks at what changed: so far the index may be behind a crawl that is not quicker than we
 LOOK_S = 2.0
 NICENESS = 5  # the crawl comes first where cores are few
@@ -68,11 +68,16 @@ ASK_LOOK_S = 0.1
 _THROUGH = (1 << 63) - 1  # the position of one that has seen every page once
 
 Watch = Callable[[int, int], bool]  # (pages indexed, pages to go) -> stop
+Telling = Callable[[UrlId], Sequence[str]]  # what others call a page
 
 
 def position_of(place: ChangeCursor) -> tuple[int, int]:
     """A place as the index keeps it: first how far the first round came, then the last change."""
     return (_THROUGH if place.scanned is None else place.scanned, place.seq)
+
+
+def _nothing_told(page: UrlId) -> Sequence[str]:
+    return ()
 
 
 class IndexWorker:
@@ -91,7 +96,7 @@ class IndexWorker:
             self._held = held.pop_all()
         self._marks = Marks(self._connection)
         self._sites: dict[int, SiteKey] = {}
-        self._anchors: Mapping[UrlId, Sequence[str]] = {}  # known only once all links are: see `settle`
+        self._anchors: Telling = _nothing_told  # known only once all links are: see `settle`
         self._listened = False
         self._complete: set[UrlId] = set()  # pages that were put with all words of links to them
 
@@ -134,7 +139,7 @@ class IndexWorker:
         for when nobody crawls.
         """
         ids, _ = changes.after(self._connection, self._place, PAGES_OF_A_PASS)
-        self._anchors = self._telling(ids) if ids else {}
+        self._anchors = self._telling(ids)
         self._complete.update(ids)
         self._listened = True
 
@@ -184,12 +189,13 @@ class IndexWorker:
         waiting = list(self._writer.waiting)
         for start in range(0, len(waiting), PAGES_OF_A_PASS):
             some = waiting[start : start + PAGES_OF_A_PASS]
-            anchors = self._telling(some) if listen else {}
+            anchors: Telling = _nothing_told  # those before are forgotten first
+            anchors = self._telling(some) if listen else anchors
             self._complete.update(some if listen else ())
             for number, page in enumerate(some):
                 if number % BATCH_PAGES == 0 and stop():
                     return False
-                self._writer.put_kept(page, anchors.get(page, ()))
+                self._writer.put_kept(page, anchors(page))
         if self._writer.position != position_of(self._place):
             self._pass(searchable=True)
         return True
@@ -202,26 +208,22 @@ class IndexWorker:
         if self._writer.settled:
             return True
         self._write_ranks()
-        link_words = [
-            page
-            for page in sorted(Searcher(self._folder, Searching()).link_words().items())
-            if page[0] not in self._complete
-        ]
-        for start in range(0, len(link_words), PAGES_OF_A_PASS):
-            some = dict(link_words[start : start + PAGES_OF_A_PASS])
-            self._anchors = self._telling(some)
-            stale = [page for page, digest in some.items() if said_digest(self._anchors.get(page, ())) != digest]
+        for link_words in Searcher(self._folder, Searching()).link_words(PAGES_OF_A_PASS):
+            unsure = sorted(link_words.keys() - self._complete)
+            self._anchors = _nothing_told  # as above
+            self._anchors = self._telling(unsure) if unsure else self._anchors
+            stale = [page for page in unsure if said_digest(self._anchors(page)) != link_words[page]]
             for first in range(0, len(stale), BATCH_PAGES):
                 if stop():
                     return False
                 unread = [
                     page
                     for page in stale[first : first + BATCH_PAGES]
-                    if not self._writer.put_kept(page, self._anchors.get(page, ()))
+                    if not self._writer.put_kept(page, self._anchors(page))
                 ]
                 pages = text_rows.pages_of(self._connection, unread)
                 self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
-        self._anchors = {}
+        self._anchors = _nothing_told
         self._writer.commit(self._writer.position, settled=True)
         return True
 
@@ -241,15 +243,15 @@ class IndexWorker:
             changed = changed or bool(marked)
         return changed
 
-    def _telling(self, pages: Collection[UrlId]) -> dict[UrlId, tuple[str, ...]]:
-        """By page, what others call it that its own title does not say."""
-        by_page = text_rows.anchors_to(self._connection, pages)
-        telling = {}
-        for page, anchors in by_page.items():
-            title = set(forms(site_rows.title_of(self._connection, page)))
-            texts = {anchor.text for anchor in anchors if not title.issuperset(forms(anchor.text))}
-            if texts:
-                telling[page] = tuple(sorted(texts))
+    def _telling(self, pages: Collection[UrlId]) -> Telling:
+        """Of each of the pages, what others call it that its own title does not say."""
+        anchors = text_rows.anchors_to(self._connection, pages)
+
+        def telling(page: UrlId) -> tuple[str, ...]:
+            texts = set(anchors.of(page))
+            title = set(forms(site_rows.title_of(self._connection, page))) if texts else set()
+            return tuple(sorted(text for text in texts if not title.issuperset(forms(text))))
+
         return telling
 
     def _write_ranks(self) -> None:
@@ -279,7 +281,7 @@ class IndexWorker:
             title=page.title,
             blocks=page.blocks,
             parts=parts,
-            anchors=self._anchors.get(page.url_id, ()),
+            anchors=self._anchors(page.url_id),
             when=page.last_modified or page.fetched,
             folded=page.folded_md5,
             noindex=page.reason == Reason.NOINDEX,
@@ -433,15 +435,18 @@ class Search:
         if not ask(self._folder, now) or not is_written(self._folder):
             return waiting
         pages = text_rows.tally(self._connection)[0]
-        place = changes.place_of(self._connection, FOLLOWER)
-        while place is not None and position_of(place) < (_THROUGH, goal) and time.monotonic() < end:
+        while not self._is_passed(goal) and time.monotonic() < end:
             left = min(waiting, pages)
             if watch(pages - left, left):
                 break
             time.sleep(ASK_LOOK_S)
             waiting, _ = _standing(self._folder, self._connection)
-            place = changes.place_of(self._connection, FOLLOWER)
         return waiting
+
+    def _is_passed(self, change: int) -> bool:
+        """Whether the index holds all pages up to this change."""
+        place = changes.place_of(self._connection, FOLLOWER)
+        return place is not None and position_of(place) >= (_THROUGH, change)
 
     def find(self, query: str, limit: int, page: int, *, facets: bool, behind: str) -> SearchResult:
         """Answers one query from what is searchable now.

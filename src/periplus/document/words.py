@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -149,26 +148,10 @@ def ascii_line(text: str) -> str | None:
     return text.lower() if text.isascii() else None
 
 
-def ascii_lines(texts: Sequence[str]) -> list[str] | list[str | None]:
-    """`ascii_line` of each text, in a third of the time where no text has another sign."""
+def ascii_whole(texts: Sequence[str]) -> str | None:
+    """`ascii_line` of all texts, a sign between two that is in none of them; None where one has another sign."""
     whole = "\0".join(texts)
-    if not whole.isascii():
-        for sign in _TYPESET:
-            whole = whole.replace(sign, " ")
-    if texts and whole.isascii() and whole.count("\0") == len(texts) - 1:
-        return whole.lower().split("\0")
-    return list(map(ascii_line, texts))
-
-
-def times_in(stretch: str, whole: str, ends: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """(number of a line, how often it holds the stretch) of those that do. whole: the lines, a sign between two; ends:
-    of each line where the next one begins.
-    """
-    at = whole.find(stretch)
-    while at >= 0:
-        number = bisect_right(ends, at)
-        yield number, whole.count(stretch, at, ends[number])
-        at = whole.find(stretch, ends[number])
+    return ascii_line(whole) if texts and whole.count("\0") == len(texts) - 1 else None
 
 
 def is_run(form: str) -> bool:
@@ -260,7 +243,7 @@ class TextCutter:
         return " ".join([*terms, cutter.take_terms()])
 
     def spellings(self, without: str) -> str:
-        """As `shown_forms`, of all texts of the page, each form once, parted by blanks. without: a form that is none."""
+        """As `shown_forms`, of all texts of the page, each form once, parted by blanks. without: what is none."""
         shown, strange = self._take_spellings()
         if len(shown) == 1 and not strange:
             return f" {shown[0]}".replace(f" {without} ", " ").strip()

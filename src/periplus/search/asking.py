@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import tantivy
@@ -395,13 +396,19 @@ class Searcher:
             if value
         )
 
-    def link_words(self) -> dict[UrlId, int]:
-        """Of every page in the index, `index.said_digest` of the words of links to it that were indexed."""
-        if not self.pages:
-            return {}
-        places = [place for _, place in self._searcher.search(tantivy.Query.all_query(), self.pages, False).hits]
-        ids, digests = (self._searcher.fast_field_values(field, places) for field in (ID, SAID))
-        return {UrlId(int(url_id or 0)): int(digest or 0) for url_id, digest in zip(ids, digests, strict=True)}
+    def link_words(self, at_once: int) -> Iterator[dict[UrlId, int]]:
+        """Of every page in the index, `index.said_digest` of the words of links to it that were indexed: of some
+        at_once pages each time, by their ids, which are spread evenly.
+        """
+        slices = self.pages // at_once + 1
+        bounds = [NEVER + number * (1 << 64) // slices for number in range(slices + 1)]
+        for low, high in pairwise(bounds):
+            of_slice = tantivy.Query.range_query(
+                self._index.schema, ID, tantivy.FieldType.Integer, low, high - 1, True, True
+            )
+            places = [place for _, place in self._searcher.search(of_slice, max(self.pages, 1), False).hits]
+            ids, digests = (self._searcher.fast_field_values(field, places) for field in (ID, SAID))
+            yield {UrlId(int(url_id or 0)): int(digest or 0) for url_id, digest in zip(ids, digests, strict=True)}
 
     def search(self, text: str, window: MatchWindow, rank: Rank) -> Matches:
         """The pages that answer. Where none has all words, those that have some."""

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Sequence
+from itertools import pairwise
 from math import inf
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from periplus.document.words import (
     WORD_CHARS,
     WordUnit,
     algorithm_of,
     ascii_line,
-    ascii_lines,
+    ascii_whole,
     asked_terms,
     folded,
     forms,
     is_run,
     located,
-    times_in,
 )
 from periplus.model.page import BLOCK_KIND_CODES, BLOCK_KINDS, BlockKind, Blocks, Part
 from periplus.model.search import Snippet
@@ -30,6 +32,8 @@ CHARS = 240  # two lines and a half of a terminal
 BEFORE = 60  # characters shown before the first word that answers
 LOOKED_THROUGH = 400  # blocks: what a longer page says below is not shown
 Marks = tuple[tuple[int, int], ...]
+Counts = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool]
 _ELLIPSIS = "…"
 _PERMALINK = " ¶#"  # behind headings of manuals
 # against a word more
@@ -37,6 +41,7 @@ _KIND_COUNTS = {
     BLOCK_KIND_CODES[kind]: worth
     for kind, worth in ((BlockKind.HEADING, 0.5), (BlockKind.LINK, -1.0), (BlockKind.ALT, -1.0), (BlockKind.CODE, -0.2))
 }
+_KIND_TABLE = np.array([_KIND_COUNTS.get(code, 0.0) for code in range(len(BLOCK_KINDS))])
 _TITLE, _CODE = BLOCK_KIND_CODES[BlockKind.TITLE], BLOCK_KIND_CODES[BlockKind.CODE]
 _RUNNING = (BLOCK_KIND_CODES[BlockKind.PARAGRAPH], BLOCK_KIND_CODES[BlockKind.ITEM])
 
@@ -72,6 +77,10 @@ class Highlighter:
             algorithm: [(word.place, _stretches(word, stemmed=bool(algorithm))) for word in self._terms]
             for algorithm in _READ_AT_SIGHT
         }
+        self._patterns = {
+            algorithm: [(place, [re.compile(re.escape(one)) for one in several]) for place, several in words]
+            for algorithm, words in self._stretches.items()
+        }
 
     @property
     def ample(self) -> float:
@@ -86,7 +95,7 @@ class Highlighter:
         line, algorithm = ascii_line(text), algorithm_of(language)
         if line is not None and algorithm in _READ_AT_SIGHT and not self._runs and not _SIGNS.search(line):
             return self._hits_at_sight(line, algorithm, language)
-        if not self.candidates((text,), (language,)):
+        if not self._may_answer(text, line, algorithm):
             return []
         return self._located(text, language) if self._runs or self._answers(text, language) else []
 
@@ -103,34 +112,50 @@ class Highlighter:
                     at = spaced.find(stretch, end)
         return [hit for _, hit in sorted(hits.items()) if hit[2] >= 0]
 
-    def candidates(self, texts: Sequence[str], languages: Sequence[str]) -> dict[int, Mapping[int, int] | None]:
-        """The texts that may answer, by their numbers, ascending: how often each word of the query is answered in them
-        at most, those left out that are not; None: it takes reading to tell. languages: of each.
-        """
+    def _may_answer(self, text: str, line: str | None, algorithm: str) -> bool:
+        """Whether it takes reading to tell what answers in a text. line: its `ascii_line`."""
         if self._runs:
-            runs = self._runs if not self._terms else [""]
-            return {number: None for number, text in enumerate(texts) if any(run in text.lower() for run in runs)}
-        lines = ascii_lines(texts)
+            return bool(self._terms) or any(run in text.lower() for run in self._runs)
+        if line is None or algorithm not in _READ_AT_SIGHT:
+            return True
+        return any(stretch.search(line) for _, several in self._patterns[algorithm] for stretch in several)
+
+    def candidates(self, texts: Sequence[str], languages: Sequence[str]) -> tuple[Counts, Mask]:
+        """(int64[words, n]: how often at most each word of the query is answered in each text; bool[n]: of which it
+        takes reading to tell). languages: of each.
+        """
+        counts = np.zeros((len(self._terms), len(texts)), dtype=np.int64)
+        unread = np.zeros(len(texts), dtype=np.bool)
+        if self._runs:
+            unread[:] = [self._may_answer(text, None, "") for text in texts]
+            return counts, unread
         algorithms = {language: algorithm_of(language) for language in set(languages)}
-        counts: dict[int, dict[int, int] | None] = {}
+        whole = ascii_whole(texts)
+        if whole is not None and len(set(algorithms.values())) == 1:  # nearly every page
+            self._count(whole, texts, algorithms[languages[0]], counts, unread)
+            return counts, unread
+        lines = list(map(ascii_line, texts))
+        unread |= np.array([line is None for line in lines], dtype=np.bool)
         for algorithm in set(algorithms.values()):
-            if algorithm in _READ_AT_SIGHT:
-                own = [
-                    line if line and algorithms[language] == algorithm else ""
-                    for line, language in zip(lines, languages, strict=True)
-                ]
-                whole, ends = "\0".join(own), list(accumulate([len(line) + 1 for line in own]))
-                for place, stretches in self._stretches[algorithm]:
-                    for stretch in stretches:
-                        for number, times in times_in(stretch, whole, ends):
-                            row = counts.setdefault(number, {})
-                            if row is not None:
-                                row[place] = row.get(place, 0) + times
-        if None in lines or not set(algorithms.values()).issubset(_READ_AT_SIGHT):
-            for number, (line, language) in enumerate(zip(lines, languages, strict=True)):
-                if line is None or algorithms[language] not in _READ_AT_SIGHT:
-                    counts[number] = None
-        return dict(sorted(counts.items()))
+            own = [
+                line if line and algorithms[language] == algorithm else ""
+                for line, language in zip(lines, languages, strict=True)
+            ]
+            self._count("\0".join(own), own, algorithm, counts, unread)
+        return counts, unread
+
+    def _count(self, whole: str, texts: Sequence[str], algorithm: str, counts: Counts, unread: Mask) -> None:
+        """Adds to the counts of texts of one algorithm. whole: their `ascii_line`, a sign between two."""
+        lengths = np.fromiter(map(len, texts), np.intp, len(texts))
+        if algorithm not in _READ_AT_SIGHT:
+            unread |= lengths > 0
+            return
+        ends = np.cumsum(lengths + 1)
+        for place, patterns in self._patterns[algorithm]:
+            for stretch in patterns:
+                starts = [match.start() for match in stretch.finditer(whole)]
+                if starts:
+                    counts[place] += np.bincount(ends.searchsorted(starts, "right"), minlength=len(texts))
 
     def _located(self, text: str, language: str) -> list[tuple[int, int, int]]:
         hits: list[tuple[int, int, int]] = []
@@ -213,15 +238,14 @@ def snippet(
     texts = (blocks.texts() if texts is None else texts)[:LOOKED_THROUGH]
     languages = [own or language for own in blocks.own_languages()[: len(texts)]]
     kinds, of_blocks = blocks.kinds, parts_or_guess(blocks, parts)
-    bounds = [
-        (-_most_worth(most, kinds[number], len(texts[number]), of_blocks[number] is Part.CONTENT), number)
-        for number, most in highlighter.candidates(texts, languages).items()
-        if kinds[number] != _TITLE
-    ]
+    counts, unread = highlighter.candidates(texts, languages)
+    worths = _most_worths(counts, unread, kinds, texts, [part is Part.CONTENT for part in of_blocks[: len(texts)]])
+    numbers = np.flatnonzero((unread | counts.any(axis=0)) & (np.frombuffer(kinds, np.uint8)[: len(texts)] != _TITLE))
     # First those that may be ample, in their order, then those that may be worth most: where all of a page is about the
     # query, some five blocks are read in place of 26.
     ample = -highlighter.ample
-    bounds.sort(key=lambda block: (max(block[0], ample), block[1]))
+    numbers = numbers[np.argsort(np.maximum(-worths[numbers], ample), kind="stable")]
+    bounds = zip((-worths[numbers]).tolist(), numbers.tolist(), strict=True)
     best, best_hits = (9.0, 0), list[tuple[int, int, int]]()  # (less its worth, number): an earlier block comes first
     shown = ""
     for bound in bounds:
@@ -255,14 +279,16 @@ def _worth(hits: Sequence[tuple[int, int, int]], kind: int, text: str, content: 
     return _valued(len({word for _, _, word in near}), beside, kind, len(text), content)
 
 
-def _most_worth(counts: Mapping[int, int] | None, kind: int, chars: int, content: bool) -> float:
-    """What the worth of a block cannot exceed. counts: of the query's words in it; None: nobody knows."""
-    if counts is None:
-        return inf
-    beside = 0
-    if len(counts) > 1:
-        beside = sum([min(count, counts.get(word + 1, 0)) for word, count in counts.items()])
-    return _valued(len(counts), beside, kind, chars, content)
+def _most_worths(
+    counts: Counts, unread: Mask, kinds: bytes, texts: Sequence[str], content: Sequence[bool]
+) -> npt.NDArray[np.float64]:
+    """What the worth of each block cannot exceed: as `_valued`, of all blocks at once."""
+    beside = np.minimum(counts[:-1], counts[1:]).sum(axis=0)
+    length = np.minimum(np.fromiter(map(len, texts), np.intp, len(texts)), CHARS) / CHARS
+    kind_counts = _KIND_TABLE[np.frombuffer(kinds, np.uint8)[: len(texts)]]
+    of_part = np.where(content, 0.0, 2.0)
+    worths = (counts > 0).sum(axis=0) + 0.6 * beside + length * 0.5 + kind_counts - of_part
+    return np.where(unread, inf, worths)
 
 
 def _valued(words: int, beside: int, kind: int, chars: int, content: bool) -> float:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
+
+import numpy as np
+from xxhash import xxh3_64_intdigest
 
 from periplus.document.digest import without_marks
 from periplus.document.whitespace import folded
@@ -18,8 +22,6 @@ from periplus.store.bodies import pack_parts, unpack_parts
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 
-# different ones of one page: a home page has hundreds, and a hostile site must not fill the memory
-ANCHORS_HEEDED = 1_000
 LINKS_AT_ONCE = 5_000  # rows without packed texts
 BLOCK_ROWS = 100  # rows with packed texts, fetched at once: some 1 MB
 _PAGES = (
@@ -29,7 +31,7 @@ _PAGES = (
     " FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id LEFT JOIN body b ON b.id = p.body_id"
     f" WHERE {HAS_PAGE}"
 )
-_ANCHORS = "SELECT target, source, anchor, position FROM link"
+_ANCHORS = "SELECT target, anchor, position FROM link"
 _OF_PAGES = "kind IN ('a', 'area') AND anchor <> '' AND target <> source"
 
 
@@ -93,57 +95,100 @@ def write_parts(connection: sqlite3.Connection, marked: Iterable[tuple[UrlId, in
     connection.executemany("UPDATE page SET parts = ? WHERE url_id = ? AND body_id = ?", rows)
 
 
-class Anchor(NamedTuple):
-    """Words in which pages speak of another, case and diacritics apart, in one landmark."""
+class AnchorTexts:
+    """Words of links to pages, by page. `anchors_to` makes it."""
 
-    text: str  # as it was first met
-    position: Position
-    pages: int  # that have such a link
-    source: UrlId  # one of them
+    def __init__(self, targets: Collection[UrlId], most: int) -> None:
+        """most: of each page."""
+        self._most = most
+        self._numbers = {target: number for number, target in enumerate(targets)}
+        self._texts: dict[str, int] = {}  # each once, by its number
+        self._words_of = array("Q")  # of each text a digest of it without case and diacritics
+        # links: the page, the words and the landmark in one number, and the text
+        self._keys, self._of_links = array("Q"), array("I")
+        self._counted = _NO_ANCHORS
+        self._chars = 0
+
+    def add(self, target: int, text: str, position: str) -> None:
+        """Counts a link from another page."""
+        number = self._texts.get(text)
+        if number is None:
+            if self._chars > ANCHOR_CHARS:
+                return
+            number = self._texts[text] = len(self._texts)
+            self._chars += len(text)
+            self._words_of.append(xxh3_64_intdigest(without_marks(text).encode("utf-8", "replace")) & _WORD_MASK)
+        key = self._numbers[UrlId(target)] << _KEY_BITS | self._words_of[number] << _PLACE_BITS | _PLACES[position]
+        self._keys.append(key)
+        self._of_links.append(number)
+        if len(self._keys) >= LINKS_COUNTED_AT_ONCE:
+            self._count()
+
+    def _count(self) -> None:
+        """Of the links with the same key keeps the first one's text, and how many there are."""
+        keys, texts, pages = self._counted
+        keys = np.concatenate((keys, np.frombuffer(self._keys, np.uint64)))
+        texts = np.concatenate((texts, np.frombuffer(self._of_links, np.uint32)))
+        pages = np.concatenate((pages, np.ones(len(self._keys), np.int64)))
+        different, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        self._counted = different, texts[first], np.bincount(place, pages, len(different)).astype(np.int64)
+        self._keys, self._of_links = array("Q"), array("I")
+
+    def settle(self) -> None:
+        """Orders what was added: of each page the most frequent first."""
+        self._count()
+        keys, texts, pages = self._counted
+        by_text = sorted(self._texts)
+        rank = np.empty(len(by_text), np.int64)
+        rank[[self._texts[text] for text in by_text]] = np.arange(len(by_text))
+        numbers, places = keys >> np.uint64(_KEY_BITS), keys & np.uint64((1 << _PLACE_BITS) - 1)
+        order = np.lexsort((rank[texts], places, -pages, numbers))
+        numbers = numbers[order]
+        at = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
+        first = at < self._most
+        self._of_pages, self._numbers_of = texts[order][first], numbers[first]
+        self._names = list(self._texts)
+        self._counted = _NO_ANCHORS
+        self._words_of = array("Q")
+
+    def of(self, page: UrlId) -> list[str]:
+        """The words of the links to a page from others, the most frequent first, each as it was first met; the same
+        words in another landmark are others.
+        """
+        number = self._numbers.get(page)
+        if number is None:
+            return []
+        begin, end = np.searchsorted(self._numbers_of, np.array([number, number + 1], np.uint64)).tolist()
+        return [self._names[text] for text in self._of_pages[begin:end].tolist()]
 
 
-def anchors_to(connection: sqlite3.Connection, targets: Collection[UrlId], most: int = 20) -> dict[UrlId, list[Anchor]]:
-    """By page, the words of the links to it from other pages, the most frequent first; pages without any are left out.
+ANCHOR_CHARS = (
+    64_000_000  # of different texts; beyond, further ones are passed over: a hostile site must not fill the memory
+)
+LINKS_COUNTED_AT_ONCE = 1 << 20
+_PLACES = {str(position): place for place, position in enumerate(sorted(Position))}
+_PLACE_BITS, _KEY_BITS = 4, 36
+_WORD_MASK = (1 << (_KEY_BITS - _PLACE_BITS)) - 1  # that two texts of one page have the same is most unlikely
+_NO_ANCHORS = np.zeros(0, np.uint64), np.zeros(0, np.uint32), np.zeros(0, np.int64)
 
-    most: of each page.
 
-    One pass through all links, whatever the number of targets: 0.4 s for a million. An index on the targets would
-    cost 370 us and 1.6 kB a page while crawling, so ask for many pages at once; or keep count by `anchors_from`,
-    page by page as they come.
+def anchors_to(connection: sqlite3.Connection, targets: Collection[UrlId], most: int = 20) -> AnchorTexts:
+    """Words of the links to pages from other pages.
+
+    most: of each page. One pass through all links, whatever the number of targets: an index on the targets would
+    cost 370 us and 1.6 kB a page while crawling, so ask for many pages at once. Memory: 20 bytes for what differs in
+    page, words and landmark, and each text once.
     """
-    anchors: dict[int, dict[tuple[str, str], list[Any]]] = {}
+    texts = AnchorTexts(targets, most)
     of_targets = "target IN (SELECT value FROM json_each(?))"
-    for target, source, text, position in _rows(
-        connection.execute(f"{_ANCHORS} WHERE {_OF_PAGES} AND {of_targets}", (json.dumps(list(targets)),))
-    ):
-        words = anchors.setdefault(target, {})
-        key = (without_marks(text), position)
-        if (row := words.get(key)) is not None:
-            row[1] += 1
-        elif len(words) < ANCHORS_HEEDED:
-            words[key] = [text, 1, source]
-    return {UrlId(target): _most_frequent(words, most) for target, words in anchors.items()}
+    links = connection.execute(f"{_ANCHORS} WHERE {_OF_PAGES} AND {of_targets}", (json.dumps(list(targets)),))
+    for target, text, position in _rows(links):
+        texts.add(target, text, position)
+    texts.settle()
+    return texts
 
 
-def _most_frequent(words: dict[tuple[str, str], list[Any]], most: int) -> list[Anchor]:
-    anchors = [
-        Anchor(text, Position(position), pages, UrlId(source)) for (_, position), (text, pages, source) in words.items()
-    ]
-    return sorted(anchors, key=lambda anchor: (-anchor.pages, anchor.position, anchor.text))[:most]
-
-
-def anchors_from(
-    connection: sqlite3.Connection, sources: Iterable[UrlId]
-) -> Iterator[tuple[UrlId, UrlId, str, Position]]:
-    """(target, source, words, landmark) of each page's links to other pages:
-    what a follower needs to keep count of what it saw.
-    """
-    for source in sources:
-        for target, _, text, position in connection.execute(f"{_ANCHORS} WHERE source = ? AND {_OF_PAGES}", (source,)):
-            yield UrlId(target), source, text, Position(position)
-
-
-def _rows(cursor: sqlite3.Cursor) -> Iterator[tuple[int, int, str, str]]:
+def _rows(cursor: sqlite3.Cursor) -> Iterator[tuple[int, str, str]]:
     while rows := cursor.fetchmany(LINKS_AT_ONCE):
         yield from rows
 
