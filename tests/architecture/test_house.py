@@ -13,9 +13,9 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 # lines at 120 columns; a capability that needs more raises the budget of its package, and says why in its commit
 BUDGETS = {
     ".": 1_150,
-    "acquire": 3_950,
+    "acquire": 4_100,
     "analyse": 11_150,
-    "api": 11_850,
+    "api": 11_950,
     "cli": 6_450,
     "document": 11_600,
     "jobs": 1_100,
@@ -27,7 +27,7 @@ BUDGETS = {
     "ui": 5_200,
     "urls": 2_250,
 }
-MODULES = 344
+MODULES = 346
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from periplus.analyse.issues import Condition
     from periplus.api.checking import CheckEnd, CheckOrder
     from periplus.model.audit import Fault, FieldGrade, GradedField, Issue
+    from periplus.settings import Settings
 
 GATE_FAILED = 5
 _FORMATS = (*FORMATS, "junit", "github", "gcc", "sarif")
@@ -61,6 +62,13 @@ _FORMATS = (*FORMATS, "junit", "github", "gcc", "sarif")
     True,
 )
 @option("--offline", "Ask nobody: list what is wrong by what is stored.", bool)
+@option(
+    "--suggest",
+    "Name beside each dead link the archived copy nearest to when the link was first seen. URL: of a CDX server.",
+    str,
+    "",
+    metavar="URL",
+)
 @option("--site", "Only of this site, where the collection holds several.", str, "")
 @segment_option
 @option("--near/--no-near", "Look for pages of nearly one text. By default on sites of up to 20,000 pages.", bool)
@@ -107,6 +115,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     periplus check ./public -f gcc     FILE:LINE:COLUMN, as editors jump to it; -f sarif for code scanning
     periplus check --baseline last --fail-on error      only what the check before did not find
     periplus check --offline -f csv -o issues.csv       ask nobody: by what is stored
+    periplus check --suggest https://web.archive.org/cdx/search/cdx     archived copies beside dead links
     """
     from periplus.analyse.grades import least_grades
     from periplus.analyse.issues import fail_on, faults
@@ -143,6 +152,8 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
             _say_end(end)
     listed = new_since(folder, issues, baseline) if baseline else issues
     listed = issues_within(folder, flags["segment"], listed) if flags["segment"] else listed
+    if flags["suggest"]:
+        listed = _with_copies(folder, listed, flags["suggest"], settings, quiet=quiet)
     listed = with_paths(looked_up(folder, listed), settings.identity.folders)
     causes = faults(listed)  # outside: whoever reads the list may leave before its end
     with opened(flags["output"], exact=flags["format"] != "table") as out:
@@ -153,6 +164,21 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     if end is not None and end.state == "failed":
         say(f"{end.note[:1].upper()}{end.note[1:]}.", "red")
     sys.exit(code or (EXIT[end.state] if end is not None else 0))
+
+
+def _with_copies(folder: Path, issues: Sequence[Issue], server: str, settings: Settings, *, quiet: bool) -> list[Issue]:
+    from periplus.api.suggesting import with_copies
+    from periplus.cli.progress import Watch
+
+    watch = Watch()
+    ask = (lambda done, count: None) if quiet else (lambda done, count: watch("Asking the archive", done, count))
+    done = with_copies(folder, issues, server, settings, ask)
+    if not quiet:
+        left = f", {done.left:,} not asked for" if done.left else ""
+        say(f"Archived copies of {done.copies:,} among {count_of(done.asked, 'dead address', 'dead addresses')}{left}.")
+    if done.fault:
+        say(f"The archive could not always tell: {done.fault}.", "yellow")
+    return done.issues
 
 
 def with_paths(issues: list[Issue], folders: Sequence[str]) -> list[Issue]:

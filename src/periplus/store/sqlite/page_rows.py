@@ -80,6 +80,12 @@ def _as_json(among: Sequence[int] | None) -> tuple[str, ...]:
     return () if among is None else (json.dumps(among),)
 
 
+def first_seen(connection: sqlite3.Connection, url_id: UrlId) -> float | None:
+    """When a URL was first seen, in seconds since the epoch; None: never."""
+    row = connection.execute("SELECT first_seen FROM url WHERE id = ?", (url_id,)).fetchone()
+    return float(row[0]) if row else None
+
+
 def leads_to(connection: sqlite3.Connection, url_id: UrlId) -> str | None:
     """Where a redirect leads, or the page that a URL is another address of; None: it is neither."""
     find = (

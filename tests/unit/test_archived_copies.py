@@ -1,0 +1,177 @@
+"""Copies of dead links from a CDX server: whatever form it answers in, the nearest in time, asked politely."""
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from periplus.acquire.cdx import CdxServer, copies_of, question, shown_at
+from periplus.api.suggesting import with_copies
+from periplus.errors import PeriplusError
+from periplus.model.audit import Grade, Issue
+from periplus.model.ports import Response
+from periplus.model.visit import Cause, Cut, Headers
+from periplus.settings import settings_from
+from stored import page, stored
+from testweb import Site, Web, serve
+from testweb.wire import Answer
+
+WAYBACK = "https://archive.test/cdx/search/cdx"
+HEAD = ["urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length"]
+ROW = ["org,e)/a", "20190301120000", "http://e.org/a", "text/html", "200", "X", "9"]
+COPY = ("20190301120000", "http://e.org/a", "200")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps([HEAD, ROW]),
+        json.dumps({"urlkey": "k", "timestamp": ROW[1], "url": ROW[2], "status": "200"}),
+        f"org,e)/a {ROW[1]} " + json.dumps({"url": ROW[2], "status": "200"}),
+        " ".join(ROW),
+    ],
+)
+def test_each_form_of_answer_is_read(text):
+    assert list(copies_of(text.encode())) == [COPY]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[[]]", '[["a"], 5]', "{", "{}", "no such thing", "a 1 {]", "[" * 99])
+def test_what_is_no_answer_names_none(text):
+    assert list(copies_of(text.encode())) == []
+
+
+@given(st.binary(max_size=80))
+def test_reading_an_answer_is_total(body):
+    list(copies_of(body))
+
+
+def test_the_question_is_one_url_whatever_the_link_holds():
+    assert question(WAYBACK, "http://e.org/a?b=1&c=ž", 1_000_000_000.0) == (
+        WAYBACK + "?url=http%3A%2F%2Fe.org%2Fa%3Fb%3D1%26c%3D%C5%BE"
+        "&closest=20010909014640&sort=closest&limit=10&output=json"
+    )
+
+
+@pytest.mark.parametrize(
+    ("server", "shown"),
+    [
+        (WAYBACK, "https://archive.test/web/2019/http://e.org/"),
+        ("https://archive.test/all/cdx", "https://archive.test/all/2019/http://e.org/"),
+        ("https://archive.test/all-cdx", "https://archive.test/all/2019/http://e.org/"),
+        ("https://archive.test/index", ""),
+    ],
+)
+def test_where_a_copy_is_shown(server, shown):
+    assert shown_at(server, "2019", "http://e.org/") == shown
+
+
+class Answers:
+    """A transport that gives these answers, and a clock that goes on while it waits."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked, self.time, self.ready = list(answers), [], 100.0, []
+
+    def start(self, request, before=0.0):
+        self.asked.append((self.time, request.url))
+        status, body, cause = self.answers.pop(0)
+        body = body.encode()
+        self.ready = [Response(request, 0.0, 0.0, status, Headers(), body, Cut.NONE, cause, "", "")]
+
+    def wait(self, timeout_s):
+        if not self.ready:
+            self.time += timeout_s
+        ready, self.ready = self.ready, []
+        return ready
+
+    def monotonic(self):
+        return self.time
+
+    def now(self):
+        return self.time
+
+
+def lines(*rows):
+    return "\n".join(json.dumps({"timestamp": stamp, "url": url, "status": status}) for stamp, url, status in rows)
+
+
+def test_the_nearest_page_is_taken_and_no_error_or_redirect():
+    rows = [
+        ("20200101000000", "u", "301"),
+        ("20150101000000", "u", "200"),
+        ("20210101000000", "u", "200"),
+        ("x", "u", "200"),
+    ]
+    answers = Answers((200, lines(*rows), None))
+    copy = CdxServer(WAYBACK, answers, answers, 0.5).nearest("http://e.org/", 1_580_000_000.0)  # January 2020
+    assert (copy.taken, copy.address) == (1_609_459_200.0, "https://archive.test/web/20210101000000/u")
+
+
+def test_questions_are_apart_and_what_cannot_tell_says_why():
+    answers = Answers((200, "", None), (404, "", None), (429, "", None), (0, "", Cause.TIMEOUT))
+    server = CdxServer(WAYBACK, answers, answers, 2.0)
+    assert [server.nearest("http://e.org/", 0.0) for _ in range(4)] == [None, None, "status 429", "timeout"]
+    times = [time for time, _ in answers.asked]
+    assert [later - earlier for earlier, later in pairwise(times)] == [2.0, 2.0, 2.0]
+
+
+# with a server on loopback
+
+DEAD = Issue("broken-link", Grade.ERROR, "https://e.org/", "404", "https://e.org/gone", "words")
+LEFT = replace(DEAD, related="https://e.org/never")
+OTHER = Issue("title-missing", Grade.WARNING, "https://e.org/", "", "https://e.org/gone")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    answers = {"https://e.org/": page("Home", "/gone", "/never"), "https://e.org/gone": 404, "https://e.org/never": 404}
+    return stored(tmp_path_factory.mktemp("copies") / "c", answers, ["https://e.org/"])
+
+
+def archive(answer):
+    site = Site("archive.test")
+    site.routes.exact["/all/cdx"] = answer
+    return Web([site])
+
+
+def settings_at(server, **more):
+    return settings_from(
+        {"allow_private": True, "resolve": tuple(server.resolve), "mine": ("archive.test",), "delay_s": 0.01} | more
+    )
+
+
+def test_a_copy_stands_beside_its_dead_link(folder):
+    def answer(asked):
+        there = "gone" in asked.target
+        return Answer(
+            body=lines(("20190301120000", "https://e.org/gone", "200")).encode() if there else b"", gzip=False
+        )
+
+    with serve(archive(answer)) as server:
+        address = server.url("archive.test", "/all/cdx")
+        done = with_copies(folder, [DEAD, LEFT, OTHER], address, settings_at(server))
+        targets = server.log.targets("archive.test")
+    where = address.removesuffix("/cdx") + "/20190301120000/https://e.org/gone"
+    assert done.issues == [replace(DEAD, detail=f"404; archived 1 March 2019, 12:00 UTC: {where}"), LEFT, OTHER]
+    assert (done.asked, done.copies, done.left, done.fault) == (2, 1, 0, "")
+    assert len(targets) == 2 and "closest=19700112134640" in targets[0], "when the link was first seen"
+
+
+def test_an_archive_that_refuses_is_left_alone(folder):
+    many = [replace(DEAD, related="https://e.org/gone"), replace(DEAD, related="https://e.org/never")]
+    with serve(archive(lambda asked: Answer(429, b"", gzip=False))) as server:
+        done = with_copies(folder, many, server.url("archive.test", "/all/cdx"), settings_at(server))
+    assert (done.issues, done.copies) == (many, 0)
+    assert "429" in done.fault
+
+
+def test_an_address_on_this_machine_is_not_asked_unless_that_is_allowed(folder):
+    done = with_copies(folder, [DEAD], "http://127.0.0.1:9/cdx", settings_from({}))
+    assert done.copies == 0 and "private-address" in done.fault
+
+
+def test_what_is_no_address_is_refused(folder):
+    with pytest.raises(PeriplusError):
+        with_copies(folder, [DEAD], "mailto:x@e.org", settings_from({}))
