@@ -24,7 +24,7 @@ BUDGETS = {
     "schedule": 2_850,
     "search": 1_650,
     "store": 14_300,
-    "ui": 5_200,
+    "ui": 5_250,
     "urls": 2_250,
 }
 MODULES = 346

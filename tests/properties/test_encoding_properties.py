@@ -101,4 +101,4 @@ def test_trigrams_add_up_to_what_arrays_say(script, units):
     ends = third >= KINDS
     count = tables.add(array("H", units), symbols, KINDS, totals)
     chances = log_chances(tables, first[: len(third)][ends], second[: len(third)][ends], third[ends])
-    assert (count, [total / -STEP for total in totals]) == (ends.sum(), list(chances))
+    assert (count, [total / STEP for total in totals]) == (ends.sum(), list(chances))

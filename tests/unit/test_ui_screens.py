@@ -6,17 +6,20 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from interface import client, token_of
+from periplus.api import search_index
 from periplus.model.job import JobOrder, JobState
 from periplus.settings import Budget, Settings, Storage
 from periplus.store.sqlite import runs
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.job_file import folder_queue
+from periplus.ui import pages
 from periplus.ui.live import figures
 from periplus.ui.pages import decoded, pieces
 from periplus.ui.rendering import query, visible, web_link
@@ -422,3 +425,21 @@ def test_a_page_has_its_place_in_the_map(folder):
 def test_what_is_in_no_map_says_so(folder):
     text = client(folder).get("/c/e/page?view=place&url=https://e.org/gone").text
     assert "It is no page of the map of e.org." in text
+
+
+def test_a_search_answers_at_once_while_the_index_is_made(folder, monkeypatch):
+    """What is searchable is shown; the rest is taken in beside the screen, and is there when one looks again."""
+    goes_on, whole = threading.Event(), search_index.catch_up
+    monkeypatch.setattr(search_index, "catch_up", lambda *given: goes_on.wait(60) and whole(*given))
+    monkeypatch.setattr(pages, "CATCH_UP_S", 0.01)
+    asking = client(folder)
+    first = asking.get("/c/e/search?q=alpha")
+    assert (first.status_code, "being brought up to date" in first.text, "data-again" in first.text) == (
+        200,
+        True,
+        True,
+    )
+    goes_on.set()
+    monkeypatch.setattr(pages, "CATCH_UP_S", 60.0)
+    assert "being brought up to date" not in asking.get("/c/e/search?q=alpha").text
+    assert asking.get("/c/e/search?q=alpha&format=json").json()["found"][0]["result"]["total"]

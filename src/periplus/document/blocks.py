@@ -73,14 +73,9 @@ def with_own_languages(blocks: Blocks, languages: Sequence[str]) -> Blocks:
     return dataclasses.replace(blocks, languages=numbers, language_names=names)
 
 
-_NONE_BEYOND = array("i")
-
-
 def _line_blocks(blocks: Blocks, members: bytes) -> Sequence[int]:
-    lines = blocks.lines if members is IS_TEXT else b""  # those apart have one each
-    if isinstance(lines, bytes) or lines.itemsize == 1:
-        return line_blocks(blocks.kinds, members, lines, _NONE_BEYOND)
-    return line_blocks(blocks.kinds, members, b"", array("i", lines.tolist()))
+    lines = blocks.lines.tolist() if members is IS_TEXT else ()  # those apart have one each; of a list: 7 -> 5 us
+    return line_blocks(blocks.kinds, members, array("i", lines))
 
 
 def blocks_of(page: Reader, language: str = "") -> Blocks:

@@ -8,10 +8,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 
-HIGH_BITS, LOW_BITS, LINE_FEEDS = 0x8080808080808080, 0x0101010101010101, 0x0A0A0A0A0A0A0A0A
-# What makes the high bit of a byte of ASCII where it is from A on, and from the sign after Z on
-FROM_A, AFTER_Z = 0x3F3F3F3F3F3F3F3F, 0x2525252525252525
-LOWER = bytes(range(256)).lower()
 REMEMBERED = 0x10000  # code points: beyond are hardly any letters with a case or a mark
 WIDEST = 8  # bytes that stand for one of them, and are remembered
 LONGER = WIDEST + 1
@@ -29,27 +25,15 @@ class Folding:
 
     def fold(self, written: bytes) -> bytes:
         """The text with each character replaced; letters of ASCII in lower case."""
-        size, room = len(written), len(written) + 7 & ~7
-        words = memoryview(written)[: size & ~7].cast("Q")
-        buffer = bytearray(room)
-        output, written_words = memoryview(buffer), memoryview(buffer).cast("Q")
+        size = room = len(written)
+        output = bytearray(room)
         start = end = 0
         while start < size:
             char = written[start]
             if char < 0x80:
-                output[end] = LOWER[char]
+                output[end] = char + 32 if 65 <= char <= 90 else char
                 start += 1
                 end += 1
-                if (start | end) & 7 == 0:  # in step: eight letters at once
-                    word, other, last = start >> 3, end >> 3, size >> 3
-                    while word < last:
-                        value = words[word]
-                        if value & HIGH_BITS:
-                            break
-                        written_words[other] = value | ((value + FROM_A) & ~(value + AFTER_Z) & HIGH_BITS) >> 2
-                        word += 1
-                        other += 1
-                    start, end = word << 3, other << 3
                 continue
             width = 2 if char < 0xE0 else 3 if char < 0xF0 else 4
             code = REMEMBERED
@@ -65,11 +49,10 @@ class Folding:
                 piece = b""
             start += width
             if end + count + size - start > room:  # what is replaced may grow
-                room = 2 * (end + count + size - start) + 7 & ~7
-                buffer = bytearray(room)
-                larger = memoryview(buffer)
+                room = 2 * (end + count + size - start)
+                larger = bytearray(room)
                 larger[:end] = output[:end]
-                output, written_words = larger, memoryview(buffer).cast("Q")
+                output = larger
             for place in range(count):
                 output[end + place] = piece[place] if piece else self.pieces[code * WIDEST + place]
             end += count
@@ -86,7 +69,7 @@ class Folding:
         return piece
 
 
-def width_of_space(written: Sequence[int], place: int) -> int:
+def width_of_space(written: bytes, place: int) -> int:
     """How many bytes the white space takes that begins here; 0: none does.
 
     White space as `str.isspace` has it: what `str.split` splits at.
@@ -106,61 +89,23 @@ def width_of_space(written: Sequence[int], place: int) -> int:
     return 3 if is_space else 0
 
 
-def line_end(written: Sequence[int], words: Sequence[int], place: int) -> int:
-    """Where the line ends that goes on there. words: the text by eights of bytes, in which none can be."""
-    size, count = len(written), len(words)
-    while place < size:
-        if place & 7 == 0:
-            word = place >> 3
-            while word < count:
-                value = words[word] ^ LINE_FEEDS
-                if (value - LOW_BITS) & ~value & HIGH_BITS:
-                    break
-                word += 1
-            place = word << 3
-            if place >= size:
-                break
-        if written[place] == 10:
-            return place
-        place += 1
-    return size
-
-
-def going_on(written: Sequence[int], words: Sequence[int], place: int, end: int) -> int:
-    """How many bytes of characters beyond ASCII stand there, but for the first of each."""
-    more, count = 0, len(words)
-    while place < end:
-        if place & 7 == 0:
-            word = place >> 3
-            while word < count and not words[word] & HIGH_BITS:
-                word += 1
-            place = word << 3
-            if place >= end:
-                break
-        more += written[place] & 0xC0 == 0x80
-        place += 1
-    return more
-
-
-def line_blocks(kinds: Sequence[int], members: Sequence[int], few: Sequence[int], many: Sequence[int]) -> array[int]:
+def line_blocks(kinds: Sequence[int], members: Sequence[int], lines: Sequence[int]) -> array[int]:
     """Which block each line of a text belongs to, int32.
 
-    kinds: of all blocks, uint8. members: uint8[256], not 0 for the kinds whose blocks the text holds. few: uint8, how
-    many lines each block has beyond its first; many: the same as int32; one of them is empty, or both: none has any.
+    kinds: of all blocks, uint8. members: uint8[256], not 0 for the kinds whose blocks the text holds. lines: int32, how
+    many each block has beyond its first; empty: none.
     """
-    size, narrow, wide, count = len(kinds), len(few), len(many), 0
+    count, size = 0, len(kinds)
     for block in range(size):
         if members[kinds[block]]:
-            count += 1 + (few[block] if block < narrow else many[block] if block < wide else 0)
+            count += 1 + (lines[block] if block < len(lines) else 0)
     numbers = array("i", bytes(4 * count))
     place = 0
     for block in range(size):
         if members[kinds[block]]:
-            more = few[block] if block < narrow else many[block] if block < wide else 0
-            while more >= 0:
+            for _ in range(1 + (lines[block] if block < len(lines) else 0)):
                 numbers[place] = block
                 place += 1
-                more -= 1
     return numbers
 
 
@@ -170,29 +115,16 @@ def fold_lines(written: bytes, blocks: Sequence[int], kinds: Sequence[int], kind
 
     blocks: of each line, as `line_blocks` gives them.
     """
-    size, count = len(written), len(blocks)
-    text, output = memoryview(written), memoryview(bytearray(size + 1))
-    words = memoryview(written)[: size & ~7].cast("Q")
-    start = end = line = 0
-    while line < count:
-        begin = start
-        while line < count and kinds[blocks[line]] != kind:
-            start = line_end(text, words, start) + 1
-            line += 1
-        if start > begin:  # lines that stay
-            stop = min(start, size)
-            output[end : end + stop - begin] = text[begin:stop]
-            end += stop - begin
-            if stop < start:
-                output[end] = 10
-                end += 1
-            continue
-        begin, is_apart = end, False
+    size = len(written)
+    output = bytearray(size + 1)
+    start = end = 0
+    for line in range(len(blocks)):
+        begin, is_apart, is_folded = end, False, kinds[blocks[line]] == kind
         while start < size:
             char = written[start]
             if char == 10:
                 break
-            width = width_of_space(text, start) if char <= 32 or char >= 0xC2 else 0
+            width = width_of_space(written, start) if is_folded and (char <= 32 or char >= 0xC2) else 0
             if width:
                 is_apart = end > begin
                 start += width
@@ -204,11 +136,10 @@ def fold_lines(written: bytes, blocks: Sequence[int], kinds: Sequence[int], kind
             output[end] = char
             start += 1
             end += 1
-        if end > begin:
+        if end > begin or not is_folded:
             output[end] = 10
             end += 1
         start += 1
-        line += 1
     return bytes(output[: max(0, end - 1)])
 
 
@@ -219,19 +150,19 @@ def unlikely_blocks(written: bytes, blocks: Sequence[int], least: int, share: in
     bytes that UTF-8 takes for them beyond their first; 0: none beyond ASCII at all.
     """
     rows = []
-    size, count, line, start = len(written), len(blocks), 0, 0
-    text = memoryview(written)
-    words = memoryview(written)[: size & ~7].cast("Q")
+    size, line, start, place = len(written), 0, 0, 0
     while start < size:
-        block = blocks[line]
-        place = line_end(text, words, start)
+        block, more, chars = blocks[line], 0, 0
+        while place < size and (written[place] != 10 or (line + 1 < len(blocks) and blocks[line + 1] == block)):
+            char = written[place]
+            if char == 10:
+                line += 1
+            more += char & 0xC0 == 0x80
+            place += 1
+        chars = place - start - more
+        if chars >= least and (more * share > chars if share else more == 0):
+            rows.append((block, start, place))
+        place += 1
+        start = place
         line += 1
-        while line < count and blocks[line] == block and place < size:
-            place = line_end(text, words, place + 1)
-            line += 1
-        if place - start >= least:
-            more = going_on(text, words, start, place)
-            if place - start - more >= least and (more * share > place - start - more if share else more == 0):
-                rows.append((block, start, place))
-        start = place + 1
     return rows

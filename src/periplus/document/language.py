@@ -144,7 +144,7 @@ def log_chances(
     """
     import numpy as np
 
-    shape = (-1, trigrams.columns)
+    shape = (-1, trigrams.languages)
     threes, pairs, unseen = (
         np.asarray(table).reshape(shape) for table in (trigrams.threes, trigrams.pairs, trigrams.unseen)
     )
@@ -154,9 +154,9 @@ def log_chances(
     nowhere = rows == 0
     each[nowhere] = pairs.take((second * trigrams.width + third)[nowhere], 0) + unseen.take(before[nowhere], 0)
     if least is not None:
-        each = np.minimum(each, -least[..., None])
-    costs = each[..., : trigrams.languages].sum(-2, dtype=np.int32)
-    return np.asarray(costs / -STEP)
+        each = np.maximum(each, least[..., None])
+    total = each.sum(-2, dtype=np.int32)
+    return np.asarray(total / STEP)
 
 
 @cache
@@ -233,7 +233,7 @@ def _likeliest(scores: dict[str, float], letters: int) -> str:
     best, *others = sorted(scores.values(), reverse=True)
     if others and (best - others[0] < _SURE or best < _NONSENSE * letters):
         return ""
-    return max(scores, key=scores.__getitem__)
+    return max(scores, key=lambda language: scores[language])
 
 
 def page_language(declared: str, text: str) -> str:
@@ -246,7 +246,7 @@ def page_language(declared: str, text: str) -> str:
     scores, letters = _scores(text)
     if not tagged or not scores or letters < _LEAST_LETTERS:
         return tagged or _likeliest(scores, letters)
-    best = max(scores, key=scores.__getitem__)
+    best = max(scores, key=lambda language: scores[language])
     if tagged in scores:
         return tagged if scores[best] - scores[tagged] <= _CLOSE * letters else best
     is_readable = tagged in _readable_languages()
@@ -275,16 +275,13 @@ def _scores(text: str) -> tuple[dict[str, float], int]:
     script = names[counts.index(letters)]
     if script not in SCRIPTS:
         return ({script: 0.0} if script else {}), letters
-    totals = array("i", bytes(4 * len(_names(script))))
+    languages = letters_of(script).languages
+    totals = array("i", bytes(4 * len(languages)))
     if not trigrams_of(script).add(codes, _symbols(script), KINDS, totals):
         return {}, 0
-    return {language: cost / -STEP for language, cost in zip(_names(script), totals, strict=True)}, letters
-
-
-@cache
-def _names(script: str) -> tuple[str, ...]:
-    """The languages of a script, by their usual tags."""
-    return tuple(_OTHER_NAMES.get(language, language) for language in letters_of(script).languages)
+    return {
+        _OTHER_NAMES.get(language, language): total / STEP for language, total in zip(languages, totals, strict=True)
+    }, letters
 
 
 def _sample(text: str) -> str:

@@ -226,6 +226,40 @@ def _treemap(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int], 
         stack += [branch for branch in reversed(branches) if min(branch.box.width, branch.box.height) >= LEAST_BOX]
 
 
+class MapBranch(NamedTuple):
+    """A line of `heaviest_branches`. depth: 1 or 2; share: of the whole; hue: class of the kit's style; url: empty for
+    pages that are not named one by one.
+    """
+
+    depth: int
+    name: str
+    url: str
+    share: float
+    pages: int
+    hue: str
+
+
+BRANCHES = (12, 5)  # below the home page, and below each of those
+
+
+def heaviest_branches(tree: MapNode, facts: PageColumns, by: str, colour: str) -> Iterator[MapBranch]:
+    """What a chart shows, as a list for a screen that is too small for it: the heaviest branches, each with those below
+    it. Raises UsageError as `chart_hues`.
+    """
+    hues, whole = chart_hues(facts, colour), _value(tree, by) or 1.0
+
+    def below(node: MapNode, depth: int) -> Iterator[MapBranch]:
+        heaviest = sorted(_named(node, facts), key=lambda one: -_value(one[0], by))[: BRANCHES[depth - 1]]
+        for child, name in heaviest:
+            url = "" if child.page == OTHERS else facts.url[child.page]
+            share = _value(child, by) / whole
+            yield MapBranch(depth, name, url, share, child.pages, _fill(child, facts, hues))
+            if depth < len(BRANCHES):
+                yield from below(child, depth + 1)
+
+    return below(tree, 1)
+
+
 class Area(NamedTuple):
     """A part of a collection: a folder or a host. hue: of `draw.HUES`, or grey; href: empty: none."""
 

@@ -189,7 +189,7 @@ def as_it_was(request: Request) -> Response:
 
 HITS = 10  # of one collection
 HITS_EACH = 4  # of each, where all are searched
-CATCH_UP_S = 0.7  # for bringing one index up to date; what is left is said, and the next look goes on
+CATCH_UP_S = 0.4  # for bringing one index up to date; what is left is said, and the work goes on
 SEARCH_READ_S = 15.0
 OPERATORS = {"site": "site:", "type": "type:", "language": "lang:"}  # facets that the query language can name
 
@@ -201,19 +201,20 @@ class PageSearch:
     name: str
     result: SearchResult | None
     fault: str = ""
+    indexing: bool = False  # goes on beside this answer, which lacks what is not searchable yet
 
 
 def in_one(request: Request) -> Response:
     name, folder = folder_of(request)
     query, at = _query(request), whole(request.query_params, "at", 1, 1, 1000)
-    answers = [_searched(name, folder, query, HITS, at)] if query else []
+    answers = [_searched(request, name, folder, HITS, at)] if query else []
     return _answer(request, answers, {"name": name, "at": at, "per": HITS})
 
 
 def in_all(request: Request) -> Response:
     """The best of each; scores of two collections do not compare, so each stands for itself."""
     query, collections = _query(request), state_of(request).places.collections()
-    answers = [_searched(name, folder, query, HITS_EACH, 1) for name, folder in collections.items() if query]
+    answers = [_searched(request, name, folder, HITS_EACH, 1) for name, folder in collections.items() if query]
     answers.sort(key=lambda one: -(one.result.total if one.result else -1))
     return _answer(request, answers, {"at": 1, "per": HITS_EACH})
 
@@ -229,11 +230,13 @@ def _query(request: Request) -> str:
     return request.query_params.get("q", "").strip()[:2000]
 
 
-def _searched(name: str, folder: Path, query: str, hits: int, at: int) -> PageSearch:
+def _searched(request: Request, name: str, folder: Path, hits: int, at: int) -> PageSearch:
+    query = _query(request)
     try:
+        done = state_of(request).indexing.is_done(folder, CATCH_UP_S)
         with Collection(folder, time_limit_s=SEARCH_READ_S) as collection:
             result = collection.search(query, limit=hits, page=at, facets=True, watch=_until(CATCH_UP_S))
-            return PageSearch(name, result)
+            return PageSearch(name, result, indexing=not done)
     except PeriplusError as error:
         return PageSearch(name, None, str(error))
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from periplus.api import survey
+from periplus.api import search_index, survey
 from periplus.api.cache import Remembered
 from periplus.api.collection import Collection
 from periplus.api.segments import rules_changed
@@ -16,12 +17,13 @@ from periplus.api.site import Site
 from periplus.api.survey import PLAN, LinkChoice
 from periplus.api.tables import TablePage, TableQuery, leafed, written
 from periplus.api.webometrics import SurveyOrder, SurveyRows, results, survey_rows_of
-from periplus.errors import UsageError
+from periplus.errors import PeriplusError, UsageError
 from periplus.model.survey import SiteMark
 from periplus.model.tables import SURVEY_LINKS, Table
 from periplus.model.webometrics import SurveyResults
 from periplus.present.survey_report import STANDING, standing_rows, survey_table
 from periplus.schedule.survey import campaign_from
+from periplus.search.index import IndexBusy
 from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import survey as stored_survey
 from periplus.store.sqlite import tables as stored_tables
@@ -57,6 +59,32 @@ class Maps:
                 return collection.map(site)
 
         return self._sites.of(key, make)
+
+
+class Indexing:
+    """Search indexes that are brought up to date beside the screens, by one thread for each collection."""
+
+    def __init__(self) -> None:
+        self._lock, self._threads = threading.Lock(), dict[Path, threading.Thread]()
+
+    def is_done(self, folder: Path, wait_s: float) -> bool:
+        """Whether the index has all that is stored; False: not after wait_s, and the work goes on."""
+        waiting, settled = search_index.standing(folder)
+        if not waiting and settled:
+            return True
+        with self._lock:
+            thread = self._threads.get(folder)
+            if thread is None or not thread.is_alive():
+                thread = self._threads[folder] = threading.Thread(target=_caught_up, args=(folder,), daemon=True)
+                thread.start()
+        thread.join(wait_s)
+        return not thread.is_alive()
+
+
+def _caught_up(folder: Path) -> None:
+    """What keeps it from that is said by the search itself."""
+    with contextlib.suppress(PeriplusError, IndexBusy):
+        search_index.catch_up(folder)
 
 
 SURVEYS = 4  # as they were counted

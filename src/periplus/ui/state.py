@@ -19,7 +19,7 @@ from periplus.present.site_graph import SiteGraph
 from periplus.settings import SETTINGS_FILE, SUFFIX
 from periplus.store.job_queue import JobQueue
 from periplus.store.sqlite.job_file import folder_queue
-from periplus.ui.remembered import Maps, Surveys
+from periplus.ui.remembered import Indexing, Maps, Surveys
 from periplus.ui.safety import Locks
 from periplus.ui.watching import SurveyWatchers, Watchers
 
@@ -97,6 +97,7 @@ class AppState:
     browser: Browser = field(default_factory=Browser)
     watchers: Watchers = field(default_factory=Watchers)
     maps: Maps = field(default_factory=Maps)
+    indexing: Indexing = field(default_factory=Indexing)
     surveys: Surveys = field(default_factory=Surveys)
     survey_watchers: SurveyWatchers = field(default_factory=SurveyWatchers)
     labelling: Sessions = field(default_factory=Sessions)
