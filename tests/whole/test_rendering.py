@@ -8,16 +8,22 @@ import signal
 import socket
 import threading
 from dataclasses import replace
+from urllib.parse import quote
 
 import pytest
+from click.testing import CliRunner
 from postgres_voyage import crawled_into
 from voyage import crawled
 
 import browser
+from interface import client
 from periplus.acquire.browser import browser_program
 from periplus.api.collection import Collection as Reader
+from periplus.api.joining import settings_of_run
 from periplus.api.moving import move
+from periplus.cli.main import main
 from periplus.errors import UsageError
+from periplus.model.ports import RunRecord
 from periplus.model.visit import Reason
 from testweb import Page, Site, Web, serve
 from testweb.wire import Answer
@@ -58,7 +64,7 @@ def app() -> Site:
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory):
     """(the collection of the app, crawled with `auto`; the log of its server)."""
-    folder = tmp_path_factory.mktemp("rendered") / "c"
+    folder = tmp_path_factory.mktemp("rendered") / "c.periplus"
     with serve(app()) as server:
         collection, end = crawled(folder, server, "a.test", render="auto", screenshots=True)
         assert end.state == "done"
@@ -90,6 +96,24 @@ class TestAnApp:
             assert not reader.page(server.url("a.test", "/")).row.rendered
             with pytest.raises(UsageError, match="no picture"):
                 reader.page(server.url("a.test", "/")).screenshot()
+
+    def test_is_told_of_in_summaries_tables_and_the_browser(self, rendered):
+        collection, server = rendered
+        url = server.url("a.test", "/app")
+        shown = CliRunner().invoke(main, ["page", url, "-c", str(collection.folder)], catch_exceptions=False).output
+        assert "rendered:     in a browser" in shown
+        assert "kept:         bytes, text, screenshot" in shown
+        (row,) = collection.ask("SELECT requests, refused, part_bytes, sent_size FROM renderings WHERE url = ?", url)
+        assert row == (2, 0, json.dumps({"data": len(ITEMS), "script": len(APP)}), len(SHELL))
+        assert collection.ask("SELECT count(*) FROM pages WHERE rendered") == [(3,)]
+        ui = client(collection.folder.parent)
+        address = f"/c/c/page?url={quote(url, safe='')}"
+        assert "As sent" in ui.get(address).text
+        assert "id=root" in ui.get(f"{address}&view=sent").text
+        assert "Home of the app" in ui.get(f"{address}&view=source").text
+        assert ui.get(f"{address}&view=screenshot&raw=1").content[8:12] == b"WEBP"
+        home = f"/c/c/page?url={quote(server.url('a.test', '/'), safe='')}"
+        assert "As sent" not in ui.get(home).text
 
     def test_parts_are_asked_for_once_and_count_as_visits(self, rendered):
         collection, server = rendered
@@ -325,6 +349,12 @@ class TestMore:
         with serve(site) as server:
             collection, _ = crawled(tmp_path / "c", server, "a.test", render="always")
             assert collection.urls[server.url("a.test", "/inside")].reason is Reason.OK
+
+
+def test_no_worker_joins_a_crawl_that_renders():
+    record = RunRecord(1, "crawl", (), {"render": "auto"}, 0, 0.0, None, "running", "", 0, 0)
+    with pytest.raises(UsageError, match="it has one worker"):
+        settings_of_run(record, "")
 
 
 def test_a_browser_that_is_not_there_is_named_with_the_way_to_it(tmp_path, monkeypatch):

@@ -50,6 +50,8 @@ def settings_of_run(record: RunRecord, auth: str) -> Settings:
             "the crawl signs in to its site, and passwords are not stored: give this worker the same --auth"
         )
     settings = last_settings(record.settings)
+    if settings.rendering.render != "never":
+        raise UsageError("the crawl renders pages: it has one worker, to whom all comes that its browsers need")
     return workable(settings_from({"auth": auth}, settings) if auth else settings)
 
 
@@ -95,6 +97,8 @@ def carried_crawl(order: CrawlOrder, on: str, watch: Callable[[Progress], bool])
     """
     if not order.store:
         raise UsageError("--on needs --store: the cluster's machines reach a database, and not a folder on this one")
+    if order.settings.rendering.render != "never":
+        raise UsageError("--render and --on exclude each other: a crawl that renders pages has one worker")
     return crawl(order, watch, partial(_carried_work, partial(cluster_named(SPARK).carried, on)))
 
 

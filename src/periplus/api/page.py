@@ -53,8 +53,12 @@ class Page:
         read = self.row.fetched_at is not None
         duplicates = page_rows.duplicates(self._connection, self._id, self._perhaps_same()) if read else ()
         values = {name: getattr(self.row, name) for name in _SUMMARISED}
-        values |= {"state": State(self.row.state), "reason": Reason(self.row.reason)}
-        forms = tuple(form for form in ("bytes", "text", "xml") if getattr(self.row, f"has_{form}"))
+        values |= {
+            "state": State(self.row.state),
+            "reason": Reason(self.row.reason),
+            "rendered": bool(self.row.rendered),
+        }
+        forms = tuple(form for form in ("bytes", "text", "xml", "screenshot") if getattr(self.row, f"has_{form}"))
         return PageSummary(**values, kept=forms, inlinks=inlinks, outlinks=outlinks, duplicates=duplicates)
 
     def source(self) -> bytes:

@@ -554,7 +554,8 @@ class PageSummary:
     body_digest: str | None
     text_digest: str | None
     folded_digest: str | None
-    kept: tuple[str, ...]  # of bytes, text, xml
+    rendered: bool  # a browser made it of its scripts
+    kept: tuple[str, ...]  # of bytes, text, xml, screenshot
     inlinks: int  # pages that link to it
     outlinks: int  # URLs that it links to
     duplicates: tuple[SamePage, ...]

@@ -231,9 +231,10 @@ PAGE = replace(
         Column("has_bytes", BOOLEAN, "whether its bytes were kept", "coalesce(length(b.data) > 0, 0)"),
         Column("has_text", BOOLEAN, "whether its text was kept", "b.text IS NOT NULL"),
         Column("has_xml", BOOLEAN, "whether it was kept as canonical XML", "x.body_id IS NOT NULL"),
+        Column("has_screenshot", BOOLEAN, "whether there is a picture of it", "g.screenshot IS NOT NULL"),
     ),
     source=f"{_URL} LEFT JOIN page p ON p.url_id = u.id LEFT JOIN body b ON b.id = p.body_id"
-    " LEFT JOIN xml x ON x.body_id = p.body_id",
+    " LEFT JOIN xml x ON x.body_id = p.body_id LEFT JOIN rendering g ON g.url_id = u.id",
 )
 RANKED_PAGES = replace(
     PAGES,
@@ -461,7 +462,23 @@ RUNS = Table(
     "run",
     order=("-id",),
 )
-VIEWS = {table.name: table for table in (URLS, PAGES, LINKS, REDIRECTS, VISITS, HOSTS, SITES, RUNS)}
+RENDERINGS = Table(
+    "renderings",
+    "Pages that a browser made of their scripts, and what that took.",
+    (
+        Column("url", TEXT, "the page", "u.text", searched=True, url_id="u.id"),
+        Column("took_s", REAL, "seconds until it was read, waits for its parts included", "g.took_s", unit="s"),
+        Column("requests", INTEGER, "of its scripts and styles, and of its scripts", "g.requests"),
+        Column("refused", INTEGER, "of them not answered", "g.refused"),
+        Column("part_bytes", TEXT, "what they brought, by kind, as JSON", "g.part_bytes"),
+        Column("bounds", TEXT, "bounds that it met", _filled("g.bounds"), facet=True),
+        Column("paint_s", REAL, "seconds to its largest part (LCP); none where it waited for a host", "g.paint_s"),
+        Column("shift", REAL, "how much of it moved (CLS); likewise", "g.shift"),
+        Column("sent_size", INTEGER, "bytes as the server sent them", "g.sent_size", unit="bytes"),
+    ),
+    "rendering g JOIN url u ON u.id = g.url_id",
+)
+VIEWS = {table.name: table for table in (URLS, PAGES, LINKS, REDIRECTS, VISITS, HOSTS, SITES, RUNS, RENDERINGS)}
 """Those that anybody may read with SQL, by name."""
 
 # Tables that analyses compute.

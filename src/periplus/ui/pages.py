@@ -32,6 +32,8 @@ VIEWS = {
     "place": "Place in the map",
     "blocks": "Text by blocks",
     "source": "Source",
+    "sent": "As sent",
+    "screenshot": "Screenshot",
     "xml": "XML",
     "visits": "Visits",
 }
@@ -62,7 +64,7 @@ def page(request: Request) -> Response:
             "name": name,
             "page": summary,
             "view": view,
-            "views": VIEWS,
+            "views": {key: word for key, word in VIEWS.items() if _has(one, key)},
         }
         values |= _of_view(collection, one, view, whole(asked, "line", 0, 0, 10_000_000))
     if view in ("", "place"):
@@ -78,7 +80,9 @@ def _of_view(collection: Collection, page: Page, view: str, line: int) -> dict[s
         if view == "blocks":
             return {"blocks": marked(page.blocks()[:BLOCKS], page.parts())}
         if view == "source":
-            return _source(page, line)
+            return _source(page, page.rendered(), line)
+        if view == "sent":
+            return _source(page, page.source(), 0)
         if view == "xml":
             content, media_type = page.xml()
             return {
@@ -88,7 +92,7 @@ def _of_view(collection: Collection, page: Page, view: str, line: int) -> dict[s
             }
     except UsageError as error:
         return {"missing": str(error)}
-    if view in ("visits", "place"):
+    if view in ("visits", "place", "screenshot"):
         return {}
     outlinks = collection.links(source=page.url, limit=LINKS, columns=LINK_COLUMNS).to_dicts()
     pulled = Counter(str(link["kind"]) for link in outlinks if link["kind"] in PULLED)
@@ -121,9 +125,13 @@ def marked(blocks: Sequence[Block], parts: Sequence[Part] | None) -> list[dict[s
     ]
 
 
-def _source(page: Page, line: int) -> dict[str, object]:
+def _has(page: Page, view: str) -> bool:
+    """Whether there is anything to be seen: two views are of rendered pages alone."""
+    return bool({"sent": page.row.rendered, "screenshot": page.row.has_screenshot}.get(view, True))
+
+
+def _source(page: Page, content: bytes, line: int) -> dict[str, object]:
     """line: that is marked, from 1; 0: none."""
-    content = page.source()
     text = decoded(content, page.row.charset or "")
     ends = [0, *(end.end() for end in islice(_LINE_END.finditer(text[:SOURCE_CHARS]), line))]
     start, end = (ends[line - 1], [*ends, SOURCE_CHARS][line]) if 0 < line <= len(ends) else (SOURCE_CHARS,) * 2
@@ -146,8 +154,10 @@ def decoded(content: bytes, charset: str) -> str:
 
 
 def _raw(page: Page, view: str) -> Response:
-    """As a file that no browser opens by itself."""
-    content = page.xml()[0] if view == "xml" else page.source()
+    """As a file that no browser opens by itself; a picture as a part of our own page."""
+    if view == "screenshot":
+        return Response(page.screenshot(), media_type="image/webp")
+    content = page.xml()[0] if view == "xml" else page.source() if view == "sent" else page.rendered()
     ending = "xml" if view == "xml" else "txt"
     policy = "default-src 'none'; sandbox"
     headers = {"content-disposition": f'attachment; filename="page.{ending}"', "content-security-policy": policy}
