@@ -24,7 +24,7 @@ from measure import MIB, load, run, table
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import Url
 from periplus.settings import Settings
-from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite import page_links, runs, schema
 from periplus.urls.canonical import url_id
 
 HOME = Url("https://million.test/")
@@ -136,15 +136,13 @@ def generate(folder: Path, pages: int, links: int) -> None:
         inserted(
             connection, "page", (page_row(n) for n in np.argsort([url_id(page_url(n)) for n in range(pages)]).tolist())
         )
-        connection.executemany(
-            "INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", link_rows(pages, links, others)
-        )
+        page_links.fill(connection, link_rows(pages, links, others))
         moved = [
-            (url_id(url), url_id(page_url(n)), NOW)
+            (url_id(url), url_id(page_url(n)), "redirect", "head", 0, "", "", 1, NOW, NOW)
             for n, (url, reason, _) in enumerate(others)
             if reason is Reason.REDIRECT
         ]
-        connection.executemany("INSERT INTO link VALUES (?, ?, 'redirect', 'head', 0, '', '', 1, ?3, ?3)", moved)
+        page_links.fill(connection, moved)
         named = Counter(reason.value for _, reason, _ in others)
         tallies = [("reason:ok", pages), *((f"reason:{name}", count) for name, count in named.items())]
         connection.executemany("INSERT OR REPLACE INTO tally VALUES (?, ?)", tallies)

@@ -23,11 +23,11 @@ BUDGETS = {
     "present": 6_700,
     "schedule": 2_850,
     "search": 1_650,
-    "store": 14_300,
+    "store": 14_750,
     "ui": 5_250,
     "urls": 2_250,
 }
-MODULES = 346
+MODULES = 347
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

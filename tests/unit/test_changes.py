@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from older import as_schema_5
 from periplus.errors import StoreError
 from periplus.model.page import Block, BlockKind, Blocks, Part, Position
 from periplus.model.visit import STATE_OF
@@ -284,11 +285,12 @@ def test_pages_come_with_their_blocks_and_parts(connection):
 
 
 def as_schema_2(folder):
-    """The collection as the version before wrote it."""
+    """The collection as that version wrote it."""
     with sqlite3.connect(folder / schema.DATABASE) as connection:
+        as_schema_5(connection)
         connection.executescript(
             "DROP TABLE change; DROP TABLE follower; DROP TABLE evidence; DROP TABLE xml; DROP TABLE doubtful; DROP "
-            "TABLE shown; DROP TABLE verdict;"
+            "TABLE shown; DROP TABLE verdict; DROP TABLE rendering;"
             "DELETE FROM reason WHERE name IN ('partial', 'unreadable', 'needs-script', 'alive');"
             "DROP TRIGGER page_stored; DROP TRIGGER page_moved; DROP TRIGGER page_gone; DROP TRIGGER page_restated;"
             + "".join(

@@ -23,7 +23,7 @@ from periplus.store.dialect import shard_of
 from periplus.store.moving import Sum
 from periplus.store.postgres.connection import connect
 from periplus.store.segments import object_storage
-from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite import page_links, runs, schema
 from periplus.store.sqlite.aliases import reapply
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.parameters import rules_key, rules_of
@@ -48,7 +48,9 @@ def held(folder):
     with closing(sqlite3.connect(folder / schema.DATABASE)) as connection:
         run = connection.execute
         names = [
-            name for (name,) in run("SELECT name FROM sqlite_master WHERE type = 'table'") if name not in LEFT_BEHIND
+            name
+            for (name,) in run("SELECT name FROM sqlite_master WHERE type = 'table' OR name = 'link'")
+            if name not in LEFT_BEHIND
         ]
         tables = {name: sorted(map(repr, run(f"SELECT * FROM {name}"))) for name in names}
         codec = BodyCodec()
@@ -152,10 +154,8 @@ def read(connection, urls):
 
 def linked(connection, rng, urls):
     many, pairs = connection.executemany, list({(rng.choice(urls), rng.choice(urls)) for _ in range(200)})
-    many(
-        "INSERT INTO link VALUES (?, ?, 'a', 'nav', ?, 'words', '', 2, 1.5, 2.25)",
-        [(*pair, n % 2) for n, pair in enumerate(pairs)],
-    )
+    links = [(*pair, "a", "nav", n % 2, "words", "", 2, 1.5, 2.25) for n, pair in enumerate(pairs)]
+    page_links.fill(connection, sorted(links))
     many("INSERT INTO link_history VALUES (?, ?, 'a', 'nav', 0, 1, 'words', 2, 1.5, 2.25)", pairs[:30])
     many("INSERT INTO bad_link VALUES (?, 'tel:1', 'a', 'nav', 'call', 'tel')", [(number,) for number in urls[:5] * 2])
     many(

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, TypeVar
 import xxhash
 
 from periplus.model.web import SiteKey
+from periplus.store.rows import LinkChanges
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -138,6 +139,12 @@ class Statements(Protocol):
 
     def delete(self, table: str, key: str, rows: Sequence[Sequence[object]]) -> Sequence[Sequence[object]]:
         """Deletes the rows with these keys; returns those that were there."""
+
+    def links_of(self, pages: Sequence[Sequence[object]]) -> Iterable[Row]:
+        """(source, target, kind, position, nofollow, when last seen) of the links of pages, given by (shard, id)."""
+
+    def enter_links(self, changes: LinkChanges) -> None:
+        """Enters what a transaction says of links."""
 
 
 class Database(Protocol):

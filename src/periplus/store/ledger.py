@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from periplus.model.frontier import (
     FIRST_INTERVAL_S,
@@ -29,8 +29,6 @@ from periplus.model.visit import CHECKS, Purpose, Reason, Redirected, Request, S
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.store import rows
 from periplus.store.url_state import RECHECK, UrlState, is_another, met_again
-
-LINK_KEY = slice(1, 6)  # source, target, kind, position, nofollow: their places in a row of a link that is entered
 
 
 class HostRef(NamedTuple):
@@ -116,14 +114,6 @@ class Validator(NamedTuple):
     value: str
 
 
-class EndedLinks(NamedTuple):
-    """The links of a page that were not seen now, if there are any, go to history. kind: those alone; empty: all."""
-
-    shard: int
-    source: int
-    kind: str
-
-
 class PageKey(NamedTuple):
     """A page in its shard."""
 
@@ -161,7 +151,7 @@ class Ledger:
         self.checked: set[tuple[str, str]] = set()  # (URL, purpose) that the check that goes on has asked for
         self.pages: dict[int, tuple[object, ...]] = {}  # the FIELDS of stored pages
         self.linked: set[int] = set()  # sources that may have links
-        self.links: dict[int, list[tuple[Any, ...]]] = {}  # LINK_KEY and when last seen, where the text is the same
+        self.links: dict[int, dict[rows.LinkKey, float]] = {}  # and when last seen, where the text is the same
         self.freshness: dict[int, tuple[float, float | None]] = {}  # (interval_s, gone_since)
         # changed, beside `urls`
         self.aliases: list[AliasRow] = []
@@ -172,9 +162,9 @@ class Ledger:
         self.new_pages: list[tuple[int, rows.StoredPage]] = []  # each behind its shard
         self.replaced: list[PageKey] = []  # of them, those that were stored before
         self.past_pages: list[tuple[PageKey, tuple[object, ...]]] = []  # what they were, where that is another page
-        self.new_links: list[rows.LinkValues] = []
-        self.seen_links: list[rows.LinkValues] = []  # of pages that have links already
-        self.ended_links: list[EndedLinks] = []
+        self.new_links: list[rows.NewLinks] = []
+        self.seen_links: list[rows.NewLinks] = []  # of pages that have links already
+        self.ended_links: list[rows.EndedLinks] = []
         self.bad_links: list[rows.LinkValues] = []
         self.renderings: list[tuple[object, ...]] = []
         self.validators: list[Validator] = []
@@ -265,8 +255,8 @@ class Ledger:
         source, document, outcome = completion.task.url_id, completion.document, completion.visit.outcome
         if document is None:
             assert isinstance(outcome, Redirected)
-            link = rows.redirect_row(shard, source, outcome, self.now)
-            self._store_links(shard, source, [link], LinkKind.REDIRECT.value if completion.task.recheck else None)
+            link = rows.redirect_link(shard, source, outcome)
+            self._store_links(link, LinkKind.REDIRECT.value if completion.task.recheck else None)
             return False
         page = rows.page_row(completion, document, body_id, self.now)
         before = self.pages.get(source)
@@ -279,24 +269,24 @@ class Ledger:
         self.bad_links += rows.bad_link_rows(shard, source, document)
         if completion.rendering is not None:
             self.renderings.append(rows.rendering_row(shard, source, completion.rendering))
-        return self._store_links(shard, source, rows.link_rows(shard, source, document, self.now), "") or is_changed
+        return self._store_links(rows.page_links(shard, source, document), "") or is_changed
 
-    def _store_links(self, shard: int, source: int, links: Sequence[rows.LinkValues], ending: str | None) -> bool:
+    def _store_links(self, page: rows.NewLinks, ending: str | None) -> bool:
         """Enters links; of one that stays, first_seen stays too.
 
         ending: the kind of which those that were not seen now end; empty: any; None: none.
         Returns whether some began or ended; False for a page with another text, of which no links are loaded.
         """
-        if source not in self.linked:
-            self.new_links += links
+        if page.source not in self.linked:
+            self.new_links.append(page)
             return False
-        self.seen_links += links
-        stored = self.links.get(source)
-        keys = {link[LINK_KEY] for link in links} if stored else set()
-        may_end = stored is None or any(link[-1] < self.now for link in stored if link[:-1] not in keys)
+        self.seen_links.append(page)
+        stored = self.links.get(page.source)
+        keys = page.link_keys() if stored else set()
+        may_end = stored is None or any(last_seen < self.now for key, last_seen in stored.items() if key not in keys)
         if may_end and ending is not None:
-            self.ended_links.append(EndedLinks(shard, source, ending))
-        return stored is not None and (may_end or not keys <= {link[:-1] for link in stored})
+            self.ended_links.append(rows.EndedLinks(page.shard, page.source, ending))
+        return stored is not None and (may_end or not keys <= stored.keys())
 
     def _note(self, shard: int, url_id: int, finding: RefreshFinding) -> None:
         """Counts what was found, and books when the URL should be asked for again."""
@@ -419,6 +409,10 @@ class Ledger:
             self.send(side_request)
 
     # reading what is to be written -----------------------------------------------------------------------------------
+
+    @property
+    def link_changes(self) -> rows.LinkChanges:
+        return rows.LinkChanges(self.run_id, self.now, self.new_links, self.seen_links, self.ended_links)
 
     @property
     def new_urls(self) -> list[UrlRow]:

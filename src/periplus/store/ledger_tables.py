@@ -24,7 +24,6 @@ _NEW_URL = attrgetter("shard", *_URL.split(", "))
 _CHANGED_URL = attrgetter("shard", *_CHANGED.split(", "))
 _PAST_URL = attrgetter("reason", "rule", "status", "depth")
 _TEXT = FIELDS.index("text_md5")
-_LINK_KEY = "source, target, kind, position, nofollow"
 
 
 def _columns(row: type[tuple[object, ...]]) -> str:
@@ -65,8 +64,8 @@ class LedgerTables:
         ledger.pages = {row[0]: row[1:] for row in at(f"url_id, {', '.join(FIELDS)}", "page", "url_id", keys)}
         # reading 60 links takes 50 us: a page with another text is another page, whatever its links
         alike = [key for key, one in zip(keys, earlier, strict=True) if self._has_same_text(one)]
-        for row in at(f"{_LINK_KEY}, last_seen", "link", "source", alike):
-            ledger.links.setdefault(row[0], []).append(row)
+        for source, *key, last_seen in self._statements.links_of(alike):
+            ledger.links.setdefault(source, {})[tuple(key)] = last_seen
         again = [
             (self._shard(one), one.task.url_id)
             for one in completions
@@ -132,7 +131,7 @@ class LedgerTables:
         statements.upsert("alias", _columns(AliasRow), ledger.aliases)
         statements.delete("doubtful", "url_id", sorted(set(ledger.vouched)))
         self._write_pages()
-        self._write_links()
+        statements.enter_links(ledger.link_changes)
         statements.upsert(
             "freshness", _columns(FreshnessRow), ledger.fresh, key="url_id", update="checked, interval_s, gone_since"
         )
@@ -163,23 +162,6 @@ class LedgerTables:
         for page in ledger.validators:
             update = f"UPDATE page SET {page.column} = ? WHERE {dialect.here}url_id = ? AND {page.column} <> ?"
             statements.change(update, (page.value, *dialect.placed(page.shard, page.url_id), page.value))
-
-    def _write_links(self) -> None:
-        ledger, statements, dialect = self.ledger, self._statements, self._statements.dialect
-        statements.insert("link", rows.LINK_COLUMNS, ledger.new_links, key=_LINK_KEY)
-        statements.upsert(
-            "link", rows.LINK_COLUMNS, ledger.seen_links, key=_LINK_KEY, update="anchor, fragments, times, last_seen"
-        )
-        here = f"{dialect.here}source = ? AND last_seen < ? AND ? IN ('', kind)"
-        checked = f"SELECT checked FROM freshness f WHERE {dialect.beside('f', 'link')}f.url_id = source"
-        history = (
-            f"INSERT INTO link_history ({dialect.shard}{_LINK_KEY}, run_id, anchor, times, first_seen, last_seen)"
-            f" SELECT {dialect.shard}{_LINK_KEY}, ?, anchor, times, first_seen,"
-            f" {dialect.greatest}(last_seen, coalesce(({checked}), 0)) FROM link WHERE {here} ON CONFLICT DO NOTHING"
-        )
-        ended = [(*dialect.placed(shard, source), ledger.now, kind) for shard, source, kind in ledger.ended_links]
-        statements.change_each(history, [(ledger.run_id, *values) for values in ended])
-        statements.change_each(f"DELETE FROM link WHERE {here}", ended)
 
     def _write_visits(self) -> None:
         """In their order, by which the latest is known."""

@@ -8,8 +8,10 @@ from typing import TypeVar
 from periplus.store.dialect import POSTGRES, Row, Statements
 from periplus.store.postgres.connection import Connection, Session, columns_of, copy_rows
 from periplus.store.postgres.schema import KINDS
+from periplus.store.rows import LINK_COLUMNS, LinkChanges, LinkValues, NewLinks, link_rows
 
 T = TypeVar("T")
+_LINK_KEY = "source, target, kind, position, nofollow"
 
 
 class PostgresStatements:
@@ -77,6 +79,28 @@ class PostgresStatements:
             f" RETURNING {', '.join(f't.{name}' for name in names)}"
         )
         return self.connection.execute(drop.encode(), columns_of(rows, len(names))).fetchall()
+
+    def links_of(self, pages: Sequence[Sequence[object]]) -> Iterable[Row]:
+        return self.at(f"{_LINK_KEY}, last_seen", "link", "source", pages)
+
+    def enter_links(self, changes: LinkChanges) -> None:
+        self.insert("link", LINK_COLUMNS, _rows(changes.new, changes.now), key=_LINK_KEY)
+        update = "anchor, fragments, times, last_seen"
+        self.upsert("link", LINK_COLUMNS, _rows(changes.seen, changes.now), key=_LINK_KEY, update=update)
+        here = "shard = ? AND source = ? AND last_seen < ? AND ? IN ('', kind)"
+        checked = "SELECT checked FROM freshness f WHERE f.shard = link.shard AND f.url_id = source"
+        history = (
+            f"INSERT INTO link_history (shard, {_LINK_KEY}, run_id, anchor, times, first_seen, last_seen)"
+            f" SELECT shard, {_LINK_KEY}, ?, anchor, times, first_seen,"
+            f" greatest(last_seen, coalesce(({checked}), 0)) FROM link WHERE {here} ON CONFLICT DO NOTHING"
+        )
+        ended = [(shard, source, changes.now, kind) for shard, source, kind in changes.ended]
+        self.change_each(history, [(changes.run_id, *values) for values in ended])
+        self.change_each(f"DELETE FROM link WHERE {here}", ended)
+
+
+def _rows(pages: Iterable[NewLinks], now: float) -> list[LinkValues]:
+    return [row for page in pages for row in link_rows(page, now)]
 
 
 def _last_of(rows: Sequence[Sequence[object]], key: str) -> Sequence[Sequence[object]]:

@@ -17,7 +17,7 @@ from periplus.model.frontier import Candidate
 from periplus.model.tables import any_of
 from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import Url, UrlId
-from periplus.store.sqlite import schema
+from periplus.store.sqlite import page_links, schema
 from periplus.store.sqlite.ledger import FolderLedger
 from periplus.store.url_state import MERGED
 from periplus.urls.aliases import AliasPage, Merger, merged
@@ -205,7 +205,7 @@ class Reapplication:
     def _move(self, source: int, target: int) -> None:
         for table in ("page", "rendering"):
             self._connection.execute(f"UPDATE {table} SET url_id = ? WHERE url_id = ?", (target, source))
-        self._connection.execute("UPDATE OR REPLACE link SET source = ? WHERE source = ?", (target, source))
+        page_links.move(self._connection, source, target)
         self._connection.execute("UPDATE bad_link SET source = ? WHERE source = ?", (target, source))
 
     def _undo(self, identity: int) -> None:

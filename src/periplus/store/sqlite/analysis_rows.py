@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from periplus.model.dataset import LINKS, PAGES, URLS, ComputedTable, ResultNote
 from periplus.model.frontier import READ
 from periplus.model.graph import REASON_CODES, LinkRows, UrlRows
-from periplus.model.page import FOLLOWED_KINDS
+from periplus.model.page import FOLLOWED_KINDS, LinkKind
 from periplus.model.ports import RunRecord
 from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.visit import Reason
@@ -27,7 +27,7 @@ from periplus.store.datasets import PAGE_ROWS, TEXT_ROWS, sound
 from periplus.store.sqlite import reading, runs, site_rows
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.store.sqlite.schema import writing
-from periplus.store.sqlite.site_rows import number_blocks
+from periplus.store.sqlite.site_rows import joined_links, link_blocks, number_blocks
 from periplus.store.sqlite.views import numeric
 from periplus.urls.canonical import url_id
 
@@ -268,17 +268,14 @@ def redirects(connection: sqlite3.Connection, moment: RunEnd, past: UrlPast) -> 
 
 def page_links(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) -> LinkRows:
     """The site's links to pages, whatever became of their sources; pairs may be twice."""
-    of_site = f"{SITE_OF_URL} AND l.kind IN {_FOLLOWED} AND l.kind <> 'redirect'"
-    find = (
-        "SELECT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id"
-        f" WHERE {of_site} AND l.first_seen < ?"
-        " UNION ALL SELECT l.source, l.target FROM link_history l JOIN url u ON u.id = l.source WHERE l.run_id > ?"
-        f" AND l.first_seen < ? AND {of_site}"
+    now = f"url u CROSS JOIN page_links l ON l.source = u.id WHERE {SITE_OF_URL} AND l.first_seen < ? ORDER BY u.id"
+    links = joined_links(link_blocks(connection, now, (site, moment.until), FOLLOWED_KINDS - {LinkKind.REDIRECT}))
+    ended = (
+        "SELECT l.source, l.target FROM link_history l JOIN url u ON u.id = l.source WHERE l.run_id > ?"
+        f" AND l.first_seen < ? AND {SITE_OF_URL} AND l.kind IN {_FOLLOWED} AND l.kind <> 'redirect'"
     )
-    pairs = np.fromiter(
-        rows(connection.execute(find, (site, moment.until, moment.run_id, moment.until, site))), dtype=_PAIR
-    )
-    return LinkRows(np.ascontiguousarray(pairs["first"]), np.ascontiguousarray(pairs["second"]))
+    pairs = np.fromiter(rows(connection.execute(ended, (moment.run_id, moment.until, site))), dtype=_PAIR)
+    return LinkRows(np.append(links.sources, pairs["first"]), np.append(links.targets, pairs["second"]))
 
 
 def site_pages(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) -> dict[int, tuple[object, ...]]:

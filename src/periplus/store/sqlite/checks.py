@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 from periplus.model.audit import FragmentVerdict
 from periplus.model.frontier import Look
+from periplus.model.page import LinkKind
 from periplus.model.tables import any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
+from periplus.store.sqlite import page_links
 
 CHECK = "check"  # the kind of run that checks links
 VERDICTS = """CREATE TABLE verdict (
@@ -230,8 +232,14 @@ def fragments(connection: sqlite3.Connection) -> Iterator[tuple[int, int, str, s
 def targets(connection: sqlite3.Connection, site: SiteKey) -> set[int]:
     """What the site's pages link to, whatever for; not what forms send to, nor what is only cited."""
     find = (
-        "SELECT DISTINCT l.target FROM url u CROSS JOIN link l ON l.source = u.id"
+        "SELECT l.targets, l.kinds FROM url u CROSS JOIN page_links l ON l.source = u.id"
         " WHERE u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
-        " AND u.reason NOT IN ('redirect', 'alias', 'rule') AND l.kind NOT IN ('form', 'cite', 'sitemap')"
+        " AND u.reason NOT IN ('redirect', 'alias', 'rule')"
     )
-    return {url_id for (url_id,) in connection.execute(find, (site,))}
+    others = page_links.letters_of(LinkKind.FORM, LinkKind.CITE, LinkKind.SITEMAP)
+    linked: set[int] = set()
+    for targets, kinds in connection.execute(find, (site,)):
+        linked.update(
+            target for target, kind in zip(map(int, targets.split()), kinds, strict=True) if kind not in others
+        )
+    return linked

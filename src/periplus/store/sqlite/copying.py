@@ -21,7 +21,7 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, unpack_headers, unpack_sent
 from periplus.store.moving import OWN_META, MovedBody, MovedTable, Row, exact
-from periplus.store.sqlite import schema
+from periplus.store.sqlite import page_links, schema
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
 from periplus.store.sqlite.page_rows import Contents, answer
 from periplus.store.sqlite.reading import rows as streamed
@@ -148,6 +148,9 @@ def _xml(media_type: str | None, data: bytes | None) -> tuple[str, bytes] | None
 
 def enter(connection: sqlite3.Connection, table: MovedTable, rows: Iterable[Row]) -> None:
     """Within a transaction, into an empty table."""
+    if table.name == "link":
+        page_links.fill(connection, rows)
+        return
     marks = ", ".join("?" * len(table.columns))
     connection.executemany(f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({marks})", rows)
 

@@ -6,6 +6,8 @@ import contextlib
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ from periplus.model.frontier import PRIORITY_NONE
 from periplus.model.tables import HAS_PAGE
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import Url, UrlId
-from periplus.store.sqlite import schema
+from periplus.store.sqlite import page_links, schema
 from periplus.store.sqlite.site_rows import number_blocks
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
@@ -283,7 +285,7 @@ _OWN = (  # of the pages; each by a key, so that a batch costs what it holds
     f"DELETE FROM page WHERE url_id IN {_BATCH}",
     f"DELETE FROM rendering WHERE url_id IN {_BATCH}",
     f"DELETE FROM bad_link WHERE source IN {_BATCH}",
-    f"DELETE FROM link WHERE source IN {_BATCH}",
+    f"DELETE FROM page_links WHERE source IN {_BATCH}",
     f"DELETE FROM link_history WHERE source IN {_BATCH}",
     f"DELETE FROM page_history WHERE url_id IN {_BATCH}",
     f"DELETE FROM freshness WHERE url_id IN {_BATCH}",
@@ -295,7 +297,6 @@ _OWN = (  # of the pages; each by a key, so that a batch costs what it holds
     f"DELETE FROM visit WHERE id IN {_VISITS}",
     f"DELETE FROM xml WHERE body_id IN {_BODIES}",
     f"DELETE FROM body WHERE id IN {_BODIES}",
-    "DELETE FROM link WHERE (source, target) IN (SELECT source, target FROM inlink WHERE batch = :batch)",
     "DELETE FROM link_history WHERE (source, target) IN (SELECT source, target FROM inlink WHERE batch = :batch)",
 )
 _ASKED = (  # what sums of hosts, sites and runs count, by host and run
@@ -380,6 +381,11 @@ def _delete_batch(connection: sqlite3.Connection, batch: int, deletion: Deletion
         connection.execute(f"DELETE FROM portal_page WHERE url IN (SELECT text FROM url WHERE id IN {_BATCH})", this)
     for statement in _OWN:
         connection.execute(statement, this)
+    listed = connection.execute(
+        "SELECT source, target FROM inlink WHERE batch = :batch ORDER BY source", this
+    ).fetchall()
+    for source, pairs in groupby(listed, itemgetter(0)):
+        page_links.drop(connection, source, frozenset(target for _, target in pairs))
     for (dictionary,) in dictionaries:
         if not connection.execute("SELECT 1 FROM body WHERE dictionary_id = ? LIMIT 1", (dictionary,)).fetchone():
             connection.execute("UPDATE site SET dictionary_id = NULL WHERE dictionary_id = ?", (dictionary,))

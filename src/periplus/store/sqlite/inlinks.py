@@ -22,18 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.model.graph import NAV, PART, REASON_CODES, REASONS, InlinkIndex
-from periplus.model.page import FOLLOWED_KINDS, Position
-from periplus.model.tables import any_of
+from periplus.model.page import FOLLOWED_KINDS, LINK_KINDS, POSITION_CODES, Position
 from periplus.model.visit import FETCHED
 from periplus.model.web import Url
-from periplus.store.sqlite.site_rows import number_blocks
+from periplus.store.sqlite.page_links import TO_TARGET
+from periplus.store.sqlite.site_rows import link_blocks, number_blocks
 from periplus.urls.canonical import url_id
 
 FILE = "links.book"
 VERSION = 2  # of the file; another one is made anew
 ALIGNED = 64  # bytes
 NEWER_MOST = 20_000  # visits since the file was made: reading their links takes 0.1 s
-_FOLLOWED = any_of(FOLLOWED_KINDS)
+_NAV_CODE = POSITION_CODES[Position.NAV]
+_IS_PART = np.array([kind not in FOLLOWED_KINDS for kind in LINK_KINDS])
 _FETCHED = np.array([reason in FETCHED for reason in REASONS])
 
 
@@ -164,17 +165,14 @@ def _pairs(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> tuple[NDAr
     """(sources, targets) of each pair of URLs that a link joins, by source and target, as ends: each once,
     its marks those that all its links share.
     """
-    find = (
-        f"SELECT source, target, (position = '{Position.NAV.value}') * {NAV} + {PART} * (kind NOT IN {_FOLLOWED})"
-        " FROM link ORDER BY source, target"
-    )
     sources: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)]
     targets: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)]
-    for block in number_blocks(connection.execute(find), 3):
-        source, target = _places(ids, block[:, 0]), _places(ids, block[:, 1])
+    for block in (one.in_order() for one in link_blocks(connection, "page_links l ORDER BY l.source")):
+        source, target = _places(ids, block.sources), _places(ids, block.targets)
+        flags = (block.positions == _NAV_CODE) * NAV + _IS_PART[block.kinds] * PART
         is_known = (source >= 0) & (target >= 0)
         sources.append((source[is_known] << 2).astype(np.uint32))
-        targets.append(((target[is_known] << 2) | block[is_known, 2]).astype(np.uint32))
+        targets.append(((target[is_known] << 2) | flags[is_known]).astype(np.uint32))
     begin, end = np.concatenate(sources), np.concatenate(targets)
     if not len(begin):
         return begin, end
@@ -297,8 +295,9 @@ def linking(connection: sqlite3.Connection, book: StoredInlinkIndex, target: int
     newer = np.array(_newer(connection, book), np.int64)
     if len(newer):
         sources = sources[~np.isin(links.ids[sources], newer)]
-    find = "SELECT DISTINCT l.source FROM link l WHERE l.target = ? AND l.source IN (SELECT value FROM json_each(?))"
-    fresh = [source for (source,) in connection.execute(find, (target, json.dumps(newer.tolist()))) if source != target]
+    find = f"SELECT DISTINCT source FROM {TO_TARGET} AND source IN (SELECT value FROM json_each(?))"
+    listed = connection.execute(find, (target, json.dumps(newer.tolist())))
+    fresh = [source for (source,) in listed if source != target]
     sources = sources[sources != place]
     best = np.lexsort((sources, -links.rank[sources]))[:most]
     return len(sources) + len(fresh), (fresh + links.ids[sources[best]].tolist())[:most]

@@ -16,6 +16,7 @@ from periplus.model.page import LinkKind, Position
 from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table, any_of
 from periplus.model.visit import REASONS_OF, Reason, State
 from periplus.model.web import Url
+from periplus.store.sqlite import page_links
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.runs import run_records
 from periplus.store.sqlite.views import order_by, select
@@ -117,7 +118,8 @@ def link_conditions(where: LinkFilter) -> tuple[list[str], list[object]]:
     if where.source:
         parts.append(("l.source = ?", [url_id(Url(where.source))]))
     if where.target:
-        parts.append(("l.target = ?", [url_id(Url(where.target))]))
+        target = url_id(Url(where.target))
+        parts.append((f"l.target = ? AND l.source IN {page_links.PERHAPS_TO.format('?')}", [target, target]))
     if where.kind:
         parts.append(("l.kind = ?", [choice(LinkKind, "kind", where.kind).value]))
     if where.position:

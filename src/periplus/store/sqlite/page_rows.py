@@ -13,6 +13,7 @@ from periplus.model.visit import Headers, Reason
 from periplus.model.web import UrlId
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_headers, unpack_parts, unpack_sent
 from periplus.store.corruption import reported
+from periplus.store.sqlite.page_links import TO_TARGET
 from periplus.store.sqlite.views import select
 
 DUPLICATES_MOST = 50  # that are named
@@ -112,7 +113,7 @@ def count_inlinks(connection: sqlite3.Connection, url_id: UrlId) -> int:
     """Pages that link to it, itself not. Looks at every link."""
     return int(
         connection.execute(
-            "SELECT count(DISTINCT source) FROM link WHERE target = ? AND source <> ?", (url_id, url_id)
+            f"SELECT count(DISTINCT source) FROM {TO_TARGET} AND source <> ?", (url_id, url_id)
         ).fetchone()[0]
     )
 

@@ -15,7 +15,7 @@ from periplus.model.page import LinkKind, Position
 from periplus.model.tables import VIEWS
 from periplus.model.visit import Purpose, Reason
 from periplus.store.processes import process_lives
-from periplus.store.sqlite import schema
+from periplus.store.sqlite import page_links, schema
 
 # Functions over a connection that only reads. A crawl may go on meanwhile: each statement sees one moment, and
 # `snapshot` gives several statements the same one.
@@ -130,14 +130,13 @@ LOOK_S = 60.0  # a collection of some million pages is looked through
 _TYPES = {"INTEGER": ("integer",), "REAL": ("real", "integer"), "TEXT": ("text",), "BLOB": ("blob",)}
 _WORDS: dict[tuple[str, str], Iterable[str]] = {
     ("url", "reason"): Reason,
-    ("link", "kind"): LinkKind,
-    ("link", "position"): Position,
     ("bad_link", "kind"): LinkKind,
     ("bad_link", "position"): Position,
     ("queue", "purpose"): Purpose,
     ("visit", "purpose"): Purpose,
 }
-_JSON = {("run", "starts"), ("run", "settings"), ("family", "record")}
+_JSON = {("run", "starts"), ("run", "settings"), ("family", "record"), ("page_links", "words")}
+_LETTERS = {("page_links", "kinds"): LinkKind, ("page_links", "positions"): Position}
 
 
 def wrong_value(folder: Path) -> str:
@@ -186,6 +185,10 @@ def _tests(table: str, column: str, kind: str) -> Iterable[tuple[str, str]]:
         )
     if words := _WORDS.get((table, column)):
         yield "holds a word that is none of ours", f"{column} NOT IN ({', '.join(repr(str(word)) for word in words)})"
+    if letters := _LETTERS.get((table, column)):
+        last = chr(page_links.FIRST_LETTER + len(letters) - 1)
+        ours = f"[^{chr(page_links.FIRST_LETTER)}-{last}]"
+        yield "holds a letter that is none of ours", f"CAST({column} AS TEXT) GLOB '*{ours}*'"
     if (table, column) in _JSON:
         yield "holds what is no JSON", f"NOT json_valid({column})"
 

@@ -20,7 +20,8 @@ from periplus.model.survey import SiteMark, SiteStatus
 from periplus.model.visit import STATE_OF
 from periplus.store.dialect import SQLITE, Row
 from periplus.store.processes import process_lives
-from periplus.store.sqlite import changes, checks
+from periplus.store.rows import LinkChanges
+from periplus.store.sqlite import changes, checks, page_links
 from periplus.store.sqlite.views import CREATE_VIEWS, DROP_VIEWS
 from periplus.store.url_state import COLUMNS, FIELDS, new_ids
 
@@ -95,11 +96,11 @@ def store_marks(connection: sqlite3.Connection, noted: Iterable[SiteMark], now: 
 
 DATABASE = "collection.db"
 # 1: while the tables still changed from day to day; 2: without blocks, and nobody could follow;
-# 3: other lessons on traps
-# 4: without what browsers made of pages
-SCHEMA_VERSION = 5
+# 3: other lessons on traps; 4: without what browsers made of pages; 5: a row a link
+SCHEMA_VERSION = 6
 OLDEST_READ = 2
 WITH_DEPTHS = 4  # the first whose columns have the names of today
+WITH_RENDERINGS = 5
 MOUNTS = Path("/proc/mounts")
 ROWS_AT_ONCE = 20  # of one statement: 82 us for 60 links instead of 108 one by one; 30 gain nothing more
 BUSY_TIMEOUT_S = 60.0  # writers queue at the lock file; this is for readers that meet a checkpoint
@@ -171,10 +172,6 @@ CREATE TABLE visit (
     id INTEGER PRIMARY KEY, run_id INTEGER NOT NULL, url_id INTEGER NOT NULL, text TEXT, purpose TEXT NOT NULL, started REAL NOT NULL,
     took_s REAL NOT NULL, outcome TEXT NOT NULL, status INTEGER NOT NULL, detail TEXT NOT NULL, wire_bytes INTEGER NOT NULL, address TEXT NOT NULL,
     head BLOB);
-CREATE TABLE link (
-    source INTEGER NOT NULL, target INTEGER NOT NULL, kind TEXT NOT NULL, position TEXT NOT NULL, nofollow INTEGER NOT NULL,
-    anchor TEXT NOT NULL, fragments TEXT NOT NULL, times INTEGER NOT NULL, first_seen REAL NOT NULL, last_seen REAL NOT NULL,
-    PRIMARY KEY (source, target, kind, position, nofollow)) WITHOUT ROWID;
 CREATE TABLE bad_link (
     source INTEGER NOT NULL, text TEXT NOT NULL, kind TEXT NOT NULL, position TEXT NOT NULL, anchor TEXT NOT NULL, why TEXT NOT NULL);
 CREATE INDEX bad_link_source ON bad_link (source);
@@ -202,7 +199,7 @@ INSERT OR IGNORE INTO reason VALUES {_REASONS};
 DROP TRIGGER page_restated;
 {changes.PAGE_RESTATED}
 """  # what was learned of traps is learned anew
-_UPGRADES = {2: _FROM_2 + _FROM_3 + _RENDERING, 3: _FROM_3 + _RENDERING, 4: _RENDERING}
+_UPGRADES = {2: _FROM_2 + _FROM_3 + _RENDERING, 3: _FROM_3 + _RENDERING, 4: _RENDERING, 5: ""}
 _RENAMED_IN_PLACE = """
 CREATE TEMP VIEW url AS SELECT id, text, host_id, reason, layer AS depth, rule, status, in_sitemap, first_seen, visited FROM main.url;
 CREATE TEMP VIEW url_history AS SELECT url_id, run_id, reason, rule, status, layer AS depth FROM main.url_history;
@@ -311,9 +308,8 @@ def build(connection: sqlite3.Connection) -> None:
     # fewer overflow pages for bodies: 9 % less time per stored page than 4096
     connection.execute("PRAGMA page_size = 8192")
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.executescript(
-        "BEGIN;" + SCHEMA_TABLES + _TRAP_TABLES + HISTORY + checks.TABLES + changes.TABLES + TABLES + CREATE_VIEWS
-    )
+    tables = (SCHEMA_TABLES, page_links.SCHEMA, _TRAP_TABLES, HISTORY, checks.TABLES, changes.TABLES, TABLES)
+    connection.executescript("BEGIN;" + "".join(tables) + CREATE_VIEWS)
     connection.execute("INSERT INTO meta VALUES ('schema', ?), ('seq', '0')", (str(SCHEMA_VERSION),))
     connection.execute(f"INSERT INTO reason VALUES {_REASONS}")
     connection.execute("COMMIT")
@@ -350,15 +346,9 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
                 f"{path} was made by a development version (schema {version}), which none reads any longer. "
                 "Crawl again into another folder."
             )
-        if version < WITH_DEPTHS and read_only:
-            connection.executescript(_RENAMED_IN_PLACE)
-            connection.execute(checks.VERDICTS.replace("CREATE TABLE", "CREATE TEMP TABLE"))
         if version < SCHEMA_VERSION and read_only:
-            scripts = _RENDERING.replace("CREATE TABLE", "CREATE TEMP TABLE"), CREATE_VIEWS
-            connection.executescript("".join(scripts).replace("CREATE VIEW", "CREATE TEMP VIEW"))
-        if version == OLDEST_READ and read_only:
-            connection.executescript(_IN_PLACE)
-        elif version < SCHEMA_VERSION and not read_only:
+            _read_in_place(connection, version)
+        elif version < SCHEMA_VERSION:
             _upgrade(folder, connection)
         if read_only:
             connection.execute("PRAGMA query_only = ON")
@@ -376,6 +366,19 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
             "crawl again into another folder."
         ) from None
     return connection
+
+
+def _read_in_place(connection: sqlite3.Connection, version: int) -> None:
+    """Puts views and empty tables of this schema in memory before those of an older one."""
+    connection.executescript(page_links.IN_PLACE)
+    if version < WITH_DEPTHS:
+        connection.executescript(_RENAMED_IN_PLACE)
+        connection.execute(checks.VERDICTS.replace("CREATE TABLE", "CREATE TEMP TABLE"))
+    if version < WITH_RENDERINGS:
+        scripts = _RENDERING.replace("CREATE TABLE", "CREATE TEMP TABLE"), CREATE_VIEWS
+        connection.executescript("".join(scripts).replace("CREATE VIEW", "CREATE TEMP VIEW"))
+    if version == OLDEST_READ:
+        connection.executescript(_IN_PLACE)
 
 
 def _place(path: Path, read_only: bool) -> str:
@@ -399,11 +402,15 @@ def _upgrade(folder: Path, connection: sqlite3.Connection) -> None:
     Hardly a row is written anew, so a large collection takes little longer.
     """
     with contextlib.closing(WriteLock(folder)) as lock, lock.transaction(connection):
-        if version_of(connection) == SCHEMA_VERSION:  # another process was first
+        version = version_of(connection)
+        if version == SCHEMA_VERSION:  # another process was first
             return
-        for statement in _statements(_UPGRADES[version_of(connection)] + DROP_VIEWS + CREATE_VIEWS):
+        for statement in _statements(DROP_VIEWS + _UPGRADES[version]):
             connection.execute(statement)
-        rename(connection)
+        if version < WITH_DEPTHS:
+            rename(connection)
+        for statement in _statements(page_links.FROM_ROWS + CREATE_VIEWS):
+            connection.execute(statement)
         connection.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(SCHEMA_VERSION),))
 
 
@@ -474,6 +481,16 @@ class SqliteStatements:
         where = " AND ".join(f"{name} = ?" for name in key.split(", "))
         drop = f"DELETE FROM {table} WHERE {where}"
         return [row for row in rows if self.connection.execute(drop, row[1:]).rowcount]
+
+    def links_of(self, pages: Sequence[Sequence[object]]) -> Iterable[Row]:
+        return [
+            (source, *link.key, link.last_seen)
+            for _, source in pages
+            for link in page_links.of_page(self.connection, source).values()  # type: ignore[arg-type]  # a whole number
+        ]
+
+    def enter_links(self, changes: LinkChanges) -> None:
+        page_links.enter(self.connection, changes)
 
 
 @cache

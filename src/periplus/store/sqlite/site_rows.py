@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from periplus.document.headers import media_type
 from periplus.model.frontier import READ
 from periplus.model.graph import REASON_CODES, LinkRows, PageRows, UrlFacts, UrlRows
-from periplus.model.page import FOLLOWED_KINDS, PULLED_KINDS, LinkKind, Position
+from periplus.model.page import FOLLOWED_KINDS, LINK_KIND_CODES, PULLED_KINDS, LinkKind, Position
 from periplus.model.ports import RunRecord
 from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store.bodies import unpack_headers
+from periplus.store.corruption import reported
 from periplus.store.sqlite import reading, runs
+from periplus.store.sqlite.page_links import FIRST_LETTER
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.urls.canonical import url_id
 
@@ -44,6 +46,87 @@ def number_blocks(cursor: sqlite3.Cursor, width: int) -> Iterator[NDArray[np.int
         yield block.reshape(-1, width)
 
 
+class LinkBlock(NamedTuple):
+    """Links as arrays, a place for each; those of one page stand in one block."""
+
+    sources: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    kinds: NDArray[np.uint8]  # places in KINDS
+    positions: NDArray[np.uint8]  # places in POSITIONS
+    nofollow: NDArray[np.bool_]
+
+    def of(self, chosen: NDArray[np.generic]) -> LinkBlock:
+        """The links chosen, by a truth for each or by their places."""
+        return LinkBlock(*(column[chosen] for column in self))
+
+    def in_order(self) -> LinkBlock:
+        """The same by source, then target."""
+        return self.of(np.lexsort((self.targets, self.sources)))
+
+
+_NO_LINKS = LinkBlock(
+    np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.uint8), np.zeros(0, np.bool_)
+)
+
+
+def link_blocks(
+    connection: sqlite3.Connection, where: str, values: Sequence[object] = (), kinds: frozenset[LinkKind] | None = None
+) -> Iterator[LinkBlock]:
+    """Links of some kinds, or of all. where: what stands behind FROM, with the table `page_links l`, and by which the
+    rows of a page come one after another.
+
+    .1 us a link; rows of two numbers, one by one, take .3. Raises StoreError for columns that do not fit together.
+    """
+    find = f"SELECT l.source, l.targets, l.kinds, l.positions, l.nofollow FROM {where}"
+    taken = None if kinds is None else np.isin(np.arange(256), [LINK_KIND_CODES[kind] for kind in kinds])
+    rows: list[tuple[Any, ...]] = []
+    count = 0
+    for row in connection.execute(find, values):
+        if count >= BLOCK_ROWS and row[0] != rows[-1][0]:
+            yield _link_block(rows, taken)
+            rows, count = [], 0
+        rows.append(row)
+        count += len(row[2])
+    if rows:
+        yield _link_block(rows, taken)
+
+
+def _link_block(rows: list[tuple[Any, ...]], taken: NDArray[np.bool_] | None) -> LinkBlock:
+    sources, targets, letters, landmarks, bars = zip(*rows, strict=True)
+    counts = np.fromiter(map(len, letters), np.int64, len(letters))
+    with reported():
+        block = LinkBlock(
+            np.repeat(np.array(sources, np.int64), counts),
+            np.fromstring(b"".join(targets), np.int64, sep=" "),
+            codes_of(b"".join(letters)),
+            codes_of(b"".join(landmarks)),
+            np.concatenate([_bars(bar, count) for bar, count in zip(bars, counts.tolist(), strict=True)]),
+        )
+        if len({len(column) for column in block}) > 1:
+            raise ValueError("a page with links of unequal columns")
+    return block if taken is None else block.of(taken[block.kinds])
+
+
+def codes_of(letters: bytes) -> NDArray[np.uint8]:
+    """The places that letters of `page_links` stand for."""
+    return np.frombuffer(letters, np.uint8) - np.uint8(FIRST_LETTER)
+
+
+def _bars(digits: bytes | None, count: int) -> NDArray[np.bool_]:
+    return np.zeros(count, np.bool_) if digits is None else np.frombuffer(digits, np.uint8) == ord("1")
+
+
+def joined_links(blocks: Iterable[LinkBlock]) -> LinkBlock:
+    return LinkBlock(*map(np.concatenate, zip(_NO_LINKS, *blocks, strict=True)))
+
+
+def first_of_pairs(sources: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Of ends in order, which are the first of their pair."""
+    first = np.ones(len(sources), np.bool_)
+    first[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
+    return first
+
+
 def row_blocks(cursor: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:
     """A cursor's rows, 10,000 at once."""
     while block := cursor.fetchmany(10_000):
@@ -53,7 +136,10 @@ def row_blocks(cursor: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:
 # Tables are read in the order in which they lie on disk (URLs by id, links by source), so that each
 # is read once, in sequence.
 
-_FOLLOWED = any_of(FOLLOWED_KINDS)
+_OF_SITE = (
+    f"url u CROSS JOIN page_links l ON l.source = u.id WHERE {SITE_OF_URL}"
+    " AND u.reason NOT IN ('redirect', 'alias', 'rule') ORDER BY u.id"
+)
 _READ = any_of(READ)
 
 
@@ -86,16 +172,15 @@ def site_urls(connection: sqlite3.Connection, site: SiteKey) -> UrlRows:
 
 def page_links(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
     """The site's links to pages, of its own or not, each pair once."""
-    find = (
-        f"SELECT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id WHERE {SITE_OF_URL}"
-        f" AND l.kind IN {_FOLLOWED}"
-        # as they lie; DISTINCT would build a tree of all pairs
-        " AND u.reason NOT IN ('redirect', 'alias', 'rule') ORDER BY u.id, l.target"
+    return _pairs_of(link_blocks(connection, _OF_SITE, (site,), FOLLOWED_KINDS))
+
+
+def _pairs_of(blocks: Iterable[LinkBlock]) -> LinkRows:
+    """Each pair once, ascending; the blocks are."""
+    pairs = joined_links(
+        block.of(first_of_pairs(block.sources, block.targets)) for block in (one.in_order() for one in blocks)
     )
-    sources, targets = _pairs(connection, find, (site,))
-    first = np.ones(len(sources), np.bool_)
-    first[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
-    return LinkRows(sources[first], targets[first])
+    return LinkRows(pairs.sources, pairs.targets)
 
 
 def site_pages(connection: sqlite3.Connection, site: SiteKey) -> PageRows:
@@ -252,32 +337,11 @@ def all_urls(connection: sqlite3.Connection) -> AllUrls:
 
 
 _URL_TYPES = (np.int64, np.uint8, np.int32, np.int16, np.bool_, np.int32)
-_LINK_TYPES = (np.int64, np.int64, np.uint8, np.uint8, np.bool_)
-
-
-def _case(column: str, names: Iterable[str]) -> str:
-    """SQL for a name's place among the names: as a number it needs no object in Python."""
-    cases = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(names))
-    return f"CASE {column} {cases} END"
-
-
-_LINK_CODE = f"({_case('l.kind', KINDS)} * 16 + {_case('l.position', POSITIONS)} * 2 + l.nofollow)"
 
 
 def site_links(connection: sqlite3.Connection, site: SiteKey) -> SiteLinks:
     """Every link of the site's pages; what an alias or a URL against the rules once held is left out."""
-    find = (
-        f"SELECT l.source, l.target, {_LINK_CODE} FROM url u CROSS JOIN link l ON l.source = u.id WHERE {SITE_OF_URL}"
-        " AND u.reason NOT IN ('redirect', 'alias', 'rule') ORDER BY u.id, l.target"
-    )
-    parts: tuple[list[NDArray[np.generic]], ...] = ([], [], [], [], [])
-    for sources, targets, codes in (block.T for block in number_blocks(connection.execute(find, (site,)), 3)):
-        for part, column, kind in zip(
-            parts, (sources, targets, codes >> 4, codes >> 1 & 7, codes & 1), _LINK_TYPES, strict=True
-        ):
-            part.append(column.astype(kind))
-    # each of its own type
-    return SiteLinks(*(_joined(part, kind) for part, kind in zip(parts, _LINK_TYPES, strict=True)))  # type: ignore[arg-type]
+    return SiteLinks(*joined_links(block.in_order() for block in link_blocks(connection, _OF_SITE, (site,))))
 
 
 def any_pages(connection: sqlite3.Connection) -> AnyPages:
@@ -359,10 +423,12 @@ def fragment_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tup
 
 def anchors_of(connection: sqlite3.Connection, pairs: Iterable[tuple[int, int]]) -> Iterator[str]:
     """The words of the links from a page to a URL, in the order of the pairs."""
-    find = "SELECT anchor FROM link WHERE source = ? AND target = ? ORDER BY anchor = '' LIMIT 1"
-    for pair in pairs:
-        row = connection.execute(find, pair).fetchone()
-        yield str(row[0]) if row else ""
+    find = "SELECT target, anchor FROM link WHERE source = ? ORDER BY anchor <> ''"
+    page, anchors = None, {}  # of a page that is asked for several times, one after another
+    for source, target in pairs:
+        if source != page:
+            page, anchors = source, dict(connection.execute(find, (source,)))
+        yield anchors.get(target, "")
 
 
 def findable_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[Url, float, bytes]]:
@@ -421,7 +487,6 @@ class FolderSite:
 # A part of a page (an image, a style) that the crawl left alone has no row in `page`: its size is what the header
 # of a check's answer says.
 
-_PULLED = any_of(PULLED_KINDS)
 _LENGTH_DIGITS = 18  # of a Content-Length that are believed: what SQLite and numpy hold
 HOPS_MOST = 101  # as `api.audit` looks along redirects
 
@@ -488,10 +553,5 @@ def _end(url: int, moved: dict[int, int]) -> int:
 
 def parts(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
     """(page, part) of everything that the site's pages pull in, each pair once, ascending."""
-    find = (
-        f"SELECT DISTINCT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id WHERE {SITE_OF_URL}"
-        f" AND l.kind IN {_PULLED} AND u.reason NOT IN ('redirect', 'alias', 'rule')"
-        " AND l.source <> l.target ORDER BY 1, 2"
-    )
-    pairs = np.array(connection.execute(find, (site,)).fetchall(), np.int64).reshape(-1, 2)
-    return LinkRows(pairs[:, 0].copy(), pairs[:, 1].copy())
+    blocks = link_blocks(connection, _OF_SITE, (site,), PULLED_KINDS)
+    return _pairs_of(block.of(block.sources != block.targets) for block in blocks)

@@ -19,10 +19,10 @@ from periplus.model.visit import Reason
 from periplus.model.web import HostKey, Url, UrlId
 from periplus.store import crawl_reads
 from periplus.store.dialect import Statements
-from periplus.store.sqlite import text_rows
+from periplus.store.sqlite import page_links, text_rows
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.schema import SqliteStatements
-from periplus.store.sqlite.site_rows import number_blocks, row_blocks
+from periplus.store.sqlite.site_rows import joined_links, link_blocks, number_blocks, row_blocks
 from periplus.store.url_state import REMOVED, UNKNOWN_DEPTH
 from periplus.urls.units import root_of
 
@@ -90,6 +90,7 @@ def _count(connection: sqlite3.Connection, changes: dict[str, int]) -> None:
 # What a reader follows, frames among it; canonical, alternate and form are remarks of a page
 # and no references to others.
 HYPERLINKS = (LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH)
+_SURVEY_KINDS = frozenset(HYPERLINKS)
 _SURVEY_HYPERLINKS = any_of(HYPERLINKS)
 _BLOCK = 10_000  # rows turned into columns at once
 _NOT_READ = "('redirect', 'alias', 'rule')"
@@ -115,15 +116,10 @@ def every_url(connection: sqlite3.Connection) -> UrlRows:
 
 def hyperlinks(connection: sqlite3.Connection) -> LinkRows:
     """Every hyperlink of every site's pages, perhaps twice, by source."""
-    find = (
-        "SELECT l.source, l.target FROM url u CROSS JOIN link l ON l.source = u.id"
-        f" WHERE l.kind IN {_SURVEY_HYPERLINKS}"
-        f" AND u.reason NOT IN {_NOT_READ} ORDER BY u.id, l.target"
-    )
-    blocks = [np.zeros((0, 2), np.int64), *number_blocks(connection.execute(find), 2)]
-    return LinkRows(
-        np.concatenate([block[:, 0] for block in blocks]), np.concatenate([block[:, 1] for block in blocks])
-    )
+    of_read = f"url u CROSS JOIN page_links l ON l.source = u.id WHERE u.reason NOT IN {_NOT_READ} ORDER BY u.id"
+    blocks = link_blocks(connection, of_read, kinds=_SURVEY_KINDS)
+    links = joined_links(block.in_order() for block in blocks)
+    return LinkRows(links.sources, links.targets)
 
 
 def contents(connection: sqlite3.Connection) -> tuple[Ids, Ids]:
@@ -162,7 +158,7 @@ _MATCHING = "(? = '' OR matches({column}, ?))"
 
 
 class LinkKey(NamedTuple):
-    """What names a row of the table link."""
+    """What names a link."""
 
     source: int
     target: int
@@ -224,8 +220,7 @@ def bad_links(connection: sqlite3.Connection, page: str, target: str, anchor: st
 
 def delete_links(connection: sqlite3.Connection, keys: Iterable[LinkKey]) -> int:
     """How many went. Within a transaction."""
-    drop = "DELETE FROM link WHERE source = ? AND target = ? AND kind = ? AND position = ? AND nofollow = ?"
-    return connection.executemany(drop, keys).rowcount
+    return page_links.drop_each(connection, ((key.source, key[1:]) for key in keys))
 
 
 def delete_bad(connection: sqlite3.Connection, numbers: Iterable[int]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -19,10 +18,10 @@ from periplus.model.page import Blocks, LinkKind, Part, Position
 from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store.bodies import pack_parts, unpack_parts
+from periplus.store.sqlite import page_links
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 
-LINKS_AT_ONCE = 5_000  # rows without packed texts
 BLOCK_ROWS = 100  # rows with packed texts, fetched at once: some 1 MB
 _PAGES = (
     "SELECT u.id, u.text, h.site_id, u.reason, coalesce(p.body_id, 0), b.text, b.blocks, p.parts, p.title, "
@@ -31,8 +30,6 @@ _PAGES = (
     " FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id LEFT JOIN body b ON b.id = p.body_id"
     f" WHERE {HAS_PAGE}"
 )
-_ANCHORS = "SELECT target, anchor, position FROM link"
-_OF_PAGES = "kind IN ('a', 'area') AND anchor <> '' AND target <> source"
 
 
 class PageBlocks(NamedTuple):
@@ -180,17 +177,12 @@ def anchors_to(connection: sqlite3.Connection, targets: Collection[UrlId], most:
     page, words and landmark, and each text once.
     """
     texts = AnchorTexts(targets, most)
-    of_targets = "target IN (SELECT value FROM json_each(?))"
-    links = connection.execute(f"{_ANCHORS} WHERE {_OF_PAGES} AND {of_targets}", (json.dumps(list(targets)),))
-    for target, text, position in _rows(links):
-        texts.add(target, text, position)
+    among = frozenset(targets)
+    for source, target, text, position in page_links.hyperlinks(connection):
+        if text and target != source and target in among:
+            texts.add(target, text, position)
     texts.settle()
     return texts
-
-
-def _rows(cursor: sqlite3.Cursor) -> Iterator[tuple[int, str, str]]:
-    while rows := cursor.fetchmany(LINKS_AT_ONCE):
-        yield from rows
 
 
 # Digests find them, the texts themselves confirm it where they were kept.

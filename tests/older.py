@@ -1,0 +1,19 @@
+"""Collections as earlier versions wrote them."""
+
+import sqlite3
+
+LINK = """
+CREATE TABLE link (
+    source INTEGER NOT NULL, target INTEGER NOT NULL, kind TEXT NOT NULL, position TEXT NOT NULL, nofollow INTEGER NOT NULL,
+    anchor TEXT NOT NULL, fragments TEXT NOT NULL, times INTEGER NOT NULL, first_seen REAL NOT NULL, last_seen REAL NOT NULL,
+    PRIMARY KEY (source, target, kind, position, nofollow)) WITHOUT ROWID;
+"""  # noqa: E501
+
+
+def as_schema_5(connection: sqlite3.Connection) -> None:
+    """A row a link, and a table of them."""
+    links = connection.execute("SELECT * FROM link").fetchall()
+    connection.executescript(f"DROP VIEW link; DROP TABLE page_links; {LINK}")
+    connection.executemany("INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", links)
+    connection.execute("UPDATE meta SET value = '5' WHERE name = 'schema'")
+    connection.commit()

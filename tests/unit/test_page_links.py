@@ -1,0 +1,224 @@
+"""Links of a page in one row: the view gives each back, arrays agree with it, and what changes is what is named."""
+
+import random
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from older import as_schema_5
+from periplus.errors import StoreError
+from periplus.model.page import LINK_KINDS, POSITIONS, Link, LinkKind, Links
+from periplus.store.rows import EndedLinks, LinkChanges, NewLinks, link_rows
+from periplus.store.sqlite import page_links, reading, schema, site_rows
+from periplus.store.sqlite.page_links import LINKS_AT_MOST, PageLink
+from periplus.urls.canonical import canonical, url_id
+
+COLUMNS = "source, target, kind, position, nofollow, anchor, fragments, times, first_seen, last_seen"
+ANCHORS = ("", "words", 'a "quoted" one', "tab\tinside", "příliš \N{SHIP}", "back\\slash", "3 in\x1fone", "\u2028")
+FRAGMENTS = ((), ("one",), ("one", "two"), ("%20", "3"))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    schema.create(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def connection(folder):
+    with closing(schema.connect(folder)) as connection:
+        yield connection
+
+
+def drawn(rng, source, many):
+    """A page with links of every kind, to few targets."""
+    links = {
+        (target, kind, position, nofollow): Link(
+            target,
+            kind,
+            position,
+            rng.choice(ANCHORS),
+            nofollow,
+            rng.choice(FRAGMENTS),
+            rng.choice((1, 1, 1, 2, 70_000)),
+        )
+        for target, kind, position, nofollow in (
+            (
+                canonical(f"http://a.test/{rng.randrange(many)}"),
+                rng.choice(LINK_KINDS),
+                rng.choice(POSITIONS),
+                rng.random() < 0.2,
+            )
+            for _ in range(many)
+        )
+    }
+    columns = Links.of(links.values())
+    return NewLinks(0, source, columns, list(map(url_id, columns.targets)))
+
+
+def entered(connection, now, new=(), seen=(), ended=(), run_id=1):
+    with connection:
+        connection.execute("BEGIN")
+        page_links.enter(connection, LinkChanges(run_id, now, new, seen, ended))
+
+
+def rows_of(connection, table="link"):
+    return sorted(connection.execute(f"SELECT {COLUMNS} FROM {table}").fetchall())
+
+
+def wanted_rows(pages, now):
+    return sorted(row[1:] for page in pages for row in link_rows(page, now))
+
+
+@pytest.mark.parametrize("many", [1, 7, LINKS_AT_MOST - 1, LINKS_AT_MOST, LINKS_AT_MOST + 1, 5 * LINKS_AT_MOST])
+def test_the_view_gives_each_link_as_it_was(connection, many):
+    pages = [drawn(random.Random(many), source, many) for source in (-(1 << 63), -1, 0, (1 << 63) - 1)]
+    entered(connection, 2.5, [NewLinks(0, 9, Links(), []), *pages])
+    assert rows_of(connection) == wanted_rows(pages, 2.5)
+    assert connection.execute("SELECT max(length(kinds)) FROM page_links").fetchone()[0] <= LINKS_AT_MOST
+    for page in pages:
+        stored = page_links.of_page(connection, page.source)
+        assert sorted((page.source, *link) for link in stored.values()) == wanted_rows([page], 2.5)
+
+
+def test_the_view_serves_connections_that_trust_no_schema(folder, connection):
+    entered(connection, 1.0, [drawn(random.Random(1), 1, 9)])
+    with closing(sqlite3.connect(folder / schema.DATABASE)) as foreign:
+        foreign.execute("PRAGMA trusted_schema = OFF")
+        assert rows_of(foreign) == rows_of(connection)
+
+
+def test_arrays_agree_with_the_view(connection, monkeypatch):
+    rng = random.Random(5)
+    pages = [drawn(rng, source, rng.choice((1, 30, 250))) for source in range(40)]
+    entered(connection, 1.0, pages)
+    monkeypatch.setattr(site_rows, "BLOCK_ROWS", 500)
+    kinds = frozenset({LinkKind.ANCHOR, LinkKind.IMAGE, LinkKind.SITEMAP})
+    for chosen in (None, kinds):
+        blocks = list(site_rows.link_blocks(connection, "page_links l ORDER BY l.source", kinds=chosen))
+        assert len(blocks) > 1
+        links = site_rows.joined_links(block.in_order() for block in blocks)
+        names = [
+            (source, target, LINK_KINDS[kind].value, POSITIONS[position].value, int(nofollow))
+            for source, target, kind, position, nofollow in zip(*(column.tolist() for column in links), strict=True)
+        ]
+        assert sorted(names) == [row[:5] for row in rows_of(connection) if chosen is None or row[2] in chosen]
+        assert np.array_equal(links.sources, np.sort(links.sources))
+
+
+def test_ids_of_any_size_are_told_apart_in_the_targets(connection):
+    ids = [1, -1, 12, 21, 121, -(1 << 63), (1 << 63) - 1, 9_223_372_036_854_775_80, 0]
+    link = Link(canonical("http://a.test/"), LinkKind.ANCHOR, POSITIONS[0])
+    for source, target in enumerate(ids):
+        entered(connection, 1.0, [NewLinks(0, source, Links.of([link, link]), [target, 77])])
+    for source, target in enumerate(ids):
+        listed = connection.execute(f"SELECT source FROM {page_links.PERHAPS_TO.format('?')}", (target,)).fetchall()
+        assert listed == [(source,)]
+        assert connection.execute(f"SELECT source FROM {page_links.TO_TARGET}", (target,)).fetchall() == [(source,)]
+
+
+def test_what_stays_keeps_when_it_was_first_seen_and_what_ends_is_history(connection):
+    rng = random.Random(3)
+    before = drawn(rng, 1, 30)
+    links = [link._replace(anchor="another") for link in list(before.links)[10:]] + list(drawn(rng, 1, 10).links)
+    after = NewLinks(0, 1, Links.of(links), [url_id(link.target) for link in links])
+    stays = before.link_keys() & after.link_keys()
+    assert stays
+    assert before.link_keys() - stays
+    assert after.link_keys() - stays
+    entered(connection, 10.0, [before])
+    connection.execute("INSERT INTO freshness VALUES (1, 15.0, 1.0, NULL)")
+    entered(connection, 20.0, seen=[after], ended=[EndedLinks(0, 1, "")], run_id=4)
+    first_seen = {row[1:5]: row[8:] for row in rows_of(connection)}
+    assert first_seen == {key: (10.0 if key in stays else 20.0, 20.0) for key in after.link_keys()}
+    anchors = {row[1:5]: row[5:8] for row in rows_of(connection)}
+    assert anchors == {row[2:6]: row[6:9] for row in link_rows(after, 20.0)}
+    history = connection.execute(
+        "SELECT target, kind, position, nofollow, run_id, first_seen, last_seen FROM link_history"
+    ).fetchall()
+    assert {row[:4]: row[4:] for row in history} == dict.fromkeys(before.link_keys() - stays, (4, 10.0, 15.0))
+
+
+def test_of_one_kind_alone_links_end(connection):
+    page = drawn(random.Random(8), 1, 60)
+    entered(connection, 1.0, [page])
+    redirect = Links.of([Link(canonical("http://a.test/there"), LinkKind.REDIRECT, POSITIONS[-1])])
+    moved = NewLinks(0, 1, redirect, [url_id(redirect.targets[0])])
+    entered(connection, 2.0, seen=[moved], ended=[EndedLinks(0, 1, "redirect")])
+    left = rows_of(connection)
+    assert {row[1] for row in left if row[2] == "redirect"} == {moved.ids[0]}
+    assert [row for row in left if row[2] != "redirect"] == [
+        row for row in wanted_rows([page], 1.0) if row[2] != "redirect"
+    ]
+
+
+def test_a_page_that_comes_twice_in_a_batch_has_the_links_of_both(connection):
+    rng = random.Random(4)
+    one, other = drawn(rng, 1, 20), drawn(rng, 1, 20)
+    entered(connection, 1.0, [one, other])
+    by_key = {row[2:6]: row[1:] for page in (one, other) for row in link_rows(page, 1.0)}
+    assert rows_of(connection) == sorted(by_key.values())
+
+
+def test_links_are_dropped_by_name_and_by_target_and_move_with_their_page(connection):
+    page, other = drawn(random.Random(6), 1, 250), drawn(random.Random(7), 2, 20)
+    entered(connection, 1.0, [page, other])
+    keys = sorted(page.link_keys())[:40]
+    assert page_links.drop_each(connection, [(1, key) for key in keys] + [(2, (4711, "a", "nav", 0))]) == 40
+    assert {row[1:5] for row in rows_of(connection) if row[0] == 1} == page.link_keys() - set(keys)
+    page_links.drop(connection, 1, frozenset({keys[-1][0]}))
+    assert keys[-1][0] not in {row[1] for row in rows_of(connection) if row[0] == 1}
+    mine = {row[1:] for row in rows_of(connection) if row[0] == 1}
+    own = {row[1:] for row in rows_of(connection) if row[0] == 2}
+    page_links.move(connection, 1, 2)
+    both = {row[:4]: row for row in own} | {row[:4]: row for row in mine}
+    assert {row[1:] for row in rows_of(connection)} == set(both.values())
+    assert {row[0] for row in rows_of(connection)} == {2}
+
+
+def test_rows_of_links_fill_an_empty_table(connection):
+    pages = [drawn(random.Random(source), source, 30) for source in range(5)]
+    rows = [(*row[:8], row[0] / 3, row[0] / 3 + row[4]) for row in wanted_rows(pages, 0.0)]
+    page_links.fill(connection, rows)
+    assert rows_of(connection) == sorted(rows)
+
+
+def test_a_collection_with_a_row_a_link_is_read_as_it_is_and_brought_up_to_date_when_it_is_written(folder, connection):
+    rng = random.Random(9)
+    entered(connection, 1.0, [drawn(rng, source, 150) for source in range(6)])
+    for source in range(3):
+        entered(connection, 2.0, seen=[drawn(rng, source, 150)])  # others stay as they were
+    wanted, parts = rows_of(connection), connection.execute("SELECT count(*) FROM page_links").fetchone()
+    as_schema_5(connection)
+    connection.close()
+    with closing(reading.connect(folder)) as older:
+        assert rows_of(older) == wanted
+        blocks = site_rows.link_blocks(older, "page_links l ORDER BY l.source")
+        assert len(site_rows.joined_links(blocks).sources) == len(wanted)
+        assert older.execute("SELECT type FROM main.sqlite_schema WHERE name = 'link'").fetchone() == ("table",)
+    with closing(schema.connect(folder)) as upgraded:
+        assert rows_of(upgraded) == wanted
+        assert upgraded.execute("SELECT type FROM main.sqlite_schema WHERE name = 'link'").fetchone() == ("view",)
+        assert upgraded.execute("SELECT count(*) FROM page_links").fetchone() == parts
+
+
+@pytest.mark.parametrize("column", ["targets", "kinds", "positions", "words"])
+def test_columns_that_do_not_fit_together_are_told(connection, column):
+    entered(connection, 1.0, [drawn(random.Random(2), 1, 20)])
+    cut = f"UPDATE page_links SET {column} = CAST(substr({column}, 1, length({column}) - 1) AS {{}})"
+    connection.execute(cut.format("TEXT" if column == "words" else "BLOB"))
+    connection.execute(
+        "UPDATE page_links SET targets = substr(targets, 1, 21) || targets WHERE ? = 'targets'", (column,)
+    )
+    with pytest.raises(StoreError, match="damaged"):
+        page_links.of_page(connection, 1)
+    if column != "words":  # which arrays leave alone
+        with pytest.raises(StoreError, match="damaged"):
+            list(site_rows.link_blocks(connection, "page_links l"))
+
+
+def test_a_stored_link_is_named_by_what_names_it():
+    link = PageLink(1, "a", "nav", 0, "words", "", 1, 1.0, 2.0)
+    assert link.key == (1, "a", "nav", 0)
