@@ -241,6 +241,16 @@ def test_archives_within_the_gap_are_one_run(tmp_path):
     assert imported(tmp_path / "d", warc(*FIRST), warc(*SECOND), gap_s=1e9).runs == 1
 
 
+def test_a_file_without_answers_is_read_with_the_last_run(tmp_path):
+    """What it tells of failures, and where it is damaged, is not lost."""
+    info = io.BytesIO()
+    writer = WARCWriter(info, gzip=False)
+    writer.write_record(writer.create_warcinfo_record("x.warc", {"software": "other"}))
+    done = imported(tmp_path, warc(*FIRST), info.getvalue() + b"WARC/1.0\r\nWARC-Type: resp", warc(*SECOND))
+    assert (done.runs, done.answers, len(done.damages)) == (2, 7, 1)
+    assert "1.archive" in done.damages[0] and "1.archive" in done.note.split("; ")[1]
+
+
 def test_a_time_to_come_is_taken_for_now(tmp_path):
     """A run of the year 2999 would move what waits."""
     imported(tmp_path, warc(answer("http://e.org/", page("Home"), "2999-01-01")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -181,7 +182,14 @@ def _by_date(files: Sequence[ArchiveFile], gap_s: float) -> list[tuple[float | N
     """
     if len(files) == 1:
         return [(next(_times(files[0]), None), list(files))]
-    spans = [(min(times), max(times), file) for file in files if (times := list(_times(file)))]
+    spans = []
+    undated: list[ArchiveFile] = []  # what has no answers may tell of failures: it goes with the last run
+    for file in files:
+        first, last = _span(file)
+        if first > last:
+            undated.append(file)
+        else:
+            spans.append((first, last, file))
     groups: list[tuple[float | None, list[ArchiveFile]]] = []
     end = 0.0
     for first, last, file in sorted(spans, key=lambda span: span[:2]):
@@ -190,7 +198,18 @@ def _by_date(files: Sequence[ArchiveFile], gap_s: float) -> list[tuple[float | N
             end = last
         groups[-1][1].append(file)
         end = max(end, last)
-    return groups or [(None, list(files))]
+    if not groups:
+        return [(None, list(files))]
+    groups[-1][1].extend(undated)
+    return groups
+
+
+def _span(file: ArchiveFile) -> tuple[float, float]:
+    """When its first answer came, and its last; the first after the last where it has none."""
+    first, last = math.inf, -math.inf
+    for time in _times(file):
+        first, last = min(first, time), max(last, time)
+    return first, last
 
 
 def _times(file: ArchiveFile) -> Iterator[float]:
