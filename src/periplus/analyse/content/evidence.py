@@ -17,7 +17,7 @@ import xxhash
 from periplus.analyse.content.counting import TextTable
 from periplus.document import block_counts
 from periplus.document.block_counts import BlockCounter
-from periplus.model.page import APART, Blocks
+from periplus.model.page import APART, IS_APART, Blocks
 
 Array = npt.NDArray[np.generic]
 Floats = npt.NDArray[np.float32]
@@ -160,7 +160,7 @@ def traces_of(blocks: Blocks) -> Traces:
 
 
 def _is_apart(blocks: Blocks) -> npt.NDArray[np.bool]:
-    return np.isin(np.frombuffer(blocks.kinds, dtype=np.uint8), tuple(APART))
+    return np.frombuffer(blocks.kinds.translate(IS_APART), dtype=np.bool)
 
 
 def mixed(digests: Digests64, others: Digests64) -> Digests64:
