@@ -11,7 +11,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from interface import client
+from interface import client, token_of
 from periplus import open as open_collection
 from periplus.analyse.segments import columns_read, segment_rules, segmented, value_test
 from periplus.api.exporting import export_rows
@@ -226,6 +226,32 @@ def test_screens_filter_by_segment_and_a_changed_rule_holds_at_once(folder):
     answer = asking.get("/c/e/t/pages")
     assert answer.status_code == 400 and "segment &#39;all&#39;" in answer.text
     (folder / "periplus.toml").write_text(RULES, "utf-8")
+
+
+def test_rules_are_written_in_the_browser_and_all_else_in_the_file_stays(tmp_path):
+    stored(tmp_path / "e.periplus", SITE, [HOME])
+    path = tmp_path / "e.periplus" / "periplus.toml"
+    path.write_text('# ours\n[settings]\nretries = 1\n[segments]\nold = "/"\n\n[[site]]\nsort = true\n', "utf-8")
+    asking = client(tmp_path)
+    assert "old = &#34;/&#34;" in asking.get("/c/e/settings").text
+    form = {"csrf_token": token_of(asking, "/c/e/settings"), "rules": 'docs = "/docs"\r\n'}
+    answer = asking.post("/c/e/segments", data=form)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/c/e/settings#segments")
+    text = path.read_text("utf-8")
+    assert text == '# ours\n[settings]\nretries = 1\n[[site]]\nsort = true\n\n[segments]\ndocs = "/docs"\n'
+    assert 'href="t/pages?segment=docs">docs 2</a>' in asking.get("/c/e/settings").text
+    for rules, message in (
+        ('docs = "docs"', "a path begins with a slash"),
+        ("docs = { statsu = 1 }", "is it status?"),
+        ("[settings]\nretries = 9", "and no other table"),
+        ("[segments]\n[settings]\n", "and no other table"),
+        ("docs =", "these are no rules of segments"),
+    ):
+        answer = asking.post("/c/e/segments", data=form | {"rules": rules})
+        assert answer.status_code == 400 and message in answer.text, rules
+        assert path.read_text("utf-8") == text
+    assert asking.post("/c/e/segments", data=form | {"rules": " "}).status_code == 303
+    assert "segments" not in path.read_text("utf-8") and segments_at(tmp_path / "e.periplus") is None
 
 
 def test_maps_and_the_report_show_segments(folder, tmp_path):

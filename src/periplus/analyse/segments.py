@@ -23,7 +23,7 @@ from periplus.errors import UsageError
 from periplus.model.results import SegmentSum
 from periplus.model.tables import EMPTY, SEEN, SEGMENT_OTHER, Column, ColumnKind
 from periplus.settings import nearest
-from periplus.urls.parameters import path_pattern
+from periplus.urls.parameters import path_pattern, plain_path
 
 MOST_RULES = 250  # a segment's number is a byte
 MOST_NAME = 60  # characters, so that a legend has room
@@ -114,9 +114,17 @@ def _path_test(text: str, where: str) -> Test:
     """Of a URL: its path is the folder `/docs` or lies below it; or it fits a pattern with `*` (no slash) or `**`."""
     if not text.startswith("/"):
         raise UsageError(f"{where}: a path begins with a slash, as in /docs or /**/print-*; {text!r} does not")
-    wild = path_pattern([text if "*" in text else text.rstrip("/")]).pattern
-    below = "" if "*" in text else "(?:/.*)?"
-    return _holds(re.compile(f"{_ORIGIN}(?:{wild}){below}(?:\\?.*)?", re.DOTALL).fullmatch)
+    if "*" not in text:
+        folder = plain_path(text.strip("/"))
+        return lambda url: _is_below(url, folder)
+    return _holds(re.compile(f"{_ORIGIN}(?:{path_pattern([text]).pattern})(?:\\?.*)?", re.DOTALL).fullmatch)
+
+
+def _is_below(url: str, folder: str) -> bool:
+    """A third of the time of an expression. folder: without slashes around it; empty: all."""
+    start = url.find("/", url.find("//") + 2) + 1
+    end = start + len(folder)
+    return url.startswith(folder, start) and (not folder or end == len(url) or url[end] in "/?")
 
 
 def _pattern_test(text: str, where: str) -> Test:
@@ -195,6 +203,10 @@ class Segmentation:
     def _ids(self) -> array[int]:
         return array("q", self.ids.tobytes())  # bisect takes a third of the time that NumPy takes for one number
 
+    def counts(self) -> dict[str, int]:
+        """How many URLs each segment has."""
+        return dict(zip(self.names, np.bincount(self.codes, minlength=len(self.names)).tolist(), strict=True))
+
     def of(self, url_id: int | None) -> str | None:
         """The segment of a URL; None: there is no such URL."""
         if url_id is None:
@@ -206,8 +218,8 @@ class Segmentation:
 def segmented(rules: Sequence[SegmentRule], columns: Mapping[str, Sequence[Any]]) -> Segmentation:
     """columns: those of `columns_read`, one value a URL, in any order of URLs.
 
-    A test is asked once for each value that differs: 200,000 URLs and ten rules take half a second, of which nine
-    tenths are for rules on addresses, which all differ.
+    A test is asked once for each value that differs, and of addresses for each: 200,000 URLs and ten rules, seven of
+    them on addresses, take 0.4 s of CPU, beside 0.5 s for reading eight columns of them.
     """
     ids = np.fromiter(columns["id"], np.int64, len(columns["id"]))
     if any(name == INDEXABLE for rule in rules for tests in rule.sets for name, _ in tests):
@@ -217,13 +229,15 @@ def segmented(rules: Sequence[SegmentRule], columns: Mapping[str, Sequence[Any]]
         for tests in rules[place].sets:
             fits = np.ones(len(ids), np.bool_)
             for name, test in tests:
-                fits &= _fits(test, columns[name])
+                fits &= _fits(test, columns[name], all_differ=name == "url")
             codes[fits] = place
     order = np.argsort(ids)
     return Segmentation((*(rule.name for rule in rules), SEGMENT_OTHER), ids[order], codes[order])
 
 
-def _fits(test: Test, values: Sequence[Any]) -> NDArray[np.bool_]:
+def _fits(test: Test, values: Sequence[Any], *, all_differ: bool) -> NDArray[np.bool_]:
+    if all_differ:
+        return np.fromiter(map(test, values), np.bool_, len(values))
     verdicts = {value: test(value) for value in set(values)}
     return np.fromiter(map(verdicts.__getitem__, values), np.bool_, len(values))
 

@@ -56,6 +56,13 @@ def rules_at(place: Path | str) -> tuple[SegmentRule, ...]:
     return segment_rules(text, str(path))
 
 
+def check_rules(text: str) -> None:
+    """Raises UsageError for what is wrong with the rules of a periplus.toml."""
+    from periplus.analyse.segments import segment_rules
+
+    segment_rules(text)
+
+
 def require_segment(place: Path | str, name: str) -> None:
     """Raises UsageError where no rules are written, or none of this name."""
     if not (rules := rules_at(place)):

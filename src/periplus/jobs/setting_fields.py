@@ -111,7 +111,8 @@ def setting_groups(files: Sequence[Path], preset: SettingPreset | None = None, *
 def in_words(values: Mapping[str, Any]) -> str:
     """What a preset sets, in words."""
     table = {row.name: row for row in rows()}
-    return ", ".join(f"{_label(table[name])} {_with_unit(table[name], value)}" for name, value in values.items())
+    words = ", ".join(f"{_label(table[name])} {_with_unit(table[name], value)}" for name, value in values.items())
+    return words[:1].upper() + words[1:]
 
 
 def _with_unit(row: SettingRow, value: object) -> str:
@@ -219,17 +220,54 @@ def with_preset(text: str, name: str, values: Mapping[str, Any]) -> str:
     if not values:
         raise UsageError("every field is empty: a preset is what is set other than usual")
     header = re.compile(rf"\[\s*presets\s*\.\s*[\"']?{re.escape(name)}[\"']?\s*\]\s*(#.*)?")
-    left, inside = [], False
+    rest = table_apart(text, header)[1]
+    lines = [f"[presets.{name}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
+    made = (rest + "\n\n" if rest else "") + "\n".join(lines) + "\n"
+    before = (_parsed(text) or {}).get("presets")
+    presets = (before if isinstance(before, dict) else {}) | {name: dict(values)}
+    return _checked(text, made, "presets", presets, f"[presets.{name}]")
+
+
+_SEGMENTS = re.compile(r"\[\s*segments\s*(\..*)?\]\s*(#.*)?")
+
+
+def segments_written(text: str) -> str:
+    """The lines of a periplus.toml that name segments."""
+    return table_apart(text, _SEGMENTS)[0]
+
+
+def with_segment_rules(text: str, rules: str) -> str:
+    """The text of a periplus.toml with these lines in place of its table [segments]; all else stays letter by letter.
+
+    rules: with or without the line [segments]; empty: none. Raises UsageError for what is no such table.
+    """
+    lines = rules.replace("\r\n", "\n").strip()
+    if lines and not _SEGMENTS.fullmatch(lines.partition("\n")[0].strip()):
+        lines = f"[segments]\n{lines}"
+    content = _parsed(lines)
+    if content is None or content.keys() - {"segments"}:
+        raise UsageError('these are no rules of segments: write lines like docs = "/docs", and no other table')
+    rest = table_apart(text, _SEGMENTS)[1]
+    made = "\n\n".join(filter(None, (rest, lines))) + "\n"
+    return _checked(text, made, "segments", content.get("segments", {}), "[segments]")
+
+
+def table_apart(text: str, header: re.Pattern[str]) -> tuple[str, str]:
+    """(the lines of the tables whose first line fits, all other lines), of a TOML text."""
+    parts: tuple[list[str], list[str]] = ([], [])
+    inside = False
     for line in text.splitlines():
         if line.lstrip().startswith("["):
             inside = header.fullmatch(line.strip()) is not None
-        left += [] if inside else [line]
-    rest = "\n".join(left).rstrip("\n")
-    lines = [f"[presets.{name}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
-    made = (rest + "\n\n" if rest else "") + "\n".join(lines) + "\n"
-    content = _parsed(text)
-    if content is None or _parsed(made) != content | {"presets": content.get("presets", {}) | {name: dict(values)}}:
-        raise UsageError(f"periplus.toml is written in a way that is not changed here: write [presets.{name}] by hand")
+        parts[not inside].append(line)
+    return "\n".join(parts[0]).strip("\n"), "\n".join(parts[1]).rstrip("\n")
+
+
+def _checked(before: str, made: str, table: str, value: object, shown: str) -> str:
+    """The new text, if the table is all that it changes. Raises UsageError."""
+    content, after = _parsed(before), _parsed(made)
+    if content is None or after is None or {**content, table: value} != {table: value} | after:
+        raise UsageError(f"periplus.toml is written in a way that is not changed here: write {shown} by hand")
     return made
 
 

@@ -17,9 +17,10 @@ from starlette.responses import Response, StreamingResponse
 
 from periplus.api.homes import home_of
 from periplus.api.overview import Overview
+from periplus.api.segments import check_rules
 from periplus.errors import NoCollection, PeriplusError, UsageError
 from periplus.jobs.presets import gone_on
-from periplus.jobs.setting_fields import EVERYDAY, PREFIX, setting_groups
+from periplus.jobs.setting_fields import EVERYDAY, PREFIX, segments_written, setting_groups, with_segment_rules
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.visit import Reason, State
 from periplus.present.charts import Area, write_areas
@@ -163,7 +164,7 @@ class SettingValue:
     sentence: str
 
 
-def settings(request: Request) -> Response:
+def settings(request: Request, refused: rendering.Refused | None = None) -> Response:
     """What a crawl of the collection takes, and where that is said; other limits; the way to delete."""
     name, folder = folder_of(request)
     state = state_of(request)
@@ -175,8 +176,39 @@ def settings(request: Request) -> Response:
     ]
     shown: dict[str, object] = {"title": "Settings", "name": name, "values": made, "file": str(folder / SETTINGS_FILE)}
     if not rendering.wants_json(request):
-        shown |= {"groups": groups, "everyday": EVERYDAY}
-    return rendering.answer(request, "settings.html", shown)
+        shown |= {"groups": groups, "everyday": EVERYDAY, **_segments(state, folder, refused)}
+    return rendering.answer(request, "settings.html", shown, 400 if refused else 200)
+
+
+def _segments(state: AppState, folder: Path, refused: rendering.Refused | None) -> dict[str, object]:
+    """The rules of segments as they are written, and how many URLs each has; or why what was written cannot be."""
+    path = folder / SETTINGS_FILE
+    rules = segments_written(path.read_text("utf-8")) if path.is_file() else ""
+    made: dict[str, object] = {"rules": rules, "segments": {}, "fault": ""}
+    if refused:
+        return made | {"rules": refused[0].get("rules", ""), "fault": refused[1]}
+    try:
+        segments = state.browser.segments(folder)
+        return made | {"segments": segments.counts() if segments else {}}
+    except UsageError as error:
+        return made | {"fault": str(error)}
+
+
+def name_segments(request: Request) -> Response:
+    """Writes the rules of segments that a form gives into the collection's periplus.toml."""
+    (name, folder), form = folder_of(request), form_of(request)
+    path = folder / SETTINGS_FILE
+    try:
+        text = with_segment_rules(path.read_text("utf-8") if path.is_file() else "", form.get("rules", ""))
+        check_rules(text)
+        draft = path.with_suffix(".part")
+        draft.write_text(text, "utf-8")
+        draft.replace(path)
+    except UsageError as error:
+        return settings(request, (form, str(error)))
+    except OSError as error:
+        return settings(request, (form, f"{path} cannot be written: {error.strerror}"))
+    return rendering.to_screen(name, "settings#segments")
 
 
 def events(request: Request) -> Response:

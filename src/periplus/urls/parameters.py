@@ -262,7 +262,12 @@ def path_pattern(paths: Iterable[str]) -> re.Pattern[str]:
 
 def _path_part(part: str) -> str:
     wild = {"*": "[^/]*", "**": ".*"}
-    return wild.get(part) or re.escape(quote(part, safe="/:;@!$&'()+,=~-._%|[]^{}"))
+    return wild.get(part) or re.escape(plain_path(part))
+
+
+def plain_path(text: str) -> str:
+    """A path as users write it in the spelling of canonical URLs: what has to be is percent-encoded."""
+    return quote(text, safe="/:;@!$&'()+,=~-._%|[]^{}")
 
 
 # [[site]]                          # what never makes another page, on every site or on one
