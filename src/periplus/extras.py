@@ -22,7 +22,7 @@ EXTRAS = {  # by the module that is imported: (the package, its extra, what need
     "pyspark": ("pyspark", "cluster", "Work on a Spark cluster"),
     "rich": ("rich", "progress", "A panel that shows how far a crawl is"),
     "starlette": ("starlette", "ui", "The interface in a browser"),
-    "typst": ("typst", "pdf", "Writing a map as PDF"),
+    "typst": ("typst", "pdf", "Writing a PDF"),
     "uvicorn": ("uvicorn", "ui", "The interface in a browser"),
     "xlsxwriter": ("xlsxwriter", "office", "Writing Excel files"),
 }

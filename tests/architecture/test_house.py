@@ -20,7 +20,7 @@ BUDGETS = {
     "document": 11_600,
     "jobs": 1_100,
     "model": 5_000,
-    "present": 6_700,
+    "present": 6_800,
     "schedule": 2_850,
     "search": 1_650,
     "store": 14_750,

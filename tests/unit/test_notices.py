@@ -255,6 +255,7 @@ def test_a_report_goes_by_mail_after_each_run_to_who_asked_for_it(folder: Path) 
     assert "how it stands" not in to_all and "new dead address" not in to_boss
     assert "Subject: Periplus: e: how it stands" in to_boss
     assert 'filename="e-report.html"' in to_boss and "To: boss@example.org" in to_boss
+    assert 'filename="e-report.pdf"' in to_boss and "application/pdf" in to_boss
 
 
 def test_a_subscriber_hears_only_what_was_asked_for(folder: Path) -> None:

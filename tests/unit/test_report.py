@@ -6,9 +6,13 @@ import json
 import re
 
 import numpy as np
+import pypdfium2
+from click.testing import CliRunner
 from lxml import html
 
 from periplus.analyse.audit import issue_kinds
+from periplus.api.collection import Collection
+from periplus.cli.main import main
 from periplus.model.audit import Fault, Issue
 from periplus.model.duplicates import Duplicate, DuplicateGroup, Ground, Likeness
 from periplus.model.page import MediaClass
@@ -32,6 +36,7 @@ from periplus.model.results import (
 from periplus.model.visit import STATE_OF, Reason
 from periplus.present import markup
 from periplus.present.report import DEAD_IN_FULL, site_report
+from stored import page, stored
 
 HOSTILE = '</style></title><script>alert("1")</script><img src=x onerror=alert(2)>\x1b\u202e'
 HOME, PAGE = "https://e.org/", 'https://e.org/a"><script>'
@@ -244,3 +249,22 @@ def test_a_very_deep_map_is_written_without_recursion():
     for _ in range(3000):
         tree = MapNode(0, tree.pages + 1, 1, 0, 0.1, (tree,))
     assert site_report(data_of(tree=tree, groups=())).count("<details") == 3000
+
+
+def test_the_report_is_a_pdf_whose_text_is_what_the_web_said(tmp_path):
+    """Markup of the sheet's language in titles and addresses stays text; causes have line and column."""
+    site = {
+        "https://e.org/": page("Home #panic() *x* $y$", "/gone", "/a"),
+        "https://e.org/a": page('A "quoted" \\ <b>', "/gone"),
+        "https://e.org/gone": 404,
+    }
+    folder = stored(tmp_path / "c", site, ["https://e.org/"])
+    with Collection(folder) as collection:
+        first, second = (collection.report(tmp_path / f"{name}.pdf").read_bytes() for name in "ab")
+    assert first == second
+    pages = pypdfium2.PdfDocument(first)
+    text = " ".join(" ".join(sheet.get_textpage().get_text_range() for sheet in pages).split())
+    assert "e.org" in text and "https://e.org/gone" in text
+    assert re.search(r"on https://e\.org/ \(line \d+, column \d+\)", text)
+    assert CliRunner().invoke(main, ["report", "-c", str(folder), "-o", str(tmp_path / "c.pdf")]).exit_code == 0
+    assert (tmp_path / "c.pdf").read_bytes().startswith(b"%PDF")

@@ -356,7 +356,8 @@ class Collection:
     def report(self, path: Path | str | None = None, site: str = "", *, near: bool | None = None) -> Path:
         """Writes the report as one HTML file, by default report.html in the collection's folder; says where.
 
-        near: compare texts for near duplicates; None: where there are not too many pages.
+        path: one that ends in .pdf gets a PDF for paper and mail, with the first causes of each kind. near: compare
+        texts for near duplicates; None: where there are not too many pages.
         """
         from periplus.api.facts import RankOrder
         from periplus.api.page_notes import take_notes
@@ -370,7 +371,12 @@ class Collection:
             with reading.limited(self._connection, self._limit_s):
                 rules = rules_at(self.folder)
                 data = report_data(self._connection, site, RankOrder(), self._clock.now(), near, rules)
-            target.write_text(as_file_links(self.folders(), site_report(data)), "utf-8", errors="replace")
+            if target.suffix.lower() == ".pdf":
+                from periplus.present.report_pdf import write_report_pdf
+
+                target.write_bytes(write_report_pdf(data, self.paths_shown()))
+            else:
+                target.write_text(as_file_links(self.folders(), site_report(data)), "utf-8", errors="replace")
         return target
 
     def folders(self) -> dict[HostKey, Path]:

@@ -226,20 +226,23 @@ def _mail(notices: Sequence[Notice], target: str, settings: NoticeSettings, fold
     letter["Message-ID"] = make_msgid(f"{notices[0].id}", mail.sender.rpartition("@")[2])
     letter["Auto-Submitted"] = "auto-generated"  # RFC 3834: no out-of-office letter answers it
     reports = dict.fromkeys(notice.collection for notice in notices if notice.kind is NoticeKind.REPORT)
-    pages = {name: _report(folder / name) for name in reports} if folder is not None else {}
+    pages = {name: _report(folder / name, "html") for name in reports} if folder is not None else {}
     text += "".join(f"\n{name}: {words}\n" for name, words in pages.items() if isinstance(words, str))
     letter.set_content(text.encode("utf-8", "replace").decode())
     for name, page in pages.items():
         if isinstance(page, bytes):
             letter.add_attachment(page, "text", "html", filename=f"{name.removesuffix(SUFFIX)}-report.html")
+        # without the extra that PDF takes, the page alone goes
+        if folder is not None and isinstance(sheet := _report(folder / name, "pdf"), bytes):
+            letter.add_attachment(sheet, "application", "pdf", filename=f"{name.removesuffix(SUFFIX)}-report.pdf")
     return send_mail(letter, mail)
 
 
-def _report(collection: Path) -> bytes | str:
-    """The report of a collection as a page of HTML; why none goes with the letter, in words."""
+def _report(collection: Path, ending: str) -> bytes | str:
+    """The report of a collection as a page of HTML or as PDF; why none goes with the letter, in words."""
     try:
         with Collection(collection) as opened, TemporaryDirectory() as draft:
-            page = opened.report(Path(draft) / "report.html").read_bytes()
+            page = opened.report(Path(draft) / f"report.{ending}").read_bytes()
     except (PeriplusError, OSError) as error:
         return f"no report could be made: {error}"
     if len(page) > REPORT_BYTES:

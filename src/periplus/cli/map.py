@@ -194,8 +194,8 @@ def report(collection: Path | None, site: str, output: Path | None, near: bool |
     """Write one page that shows what was found.
 
     An HTML file that needs nothing else: what to repair first, every finding with its pages, the map, dead links,
-    redirects, duplicates, sizes, depth, links to other sites. Long tables turn pages, sort and filter. An earlier
-    report there is written over.
+    redirects, duplicates, sizes, depth, links to other sites. Long tables turn pages, sort and filter. With -o NAME.pdf
+    a PDF for paper and mail, with the first causes of each kind. An earlier report there is written over.
     """
     from periplus.api.collection import Collection
 

@@ -34,7 +34,7 @@ def site_report(data: ReportData) -> str:
     html: Any = macros("report.html")
     start = urlsplit(data.about.start)
     origin = f"{start.scheme}://{start.netloc}"
-    shares = [(state, _urls(data, state)) for state in STATES]
+    shares = [(state, urls_in(data, state)) for state in STATES]
     counts = [count for state in STATES for count in data.counts if count.state is state]
     places = _places(data.tree, data.pages) if data.tree else None
     dead_rows = _dead_rows(data, origin) if data.dead_urls > DEAD_IN_FULL else None
@@ -47,12 +47,12 @@ def site_report(data: ReportData) -> str:
     ]
     sections = [
         ("grades", "Grades", html.grades(data.grades, _trends(data))),
-        ("repair", "What to repair first", html.repair(_gravest(data.groups), origin)),
+        ("repair", "What to repair first", html.repair(gravest(data.groups), origin)),
         ("issues", "Everything that was found", html.issues([(one, _fault_rows(one, origin)) for one in data.groups])),
         ("urls", "What became of every URL", html.urls(counts, shares, sum(count.urls for count in data.counts))),
         ("segments", "Segments", html.rows(_segment_rows(data))),
         ("map", "Structure", html.map(places, data.pages)),
-        ("dead", "Dead links", html.dead(data.dead[:DEAD_IN_FULL], _failure, dead_rows)),
+        ("dead", "Dead links", html.dead(data.dead[:DEAD_IN_FULL], failure, dead_rows)),
         ("redirects", "Redirects", html.rows(_redirect_rows(data, origin))),
         ("duplicates", "Duplicates", html.duplicates(data.duplicates, data.notes, grounds_of, like_of)),
         ("sizes", "Sizes", html.sizes(data.sizes, _heaviest_rows(data, origin))),
@@ -61,11 +61,11 @@ def site_report(data: ReportData) -> str:
         ("pages", "Pages that count most", html.ranked(_page_rows(data, origin))),
         ("kinds", "Kinds of pages", html.kinds(kinds)),
     ]
-    fetched = _urls(data, State.INDEXED)
+    fetched = urls_in(data, State.INDEXED)
     figures = [
         ("pages fetched", fetched, ""),
-        ("not fetched", _urls(data, State.REGISTERED), ""),
-        *((GRADE_WORDS[grade], _causes(data, grade), "bad" if grade is Grade.ERROR else "") for grade in Grade),
+        ("not fetched", urls_in(data, State.REGISTERED), ""),
+        *((GRADE_WORDS[grade], causes_of(data, grade), "bad" if grade is Grade.ERROR else "") for grade in Grade),
         ("clicks deep", max(len(data.depths) - 1, 0), ""),
     ]
     host = text(start.netloc or data.about.start)
@@ -82,15 +82,15 @@ def _trends(data: ReportData) -> Markup:
     return Markup(out.getvalue())  # numbers and words of ours
 
 
-def _urls(data: ReportData, state: State) -> int:
+def urls_in(data: ReportData, state: State) -> int:
     return sum(count.urls for count in data.counts if count.state is state)
 
 
-def _causes(data: ReportData, grade: Grade) -> int:
+def causes_of(data: ReportData, grade: Grade) -> int:
     return sum(group.total for group in data.groups if group.grade is grade)
 
 
-def _gravest(groups: Sequence[IssueGroup]) -> list[IssueGroup]:
+def gravest(groups: Sequence[IssueGroup]) -> list[IssueGroup]:
     """The gravest kinds, of equal ones those on most pages; notices only where there is nothing else."""
     grades = list(Grade)
     grave = [group for group in groups if group.grade is not Grade.NOTICE] or groups
@@ -108,20 +108,20 @@ def _fault_rows(group: IssueGroup, origin: str) -> PagedTable:
         columns.append(HtmlColumn("what", lambda fault: fault.detail.replace(origin + "/", "/")))
     if caused_by is not CausedBy.PAGE:
         columns.append(HtmlColumn("pages", lambda fault: fault.pages, "n"))
-        columns.append(HtmlColumn("the first of them", lambda fault: (_first(fault).url, ""), "link"))
+        columns.append(HtmlColumn("the first of them", lambda fault: (first_issue(fault).url, ""), "link"))
         if any(fault.issues[0].anchor for fault in group.faults):
             columns.append(HtmlColumn("words of the link", lambda fault: fault.issues[0].anchor, wide=True))
-    if any(_first(fault).line for fault in group.faults):
+    if any(first_issue(fault).line for fault in group.faults):
         columns.append(HtmlColumn("line:column", _line, "n", wide=True))
     return PagedTable(f"rows-{code}", columns, group.faults, group.total, origin, "`periplus check` lists all.")
 
 
 def _line(fault: Fault) -> str:
-    issue = _first(fault)
+    issue = first_issue(fault)
     return f"{issue.line}:{issue.column}" if issue.line else ""
 
 
-def _first(fault: Fault) -> Issue:
+def first_issue(fault: Fault) -> Issue:
     """Of pages that are alike the cause is one: another is named beside it."""
     return next((issue for issue in fault.issues if issue.url != fault.cause), fault.issues[0])
 
@@ -129,7 +129,7 @@ def _first(fault: Fault) -> Issue:
 def _dead_rows(data: ReportData, origin: str) -> PagedTable:
     columns = [
         HtmlColumn("dead URL", lambda dead: (dead.target, ""), "link"),
-        HtmlColumn("what", _failure),
+        HtmlColumn("what", failure),
         HtmlColumn("pages", lambda dead: dead.pages, "n"),
         HtmlColumn("one of them", lambda dead: (dead.holders[0].url, "") if dead.holders else "", "link", wide=True),
         HtmlColumn("words", lambda dead: dead.holders[0].anchor if dead.holders else "", wide=True),
@@ -137,7 +137,7 @@ def _dead_rows(data: ReportData, origin: str) -> PagedTable:
     return PagedTable("dead-rows", columns, data.dead, data.dead_urls, origin, "`periplus links --broken` lists all.")
 
 
-def _failure(dead: DeadLink) -> str:
+def failure(dead: DeadLink) -> str:
     return REASON_WORDS[dead.reason] + (f", status {dead.status}" if dead.status else "")
 
 

@@ -1,0 +1,100 @@
+"""The report for a site's owner on paper, and as a mail's attachment that every reader opens: PDF."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from urllib.parse import urlsplit
+
+from periplus.extras import extra_needed
+from periplus.model.audit import CausedBy, Fault, Grade
+from periplus.model.results import DeadLink, IssueGroup, ReportData
+from periplus.model.visit import State
+from periplus.present.issues import place_of
+from periplus.present.report import GRADE_WORDS, causes_of, failure, first_issue, gravest, urls_in
+from periplus.present.wording import count_of, number, utc, visible
+
+CAUSES = 15  # of one kind that are named: a PDF does not turn pages or filter; `periplus check` lists all
+DEAD = 100
+ADDRESS_CHARS = 300
+
+
+def write_report_pdf(data: ReportData, shown: Callable[[str], str] = str) -> bytes:
+    """A4 pages: figures, grades, what to repair first, each kind of fault with its first causes, dead links.
+
+    shown: what a URL is shown as. The same data gives the same bytes on the same fonts. Raises MissingExtra without
+    typst.
+    """
+    with extra_needed():
+        import typst
+
+    source = files("periplus.present").joinpath("report.typ").read_bytes()
+    values = json.dumps(_values(data, shown), ensure_ascii=False)
+    made = typst.compile(source, format="pdf", sys_inputs={"data": values})
+    assert isinstance(made, bytes)
+    return made
+
+
+def _values(data: ReportData, shown: Callable[[str], str]) -> dict[str, object]:
+    """What the sheet shows, as texts alone: they are set as they are, whatever they hold."""
+
+    def address(url: str) -> str:
+        return visible(shown(url))[:ADDRESS_CHARS]
+
+    start = urlsplit(data.about.start)
+    when = f"finished {utc(data.finished)}" if data.finished else "not finished: these are the figures so far"
+    figures = [
+        ("pages fetched", urls_in(data, State.INDEXED)),
+        ("not fetched", urls_in(data, State.REGISTERED)),
+        *((GRADE_WORDS[grade], causes_of(data, grade)) for grade in Grade),
+        ("dead addresses", data.dead_urls),
+    ]
+    return {
+        "host": visible(start.netloc or data.about.start),
+        "about": f"Crawled from {address(data.about.start)}: {visible(data.about.run)}, {when}.",
+        "figures": [(name, number(value)) for name, value in figures],
+        "grades": [(one.field.value, one.letter, f"{one.score} of 100") for one in data.grades],
+        "repair": [_kind(group) for group in gravest(data.groups)],
+        "kinds": [_kind(group) | _causes(group, address) for group in data.groups],
+        "dead": [_dead(dead, address) for dead in data.dead[:DEAD]],
+        "left": _left(data.dead_urls - min(DEAD, len(data.dead)), "periplus links --broken"),
+        "notes": [visible(note) for note in data.notes],
+    }
+
+
+def _kind(group: IssueGroup) -> dict[str, object]:
+    count = count_of(group.total, "cause") + f", on {count_of(group.pages, 'page')}"
+    return {
+        "title": group.kind.title, "why": group.kind.why, "remedy": group.kind.remedy, "grade": group.grade.value,
+        "count": count_of(group.pages, "page") if group.kind.caused_by is CausedBy.PAGE else count,
+    }  # fmt: skip
+
+
+def _causes(group: IssueGroup, address: Callable[[str], str]) -> dict[str, object]:
+    named: Sequence[Fault] = group.faults[:CAUSES]
+    causes = [
+        {
+            "cause": address(fault.cause), "detail": address(fault.detail), "first": _first(fault, address),
+            "pages": "" if group.kind.caused_by is CausedBy.PAGE else count_of(fault.pages, "page"),
+        }
+        for fault in named
+    ]  # fmt: skip
+    return {"causes": causes, "left": _left(group.total - len(named), "periplus check")}
+
+
+def _first(fault: Fault, address: Callable[[str], str]) -> str:
+    """The first page that it is met on, with line and column; of what is a page itself where on it."""
+    issue = first_issue(fault)
+    return address(place_of(issue)) if issue.url != fault.cause or issue.line else ""
+
+
+def _dead(dead: DeadLink, address: Callable[[str], str]) -> dict[str, object]:
+    return {
+        "url": address(dead.target), "what": failure(dead), "pages": count_of(dead.pages, "page"),
+        "first": address(dead.holders[0].url) if dead.holders else "",
+    }  # fmt: skip
+
+
+def _left(count: int, command: str) -> str:
+    return f"and {count:,} more: `{command}` lists all" if count > 0 else ""
