@@ -351,6 +351,42 @@ class TestMore:
             assert collection.urls[server.url("a.test", "/inside")].reason is Reason.OK
 
 
+class TestAnswersOfAllKinds:
+    pytestmark = needs_browser
+
+    def test_are_rendered_as_what_they_are(self, tmp_path):
+        site = Site("a.test")
+        site.add(Page("/", "Home"))
+        write = "document.body.append('made here: \u017elu\u0165ou\u010dk\u00fd')"
+        attached = f"<title>A</title><p>attached</p><script>{write}</script>".encode()
+        disposition = (("Content-Disposition", "attachment; filename=a.html"),)
+        site.answer("/attached", Answer(200, attached, headers=disposition))
+        page = f"""<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title>X</title></head>
+            <body><p>strict<br/></p><script>{write}</script></body></html>"""
+        site.answer("/strict", Answer(200, page.encode(), media_type="application/xhtml+xml"))
+        czech = f"<title>C</title><meta charset=windows-1250><p>p\u0159\u00edli\u0161</p><script>{write}</script>"
+        site.answer("/czech", Answer(200, czech.encode("windows-1250"), media_type="text/html"))
+        moved = "<title>M</title><a href=b>b</a><script>history.pushState({}, '', '/deep/er/')</script>"
+        site.answer("/moved", Answer(200, moved.encode()))
+        site.answer("/gone", Answer(404, b"<p>gone</p>"))
+        site.answer("/note.txt", Answer(200, b"plain", media_type="text/plain"))
+        with serve(site) as server:
+            collection, end = crawled(tmp_path / "c", server, "a.test", render="always")
+            assert end.state == "done"
+            with Reader(collection.folder) as reader:
+                for path, start in (
+                    ("/attached", "attached"),
+                    ("/strict", "strict"),
+                    ("/czech", "p\u0159\u00edli\u0161"),
+                ):
+                    text = reader.page(server.url("a.test", path)).text()
+                    assert start in text, path
+                    assert "made here: \u017elu\u0165ou\u010dk\u00fd" in text, path
+                assert not reader.page(server.url("a.test", "/note.txt")).row.rendered
+            pairs = {(source, target) for source, target, kind, *_ in collection.links if kind == "a"}
+            assert (server.url("a.test", "/moved"), server.url("a.test", "/deep/er/b")) in pairs
+
+
 def test_no_worker_joins_a_crawl_that_renders():
     record = RunRecord(1, "crawl", (), {"render": "auto"}, 0, 0.0, None, "running", "", 0, 0)
     with pytest.raises(UsageError, match="it has one worker"):

@@ -60,7 +60,7 @@ _FLAGS = (
     "--disable-breakpad",
     "--disable-crash-reporter",
     "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,WebRtcHideLocalIpsWithMdns,"
-    "PaintHolding,InterestFeedContentSuggestions,Prerender2,SpareRendererForSitePerProcess",
+    "PaintHolding,InterestFeedContentSuggestions,HttpsUpgrades,Prerender2,SpareRendererForSitePerProcess",
     # pages are rendered side by side, none of them in front
     "--disable-background-timer-throttling",
     "--disable-backgrounding-occluded-windows",

@@ -40,7 +40,7 @@ most => {
     html = doctype + (document.documentElement ? document.documentElement.outerHTML : "");
     if (html.length > most) { html = html.slice(0, most); cut = true; }
     return {
-        html, cut,
+        html, cut, url: document.URL,
         lcp: paints.length ? paints[paints.length - 1].startTime / 1000 : null,
         cls: shifts.reduce((sum, entry) => sum + entry.value, 0),
     };

@@ -54,8 +54,18 @@ SCREEN = (1280, 1024)
 _ASKED = frozenset({"Script", "Stylesheet", "XHR", "Fetch"})
 _SHOWN = frozenset({"Image", "Font"})
 _PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"  # a transparent GIF: no script meets a failure
+# of an answer: what holds for the bytes as they travelled, and what would keep it or set it apart
 _DROPPED = frozenset(
-    {"content-encoding", "content-length", "transfer-encoding", "connection", "keep-alive", "set-cookie", "alt-svc"}
+    [
+        "content-encoding",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "keep-alive",
+        "set-cookie",
+        "alt-svc",
+        "content-disposition",
+    ]
 )
 # of a script's own request, what an answer may hang on
 _PASSED = {"accept": "Accept", "authorization": "Authorization", "x-requested-with": "X-Requested-With"}
@@ -325,6 +335,9 @@ class _Page:
                 return
             self.stopped = True  # a script of it was stopped, and this with it: once more
             self._read_markup()
+            return
+        if not value["url"].startswith(("http:", "https:")):
+            self.fail("the browser showed a page of its own in its place")
             return
         if value["cut"]:
             self.bounds.append("size")
