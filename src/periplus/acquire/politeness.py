@@ -333,8 +333,10 @@ class HeldHost:
 
         One not met since the lease began is taken for what the host was then.
         """
-        health = self.health.get(origin) or OriginHealth(self.lease.strikes, self.lease.answered)
-        return replace(self.pace, strikes=health.strikes, answered=health.answered)
+        health, pace = self.health.get(origin) or OriginHealth(self.lease.strikes, self.lease.answered), self.pace
+        if (health.strikes, health.answered) == (pace.strikes, pace.answered):
+            return pace
+        return replace(pace, strikes=health.strikes, answered=health.answered)
 
     def keep_pace(self, origin: Origin, pace: Pace) -> None:
         self.pace, self.health[origin] = pace, OriginHealth(pace.strikes, pace.answered)

@@ -69,6 +69,8 @@ _FEEDS = frozenset(
 _WORD = re.compile(r"[^\W\d_]+")
 _SMALL_LETTERS = re.compile("[a-zà-öø-ɏа-џ]{5,}")  # long words or parts of such, met in a sixth of the time
 
+_NO_CHANGES = TrapChanges()
+
 VOUCHED, ONE_VOUCHER, NEAR, DEEP = 0, 1, 2, 3
 """How doubtful a URL is: not at all; one vouched page from another folder links to it;
 only its vouched surroundings do; only doubtful pages do.
@@ -231,6 +233,8 @@ class TrapDetector:
 
     def changes(self) -> TrapChanges:
         """What changed since this was last asked; given back as `memory` it goes on where this stopped."""
+        if not (self._changed or self._changed_doubts or self._lines.new):
+            return _NO_CHANGES  # of most hosts at most commits
         changed, self._changed = sorted(self._changed), set()
         doubts, self._changed_doubts = self._changed_doubts, {}
         records = []
