@@ -17,7 +17,7 @@ cdef class NumberColumn:
     cdef inline int add(self, int value) except -1
     cdef inline int reserve(self, int more) except -1
     cdef int _grow(self, int more) except -1
-    @cython.locals(most=int, others=int, value=int, place=int, count=int, small="unsigned char[::1]")
+    @cython.locals(most=int, others=int, value=int, place=int, count=int, row=int, narrow=bytearray)
     cpdef narrow(self, int first, int field, int fields, int less, int default)
 
 
@@ -109,4 +109,5 @@ cdef class BlockColumns:
     cdef int row(self, int kind, int level, int lines, int share) except -1
     @cython.locals(rows=NumberColumn, without=int)
     cpdef columns(self, str title)
+    cpdef bytes written(self)
     cpdef languages(self, str title)

@@ -61,19 +61,19 @@ class NumberColumn:
     def narrow(self, first: int, field: int, fields: int, less: int, default: int) -> memoryview:
         """One field of rows of so many fields, from a row on, each number less so much and in as few bytes as the
         largest needs; nothing if there is but the default."""
+        count = self.size // fields - first
         most = others = 0
-        for place in range(first * fields + field, self.size, fields):
+        narrow = bytearray(count)
+        place = first * fields + field
+        for row in range(count):
             value = self.values[place] - less
             others |= value != default
             most = max(most, value)
+            narrow[row] = value & 255
+            place += fields
         if not others:
             return memoryview(b"")
-        count = self.size // fields - first
         if most < 256:
-            narrow = bytearray(count)
-            small = memoryview(narrow)
-            for place in range(count):
-                small[place] = self.values[(first + place) * fields + field] - less
             return memoryview(bytes(narrow))
         wide = [self.values[(first + place) * fields + field] - less for place in range(count)]
         return memoryview(array("H" if most < 1 << 16 else "I", wide)).toreadonly()
@@ -544,6 +544,10 @@ class BlockColumns:
             rows.narrow(without, 5, ROW_FIELDS, without, -1),
             tuple(paths[without:]),
         )
+
+    def written(self) -> bytes:
+        """The text of the blocks, in UTF-8."""
+        return bytes(self.text.chars[: max(self.text.size - 1, 0)])
 
     def languages(self, title: str) -> memoryview:
         """Of each block the number of the language that it declares, 0: none; empty if none does."""

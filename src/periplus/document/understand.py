@@ -88,7 +88,8 @@ def understand(url: Url, fetched: Fetched, *, with_xml: bool = False) -> Documen
     metadata, links = content.metadata, content.links
     blocks, bounds = first_blocks(content.blocks, TEXT_CHARS)
     language = page_language(metadata.language, blocks.text)
-    written = blocks.text.encode("utf-8", "surrogatepass")
+    is_whole = blocks is content.blocks and content.written
+    written = content.written if is_whole else blocks.text.encode("utf-8", "surrogatepass")
     words = without_session_values(words_of(blocks, written), url, links)
     # the one that writes letter and mark apart: its pages have the digests of others' nevertheless
     if source.encoding.name == "windows-1258":

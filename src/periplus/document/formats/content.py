@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from periplus.document.decode import text_of
 from periplus.document.metadata import Metadata
@@ -42,3 +42,4 @@ class Content:
     translations: tuple[tuple[str, Url], ...] = ()  # (hreflang as written, where its page is)
     bounds: tuple[str, ...] = ()  # which were met: what lies behind them is left out
     needs_script: bool = False  # it is an empty shell that a script fills
+    written: bytes = field(default=b"", compare=False)  # the blocks' text in UTF-8, where the reader has it so

@@ -40,6 +40,7 @@ def read_html(source: Source) -> Content:
         translations_of(page, source),
         rows.bounds(),
         _is_shell(page, blocks),
+        page.blocks.written(),
     )
 
 
