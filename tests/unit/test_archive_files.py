@@ -7,11 +7,13 @@ import random
 import zipfile
 
 import pytest
+from click.testing import CliRunner
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from periplus.api.archives import import_archives
+from periplus.api.archives import ImportTimes, import_archives
 from periplus.api.collection import Collection
+from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.store.archive_files import ArchiveFile, ArchiveReader, archive_files, main_page
 from stored import page
@@ -238,7 +240,7 @@ def test_archives_within_the_gap_are_one_run(tmp_path):
     halves = warc(*FIRST[:1]), warc(*FIRST[1:])
     assert imported(tmp_path, *halves).runs == 1
     (tmp_path / "d").mkdir()
-    assert imported(tmp_path / "d", warc(*FIRST), warc(*SECOND), gap_s=1e9).runs == 1
+    assert imported(tmp_path / "d", warc(*FIRST), warc(*SECOND), times=ImportTimes(1e9)).runs == 1
 
 
 def test_a_file_without_answers_is_read_with_the_last_run(tmp_path):
@@ -249,6 +251,24 @@ def test_a_file_without_answers_is_read_with_the_last_run(tmp_path):
     done = imported(tmp_path, warc(*FIRST), info.getvalue() + b"WARC/1.0\r\nWARC-Type: resp", warc(*SECOND))
     assert (done.runs, done.answers, len(done.damages)) == (2, 7, 1)
     assert "1.archive" in done.damages[0] and "1.archive" in done.note.split("; ")[1]
+
+
+def test_what_came_later_than_asked_for_is_left_aside(tmp_path):
+    done = imported(tmp_path, warc(*FIRST, *SECOND), times=ImportTimes(until=1_600_000_000.0))  # September 2020
+    assert (done.answers, done.left_out) == (3, 0)
+    assert rows(tmp_path, "reason")["/b"] == ("ok",) and "/c" not in rows(tmp_path, "reason")
+    (tmp_path / "d").mkdir()
+    assert imported(tmp_path / "d", warc(*SECOND), warc(*FIRST), times=ImportTimes(until=1_600_000_000.0)).runs == 1
+
+
+@pytest.mark.parametrize(
+    ("at", "said"), [("2020-01-01", "3 answers"), ("2019-12-31", "no page was read"), ("May", "'May' is no date")]
+)
+def test_the_command_takes_the_end_of_a_day(tmp_path, at, said):
+    (tmp_path / "x.warc.gz").write_bytes(warc(*FIRST, *SECOND))
+    words = ["import", "warc", str(tmp_path / "x.warc.gz"), "-o", str(tmp_path / "c"), "--at", at]
+    ended = CliRunner().invoke(main, words)
+    assert said in ended.output + str(ended.exception)
 
 
 def test_a_time_to_come_is_taken_for_now(tmp_path):

@@ -134,6 +134,16 @@ _ONCE = Politeness(retries=0)  # an archive is not asked twice
 
 
 @dataclass(frozen=True, slots=True)
+class ImportTimes:
+    """gap_s: files that lie further apart in time are runs of their own, the earliest first; until: seconds since the
+    epoch: later answers are left aside.
+    """
+
+    gap_s: float = GAP_S
+    until: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
 class Imported:
     """What an import brought. state: done, stopped or failed; damages: of each file that did not end well, where."""
 
@@ -154,38 +164,39 @@ def import_archives(
     starts: Sequence[Url] = (),
     settings: Settings | None = None,
     watch: Callable[[int], bool] = lambda records: False,
-    gap_s: float = GAP_S,
+    times: ImportTimes | None = None,
 ) -> Imported:
     """Makes a new collection of archives: WARC, ARC or WACZ files.
 
     starts: empty: as the archive says, else its first page; settings: None: likewise, else the defaults. watch: called
-    with the number of records read; True stops. gap_s: files that lie further apart in time are runs of their own, the
-    earliest first. Raises UsageError for what is no archive or holds no page, StoreError where a collection is already.
+    with the number of records read; True stops. times: None: the usual ones. Raises UsageError for what is no archive
+    or holds no page, StoreError where a collection is already.
     """
     if not starts or settings is None:
         starts, settings = origin_of_archives(archives, starts, settings)
-    groups = _by_date([file for path in archives for file in archive_files(path)], gap_s)
+    times = times or ImportTimes()
+    groups = _by_date([file for path in archives for file in archive_files(path)], times)
     schema.create(folder)
     with runs.only_crawl(folder), contextlib.closing(Payloads()) as payloads:
         done: list[Imported] = []
         for began, files in groups:
-            done.append(_Import(folder, files, tuple(starts), settings, payloads).run(began, watch))
+            done.append(_Import(folder, files, tuple(starts), settings, payloads).run(began, times.until, watch))
             if done[-1].state == "stopped":
                 break
     return _summed(done)
 
 
-def _by_date(files: Sequence[ArchiveFile], gap_s: float) -> list[tuple[float | None, list[ArchiveFile]]]:
+def _by_date(files: Sequence[ArchiveFile], times: ImportTimes) -> list[tuple[float | None, list[ArchiveFile]]]:
     """The files of each run, and the time of its first answer, the earliest first; None: it has none with a date.
 
     Files whose times overlap, or follow one another within the gap, are of one run. A single file is not read for it.
     """
     if len(files) == 1:
-        return [(next(_times(files[0]), None), list(files))]
+        return [(next(_times(files[0], times.until), None), list(files))]
     spans = []
     undated: list[ArchiveFile] = []  # what has no answers may tell of failures: it goes with the last run
     for file in files:
-        first, last = _span(file)
+        first, last = _span(file, times.until)
         if first > last:
             undated.append(file)
         else:
@@ -193,7 +204,7 @@ def _by_date(files: Sequence[ArchiveFile], gap_s: float) -> list[tuple[float | N
     groups: list[tuple[float | None, list[ArchiveFile]]] = []
     end = 0.0
     for first, last, file in sorted(spans, key=lambda span: span[:2]):
-        if not groups or first > end + gap_s:
+        if not groups or first > end + times.gap_s:
             groups.append((first, []))
             end = last
         groups[-1][1].append(file)
@@ -204,21 +215,22 @@ def _by_date(files: Sequence[ArchiveFile], gap_s: float) -> list[tuple[float | N
     return groups
 
 
-def _span(file: ArchiveFile) -> tuple[float, float]:
+def _span(file: ArchiveFile, until: float) -> tuple[float, float]:
     """When its first answer came, and its last; the first after the last where it has none."""
     first, last = math.inf, -math.inf
-    for time in _times(file):
+    for time in _times(file, until):
         first, last = min(first, time), max(last, time)
     return first, last
 
 
-def _times(file: ArchiveFile) -> Iterator[float]:
-    """When the answers in a file came, in seconds since the epoch."""
+def _times(file: ArchiveFile, until: float) -> Iterator[float]:
+    """When the answers in a file came, in seconds since the epoch; later ones than until are left aside."""
     with ArchiveReader(file, 0) as reader:
         for record in reader:
             if record.kind in ("response", "revisit"):
                 with contextlib.suppress(ValueError):
-                    yield _started(record)
+                    if (started := _started(record)) <= until:
+                        yield started
 
 
 def _summed(done: Sequence[Imported]) -> Imported:
@@ -302,10 +314,12 @@ class _Import:
         self._discovery = Discovery(self._scope, self._settings)
         self._records = self._answers = self._failures = self._left_out = self._pages = 0
         self._began = self._last = 0.0
+        self._until = math.inf
         self._damages: list[str] = []
 
-    def run(self, began: float | None, watch: Callable[[int], bool]) -> Imported:
+    def run(self, began: float | None, until: float, watch: Callable[[int], bool]) -> Imported:
         """began: when the first answer came; the run has the times of what it holds."""
+        self._until = until
         now = SystemClock().now()
         self._began = self._last = min(now if began is None else began, now)
         run_id = runs.begin_run(self._folder, "import", self._starts, self._settings, self._began)
@@ -354,6 +368,8 @@ class _Import:
             url, started = _url_of(record), _started(record)
         except (InvalidUrl, ValueError):
             self._left_out += record.kind != "metadata"
+            return
+        if started > self._until:
             return
         state = filler.stored_url(url_id(url))
         request = Request(url, depth=state[1] if state else 0 if url in self._starts else None)
