@@ -164,8 +164,10 @@ class Worker:
                     return
                 self._learn()
                 self._lease_more()
-            if self._by_page and self._commit_if_due():
-                self._lease_more()  # a choice page by page knows what the last page showed: also hosts with work again
+            # a choice page by page may want to know what the last one showed; and where a favourite is waited for,
+            # hosts that have work again are among those to choose from, however long anything took
+            if self._by_page and self._commit_if_due() and self._deps.policy.patience_s:
+                self._lease_more()
             pause = self._start_due(now)
             if self._commit_if_due():
                 pause = 0.0  # hosts that waited for it go on

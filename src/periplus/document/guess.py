@@ -548,10 +548,11 @@ def _by_letters(text: bytes, languages: tuple[str, ...], declared: Encoding | No
     best = race[0].score
     if best < _STRANGE * done or done < _FIRST_PLACES:
         paired = max(_paired(text, languages), default=(-math.inf, ""))
-        if paired[0] > best * (touching.sum() / done):
+        likely = paired[0] * done / float(touching.sum())  # of as many places as the others read
+        if likely > best:
             encoding = _encoding(paired[1])
             of_declared = next((one.score for one in race if declared and one.name == declared.name), best - _BEHIND)
-            return Guess(encoding, paired[0] - best, done, paired[0] / float(touching.sum()), paired[0] - of_declared)
+            return Guess(encoding, likely - best, done, likely / done, likely - of_declared)
     encoding = _encoding(race[0].name)
     return Guess(encoding, _lead(race, data), done, best / done, _against(race, data, declared) if declared else 0.0)
 
