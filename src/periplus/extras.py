@@ -16,6 +16,7 @@ EXTRAS = {  # by the module that is imported: (the package, its extra, what need
     "brotli": ("brotli", "brotli", "Answers in brotli"),
     "fsspec": ("fsspec", "segments", "Segments on object storage"),
     "markdown_it": ("markdown-it-py", "office", "Reading Markdown"),
+    "mcp": ("mcp", "mcp", "Offering collections to language models"),
     "psycopg": ("psycopg", "postgres", "Collections in PostgreSQL"),
     "pyarrow": ("pyarrow", "parquet", "Parquet and Arrow tables"),
     "pypdfium2": ("pypdfium2", "pdf", "Reading PDF files"),

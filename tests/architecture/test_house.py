@@ -16,9 +16,10 @@ BUDGETS = {
     "acquire": 4_100,
     "analyse": 11_150,
     "api": 12_000,
-    "cli": 6_450,
+    "cli": 6_500,
     "document": 11_600,
     "jobs": 1_100,
+    "mcp": 650,
     "model": 5_000,
     "present": 6_800,
     "schedule": 2_850,
@@ -27,7 +28,7 @@ BUDGETS = {
     "ui": 5_300,
     "urls": 2_250,
 }
-MODULES = 347
+MODULES = 351
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

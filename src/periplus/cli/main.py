@@ -74,6 +74,10 @@ _SECTIONS = {
             "Check the WARC segments of a collection on PostgreSQL; delete what no page needs.",
         ),
         "serve": ("periplus.cli.jobs", "Show collections in a browser; start and watch crawls there."),
+        "mcp": (
+            "periplus.cli.mcp",
+            "Offer collections to language models: search, pages, links, map, faults as tools.",
+        ),
         "jobs": ("periplus.cli.jobs", "Ask for work, see how far it is, call it off; once or every so often."),
         "worker": ("periplus.cli.jobs", "Do the jobs that wait, until Ctrl-C."),
         "notices": (
@@ -141,7 +145,7 @@ def _damage(ctx: click.Context) -> str:
         return ""
 
 
-_STANDING = frozenset({"serve", "worker", "demo"})
+_STANDING = frozenset({"serve", "mcp", "worker", "demo"})
 """Commands that wait for what others ask of them: how long they do says nothing."""
 
 

@@ -1,0 +1,95 @@
+"""Serves the table of tools over the Model Context Protocol, in every revision that the official SDK speaks."""
+
+from __future__ import annotations
+
+import logging
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+from jsonschema import Draft202012Validator
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+from periplus.errors import PeriplusError
+from periplus.mcp.tools import NOTICE, TOOLS, Arguments, Served, Tool, answered
+from periplus.settings import VERSION
+
+AT_ONCE = 4  # questions answered at a time: each reads a database of its own connection
+ABOUT = f"""\
+Periplus charts parts of the web and keeps them as collections. These tools read the collections of this machine; they
+ask no web server and change nothing. `collections` says what there is, `search` finds pages, `page` reads one.
+{NOTICE}"""
+_log = logging.getLogger(__name__)
+
+
+def _described(tool: Tool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.sentence,
+        input_schema=tool.arguments,
+        output_schema=tool.result,
+        annotations=types.ToolAnnotations(
+            read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+        ),
+    )
+
+
+def wrong_argument(name: str, arguments: Arguments) -> str:
+    """What is wrong with the arguments of a tool, in a sentence; empty: nothing."""
+    if name not in TOOLS:
+        return f"there is no tool {name!r}: choose among {', '.join(TOOLS)}"
+    error = next(iter(Draft202012Validator(TOOLS[name].arguments).iter_errors(arguments)), None)
+    return f"{'.'.join(map(str, error.path)) or name}: {error.message[:300]}" if error else ""
+
+
+def _result(served: Served, name: str, arguments: Arguments) -> types.CallToolResult:
+    """The answer, or why there is none: a sentence that the model can act on."""
+    try:
+        if wrong := wrong_argument(name, arguments):
+            return _refusal(wrong)
+        answer = answered(served, name, arguments)
+    except PeriplusError as error:
+        return _refusal(str(error))
+    structure = answer.structure() if TOOLS[name].result is not None else None
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=answer.text())], structured_content=structure
+    )
+
+
+def _refusal(why: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=why)], is_error=True)
+
+
+def server_of(served: Served) -> Server[dict[str, object]]:
+    """A server that offers the tools over these collections, on whatever transport."""
+    limiter = anyio.CapacityLimiter(AT_ONCE)
+
+    async def list_tools(
+        context: ServerRequestContext[dict[str, object]], params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_described(tool) for tool in TOOLS.values()])
+
+    async def call_tool(
+        context: ServerRequestContext[dict[str, object]], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        _log.info("tool %s", params.name)
+        return await anyio.to_thread.run_sync(_result, served, params.name, params.arguments or {}, limiter=limiter)
+
+    return Server(
+        "periplus", version=VERSION, title="Periplus", instructions=ABOUT,
+        on_list_tools=list_tools, on_call_tool=call_tool,
+    )  # fmt: skip
+
+
+def serve_stdio(served: Served) -> None:
+    """Answers on standard input and output until that is closed. Whatever else is printed goes to stderr."""
+
+    async def run() -> None:
+        server = server_of(served)
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+
+    anyio.run(run)
