@@ -7,8 +7,9 @@ Nothing is fetched: files are read by the project's own document code, as if a s
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from periplus.model.page import Document, LinkKind
 from periplus.model.search import PageToIndex
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import SiteKey, Url
+from periplus.search.index import IndexWriter
 from periplus.urls.canonical import canonical, url_id
 
 MANUALS = {  # name: (language, folder below the root)
@@ -30,7 +32,12 @@ MANUALS = {  # name: (language, folder below the root)
     "guide-cs": ("cs", "usr/share/doc/installation-guide-amd64/cs"),
     "gimp-hu": ("hu", "usr/share/gimp/2.0/help/hu"),
     "guide-ru": ("ru", "usr/share/doc/installation-guide-amd64/ru"),
+    "handbook-fr": ("fr", "usr/share/doc/debian-handbook/html/fr-FR"),
+    "django-en": ("en", "usr/share/doc/python-django-doc/html"),
+    "git-en": ("en", "usr/share/doc/git-doc"),
+    "apache-fr": ("fr", "usr/share/doc/apache2-doc/manual/fr"),
 }
+ASKED_ONLY = ("handbook-fr", "django-en", "git-en", "apache-fr")  # for which there are questions, and no known items
 COMMON_ANCHOR = 3  # pages that one text leads to; with more it names none of them: "next", "here"
 WHEN = 1_700_000_000.0
 
@@ -44,10 +51,10 @@ class Manual:
     pages: tuple[PageToIndex, ...]
 
 
-def manuals(roots: list[Path]) -> Iterator[Manual]:
-    """Those that are there, from the first root that has them."""
+def manuals(roots: list[Path], names: Collection[str]) -> Iterator[Manual]:
+    """Those of these names that are there, from the first root that has them."""
     for name, (language, folder) in MANUALS.items():
-        for root in roots:
+        for root in roots if name in names else ():
             if (root / folder).is_dir():
                 yield manual(name, language, root / folder)
                 break
@@ -95,3 +102,13 @@ def _page(name: str, language: str, url: Url, document: Document, anchors: list[
         WHEN,
         document.digests.folded,
     )
+
+
+def index_of(folder: Path, pages: Sequence[PageToIndex]) -> float:
+    """Makes the index; returns pages a second."""
+    begun = time.perf_counter()
+    writer = IndexWriter(folder, "known items")
+    writer.put(pages)
+    writer.commit((0, 0))
+    writer.close()
+    return len(pages) / (time.perf_counter() - begun)

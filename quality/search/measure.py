@@ -2,6 +2,7 @@
 
 For each manual: titles that one page alone has, link texts that lead to one page alone, and sentences that
 stand in one page alone, each asked for as it stands (a sentence also in quotes). Sampled with a fixed seed.
+Then the questions of `questions.py`.
 `first`: share of queries whose page comes first; `MRR`: mean of 1 / place over the first ten. Also how long
 queries take, and how fast pages are indexed.
 
@@ -30,14 +31,15 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from figures import Figure, digest_of, write
-from manuals import Manual, manuals
+from manuals import ASKED_ONLY, MANUALS, Manual, index_of, manuals
 from own_pages import own_manuals
+from questions import measured as answers_to_questions
 
 from periplus.model.page import BlockKind
 from periplus.model.search import PageToIndex
 from periplus.model.web import UrlId
 from periplus.search.asking import MatchWindow, Searcher
-from periplus.search.index import IndexWriter, names, whole_name
+from periplus.search.index import names, whole_name
 from periplus.settings import Searching
 
 SEED = 7
@@ -160,16 +162,6 @@ def score(searcher: Searcher, asked: Sequence[Item], took: list[float]) -> dict[
     }
 
 
-def index_of(folder: Path, pages: Sequence[PageToIndex]) -> float:
-    """Makes the index; returns pages a second."""
-    begun = time.perf_counter()
-    writer = IndexWriter(folder, "known items")
-    writer.put(pages)
-    writer.commit((0, 0))
-    writer.close()
-    return len(pages) / (time.perf_counter() - begun)
-
-
 def measured(set_name: str, kept: Sequence[Manual]) -> list[Figure]:
     """Prints a table and gives the figures: one index over all manuals, as a collection of several sites would have."""
     pages = [page for manual in kept for page in manual.pages]
@@ -213,9 +205,10 @@ def main() -> None:
     given = options.parse_args()
     figures = measured("own towns", own_manuals())
     roots = [*given.root, *(Path(named) for named in filter(None, [os.environ.get("MANUALS")])), Path("/")]
-    kept = list(manuals(roots))
+    kept = list(manuals(roots, MANUALS.keys() - {*ASKED_ONLY}))
     if kept:
         figures += measured("manuals", kept)
+    figures += answers_to_questions(roots)
     if given.json:
         write(given.json, figures)
 

@@ -297,7 +297,7 @@ class Searching:
         high=1_000_000,
     )
     weight_phrase: float = _row(
-        5.0, "Further, for each word after the first, of all words one after another.", unit="times", low=0, high=1000
+        1.0, "Further, for each word after the first, of all words one after another.", unit="times", low=0, high=1000
     )
     weight_whole_title: float = _row(
         1000.0,

@@ -23,7 +23,7 @@ BUDGETS = {
     "model": 5_000,
     "present": 6_800,
     "schedule": 2_850,
-    "search": 1_650,
+    "search": 1_800,
     "store": 14_750,
     "ui": 5_300,
     "urls": 2_250,

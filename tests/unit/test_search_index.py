@@ -11,7 +11,7 @@ import periplus.search.index
 from periplus.document.words import TextCutter, table
 from periplus.model.page import NO_BLOCKS, Block, BlockKind, Blocks, Part, Position
 from periplus.model.search import PageToIndex
-from periplus.search.asking import MatchWindow, Searcher
+from periplus.search.asking import ENOUGH, MatchWindow, Searcher
 from periplus.search.index import (
     ASKED_S,
     FOLDER,
@@ -180,7 +180,46 @@ def test_phrases_do_not_go_from_block_to_block(fill):
 def test_what_no_page_has_whole_is_found_in_part_and_said(fill):
     answer = found(fill(page(1, "harbour", language="en")), "harbour zebra")
     assert [match.url_id for match in answer.matches] == [1]
-    assert any("some of them" in note for note in answer.notes)
+    assert answer.notes == ("no page has zebra",)
+    assert answer.matches[0].missing == ("zebra",)
+
+
+def test_pages_with_some_of_the_words_come_after_those_with_all(fill):
+    folder = fill(
+        page(1, "harbour harbour harbour", text("lights")),
+        page(2, "other", text("harbour " * 9)),
+        page(3, "other", text("cranes of a harbour")),
+        page(4, "other", text("nothing")),
+    )
+    answer = found(folder, "harbour cranes")
+    assert (answer.matches[0].url_id, answer.total) == (3, 3)
+    assert [match.missing for match in answer.matches] == [(), ("cranes",), ("cranes",)]
+    assert answer.notes == ("pages with all words come first, 1 of them; then pages with some of them",)
+    assert ids(folder, "+harbour cranes -lights") == [3, 2]
+    assert ids(folder, 'cranes "harbour lights"') == []
+
+
+def test_where_enough_pages_have_all_words_no_others_are_shown(fill):
+    folder = fill(*(page(number, "harbour", text(f"cranes {number}")) for number in range(ENOUGH)), page(99, "harbour"))
+    answer = found(folder, "harbour cranes", limit=50)
+    assert (answer.total, answer.notes) == (ENOUGH, ())
+
+
+def test_a_word_that_most_pages_have_is_lacked_by_none(fill):
+    folder = fill(
+        page(1, "the harbour"), page(4, "harbour storm"), *(page(number, "the storm") for number in range(10, 30))
+    )
+    assert [match.missing for match in found(folder, "the harbour").matches] == [(), ()]
+    assert sorted(ids(folder, "the harbour")) == [1, 4]
+
+
+@pytest.mark.parametrize("name", ["os.path.join", "create_task", "--force-with", "x-ray"])
+def test_a_name_is_found_as_written_before_its_parts(fill, name):
+    parts = name.replace("-", " ").replace("_", " ").replace(".", " ").split()
+    folder = fill(page(1, "a", text(" of ".join(parts))), page(2, "b", text(f"say {name} here")), page(3, "c"))
+    answer = found(folder, name)
+    assert [match.url_id for match in answer.matches] == [2, 1]
+    assert [match.missing for match in answer.matches] == [(), (name,)]
 
 
 def test_another_spelling_is_proposed(fill):

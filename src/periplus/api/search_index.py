@@ -509,6 +509,7 @@ class Search:
                 yield replace(
                     _hit(page, texts[place], match.score, self._urls(match.twins), highlighter, names[page.site_id]),
                     near=others,
+                    missing=match.missing,
                 )
 
     def _urls(self, ids: Sequence[UrlId]) -> tuple[Url, ...]:

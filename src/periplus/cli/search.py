@@ -33,11 +33,12 @@ Marks = tuple[tuple[int, int], ...]
 
 EXAMPLES = """
 \b
-words                   all of them, in any of their forms: `cities` finds `city`
+words                   in any of their forms: `cities` finds `city`; pages with all of them first
+os.path, --flag, C++    names: as they are written first, then their parts
 "exact words"           one after another
 word*                   what begins so
 a OR b, -word, ( )      either; without it; a part of the query
-+word                   in this very form
++word                   not without it, and in this very form
 site:example.org        of a host or what lies below it
 lang:cs  type:pdf       of a language; of a media type
 is:noindex              pages that ask not to be found by search, which no other query finds
@@ -155,6 +156,8 @@ def _hit_lines(hit: Hit, place: int, width: int) -> Iterator[str]:
     if hit.snippet is not None:
         for line in _wrapped(hit.snippet.text, hit.snippet.marks, width - len(INDENT), None):
             yield INDENT + line
+    if hit.missing:
+        yield INDENT + click.style(f"without: {', '.join(map(visible, hit.missing))}", dim=True)
     facts = [hit.media_type.removeprefix("text/"), hit.language, utc(hit.when, "%d %B %Y").lstrip("0")]
     if hit.twins:
         facts.append(f"the same text at {count_of(len(hit.twins), 'other address', 'other addresses')}")

@@ -34,6 +34,7 @@ class Match(NamedTuple):
     url_id: UrlId
     score: float
     twins: tuple[UrlId, ...]  # pages with the same text, best first, folded into this one
+    missing: tuple[str, ...] = ()  # words of the query that it lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class Hit:
     when: float  # last modified by the server's word, else fetched; seconds since the epoch
     twins: tuple[Url, ...]  # pages with the same text
     near: tuple[Url, ...] = ()  # pages with nearly the same content, of those that would be hits here, and their twins
+    missing: tuple[str, ...] = ()  # words of the query that it lacks
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import tantivy
 
@@ -47,7 +48,22 @@ from periplus.search.index import (
     primary,
     whole_name,
 )
-from periplus.search.query import All, Any, During, Node, Not, Only, Phrase, Query, Word, asked_words, asks_for, parse
+from periplus.search.query import (
+    All,
+    Any,
+    During,
+    Node,
+    Not,
+    Only,
+    Phrase,
+    Query,
+    Word,
+    asked_words,
+    asks_for,
+    parse,
+    parted,
+    pieces_of,
+)
 from periplus.settings import Searching
 
 MOST_EDITS = 2
@@ -153,14 +169,21 @@ class Matcher:
     languages: Sequence[str]
     occurs: Callable[[str], bool]  # whether a spelling occurs
 
-    def query(self, root: Node) -> tantivy.Query:
-        """Pages that answer, scored."""
-        must = self._node(root)
-        extra = [*self._whole_titles(root), *self._neighbours(root)]
-        if not extra:
-            return must
+    def query(self, root: Node, helpful: Sequence[Word], asked: Node) -> tantivy.Query:
+        """Pages that answer root, scored. helpful: words that a page may lack, and that count where it has them;
+        asked: all of what was asked for, titles of which come first.
+        """
+        shown = () if asks_for(asked, IS) else [(tantivy.Occur.MustNot, self._silent(self._only(IS, NOINDEX)))]
+        extra = [*map(self._word, helpful), *self._whole_titles(asked), *self._neighbours(asked)]
         return tantivy.Query.boolean_query(
-            [(tantivy.Occur.Must, must), *((tantivy.Occur.Should, query) for query in extra)]
+            [(tantivy.Occur.Must, self._node(root)), *shown, *((tantivy.Occur.Should, query) for query in extra)]
+        )
+
+    def holds(self, word: Word, ids: Sequence[UrlId]) -> tantivy.Query:
+        """Which of these pages hold a word."""
+        pages = [tantivy.Query.term_query(self.schema, ID, url_id) for url_id in ids]
+        return tantivy.Query.boolean_query(
+            [(tantivy.Occur.Must, self._word(word)), (tantivy.Occur.Must, _either(pages))]
         )
 
     def _node(self, node: Node) -> tantivy.Query:
@@ -325,9 +348,16 @@ def _either(queries: Iterable[tantivy.Query]) -> tantivy.Query:
     return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in several])
 
 
+def _without(query: tantivy.Query, other: tantivy.Query) -> tantivy.Query:
+    return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, other)])
+
+
 LOOKED_AT = 200  # matches that are weighed by rank, and among which those of equal text are folded
 LANGUAGES = 5  # in whose forms a word is looked for; further ones are found by spelling
 FACET_VALUES = 10
+ENOUGH = 10  # pages with all words: with fewer, those with some are looked for
+FREQUENT = 0.5  # of the pages have it: a word tells nothing
+LEAST_PAGES = 20  # of fewer pages most have each word of their subject
 FEW = 3  # matches: with fewer, another spelling may have been meant
 _FACETS = {"site": SITE, "type": MEDIA, "language": LANGUAGE, "year": YEAR}
 
@@ -411,41 +441,90 @@ class Searcher:
             yield {UrlId(int(url_id or 0)): int(digest or 0) for url_id, digest in zip(ids, digests, strict=True)}
 
     def search(self, text: str, window: MatchWindow, rank: Rank) -> Matches:
-        """The pages that answer. Where none has all words, those that have some."""
+        """The pages that answer: first those that have all words, by how well they answer; where these are few, also
+        those that have some, each with the words that it lacks.
+        """
         query = parse(text)
         if query.root is None:
             return Matches(0, (), (), query.notes or ("nothing was asked for",), "")
-        notes = list(query.notes)
         most = max(LOOKED_AT, window.offset + window.limit)
-        asked, (total, hits) = self._found(query.root, most)
-        suggestion = suggested(self._searcher, query, text) if total < FEW else ""
-        looser = some_of(query.root) if not hits else None
-        if looser is not None:
-            asked, (total, hits) = self._found(looser, most)
-            if hits:
-                notes.append("no page has all the words: shown are pages with some of them")
-        matches = self._ordered(hits, rank)[window.offset : window.offset + window.limit]
+        wanting = self._wanting(query.root, ())
+        total, hits = self._answers(wanting.whole, most)
+        if total < ENOUGH and (nowhere := self._nowhere(wanting.words)):
+            wanting = self._wanting(query.root, nowhere)
+            total, hits = self._answers(wanting.whole, most)
+        whole, others = total, list[_Scored]()
+        suggestion = suggested(self._searcher, query, text) if whole < FEW or wanting.nowhere else ""
+        asked = wanting.whole
+        if whole < ENOUGH and wanting.some is not None:
+            asked = wanting.some
+            more, others = self._answers(_without(wanting.some, wanting.whole), most)
+            total += more
+        notes = (*query.notes, *_lacking(wanting, whole, total))
+        matches = self._ordered(hits, others, rank)[window.offset : window.offset + window.limit]
         facets = self._counted(asked, _FACETS, FACET_VALUES) if window.facets else ()
-        return Matches(total, tuple(matches), facets, tuple(notes), suggestion)
+        words = wanting.words if others or wanting.nowhere else ()
+        return Matches(total, self._with_missing(matches, words), facets, notes, suggestion)
 
-    def _found(self, root: Node, most: int) -> tuple[tantivy.Query, tuple[int, Sequence[_Scored]]]:
-        asked = self._matcher.query(root if asks_for(root, IS) else All((root, Not(Only(IS, NOINDEX)))))
+    def _wanting(self, root: Node, nowhere: Sequence[Word]) -> _Wanting:
+        """The queries for what was asked for. nowhere: words that no page has, which are asked of none."""
+        words, rest = parted(root)
+        present = tuple(word for word in words if word not in nowhere) or words
+        telling = tuple(word for word in present if not self._is_frequent(word)) or present
+        helpful = [word for word in present if word not in telling]
+        whole = self._matcher.query(All((*telling, *rest)), helpful, root)
+        pieces = [piece for word in (*telling, *nowhere) for piece in pieces_of(word)]
+        some = None
+        if pieces and asked_words(All(rest)):
+            some = self._matcher.query(All(rest), [*pieces, *helpful], root)
+        elif len(pieces) > 1:
+            some = self._matcher.query(All((Any(tuple(pieces)), *rest)), helpful, root)
+        return _Wanting(whole, some, tuple(word for word in words if word not in helpful), tuple(nowhere))
+
+    def _nowhere(self, words: Sequence[Word]) -> list[Word]:
+        """Those of the words that no page has."""
+        return [word for word in words if not self._answers(self._matcher.query(word, (), word), 1)[0]]
+
+    def _is_frequent(self, word: Word) -> bool:
+        """Whether most pages have the word: `the`, `how`. A page without it answers no worse."""
+        read = forms(word.text)
+        most = FREQUENT * max(self._searcher.num_docs, LEAST_PAGES)
+        return len(read) == 1 and not word.prefix and self._searcher.doc_freq(FORMS, read[0]) > most
+
+    def _with_missing(self, matches: Sequence[Match], words: Sequence[Word]) -> tuple[Match, ...]:
+        """The matches, each with those of the words that it lacks."""
+        if not matches or not words:
+            return tuple(matches)
+        ids = [match.url_id for match in matches]
+        holders = []
+        for word in words:
+            places = [place for _, place in self._searcher.search(self._matcher.holds(word, ids), len(ids), False).hits]
+            holders.append((word.text, set(self._searcher.fast_field_values(ID, places))))
+        return tuple(
+            match._replace(missing=tuple(text for text, pages in holders if match.url_id not in pages))
+            for match in matches
+        )
+
+    def _answers(self, asked: tantivy.Query, most: int) -> tuple[int, list[_Scored]]:
         answer = self._searcher.search(asked, most)
-        return asked, (int(answer.count), answer.hits)  # type: ignore[attr-defined]  # the engine's stubs lack it
+        return int(answer.count), list(answer.hits)  # type: ignore[attr-defined]  # the engine's stubs lack it
 
-    def _ordered(self, hits: Sequence[_Scored], rank: Rank) -> list[Match]:
-        """By score and rank, those of equal text folded into the best of them."""
+    def _ordered(self, whole: Sequence[_Scored], some: Sequence[_Scored], rank: Rank) -> list[Match]:
+        """Those with all words before those with some, each by score and rank; those of equal text folded into the
+        best of them.
+        """
+        hits = [*whole, *some]
         places = [place for _, place in hits]
         ids = [UrlId(int(value or 0)) for value in self._searcher.fast_field_values(ID, places)]
         twins = self._searcher.fast_field_values(TWIN, places)
         gains = rank(ids)
         scored = [
-            (score * (1 + self._weights.weight_rank * gain), url_id, twin)
-            for (score, _), url_id, twin, gain in zip(hits, ids, twins, gains, strict=True)
+            (number >= len(whole), -score * (1 + self._weights.weight_rank * gain), url_id, twin)
+            for number, ((score, _), url_id, twin, gain) in enumerate(zip(hits, ids, twins, gains, strict=True))
         ]
         groups: dict[object, list[tuple[float, UrlId]]] = {}
-        for score, url_id, twin in sorted(scored, key=lambda item: (-item[0], item[1])):
-            groups.setdefault(twin, []).append((score, url_id))
+        for _, less, url_id, twin in sorted(scored):
+            groups.setdefault(twin, []).append((-less, url_id))
         return [Match(group[0][1], group[0][0], tuple(url_id for _, url_id in group[1:])) for group in groups.values()]
 
     def _counted(self, query: tantivy.Query, fields: dict[str, str], most: int) -> tuple[Facet, ...]:
@@ -457,12 +536,20 @@ class Searcher:
         )
 
 
-def some_of(root: Node) -> Node | None:
-    """The same with any of its words in place of all; None where it is no list of words."""
-    if not isinstance(root, All):
-        return None
-    words = [item for item in root.items if isinstance(item, Word | Phrase)]
-    if len(words) < 2:
-        return None
-    rest = [item for item in root.items if not isinstance(item, Word | Phrase)]
-    return All((Any(tuple(words)), *rest)) if rest else Any(tuple(words))
+class _Wanting(NamedTuple):
+    """The engine's queries for what was asked for."""
+
+    whole: tantivy.Query  # pages with all telling words
+    some: tantivy.Query | None  # pages with some of them, or with parts of a name; None: there is but one
+    words: tuple[Word, ...]  # without those that most pages have
+    nowhere: tuple[Word, ...]  # those that no page has
+
+
+def _lacking(wanting: _Wanting, whole: int, total: int) -> Iterator[str]:
+    """What is said of words that pages lack. whole: pages with all words that there are; total: of all pages."""
+    if wanting.nowhere and total:
+        yield f"no page has {', '.join(word.text for word in wanting.nowhere)}"
+    if whole < total and whole and not wanting.nowhere:
+        yield f"pages with all words come first, {whole} of them; then pages with some of them"
+    elif whole < total and len(wanting.words) > 1:
+        yield "no page has all the words: shown are pages with some of them"

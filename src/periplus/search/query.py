@@ -1,6 +1,6 @@
 """Reads queries. Any text is one: what cannot be meant is left aside, with a note that says so.
 
-words                   all of them, in any of their forms
+words                   in any of their forms; pages with all of them come first
 "exact words"           one after another
 word*                   what begins so
 a OR b, a | b           either;  AND is what stands between words anyway
@@ -17,6 +17,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from periplus.document.words import forms
 
 MOST_TOKENS = 64  # of a query: more make it slow and nobody writes them
 DEEPEST = 20  # parentheses
@@ -277,3 +279,18 @@ def asked_words(node: Node | None) -> list[Word | Phrase]:
             return [word for item in items for word in asked_words(item)]
         case _:
             return []
+
+
+def parted(root: Node) -> tuple[tuple[Word, ...], tuple[Node, ...]]:
+    """(words that a page may lack where others have none of it all, what must hold): phrases, words with a sign or of
+    a field, and all that narrows must.
+    """
+    items = root.items if isinstance(root, All) else (root,)
+    words = tuple(item for item in items if isinstance(item, Word) and not item.exact and not item.within)
+    return words, tuple(item for item in items if item not in words)
+
+
+def pieces_of(word: Word) -> tuple[Word, ...]:
+    """The word, and what a name is made of beside it: `os.path`, `os`, `path`."""
+    read = forms(word.text)
+    return (word, *(Word(form) for form in dict.fromkeys(read))) if len(read) > 1 and not word.prefix else (word,)
