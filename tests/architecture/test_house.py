@@ -17,7 +17,7 @@ BUDGETS = {
     "analyse": 11_150,
     "api": 12_000,
     "cli": 6_500,
-    "document": 11_600,
+    "document": 12_050,
     "jobs": 1_100,
     "mcp": 650,
     "model": 5_000,
@@ -28,7 +28,7 @@ BUDGETS = {
     "ui": 5_300,
     "urls": 2_250,
 }
-MODULES = 351
+MODULES = 354
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

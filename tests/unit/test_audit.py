@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from audited import SmallSite
-from periplus.analyse.audit import FINDINGS, audit, is_language, issue_kinds
+from periplus.analyse.audit import FINDINGS, audit, issue_kinds
 from periplus.analyse.audit_input import text_keys
 from periplus.analyse.duplicates import NearGroup
 from periplus.analyse.issues import Lookups, audit_rules, causes, counts, faults, issues
+from periplus.document.language_codes import is_language
 from periplus.errors import UsageError
 from periplus.model.audit import Category, Grade, Verdict
 from periplus.model.visit import Reason
@@ -184,6 +185,7 @@ def test_translations_link_back_to_pages_in_languages():
         ("hreflang-no-return", "a", "c"),
         ("hreflang-broken", "a", "gone"),
         ("hreflang-bad-language", "b", "a"),
+        ("hreflang-no-self", "b", ""),
     }
 
 

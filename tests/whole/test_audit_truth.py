@@ -184,9 +184,19 @@ def indexing(plan):
 def languages(plan):
     plan.page("/pair-en", **translated(en="/pair-en", de="/pair-de"))
     plan.page("/pair-de", **translated(en="/pair-en", de="/pair-de"))
-    plan.page("/one-way", "hreflang-no-return", related="/pair-en", **translated(en="/pair-en"))
+    plan.page("/one-way", "hreflang-no-return", related="/pair-en", **translated(en="/pair-en", fr="/one-way"))
     plan.page("/bad-language", "hreflang-bad-language", related="/bad-language", **translated(english="/bad-language"))
-    plan.page("/to-no-page", "hreflang-broken", related="/no-translation", **translated(fr="/no-translation"))
+    plan.page(
+        "/to-no-page",
+        "hreflang-broken",
+        related="/no-translation",
+        **translated(fr="/no-translation", en="/to-no-page"),
+    )
+    plan.page("/not-among-them", "hreflang-no-self", **translated(de="/among-them"))
+    plan.page("/among-them", **translated(en="/not-among-them", de="/among-them"))
+    twice = translated(en="/twice", EN="/twice-too")
+    plan.page("/twice", "hreflang-twice", related="/twice-too", **twice)
+    plan.page("/twice-too", **translated(en="/twice", de="/twice-too"))
 
 
 def links(plan):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.audit_input import AuditInput, Mask, Numbers, PageTraits, Places
+from periplus.document.language_codes import is_language
 from periplus.errors import ExtensionError
 from periplus.extensions import guarded, loaded
 from periplus.model.audit import VERDICTS, Category, CausedBy, Grade, IssueKind, Verdict
@@ -345,17 +345,6 @@ def _not_listed(site: AuditInput) -> IssueColumns:
 
 # Languages
 
-# BCP 47 as far as search engines heed it: language, script, region; x-default for everybody else
-_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z]{4})?(?:-(?:[a-z]{2}|[0-9]{3}))?|x-default", re.IGNORECASE)
-_NO_REGIONS = frozenset({"uk", "eu", "en"})  # ISO 3166 has GB; these are written by mistake
-
-
-def is_language(code: str) -> bool:
-    """Whether a hreflang is one that search engines heed."""
-    return bool(_LANGUAGE.fullmatch(code)) and code.lower().rpartition("-")[2] not in (
-        _NO_REGIONS if "-" in code else ()
-    )
-
 
 def _bad_languages(site: AuditInput) -> IssueColumns:
     bad = {language for language in {row[2] for row in site.remarks.hreflangs} if not is_language(language)}
@@ -379,6 +368,26 @@ def _translations_without_return(site: AuditInput) -> IssueColumns:
     no_page = (site.dead | site.redirecting | site.noindex)[target]
     alone = fetched[target] & ~returned & ~no_page
     return IssueColumns(source[alone], target[alone])
+
+
+def _without_themselves(site: AuditInput) -> IssueColumns:
+    """Pages that want to be found, with translations of which none is the page itself."""
+    source, target = site.translations
+    places = np.setdiff1d(source, source[source == target])
+    return IssueColumns(places[np.isin(places, site.pages.place[site.shown])])
+
+
+def _translated_twice(site: AuditInput) -> IssueColumns:
+    """Translations in a language that another translation of the page has too: the page itself, or else the first."""
+    by_language: dict[tuple[int, str], set[int]] = {}
+    for page, other, language in site.remarks.hreflangs:
+        by_language.setdefault((page, language.lower()), set()).add(other)
+    rows: dict[tuple[int, int], str] = {}
+    for (page, language), others in sorted(by_language.items()):
+        for other in sorted(others, key=lambda place: (place != page, place))[1:]:
+            rows.setdefault((page, other), language)
+    places, others_of = (np.array([row[at] for row in rows], np.int64) for at in (0, 1))
+    return IssueColumns(places, others_of, words=list(rows.values()))
 
 
 _E, _W, _N = Grade.ERROR, Grade.WARNING, Grade.NOTICE
@@ -482,6 +491,11 @@ FINDINGS = (
         "Search engines ignore the link.", "Link back.", "to {also}"), _translations_without_return),
     Finding(IssueKind("hreflang-bad-language", _W, Category.LANGUAGES, "Translations in no known language",
         "Search engines ignore the link.", "Write a code as en or pt-br.", "{words}", _BY_WORDS), _bad_languages),
+    Finding(IssueKind("hreflang-no-self", _N, Category.LANGUAGES, "Pages that are not among their translations",
+        "Search engines may ignore the others.", "Name the page itself too."), _without_themselves),
+    Finding(IssueKind("hreflang-twice", _W, Category.LANGUAGES, "Two translations in one language",
+        "Search engines cannot choose between them.", "Name one page a language.", "{words}: {also} too"),
+        _translated_twice),
     Finding(IssueKind("hreflang-broken", _W, Category.LANGUAGES, "Translations that are no page",
         "The link leads nowhere or elsewhere.", "Name the page itself.", "to {also}", _BY_TARGET),
         _broken_translations),
@@ -565,6 +579,18 @@ FINDINGS = (
     _note("preview-incomplete", _N, Category.CONTENT, "Incomplete previews for sharing",
         "Who shares the page shows a card without its picture or name.", "Write the Open Graph tags that lack.",
         "lacks {words}", source="The Open Graph protocol, basic metadata", caused_by=_BY_WORDS),
+    _note("structured-syntax", _W, Category.INDEXING, "JSON-LD that cannot be read",
+        "Search engines leave out what it describes.", "Correct its JSON.", "{words}",
+        source="JSON-LD 1.1, 7; RFC 8259", caused_by=_BY_WORDS),
+    _note("structured-incomplete", _W, Category.INDEXING, "Structured data without what search engines ask for",
+        "Results show no more than a title.", "Add the properties.", "{words}",
+        source="Google Search Central, structured data", caused_by=_BY_WORDS),
+    _note("structured-sparse", _N, Category.INDEXING, "Structured data without what search engines recommend",
+        "Results show less than they could.", "Add the properties that the page has.", "{words}",
+        source="Google Search Central, structured data", caused_by=_BY_WORDS),
+    _note("structured-value", _W, Category.INDEXING, "Structured data with values of a wrong form",
+        "Search engines do not read them.", "Write 2026-05-03 for a date, 1200.50 for a number, PT1H for a duration.",
+        "{words}", source="schema.org; ISO 8601", caused_by=_BY_WORDS),
     _note("page-insecure", _W, Category.SECURITY, "Pages sent without encryption",
         "Anybody on the way can read and change them; browsers warn.", "Serve them by https, and redirect there.",
         source="RFC 9110, 17.1 and 4.2.2"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from periplus.api.homes import rows_of
 from periplus.api.segments import SegmentedRows, require_segment, rules_at, segments_at
 from periplus.errors import UsageError
-from periplus.model.tables import CHAINS, EXPORTS, ISSUES, PAGES, RANKED_PAGES, Column, Table, with_segments
+from periplus.model.tables import CHAINS, EXPORTS, ISSUES, PAGES, RANKED_PAGES, STRUCTURED, Column, Table, with_segments
 from periplus.present import issues
 from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.postgres.address import is_address
@@ -84,6 +84,13 @@ def export_file(
 
 @contextlib.contextmanager
 def _stored_rows(place: Path | str, name: str, *, ranks: bool) -> Iterator[TableRows]:
+    if name == STRUCTURED.name:
+        from periplus.api.homes import pages_of
+        from periplus.api.structured import structured_rows
+
+        with pages_of(place) as pages:
+            yield TableRows(STRUCTURED, structured_rows(pages))
+        return
     if is_address(str(place)):
         if name in (CHAINS.name, ISSUES.name):
             raise UsageError(

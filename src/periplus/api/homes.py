@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING
 from periplus.extras import extra_needed
 from periplus.model.ports import CrawlHome
 from periplus.model.tables import Table
+from periplus.store.moving import PageBody
 from periplus.store.postgres.address import address_of
+from periplus.store.segments import SegmentReader, object_storage
 from periplus.store.sqlite.frontier import FolderHome
 
 if TYPE_CHECKING:  # arrays: only when they are asked for
@@ -71,3 +74,21 @@ def rows_of(store: str, table: Table) -> AbstractContextManager[Iterator[tuple[o
     with extra_needed():
         from periplus.store.postgres.table_rows import table_rows
     return table_rows(address_of(store), table)
+
+
+@contextlib.contextmanager
+def pages_of(place: Path | str) -> Iterator[Iterator[PageBody]]:
+    """The pages of a collection whose bytes were kept, by URL, at one moment; streamed. Raises as `whole_of`."""
+    if isinstance(place, Path):
+        from periplus.store.sqlite import copying, reading
+
+        connecting = contextlib.closing(reading.connect(place))
+        with connecting as connection, reading.reading(), reading.snapshot(connection):
+            yield copying.pages_out(connection)
+        return
+    with extra_needed():
+        from periplus.store.postgres import copying as stored_pages
+        from periplus.store.postgres.table_rows import moment, place_of_segments
+    with moment(address_of(place)) as database:
+        segments = place_of_segments(database)
+        yield stored_pages.pages_out(database, SegmentReader(object_storage(segments)) if segments else None)

@@ -22,8 +22,8 @@ from periplus.api.rules import rules_text
 from periplus.api.webometrics import mark_sites
 from periplus.errors import NoCollection, UsageError
 from periplus.model.ports import CrawlHome, RunRecord, RunStore, VisitReader
-from periplus.model.survey import SiteMark, SiteStatus, Unit
-from periplus.model.tables import SURVEY_LINKS, Row, row_maker
+from periplus.model.survey import SURVEY_LINKS, SiteMark, SiteStatus, Unit
+from periplus.model.tables import Row, row_maker
 from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import SiteKey, Url
 from periplus.model.webometrics import (

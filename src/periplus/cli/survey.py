@@ -29,7 +29,7 @@ from periplus.cli.options import (
     verbose_option,
 )
 from periplus.errors import UsageError
-from periplus.model.tables import SURVEY_LINKS
+from periplus.model.survey import SURVEY_LINKS
 from periplus.present.tables import FORMATS as ROW_FORMATS
 from periplus.present.wording import count_of
 

@@ -16,6 +16,9 @@ from periplus.document import whitespace
 
 Tree: TypeAlias = turbohtml.Document
 Element: TypeAlias = turbohtml.Element
+MicrodataItem: TypeAlias = turbohtml.MicrodataItem
+RdfaItem: TypeAlias = turbohtml.RdfaItem
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 def parse(text: str) -> Tree:
@@ -58,8 +61,8 @@ def select(node: Tree | Element, selector: str) -> list[Element]:
     return node.select(selector)
 
 
-def first(element: Element, selector: str) -> Element | None:
-    """The first match below an element: the walk ends there."""
+def first(element: Tree | Element, selector: str) -> Element | None:
+    """The first match below a node: the walk ends there."""
     return element.select_one(selector)
 
 
@@ -92,3 +95,21 @@ def text_of(element: Element) -> str:
 def strings(tree: Tree) -> Iterable[str]:
     """The pieces of text of an XML document, trimmed, none empty."""
     return tree.stripped_strings
+
+
+def microdata(tree: Tree) -> list[MicrodataItem]:
+    """The outermost items of Microdata, with values as the HTML Standard has them, URLs as written; none where they are
+    nested beyond all reason.
+    """
+    try:
+        return tree.microdata()
+    except RecursionError:
+        return []
+
+
+def rdfa(tree: Tree) -> list[RdfaItem]:
+    """The same of RDFa Lite; types and properties in full, where their vocabulary is named."""
+    try:
+        return tree.rdfa()
+    except RecursionError:
+        return []

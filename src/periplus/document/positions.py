@@ -22,7 +22,6 @@ from periplus.urls.canonical import identity, resolve
 LineColumn = tuple[int, int]
 """Both from 1, in the source as it is decoded: CR, LF and CRLF end a line; a column is a character, a tab one too."""
 
-_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _SHEET = "text/css"
 _C0_AND_SPACE = "".join(map(chr, range(0x21)))
 _LINK_ATTRIBUTES: dict[str, list[str]] = {"link": ["href", "imagesrcset"]}
@@ -79,7 +78,7 @@ def positions_of(page: PageSource, issues: Iterable[Issue], page_of: Mapping[Url
     if page.media_type == _SHEET:
         links = _Links([_Written(None, url) for url, _ in urls(text)], page.url, page, page_of)
         return [_in_text(text, link.text) if (link := links.of(issue)) else None for issue in issues]
-    if convert is None and page.media_type not in _HTML_TYPES:
+    if convert is None and page.media_type not in html.HTML_TYPES:
         return [None for _ in issues]
     markup = text if convert is None else convert(text).html
     tree = html.parse_with_positions(markup)

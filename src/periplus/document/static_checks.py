@@ -1,4 +1,5 @@
-"""What is wrong with a page's markup, by its tree alone: headings, names of what one can use, frames, tables, previews.
+"""What is wrong with a page's markup, by its tree alone: headings, names of what one can use, frames, tables, previews,
+structured data.
 
 Nothing is rendered: what a style hides, a script adds or a colour makes unreadable is not seen.
 """
@@ -10,8 +11,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from periplus.document import html
+from periplus.document.structured import items_of, json_faults, lacks_of
+from periplus.model.web import Url
 
-VERSION = 1  # of the checks: notes of another version are made anew
+VERSION = 2  # of the checks: notes of another version are made anew
 
 _HEADINGS = "h1,h2,h3,h4,h5,h6,[role=heading]"
 _MARKED = f"{_HEADINGS},[role=main],[tabindex]"
@@ -21,6 +24,8 @@ _UNLABELLED = frozenset({"hidden", "submit", "reset", "button", "image"})
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z0-9]{1,8})*|[ix]-[a-z0-9-]+", re.IGNORECASE)
 _DOCTYPE = re.compile(r"(?:\ufeff|\s|<!--.*?-->|<\?.*?\?>)*<!doctype", re.IGNORECASE | re.DOTALL)
 _PREVIEW = ("og:title", "og:type", "og:image", "og:url")  # ogp.me: the four that every page must have
+_STRUCTURED = "script[type^='application/ld+json' i],[itemscope][itemtype],[typeof]"
+_ANYWHERE = Url("https://page.invalid/")  # notes are of the markup, wherever it stands
 _NAMELESS = frozenset({"", "presentation", "none"})
 DATA_TABLE = 3  # rows and columns from which a table without heads is one of data, as axe-core's td-has-header has it
 LEAST_ZOOM = 2.0  # WCAG 2.2, 1.4.4: text can be doubled
@@ -53,6 +58,7 @@ def noted_elements(text: str, tree: html.Tree) -> list[tuple[StaticNote, html.El
         *_of_page(text, tree, marked),
         *_of_tables(tree),
         *_of_meta(tree),
+        *_of_structured(tree),
     ]
 
 
@@ -225,3 +231,22 @@ def _forbids_zoom(viewport: str) -> bool:
         return True
     most = re.fullmatch(r"(\d+(?:\.\d+)?).*", values.get("maximum-scale", "").strip())
     return most is not None and float(most[1]) < LEAST_ZOOM
+
+
+def _of_structured(tree: html.Tree) -> _Noted:
+    """Structured data that cannot be read, lacks what search engines ask for, or has values of a form that they do not
+    read.
+    """
+    if faults := json_faults(tree):
+        yield StaticNote("structured-syntax", len(faults), faults[0].words), faults[0].script
+    if not html.elements(tree, "script") and html.first(tree, "[itemscope],[typeof]") is None:
+        return
+    lacks = lacks_of(items_of(tree, _ANYWHERE))
+    rows = (
+        ("structured-incomplete", lacks.required),
+        ("structured-sparse", lacks.recommended),
+        ("structured-value", lacks.values),
+    )
+    for code, words in rows:
+        if words:
+            yield StaticNote(code, len(words), "; ".join(words)[:500]), html.first(tree, _STRUCTURED)

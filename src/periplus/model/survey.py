@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from periplus.model.tables import BOOLEAN, INTEGER, TEXT, Column, Table
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -132,3 +134,54 @@ class SiteMark:
     prefix: str
     status: SiteStatus = SiteStatus.DISCOVERED
     tags: tuple[str, ...] = ()
+
+
+_UNIT = Column("unit", TEXT, "the site whose page it is", facet=True)
+_PAGE = Column("page", TEXT, "the page that holds the link", searched=True)
+_TARGET = Column("target", TEXT, "where it leads", searched=True)
+_ANCHOR = Column("anchor", TEXT, "its words", searched=True)
+_POSITION = Column("position", TEXT, "part of the page", facet=True)
+SURVEY_LINKS = {
+    table.name: table
+    for table in (
+        Table(
+            "internal",
+            "Links between two pages of one of the survey's sites.",
+            (
+                _UNIT,
+                _PAGE,
+                _TARGET,
+                Column("depth", INTEGER, "of the target: links from the start", facet=True),
+                Column("processed", BOOLEAN, "whether the target was asked for", facet=True),
+                Column("reason", TEXT, "what became of the target", facet=True),
+                _ANCHOR,
+            ),
+        ),
+        Table(
+            "external",
+            "Links from a site to another or to one outside, with their surroundings as far as they are kept.",
+            (
+                _UNIT,
+                _PAGE,
+                _TARGET,
+                _ANCHOR,
+                _POSITION,
+                Column("title", TEXT, "of the page", searched=True),
+                Column("times", INTEGER, "how often the page holds it"),
+            ),
+        ),
+        Table(
+            "bad",
+            "What stood where an address belongs, and is none.",
+            (
+                _UNIT,
+                _PAGE,
+                Column("text", TEXT, "what stood where an address belongs", searched=True),
+                Column("why", TEXT, "why that is none", facet=True),
+                _ANCHOR,
+                _POSITION,
+            ),
+        ),
+    )
+}
+"""The links that a survey collects, by kind."""

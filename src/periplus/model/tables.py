@@ -515,7 +515,24 @@ ISSUES = Table(
         Column("column", INTEGER, "in characters, from 1; a tab is one"),
     ),
 )
-EXPORTS = VIEWS | {table.name: table for table in (RANKED_PAGES, CHAINS, ISSUES)}
+STRUCTURED = Table(
+    "structured",
+    "What each page says to machines: JSON-LD, Microdata, RDFa, Open Graph, Twitter cards, hreflang; a value a row.",
+    (
+        Column("url", TEXT, "the page", searched=True),
+        Column("syntax", TEXT, "json-ld, microdata, rdfa, opengraph, twitter or hreflang", facet=True),
+        Column("item", INTEGER, "number of the outermost thing that the page describes, from 1"),
+        Column("type", TEXT, "type of the thing that has the value, of schema.org without its address", facet=True),
+        Column(
+            "path",
+            TEXT,
+            "the property, from the outermost thing: offers.price, itemListElement[2].name; of hreflang the language",
+            searched=True,
+        ),
+        Column("value", TEXT, "as written, white space folded; of hreflang the absolute address", searched=True),
+    ),
+)
+EXPORTS = VIEWS | {table.name: table for table in (RANKED_PAGES, CHAINS, ISSUES, STRUCTURED)}
 """Those that `periplus export` writes, by name."""
 FAULTS = Table(
     "faults",
@@ -627,56 +644,6 @@ PORTAL_SITES = Table(
         Column("relevance", REAL, "of its pages to the portal's topic, 0 to 1"),
     ),
 )
-_UNIT = Column("unit", TEXT, "the site whose page it is", facet=True)
-_PAGE = Column("page", TEXT, "the page that holds the link", searched=True)
-_TARGET = Column("target", TEXT, "where it leads", searched=True)
-_ANCHOR = Column("anchor", TEXT, "its words", searched=True)
-_POSITION = Column("position", TEXT, "part of the page", facet=True)
-SURVEY_LINKS = {
-    table.name: table
-    for table in (
-        Table(
-            "internal",
-            "Links between two pages of one of the survey's sites.",
-            (
-                _UNIT,
-                _PAGE,
-                _TARGET,
-                Column("depth", INTEGER, "of the target: links from the start", facet=True),
-                Column("processed", BOOLEAN, "whether the target was asked for", facet=True),
-                Column("reason", TEXT, "what became of the target", facet=True),
-                _ANCHOR,
-            ),
-        ),
-        Table(
-            "external",
-            "Links from a site to another or to one outside, with their surroundings as far as they are kept.",
-            (
-                _UNIT,
-                _PAGE,
-                _TARGET,
-                _ANCHOR,
-                _POSITION,
-                Column("title", TEXT, "of the page", searched=True),
-                Column("times", INTEGER, "how often the page holds it"),
-            ),
-        ),
-        Table(
-            "bad",
-            "What stood where an address belongs, and is none.",
-            (
-                _UNIT,
-                _PAGE,
-                Column("text", TEXT, "what stood where an address belongs", searched=True),
-                Column("why", TEXT, "why that is none", facet=True),
-                _ANCHOR,
-                _POSITION,
-            ),
-        ),
-    )
-}
-"""The links that a survey collects, by kind."""
-
 _SEGMENT = Column("segment", TEXT, "the first segment of periplus.toml that the page fits, else other", facet=True)
 _TARGET_SEGMENT = replace(_SEGMENT, name="target_segment", sentence="the same of the target")
 _SEGMENTED = {

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import xxhash
 
 from periplus.model.collection import Exchange
+from periplus.model.web import Url, UrlId
 
 TABLES = (
     "meta", "run", "run_count", "tally", "site", "dictionary", "host", "robots", "family", "doubtful", "shown", "url",
@@ -72,6 +73,16 @@ class MovedBody:
     def row(self) -> Row:
         """What must arrive."""
         return (self.id, self.md5, self.size, self.text, self.blocks, self.content, self.xml)
+
+
+class PageBody(NamedTuple):
+    """A page that is there still, with its bytes, content codings removed."""
+
+    url_id: UrlId
+    url: Url
+    media_type: str
+    charset: str  # that it is read in
+    body: bytes
 
 
 class Sum:

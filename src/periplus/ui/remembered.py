@@ -18,8 +18,8 @@ from periplus.api.survey import PLAN, LinkChoice
 from periplus.api.tables import TablePage, TableQuery, leafed, written
 from periplus.api.webometrics import SurveyOrder, SurveyRows, results, survey_rows_of
 from periplus.errors import PeriplusError, UsageError
-from periplus.model.survey import SiteMark
-from periplus.model.tables import SURVEY_LINKS, Table
+from periplus.model.survey import SURVEY_LINKS, SiteMark
+from periplus.model.tables import Table
 from periplus.model.webometrics import SurveyResults
 from periplus.present.survey_report import STANDING, standing_rows, survey_table
 from periplus.schedule.survey import campaign_from

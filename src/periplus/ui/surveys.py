@@ -28,8 +28,15 @@ from periplus.jobs.presets import (
     survey_run,
     units_of_text,
 )
-from periplus.model.survey import GLOBAL_SITES, CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus
-from periplus.model.tables import SURVEY_LINKS
+from periplus.model.survey import (
+    GLOBAL_SITES,
+    SURVEY_LINKS,
+    CompanionClass,
+    CompanionRules,
+    DocumentModel,
+    SiteMark,
+    SiteStatus,
+)
 from periplus.model.webometrics import Campaign, CompanionSite, SiteProgress
 from periplus.present.curves import write_yield_curves
 from periplus.present.harvest import completeness_text, round_robin_text

@@ -15,8 +15,11 @@ from psycopg.rows import TupleRow
 
 from periplus.errors import StoreError
 from periplus.model.collection import Exchange
+from periplus.model.tables import any_of
+from periplus.model.visit import FETCHED
+from periplus.model.web import Url, UrlId
 from periplus.store.bodies import BodyCodec
-from periplus.store.moving import OWN_META, TABLES, MovedBody, MovedTable, Row
+from periplus.store.moving import OWN_META, TABLES, MovedBody, MovedTable, PageBody, Row
 from periplus.store.postgres import ledger
 from periplus.store.postgres.committing import run_of
 from periplus.store.postgres.connection import LOST, Connection, copy_rows
@@ -53,6 +56,12 @@ _BODIES = """
 SELECT DISTINCT ON (b.id) b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, b.segment, b.start, b.length, d.data, x.media_type, x.data
 FROM body b LEFT JOIN dictionary d ON d.shard = b.shard AND d.id = b.dictionary_id LEFT JOIN xml x ON x.shard = b.shard AND x.body_id = b.id ORDER BY b.id
 """  # noqa: E501
+_PAGES = """
+SELECT u.id, u.text, p.media_type, p.charset, b.text, b.data, b.dictionary_id, b.segment, b.start, b.length, d.data
+FROM page p JOIN url u ON u.shard = p.shard AND u.id = p.url_id JOIN body b ON b.shard = p.shard AND b.id = p.body_id
+    LEFT JOIN dictionary d ON d.shard = b.shard AND d.id = b.dictionary_id
+WHERE u.reason IN {} ORDER BY u.text COLLATE "C"
+"""
 _NUMBERED = ("run", "site", "host", "body", "dictionary", "visit")  # tables whose ids the database gives
 
 WriteRecord = Callable[[Exchange], RecordPlace]
@@ -218,6 +227,21 @@ def bodies_out(connection: Connection, reader: SegmentReader | None) -> Iterator
                 None if xml is None else (media_type, xml),
                 None,
             )
+
+
+def pages_out(connection: Connection, reader: SegmentReader | None) -> Iterator[PageBody]:
+    """The pages that are there still and whose bytes were kept, by URL. As `bodies_out`."""
+    codec = BodyCodec()
+    with _streaming(connection, _PAGES.format(any_of(FETCHED)), BODIES_AT_ONCE) as cursor:
+        for url_id, url, media_type, charset, text, data, dictionary_id, segment, start, length, dictionary in cursor:
+            if dictionary_id is not None and not codec.knows(dictionary_id):
+                codec.add(dictionary_id, dictionary)
+            if segment is not None and reader is not None:
+                body = reader.body(RecordPlace(segment, start, length))
+            else:
+                body = codec.unpack_body(data, dictionary_id, text) if data else b""
+            if body:
+                yield PageBody(UrlId(url_id), Url(url), media_type, charset, body)
 
 
 @contextmanager

@@ -1,0 +1,454 @@
+"""What a page says to machines: JSON-LD, Microdata, RDFa, Open Graph, Twitter cards and hreflang, as one kind of value;
+and what search engines miss in it.
+
+Values are as written. Total on hostile input, and bounded: ITEMS_MOST, VALUES_MOST and DEEPEST hold for each page.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from periplus.document import html, whitespace
+from periplus.errors import InvalidUrl
+from periplus.model.web import Url
+from periplus.urls.canonical import resolve
+
+JSON_CHARS = 2_000_000  # of one script
+VALUE_CHARS = 10_000
+VALUES_MOST = 20_000  # rows of a page
+ITEMS_MOST = 20_000  # objects of a page, nested ones included
+DEEPEST = 40  # objects within objects
+METAS_MOST = 2_000
+
+_SCHEMA = re.compile(r"(?:https?://(?:www\.)?schema\.org(?:/|#|$)|schema:)", re.IGNORECASE)
+_CDATA = r"(?:<!\[CDATA\[|/[/*]\s*<!\[CDATA\[(?:\s*\*/)?|<!--)"
+_WRAPPED = re.compile(rf"^\s*{_CDATA}|(?:-->|\]\]>|/[/*]\s*\]\]>(?:\s*\*/)?)\s*;?\s*$")
+_OPEN_GRAPH = ("og", "article", "book", "profile", "music", "video", "product", "fb")  # ogp.me, and Meta's own
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing that a page describes. schema: its types are of schema.org, and written without its address."""
+
+    syntax: str
+    types: tuple[str, ...]
+    id: str
+    schema: bool
+    properties: tuple[tuple[str, str | Item], ...]  # in the page's order, repeated where it has several values
+
+
+class StructuredValue(NamedTuple):
+    """One value. item: number of the outermost thing on the page, from 1; type: of the thing that has the value."""
+
+    syntax: str
+    item: int
+    type: str
+    path: str  # from the outermost thing: offers.price, itemListElement[2].name; type and id of a thing
+    value: str
+
+
+class JsonFault(NamedTuple):
+    """A script of JSON-LD that is not read, and why."""
+
+    script: html.Element
+    words: str
+
+
+def values_of(tree: html.Tree, url: Url) -> Iterator[StructuredValue]:
+    """Every value of a page, item by item; at most VALUES_MOST. url: of the page, that translations are relative to."""
+    count = 0
+    for number, item in enumerate(items_of(tree, url), 1):
+        for value in _values(item, number, "", ""):
+            if count == VALUES_MOST:
+                return
+            count += 1
+            yield value
+
+
+def items_of(tree: html.Tree, url: Url) -> list[Item]:
+    """The outermost things that a page describes, by syntax. url: as in `values_of`."""
+    room = _Room()
+    items = [item for script in json_scripts(tree) for item in _of_json(_loaded(script)[0], room)]
+    items += [_of_microdata(item, room, 0) for item in html.microdata(tree)]
+    items += [_of_rdfa(item, room, 0) for item in html.rdfa(tree)]
+    return [*items, *_of_metas(tree), *_of_translations(tree, url)]
+
+
+def _values(item: Item, number: int, before: str, above: str) -> Iterator[StructuredValue]:
+    kind = ", ".join(item.types) or above
+    if item.types and item.syntax not in ("opengraph", "twitter"):
+        yield StructuredValue(item.syntax, number, kind, f"{before}type", kind)
+    if item.id:
+        yield StructuredValue(item.syntax, number, kind, f"{before}id", item.id)
+    nested: dict[str, int] = {}
+    for name, value in item.properties:
+        if isinstance(value, Item):
+            nested[name] = nested.get(name, 0) + 1
+    places = dict.fromkeys(nested, 0)
+    for name, value in item.properties:
+        if isinstance(value, Item):
+            places[name] += 1
+            place = f"[{places[name]}]" if nested[name] > 1 else ""
+            yield from _values(value, number, f"{before}{name}{place}.", kind)
+        else:
+            yield StructuredValue(item.syntax, number, kind, before + name, value)
+
+
+class _Room:
+    """How many things of a page may still be read."""
+
+    def __init__(self) -> None:
+        self._left = ITEMS_MOST
+
+    def take(self, depth: int) -> bool:
+        """Whether there is room for one more, so deep."""
+        self._left -= 1
+        return self._left >= 0 and depth < DEEPEST
+
+
+def _text(value: str) -> str:
+    return whitespace.folded(value[: 2 * VALUE_CHARS])[:VALUE_CHARS]
+
+
+def _short(name: str) -> str:
+    """A type or property of schema.org without its address; others as written."""
+    return _SCHEMA.sub("", name, count=1) if _SCHEMA.match(name) else name
+
+
+# JSON-LD 1.1, as far as pages use it: contexts are not fetched, and no name is mapped to another.
+
+
+def json_scripts(tree: html.Tree) -> list[html.Element]:
+    """Scripts of JSON-LD."""
+    scripts = html.elements(tree, "script")[:METAS_MOST]
+    return [
+        script for script in scripts if html.attribute(script, "type").strip().lower().startswith("application/ld+json")
+    ]
+
+
+def json_faults(tree: html.Tree) -> list[JsonFault]:
+    """What is wrong with a page's scripts of JSON-LD, as text (RFC 8259) and as what search engines read."""
+    faults = []
+    for script in json_scripts(tree):
+        data, fault = _loaded(script)
+        objects = data if isinstance(data, list) else [data]
+        if not fault and any(isinstance(one, dict) and _lacks_context(one) for one in objects):
+            fault = "no @context"
+        if fault:
+            faults.append(JsonFault(script, fault))
+    return faults
+
+
+def _lacks_context(node: Mapping[str, object]) -> bool:
+    return "@context" not in node and ("@type" in node or "@graph" in node)
+
+
+def _loaded(script: html.Element) -> tuple[object, str]:
+    """(what the script holds, None: nothing that can be read; what is wrong with it). Bare line ends in texts, which
+    JSON forbids, are named and read.
+    """
+    text = _WRAPPED.sub("", script.text[:JSON_CHARS]).strip()
+    if not text:
+        return None, ""
+    try:
+        return json.loads(text), ""
+    except RecursionError:
+        return None, "nested too deep"
+    except ValueError as error:
+        fault = (
+            f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else "a number is too long"
+        )
+    try:
+        return json.loads(text, strict=False), fault
+    except (ValueError, RecursionError):
+        return None, fault
+
+
+def _is_schema(context: object) -> bool:
+    if isinstance(context, str):
+        return _SCHEMA.match(context.strip()) is not None
+    if isinstance(context, dict):
+        return _is_schema(context.get("@vocab"))
+    return isinstance(context, list) and any(map(_is_schema, context))
+
+
+def _of_json(data: object, room: _Room, schema: bool = False) -> Iterator[Item]:
+    """The outermost objects: those of a list, or of a @graph."""
+    for node in data if isinstance(data, list) else [data]:
+        if not isinstance(node, dict):
+            continue
+        inner = schema or _is_schema(node.get("@context"))
+        if isinstance(node.get("@graph"), (list, dict)) and "@type" not in node:
+            yield from _of_json(node["@graph"], room, inner)
+        elif (item := _of_node(node, room, 0, inner)) is not None:
+            yield item
+
+
+def _of_node(node: Mapping[str, object], room: _Room, depth: int, schema: bool) -> Item | None:
+    if not room.take(depth):
+        return None
+    schema = schema or _is_schema(node.get("@context"))
+    kinds = node.get("@type")
+    types = tuple(_text(kind) for kind in (kinds if isinstance(kinds, list) else [kinds]) if isinstance(kind, str))
+    named = node.get("@id")
+    properties: list[tuple[str, str | Item]] = []
+    for name, value in node.items():
+        if name[:1] != "@" or name == "@graph":
+            properties += ((_short(name)[:VALUE_CHARS], one) for one in _of_values(value, room, depth + 1, schema))
+    return Item(
+        "json-ld",
+        tuple(map(_short, types)),
+        _text(named) if isinstance(named, str) else "",
+        (schema and not any("://" in kind for kind in map(_short, types))) or any(map(_SCHEMA.match, types)),
+        tuple(properties),
+    )
+
+
+def _of_values(value: object, room: _Room, depth: int, schema: bool) -> Iterator[str | Item]:
+    if isinstance(value, dict):
+        if "@value" in value:
+            yield from _of_values(value["@value"], room, depth, schema)
+        elif isinstance(listed := value.get("@list", value.get("@set")), list):
+            yield from _of_values(listed, room, depth, schema)
+        elif (item := _of_node(value, room, depth, schema)) is not None:
+            yield item
+    elif isinstance(value, list):
+        if depth < DEEPEST:
+            for one in value:
+                yield from _of_values(one, room, depth + 1, schema)
+    elif value is not None:
+        yield _text(value if isinstance(value, str) else json.dumps(value))
+
+
+# Microdata and RDFa, as the parser has them
+
+
+def _of_microdata(item: html.MicrodataItem, room: _Room, depth: int) -> Item:
+    types = (item.type or "").split()
+    properties: list[tuple[str, str | Item]] = []
+    if room.take(depth):
+        for name, values in item.properties.items():
+            for value in values:
+                one = _text(value) if isinstance(value, str) else _of_microdata(value, room, depth + 1)
+                properties.append((_short(name), one))
+    return Item(
+        "microdata", tuple(map(_short, types)), item.id or "", any(map(_SCHEMA.match, types)), tuple(properties)
+    )
+
+
+def _of_rdfa(item: html.RdfaItem, room: _Room, depth: int) -> Item:
+    properties: list[tuple[str, str | Item]] = []
+    if room.take(depth):
+        for name, values in item.properties.items():
+            for value in values:
+                one = _text(value) if isinstance(value, str) else _of_rdfa(value, room, depth + 1)
+                properties.append((_short(name), one))
+    types = item.type or []
+    return Item(
+        "rdfa", tuple(map(_short, types)), item.resource or "", any(map(_SCHEMA.match, types)), tuple(properties)
+    )
+
+
+def _of_metas(tree: html.Tree) -> Iterator[Item]:
+    """Open Graph and Twitter cards, one thing each, of the type that they name."""
+    graph: list[tuple[str, str | Item]] = []
+    card: list[tuple[str, str | Item]] = []
+    for meta in html.elements(tree, "meta")[:METAS_MOST]:
+        name = (html.attribute(meta, "property") or html.attribute(meta, "name")).strip().lower()
+        content = _text(html.attribute(meta, "content"))
+        prefix, colon, _ = name.partition(":")
+        if colon and content:
+            if prefix == "twitter":
+                card.append((name, content))
+            elif prefix in _OPEN_GRAPH:
+                graph.append((name, content))
+    for syntax, key, properties in (("opengraph", "og:type", graph), ("twitter", "twitter:card", card)):
+        if properties:
+            types = tuple(str(value) for name, value in properties if name == key)[:1]
+            yield Item(syntax, types, "", False, tuple(properties))
+
+
+def _of_translations(tree: html.Tree, url: Url) -> Iterator[Item]:
+    """The page's translations by hreflang, one thing: languages and absolute addresses."""
+    base = url
+    for element in html.select(tree, "base[href]")[:1]:
+        base = _absolute(html.attribute(element, "href"), url) or url
+    properties: list[tuple[str, str | Item]] = []
+    for link in html.select(tree, "link[hreflang][href]")[:METAS_MOST]:
+        if "alternate" in html.attribute(link, "rel").lower().split():
+            written = html.attribute(link, "href").strip()
+            properties.append((_text(html.attribute(link, "hreflang")), _absolute(written, base) or written))
+    if properties:
+        yield Item("hreflang", (), "", False, tuple(properties))
+
+
+def _absolute(text: str, base: Url) -> Url | None:
+    try:
+        return resolve(text, base)[0]
+    except InvalidUrl:
+        return None
+
+
+# What search engines ask for
+
+
+class TypeRule(NamedTuple):
+    """What a type must have to be shown by search engines. A property is a path; `a|b`: one of them."""
+
+    type: str
+    required: str  # separated by blanks
+    recommended: str = ""
+    alone: str = ""  # required too where it is no part of another thing
+    within: str = ""  # the rule is for parts of this type
+
+
+# Google Search Central, "Structured data markup that Google Search supports", each type's page, read 2026-06; Bing and
+# Yandex ask for no more. A type without required properties has those that it recommends.
+RULES = (
+    TypeRule("Article", "", "headline author datePublished image"),
+    TypeRule("BreadcrumbList", "itemListElement"),
+    TypeRule("ListItem", "position name|item.name", within="BreadcrumbList"),
+    TypeRule("Product", "name offers|review|aggregateRating", "image"),
+    TypeRule("ProductGroup", "name"),
+    TypeRule("Offer", "price|priceSpecification", "priceCurrency|priceSpecification availability", within="Product"),
+    TypeRule("AggregateOffer", "lowPrice priceCurrency"),
+    TypeRule("Review", "author reviewRating reviewRating.ratingValue", alone="itemReviewed"),
+    TypeRule("AggregateRating", "ratingValue ratingCount|reviewCount", alone="itemReviewed"),
+    TypeRule("EmployerAggregateRating", "itemReviewed ratingValue ratingCount|reviewCount"),
+    TypeRule("ClaimReview", "claimReviewed reviewRating url"),
+    TypeRule("FAQPage", "mainEntity"),
+    TypeRule("Question", "name acceptedAnswer acceptedAnswer.text", within="FAQPage"),
+    TypeRule("QAPage", "mainEntity"),
+    TypeRule("Question", "name answerCount acceptedAnswer|suggestedAnswer", within="QAPage"),
+    TypeRule("Event", "name startDate location location.address|location.url", "image endDate description"),
+    TypeRule("Organization", "", "name url logo"),
+    TypeRule("LocalBusiness", "name address", "telephone url openingHoursSpecification|openingHours"),
+    TypeRule("Recipe", "name image", "recipeIngredient recipeInstructions totalTime|cookTime"),
+    TypeRule(
+        "JobPosting",
+        "title description datePosted hiringOrganization jobLocation|applicantLocationRequirements",
+        "baseSalary employmentType validThrough",
+    ),
+    TypeRule("VideoObject", "name thumbnailUrl uploadDate", "description duration contentUrl|embedUrl"),
+    TypeRule("Course", "name description", "provider"),
+    TypeRule("Dataset", "name description", "license"),
+    TypeRule("SoftwareApplication", "name offers aggregateRating|review"),
+    TypeRule("Movie", "name image"),
+    TypeRule("DiscussionForumPosting", "author datePublished text|image|video|sharedContent"),
+    TypeRule("ProfilePage", "mainEntity"),
+)
+_RULED: dict[str, list[TypeRule]] = {}
+for _rule in RULES:
+    _RULED.setdefault(_rule.type, []).append(_rule)
+# schema.org 29: subtypes that pages use
+_BROADER = {
+    narrow: broad
+    for broad, row in {
+        "Article": "NewsArticle BlogPosting TechArticle ScholarlyArticle Report ReportageNewsArticle "
+        "OpinionNewsArticle AnalysisNewsArticle ReviewNewsArticle BackgroundNewsArticle LiveBlogPosting",
+        "Product": "IndividualProduct ProductModel SomeProducts Vehicle Car",
+        "Event": "BusinessEvent ChildrensEvent ComedyEvent CourseInstance DanceEvent EducationEvent ExhibitionEvent "
+        "Festival FoodEvent LiteraryEvent MusicEvent SaleEvent ScreeningEvent SocialEvent SportsEvent TheaterEvent "
+        "VisualArtsEvent",
+        "Organization": "Corporation EducationalOrganization GovernmentOrganization NGO NewsMediaOrganization "
+        "OnlineBusiness OnlineStore SportsOrganization CollegeOrUniversity School",
+        "LocalBusiness": "Restaurant FoodEstablishment CafeOrCoffeeShop BarOrPub Bakery Store Hotel LodgingBusiness "
+        "Dentist Physician MedicalBusiness MedicalClinic LegalService Attorney RealEstateAgent AutoDealer AutoRepair "
+        "BeautySalon HairSalon HealthClub ProfessionalService HomeAndConstructionBusiness Plumber Electrician "
+        "FinancialService InsuranceAgency TravelAgency ClothingStore FurnitureStore GroceryStore Library",
+        "SoftwareApplication": "MobileApplication WebApplication VideoGame",
+        "Review": "CriticReview UserReview EmployerReview",
+    }.items()
+    for narrow in row.split()
+}
+_DATES = (
+    "datePublished", "dateModified", "dateCreated", "datePosted", "uploadDate", "startDate", "endDate", "validThrough",
+    "priceValidUntil",
+)  # fmt: skip
+_NUMBERS = (
+    "price", "lowPrice", "highPrice", "ratingCount", "reviewCount", "bestRating", "worstRating", "position",
+    "answerCount",
+)  # fmt: skip
+_DURATIONS = ("duration", "prepTime", "cookTime", "totalTime")
+_FORMS = (
+    (_DATES, re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?\s?(?:Z|[+-]\d\d:?\d\d)?)?)?)?")),
+    (_NUMBERS, re.compile(r"[+-]?\d+(?:\.\d+)?")),
+    (_DURATIONS, re.compile(r"P(?=.)(?:\d+(?:\.\d+)?[YMWD])*(?:T(?:\d+(?:\.\d+)?[HMS])+)?")),
+)
+_WORDS_MOST = 5  # types or values that a note names
+
+
+class Lacks(NamedTuple):
+    """What the things of a page lack or have wrong, in words as `Product without name, offers or review`; each once."""
+
+    required: tuple[str, ...]
+    recommended: tuple[str, ...]
+    values: tuple[str, ...]  # `price: 1.000 EUR`: no form that search engines read
+
+
+def lacks_of(items: Iterable[Item]) -> Lacks:
+    """What search engines miss in things of schema.org. A part that is named by its @id is looked up on the page."""
+    items = list(items)
+    by_id: dict[str, Item] = {}
+    for item, _ in _every(items, ""):
+        if item.id and item.properties:
+            by_id.setdefault(item.id, item)
+    required, recommended, values = dict[str, None](), dict[str, None](), dict[str, None]()
+    for item, above in _every(items, ""):
+        if not item.schema or (item.id and not item.properties):  # a mere reference
+            continue
+        for kind in item.types:
+            for rule in _RULED.get(_BROADER.get(kind, kind), ()):
+                if not rule.within or rule.within == above:
+                    asked = rule.required if above else f"{rule.required} {rule.alone}"
+                    advised = rule.recommended if rule.within or not above else ""  # a publisher has a page of its own
+                    for words, paths in ((required, asked), (recommended, advised)):
+                        if missing := _missing(item, paths, by_id):
+                            words[f"{kind} without {', '.join(missing)}"] = None
+        for name, value in item.properties:
+            if (
+                isinstance(value, str)
+                and value
+                and any(name in names and not form.fullmatch(value) for names, form in _FORMS)
+            ):
+                values[f"{name}: {value[:60]}"] = None
+    return Lacks(*(tuple(words)[:_WORDS_MOST] for words in (required, recommended, values)))
+
+
+def _every(items: Iterable[Item], above: str) -> Iterator[tuple[Item, str]]:
+    """(a thing, the broadest type of the one that it is a part of), outer ones first."""
+    for item in items:
+        yield item, above
+        kind = next((_BROADER.get(one, one) for one in item.types), "?")
+        yield from _every((value for _, value in item.properties if isinstance(value, Item)), kind)
+
+
+def _missing(item: Item, paths: str, by_id: Mapping[str, Item]) -> list[str]:
+    """A part of what is missing itself is not named."""
+    missing: list[str] = []
+    for path in paths.split():
+        ways = path.split("|")
+        heads = {way.partition(".")[0] for way in ways if "." in way}
+        if all("." in way for way in ways) and not any(_has(item, head, by_id) for head in heads):
+            continue
+        if not any(_has(item, way, by_id) for way in ways):
+            missing.append(" or ".join(ways))
+    return missing
+
+
+def _has(item: Item, path: str, by_id: Mapping[str, Item]) -> bool:
+    """Of a part that is a mere text, or described elsewhere, everything: nobody can tell."""
+    head, _, rest = path.partition(".")
+    for name, value in item.properties:
+        if name != head or not value:
+            continue
+        if not rest:
+            return True
+        part = by_id.get(value.id, value) if isinstance(value, Item) and not value.properties else value
+        if isinstance(part, str) or (part.id and not part.properties) or _has(part, rest, by_id):
+            return True
+    return False
