@@ -14,8 +14,8 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 BUDGETS = {
     ".": 1_150,
     "acquire": 4_100,
-    "analyse": 11_150,
-    "api": 12_000,
+    "analyse": 11_250,
+    "api": 12_250,
     "cli": 6_500,
     "document": 12_050,
     "jobs": 1_100,
@@ -24,7 +24,7 @@ BUDGETS = {
     "present": 6_800,
     "schedule": 2_850,
     "search": 1_800,
-    "store": 14_750,
+    "store": 14_800,
     "ui": 5_300,
     "urls": 2_250,
 }

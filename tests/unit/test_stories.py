@@ -3,8 +3,10 @@ and in which order a story's pages stand.
 """
 
 import random
+from itertools import compress
 
-from periplus.analyse.stories import Article, find_stories, ordered_story, own_texts, own_titles, shingles_of, words_of
+from periplus.analyse.articles import Article, candidate_texts, own_places, own_titles, shingles_of, words_of
+from periplus.analyse.stories import find_stories, ordered_story
 from periplus.model.page import Block, BlockKind, Blocks, Part, Position
 from periplus.model.story import DateOrigin, Order, PageDate, Story
 from periplus.model.web import SiteKey, Url
@@ -195,6 +197,12 @@ def test_titles_lose_the_name_of_their_site() -> None:
     ]
     assert own_titles(["Daily: a - Bridge", "Daily - Mayor", "Daily - Bridge - new"])[1:] == ["Mayor", "Bridge - new"]
     assert own_titles(["A - B", "C - D"]) == ["A - B", "C - D"]
+
+
+def own_texts(pages: list[tuple[Blocks, tuple[Part, ...] | None]]) -> list[tuple[str, ...]]:
+    candidates = [candidate_texts(blocks, parts) for blocks, parts in pages]
+    places = own_places([marks for _, marks in candidates])
+    return [tuple(compress(texts, own)) for (texts, _), own in zip(candidates, places, strict=True)]
 
 
 def test_own_text_leaves_menus_and_what_the_site_repeats() -> None:

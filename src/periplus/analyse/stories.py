@@ -3,118 +3,34 @@
 from __future__ import annotations
 
 import heapq
-import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
-from periplus.analyse.duplicates import Hashes, shingles
+from periplus.analyse.articles import DATE_ORIGINS, TRUSTED, Article, Articles
 from periplus.analyse.linkgraph import distinct_sorted
 from periplus.document.digest import without_marks
-from periplus.model.page import APART, POSITION_CODES, Blocks, Part, Position
-from periplus.model.story import DateOrigin, Order, PageDate, Stories, Story, StoryPage
-from periplus.model.web import SiteKey, Url
-
-TEMPLATE_PAGES = 8  # of a site with fewer pages nothing is known to be its template, but by its landmarks
-TEMPLATE_SHARE = 0.4  # of a site's pages: a block on so many is the site's own
-WORDS_MOST = 2_000  # of one page that are compared: an article has some hundreds
-_MENUS = frozenset(POSITION_CODES[position] for position in (Position.NAV, Position.HEADER, Position.FOOTER))
-_WORDS = re.compile(r"[^\W_]{2,}")
-_PARTING = re.compile(r"\s+(?:[|·•»«:]+|[-\u2013\u2014]+|::)\s+")
-
-
-@dataclass(frozen=True, slots=True)
-class Article:
-    """A page that may be part of a story."""
-
-    url: Url
-    site: SiteKey
-    title: str  # as the page has it
-    language: str
-    date: PageDate
-    first_seen: float
-    shingles: Hashes  # of its own text, ascending
-    words: Hashes  # of its title and text, ascending
-    counts: NDArray[np.int32]  # how often each word stands there
-
-
-def own_texts(pages: Sequence[tuple[Blocks, Sequence[Part] | None]]) -> list[tuple[str, ...]]:
-    """Of each of a site's pages, the blocks that are its own: marked as content where marks are known, in no menu,
-    not on many of the pages.
-    """
-    texts = []
-    for blocks, parts in pages:
-        marks = parts if parts is not None and len(parts) == len(blocks) else [Part.CONTENT] * len(blocks)
-        texts.append(
-            [
-                text
-                for text, kind, position, part in zip(
-                    blocks.texts(), blocks.kinds, blocks.positions, marks, strict=True
-                )
-                if kind not in APART and position not in _MENUS and part is Part.CONTENT
-            ]
-        )
-    if len(texts) < TEMPLATE_PAGES:
-        return [tuple(own) for own in texts]
-    on_pages = Counter(text for own in texts for text in set(own))
-    return [tuple(text for text in own if on_pages[text] < TEMPLATE_SHARE * len(texts)) for own in texts]
-
-
-def own_titles(titles: Sequence[str]) -> list[str]:
-    """A site's titles without the site's name: the last or first part, where two pages or more have the same one."""
-    split = [_PARTING.split(title) for title in titles]
-    last = Counter(parts[-1] for parts in split if len(parts) > 1)
-    first = Counter(parts[0] for parts in split if len(parts) > 1)
-    made = []
-    for title, parts in zip(titles, split, strict=True):
-        if len(parts) > 1 and last[parts[-1]] > 1:
-            made.append(title[: title.rindex(parts[-1])].rstrip(" |·•»«:-\u2013\u2014"))
-        elif len(parts) > 1 and first[parts[0]] > 1:
-            made.append(title[len(parts[0]) :].lstrip(" |·•»«:-\u2013\u2014"))
-        else:
-            made.append(title)
-    return made
-
-
-def shingles_of(texts: Iterable[str]) -> Hashes:
-    """Runs of five words of the own text."""
-    return shingles("\n".join(texts))
-
-
-def words_of(title: str, texts: Iterable[str]) -> tuple[Hashes, NDArray[np.int32]]:
-    """(the words, how often each stands there): lower case, no diacritics, at least two letters or digits."""
-    spellings = _WORDS.findall(without_marks(" ".join((title, title, *texts))))[:WORDS_MOST]
-    words, counts = np.unique(np.fromiter(map(_hash, spellings), np.uint64, len(spellings)), return_counts=True)
-    return words, counts.astype(np.int32)
-
-
-@lru_cache(maxsize=65_536)
-def _hash(word: str) -> int:
-    return xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"))
-
+from periplus.model.story import DateOrigin, Order, Stories, Story, StoryPage
 
 # Reprints are cut and edited: of their runs of three words they share a third on the average (Silcock et al. 2023), of
 # runs of five less. So pages are compared by containment (what they share of the smaller one's runs), from a tenth on,
 # and rare words confirm it.
-# Kept runs are a sample by hash, so that the share of the samples is the share of the whole
-# (FracMinHash: Irber et al. 2022).
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-SHINGLES_IN_ALL = 8_000_000  # kept at most: the product of their matrix fits into a gigabyte
 PAGES_OF_SHINGLE = 300  # a run on more pages is a formula or a giant story, which has other runs too
 A_SITE = 3  # pages of one site on the average: a run on more of them is the site's own formula
 LEAST_SHARED = 4  # runs of the sample: eight words in a row
 LEAST_CONTAINMENT = 0.08
 COMMON_WORD = 0.2  # of all pages: a word on more says next to nothing, and fills the matrix
 COMMON_PAGES = 50  # of few pages a fifth may be one story; there the weights suffice
+PAGES_AT_ONCE, WORDS_AT_ONCE = 20_000, 16_000_000  # of which vectors are made, which are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,29 +49,34 @@ class TextPairs:
 
 
 class Words:
-    """Pages as vectors of rare words."""
+    """Pages as vectors of rare words. Only those asked for have any: of a million pages all would fill the memory."""
 
-    def __init__(self, articles: Sequence[Article]) -> None:
+    def __init__(self, articles: Articles, some: NDArray[np.bool_] | None = None) -> None:
+        """some: bool[n], the pages that will be asked for; None: all."""
         from scipy.sparse import csr_array
 
-        sizes = np.array([len(article.words) for article in articles], np.int64)
-        words = np.concatenate([np.zeros(0, np.uint64), *(article.words for article in articles)])
-        counts = np.concatenate([np.zeros(0, np.int32), *(article.counts for article in articles)])
-        distinct, column = np.unique(words, return_inverse=True)
-        pages = np.bincount(column, minlength=len(distinct)) if len(distinct) else np.zeros(0, np.int64)
-        telling = (pages[column] >= 2) & (pages[column] <= max(COMMON_WORD * len(articles), COMMON_PAGES))
-        row = np.repeat(np.arange(len(articles)), sizes)[telling]
-        column = column[telling]
-        rarity = np.log(max(len(articles), 2) / pages[column])
-        # squared: a topic's words are common to its stories, names are not
-        weight = (1 + np.log(counts[telling])) * rarity * rarity
-        norm = np.sqrt(np.bincount(row, weight * weight, len(articles)))
+        size = len(articles)
+        distinct, pages = _pages_of_words(articles.words.values)
+        telling = (pages >= 2) & (pages <= max(COMMON_WORD * size, COMMON_PAGES))
+        distinct, rarity = distinct[telling], np.log(max(size, 2) / np.maximum(pages[telling], 1))
+        places = np.arange(size) if some is None else np.flatnonzero(some)
+        self._row = np.full(size, -1, np.int64)
+        self._row[places] = np.arange(len(places))
+        ends, columns, weights = [np.zeros(1, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
+        for begin in range(0, len(places), PAGES_AT_ONCE):
+            block = places[begin : begin + PAGES_AT_ONCE]
+            end, column, weight = _weighed(articles, block, distinct, rarity)
+            ends.append(end + ends[-1][-1])
+            columns.append(column)
+            weights.append(weight)
         self._matrix = csr_array(
-            (weight / np.maximum(norm[row], 1e-12), (row, column)), shape=(len(articles), max(len(distinct), 1))
+            (np.concatenate(weights), np.concatenate(columns), np.concatenate(ends)),
+            shape=(len(places), max(len(distinct), 1)),
         )
 
     def cosine(self, one: Ints, other: Ints) -> Floats:
         """Of each pair; 0 where a page has no rare word."""
+        one, other = self._row[one], self._row[other]
         block, cosines = 20_000, [np.zeros(0)]
         for start in range(0, len(one), block):
             here = slice(start, start + block)
@@ -168,20 +89,47 @@ class Words:
 
     def cosines(self, pages: Ints) -> Floats:
         """float64[k, k]: of each two of a few pages."""
-        some = self._matrix[pages]
+        some = self._matrix[self._row[pages]]
         return np.asarray((some @ some.T).toarray(), np.float64)
 
 
-def text_pairs(articles: Sequence[Article]) -> TextPairs:
+def _pages_of_words(words: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], Ints]:
+    """(the distinct words, ascending; on how many pages each is). words: each once a page."""
+    distinct, pages = np.zeros(0, np.uint32), np.zeros(0, np.int64)
+    for begin in range(0, len(words), WORDS_AT_ONCE):
+        more, counts = np.unique(words[begin : begin + WORDS_AT_ONCE], return_counts=True)
+        distinct, place = np.unique(np.concatenate((distinct, more)), return_inverse=True)
+        pages = np.bincount(place, np.concatenate((pages, counts)), len(distinct)).astype(np.int64)
+    return distinct, pages
+
+
+def _weighed(
+    articles: Articles, places: Ints, distinct: NDArray[np.uint32], rarity: Floats
+) -> tuple[Ints, NDArray[np.int32], NDArray[np.float32]]:
+    """(where each page's row ends, the columns, the weights) of the telling words of some pages; unit vectors."""
+    begins = articles.words.offsets[places]
+    sizes = articles.words.offsets[places + 1] - begins
+    row = np.repeat(np.arange(len(places)), sizes)
+    entry = np.arange(len(row)) + np.repeat(begins - np.cumsum(sizes) + sizes, sizes)
+    words = np.asarray(articles.words.values[entry])
+    column = np.searchsorted(distinct, words).clip(max=max(len(distinct) - 1, 0))
+    telling = distinct[column] == words if len(distinct) else np.zeros(len(words), np.bool_)
+    row, column, entry = row[telling], column[telling], entry[telling]
+    # squared: a topic's words are common to its stories, names are not
+    weight = (1 + np.log(articles.counts[entry])) * rarity[column] ** 2
+    norm = np.sqrt(np.bincount(row, weight * weight, len(places)))
+    ends = np.cumsum(np.bincount(row, minlength=len(places)))
+    return ends, column.astype(np.int32), (weight / np.maximum(norm[row], 1e-12)).astype(np.float32)
+
+
+def text_pairs(articles: Articles) -> TextPairs:
     """The pairs that share at least LEAST_CONTAINMENT."""
     from scipy.sparse import csr_array, triu
 
     size = len(articles)
-    samples = _sampled([article.shingles for article in articles])
-    sizes = np.array([len(some) for some in samples], np.int64)
-    row = np.repeat(np.arange(size), sizes)
-    distinct, column = np.unique(np.concatenate([np.zeros(0, np.uint64), *samples]), return_inverse=True)
-    telling = _telling(row, column, len(distinct), _numbers(article.site for article in articles))
+    row = np.repeat(np.arange(size), np.diff(articles.shingles.offsets))
+    distinct, column = np.unique(articles.shingles.values, return_inverse=True)
+    telling = _telling(row, column, len(distinct), articles.sites)
     own = np.bincount(row[telling[column]], minlength=size)  # runs of the site's own formulas do not count
     shared = telling & (np.bincount(column, minlength=len(distinct)) > 1)
     entry = shared[column]
@@ -194,25 +142,12 @@ def text_pairs(articles: Sequence[Article]) -> TextPairs:
     return TextPairs(one[some], other[some], count[some], own)
 
 
-def _sampled(hashes: Sequence[Hashes]) -> list[Hashes]:
-    """The same share of each page's runs, all where memory allows."""
-    share = 1
-    while sum(map(len, hashes)) > SHINGLES_IN_ALL * share:
-        share *= 2
-    return [some[some % np.uint64(share) == 0] for some in hashes] if share > 1 else list(hashes)
-
-
-def _telling(row: Ints, column: Ints, distinct: int, sites: Ints) -> NDArray[np.bool_]:
+def _telling(row: Ints, column: Ints, distinct: int, sites: NDArray[np.int32]) -> NDArray[np.bool_]:
     """bool[known]: whether a run may speak of a story: not on very many pages, and not a site's own formula."""
     pages = np.bincount(column, minlength=distinct)
     many = int(sites.max(initial=0)) + 1
     on_sites = np.bincount(distinct_sorted(column * many + sites[row]) // many, minlength=distinct)
     return (pages <= PAGES_OF_SHINGLE) & (pages <= A_SITE * on_sites)
-
-
-def _numbers(names: Iterable[str]) -> Ints:
-    numbers: dict[str, int] = {}
-    return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
 
 
 DAY_S = 86_400.0
@@ -230,7 +165,6 @@ OLD_COSINE = 0.35  # from which an old page that is cited is part of the story
 STANDS_OUT, STANDS_OUT_OF_MANY = 1.5, 2.0  # times the second story that a page has parts of: of two, of more
 NEIGHBOURS_MOST = 60  # of a page that are compared with one another
 LEAST_WORDS = 15  # a shorter page says too little to be doubted
-TRUSTED = frozenset(DateOrigin) - {DateOrigin.LAST_MODIFIED, DateOrigin.FIRST_SEEN}
 
 Pair = tuple[int, int]
 
@@ -263,34 +197,32 @@ class Edges(NamedTuple):
     digests: frozenset[int]
 
 
-def _copies(articles: Sequence[Article], pairs: TextPairs, words: Words) -> dict[Pair, float]:
+def _copies(articles: Articles, pairs: TextPairs, words: Words) -> dict[Pair, float]:
     """What each two pages share of the smaller text, where they are copies: rare words agree, and dates or titles."""
-    cosines = words.cosine(pairs.one, pairs.other)
-    shares = {}
-    for one, other, share, cosine in zip(
-        pairs.one.tolist(), pairs.other.tolist(), pairs.containment.tolist(), cosines.tolist(), strict=True
-    ):
-        least = COPY_COSINE if share >= COPY_CONTAINMENT else CUT_COSINE
-        if cosine >= least and (
-            _days_apart(articles[one], articles[other]) <= COPY_DAYS or _titles_agree(articles[one], articles[other])
-        ):
-            shares[one, other] = share
-    return shares
+    shares = pairs.containment
+    alike = words.cosine(pairs.one, pairs.other) >= np.where(shares >= COPY_CONTAINMENT, COPY_COSINE, CUT_COSINE)
+    near = _days_apart(articles, pairs.one, pairs.other) <= COPY_DAYS
+    return {
+        (one, other): share
+        for one, other, share, is_near in zip(
+            *(column[alike].tolist() for column in (pairs.one, pairs.other, shares, near)), strict=True
+        )
+        if is_near or _titles_agree(articles.titles[one], articles.titles[other])
+    }
 
 
-def _days_apart(one: Article, other: Article) -> float:
+def _days_apart(articles: Articles, one: Ints, other: Ints) -> Floats:
     """By the pages' own dates; 0 where one has none, since nothing speaks against them."""
-    if one.date.source not in TRUSTED or other.date.source not in TRUSTED:
-        return 0.0
-    return abs(one.date.when - other.date.when) / DAY_S
+    dated = articles.is_dated
+    return np.where(dated[one] & dated[other], np.abs(articles.when[one] - articles.when[other]) / DAY_S, 0.0)
 
 
-def _titles_agree(one: Article, other: Article) -> bool:
-    mine, yours = set(without_marks(one.title).split()), set(without_marks(other.title).split())
+def _titles_agree(one: str, other: str) -> bool:
+    mine, yours = set(without_marks(one).split()), set(without_marks(other).split())
     return len(mine & yours) >= TITLE_WORDS * max(len(mine | yours), 1)
 
 
-def edges(articles: Sequence[Article], pairs: TextPairs, links: Sequence[Pair], words: Words) -> Edges:
+def edges(articles: Articles, pairs: TextPairs, links: Sequence[Pair], words: Words) -> Edges:
     """Each page keeps to the story that it has most of; one that has parts of several,
     and of none more than of the others, is a digest.
 
@@ -298,12 +230,13 @@ def edges(articles: Sequence[Article], pairs: TextPairs, links: Sequence[Pair], 
     """
     alike = _copies(articles, pairs, words)
     ids = np.array(links, np.int64).reshape(-1, 2)
-    cosines = words.cosine(ids[:, 0], ids[:, 1]).tolist()
-    cites = {
-        pair: cosine
-        for pair, cosine in zip(links, cosines, strict=True)
-        if _may_cite(articles[pair[0]], articles[pair[1]], cosine)
-    }
+    cosines = words.cosine(ids[:, 0], ids[:, 1])
+    dated, when = articles.is_dated, articles.when
+    # not what is dated after it, nor, unless their words agree, what is old
+    days = (when[ids[:, 0]] - when[ids[:, 1]]) / DAY_S
+    may_cite = (days >= -1.0) & ((days <= CITE_DAYS) | (cosines >= OLD_COSINE))
+    may_cite |= ~(dated[ids[:, 0]] & dated[ids[:, 1]])
+    cites = dict(compress(zip(links, cosines.tolist(), strict=True), may_cite.tolist()))
     evidence = _evidence(pairs, words, cites)
     copied: dict[int, set[int]] = defaultdict(set)
     for one, other in alike:
@@ -327,7 +260,7 @@ def edges(articles: Sequence[Article], pairs: TextPairs, links: Sequence[Pair], 
         for pair, cosine in cites.items()
         if not digests.intersection(pair)
         and pair not in left
-        and (cosine >= CITE_COSINE or len(articles[pair[0]].words) < LEAST_WORDS)
+        and (cosine >= CITE_COSINE or len(articles.words[pair[0]]) < LEAST_WORDS)
     ]
     return Edges(copies, tuple(cited), frozenset(digests))
 
@@ -388,14 +321,6 @@ def _related(pages: Sequence[int], alike: Mapping[int, set[int]], words: Words) 
     for at, page in enumerate(pages):
         related[at, [place[other] for other in alike[page] if other in place]] = True
     return related
-
-
-def _may_cite(citing: Article, cited: Article, cosine: float) -> bool:
-    """Not what is dated after it, nor, unless their words agree, what is old."""
-    if citing.date.source not in TRUSTED or cited.date.source not in TRUSTED:
-        return True
-    days = (citing.date.when - cited.date.when) / DAY_S
-    return days >= -1.0 and (days <= CITE_DAYS or cosine >= OLD_COSINE)
 
 
 # By dates; where these do not tell (no date of its own, or the same day without an hour), a page that cites comes after
@@ -517,27 +442,34 @@ def _near(place: Mapping[int, int], shares: Mapping[Pair, float]) -> tuple[tuple
 LEAST_SITES = 2  # on one site there is nothing to spread
 
 
-def find_stories(articles: Sequence[Article], links: Iterable[Pair], *, least_sites: int = LEAST_SITES) -> Stories:
+def find_stories(
+    articles: Articles | Sequence[Article], links: Iterable[Pair], *, least_sites: int = LEAST_SITES
+) -> Stories:
     """The stories among the pages, the weightiest first.
 
     links: (citing, cited) places in articles, templates' own left out.
     """
-    words = Words(articles)
-    cites = sorted({(citing, cited) for citing, cited in links if articles[citing].site != articles[cited].site})
-    links_of = edges(articles, text_pairs(articles), cites, words)
-    groups = Groups(len(articles), (*links_of.copies, *links_of.citations))
+    pages = articles if isinstance(articles, Articles) else Articles.of(articles)
+    sites = pages.sites.tolist()
+    cites = sorted({(citing, cited) for citing, cited in links if sites[citing] != sites[cited]})
+    pairs = text_pairs(pages)
+    compared = np.zeros(len(pages), np.bool_)
+    compared[pairs.one] = compared[pairs.other] = True
+    compared[np.array(cites, np.int64).ravel()] = True
+    links_of = edges(pages, pairs, cites, Words(pages, compared))
+    groups = Groups(len(pages), (*links_of.copies, *links_of.citations))
     members: dict[int, list[int]] = defaultdict(list)
-    for page in range(len(articles)):
+    for page in range(len(pages)):
         members[groups.of(page)].append(page)
-    place = {page: at for pages in members.values() for at, page in enumerate(pages)}
     cited_in, shared_in = _by_group(cites, groups), _by_group(links_of.copies, groups)
     stories = []
-    for group, pages in members.items():
-        if len(pages) > 1 and len({articles[page].site for page in pages}) >= least_sites:
+    for group, some in members.items():
+        if len(some) > 1 and len({sites[page] for page in some}) >= least_sites:
+            place = {page: at for at, page in enumerate(some)}
             inner = [(place[citing], place[cited]) for citing, cited in cited_in[group]]
             alike = {(place[one], place[other]): links_of.copies[one, other] for one, other in shared_in[group]}
-            stories.append(ordered_story([articles[page] for page in pages], inner, alike))
-    return _stories(articles, stories, links_of.digests)
+            stories.append(ordered_story([pages[page] for page in some], inner, alike))
+    return _stories(pages, stories, links_of.digests)
 
 
 def _by_group(pairs: Iterable[Pair], groups: Groups) -> dict[int, list[Pair]]:
@@ -549,19 +481,16 @@ def _by_group(pairs: Iterable[Pair], groups: Groups) -> dict[int, list[Pair]]:
     return pairs_of
 
 
-def _stories(articles: Sequence[Article], stories: list[Story], digests: Iterable[int]) -> Stories:
+def _stories(articles: Articles, stories: list[Story], digests: Iterable[int]) -> Stories:
     stories.sort(
         key=lambda story: (-len(story.sites), -len(story.pages), -story.pages[0].date.when, story.pages[0].url)
     )
-    posts: dict[SiteKey, int] = defaultdict(int)
-    dated: dict[DateOrigin, int] = defaultdict(int)
-    for article in articles:
-        posts[article.site] += 1
-        dated[article.date.source] += 1
+    posts = np.bincount(articles.sites, minlength=len(articles.site_names)).tolist()
+    dated = np.bincount(articles.origins, minlength=len(DATE_ORIGINS)).tolist()
     return Stories(
         stories=tuple(stories),
         pages=len(articles),
-        digests=tuple(sorted(articles[page].url for page in digests)),
-        dated=tuple((source, dated[source]) for source in DateOrigin if source in dated),
-        posts=tuple(sorted(posts.items())),
+        digests=tuple(sorted(articles.urls[page] for page in digests)),
+        dated=tuple((origin, count) for origin, count in zip(DATE_ORIGINS, dated, strict=True) if count),
+        posts=tuple(sorted((site, count) for site, count in zip(articles.site_names, posts, strict=True) if count)),
     )

@@ -462,6 +462,7 @@ def contents(folder: Path) -> list[Path]:
         "search",
         "search.lock",
         "links.book",
+        "stories.read",
         "site.layout",
     )
     return [folder / name for name in names if (folder / name).exists()]

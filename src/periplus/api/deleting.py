@@ -15,6 +15,7 @@ from periplus.errors import StoreError, UsageError
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.web import UrlId
 from periplus.search.index import IndexBusy, read_state
+from periplus.store import column_files
 from periplus.store.sqlite import changes, deletion, listing, reading, runs, schema
 from periplus.store.sqlite.deletion import BATCH, Watch
 from periplus.urls.canonical import url_id
@@ -74,6 +75,7 @@ def delete(
     """
     with _nobody_crawls(folder):
         _check(folder, request)
+        (folder / column_files.STORIES).unlink(missing_ok=True)  # it names pages
         done = deletion.delete(folder, request, watch)
         _tell_index(folder)
         if shrink:

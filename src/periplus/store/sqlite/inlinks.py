@@ -3,20 +3,18 @@
 No crawl keeps an index for its readers: one on the targets of links cost it 367 us and 1.6 kB a page. This file is made
 once, after the crawl, and costs 12 bytes a link.
 It is of one moment: what was visited since is read from the tables, a few thousand visits at most; beyond that it no
-longer serves. It appears whole and is never changed: a kill leaves the file before, and whoever reads one goes on with
-it while another takes its place.
+longer serves.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +23,13 @@ from periplus.model.graph import NAV, PART, REASON_CODES, REASONS, InlinkIndex
 from periplus.model.page import FOLLOWED_KINDS, LINK_KINDS, POSITION_CODES, Position
 from periplus.model.visit import FETCHED
 from periplus.model.web import Url
+from periplus.store import column_files
 from periplus.store.sqlite.page_links import TO_TARGET
 from periplus.store.sqlite.site_rows import link_blocks, number_blocks
 from periplus.urls.canonical import url_id
 
 FILE = "links.book"
 VERSION = 2  # of the file; another one is made anew
-ALIGNED = 64  # bytes
 NEWER_MOST = 20_000  # visits since the file was made: reading their links takes 0.1 s
 _NAV_CODE = POSITION_CODES[Position.NAV]
 _IS_PART = np.array([kind not in FOLLOWED_KINDS for kind in LINK_KINDS])
@@ -226,26 +224,7 @@ def _same(connection: sqlite3.Connection) -> Same:
 
 def write(folder: Path, book: StoredInlinkIndex) -> None:
     """In place of the file before. Raises OSError where nothing can be written."""
-    draft = folder / f"{FILE}.{os.getpid()}.new"
-    try:
-        with draft.open("wb") as out:
-            _write(out, book)
-        draft.replace(folder / FILE)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _write(out: IO[bytes], book: StoredInlinkIndex) -> None:
-    arrays = dict(_arrays(book))
-    head = {
-        "version": VERSION,
-        "moment": list(book.moment),
-        "arrays": [(name, values.dtype.str, len(values)) for name, values in arrays.items()],
-    }
-    out.write(json.dumps(head).encode() + b"\n")
-    for values in arrays.values():
-        out.write(b"\0" * (-out.tell() % ALIGNED))
-        values.tofile(out)
+    column_files.write(folder / FILE, VERSION, {"moment": list(book.moment)}, dict(_arrays(book)))
 
 
 def _arrays(book: StoredInlinkIndex) -> Iterator[tuple[str, NDArray[np.generic]]]:
@@ -256,24 +235,17 @@ def _arrays(book: StoredInlinkIndex) -> Iterator[tuple[str, NDArray[np.generic]]
 
 def opened(folder: Path) -> StoredInlinkIndex | None:
     """The book in the folder's file, mapped into memory; None: there is none that this program reads."""
+    file = column_files.opened(folder / FILE, VERSION)
+    if file is None:
+        return None
     try:
-        with (folder / FILE).open("rb") as file:
-            head = json.loads(file.readline())
-            if head["version"] != VERSION:
-                return None
-            place, arrays = file.tell(), {}
-            for name, kind_name, count in head["arrays"]:
-                place += -place % ALIGNED
-                kind = np.dtype(kind_name)
-                arrays[name] = np.memmap(file, kind, "r", place, (count,)) if count else np.zeros(0, kind)
-                place += count * kind.itemsize
-            links, visited, same = (
-                tuple(arrays[field.name] for field in fields(part)) for part in (InlinkIndex, Visited, Same)
-            )
-            return StoredInlinkIndex(
-                InlinkIndexVersion(*head["moment"]), InlinkIndex(*links), Visited(*visited), Same(*same)
-            )
-    except (OSError, ValueError, TypeError, KeyError):  # none, of another version, or cut short
+        links, visited, same = (
+            tuple(file.columns[field.name] for field in fields(part)) for part in (InlinkIndex, Visited, Same)
+        )
+        return StoredInlinkIndex(
+            InlinkIndexVersion(*file.head["moment"]), InlinkIndex(*links), Visited(*visited), Same(*same)
+        )
+    except (TypeError, KeyError):  # its head was spoilt
         return None
 
 

@@ -289,20 +289,46 @@ def sites_with_pages(connection: sqlite3.Connection) -> dict[int, tuple[SiteKey,
     return {number: (SiteKey(key), pages) for number, key, pages in connection.execute(find)}
 
 
-def cross_links(connection: sqlite3.Connection) -> Iterator[CrossLink]:
-    """Every hyperlink of a fetched page to another site, by source, then target."""
+def cross_links_of(connection: sqlite3.Connection, source: UrlId) -> Iterator[CrossLink]:
+    """Every hyperlink of a fetched page to another site, by target."""
     find = (
-        "SELECT l.source, l.target, l.position, l.anchor FROM page p CROSS JOIN url u ON u.id = p.url_id CROSS"
-        " JOIN host h ON h.id = u.host_id"
+        "SELECT l.source, l.target, l.position, l.anchor FROM url u CROSS JOIN host h ON h.id = u.host_id"
         " CROSS JOIN link l ON l.source = u.id JOIN url t ON t.id = l.target JOIN host th ON th.id = t.host_id"
-        f" WHERE l.kind IN {_LINKS} AND th.site_id <> h.site_id ORDER BY u.id, l.target"
+        f" WHERE u.id = ? AND l.kind IN {_LINKS} AND th.site_id <> h.site_id ORDER BY l.target"
     )
-    yield from map(CrossLink._make, rows(connection.execute(find)))
+    yield from map(CrossLink._make, connection.execute(find, (source,)))
 
 
-def first_seen(connection: sqlite3.Connection) -> dict[UrlId, float]:
-    """When the crawl first met the URL of each page."""
-    return dict(connection.execute("SELECT u.id, u.first_seen FROM page p JOIN url u ON u.id = p.url_id"))
+class PageRow(NamedTuple):
+    """What is stored of a page but its text; times in seconds since the epoch."""
+
+    url_id: UrlId
+    url: Url
+    title: str
+    language: str  # as declared
+    language_found: str  # as its words tell
+    media_type: str
+    last_modified: float
+    first_seen: float  # when the crawl first met its URL
+    body_id: int
+    body_md5: bytes
+    text_md5: bytes
+    parts: bytes | None
+
+    @property
+    def stamp(self) -> int:
+        """64 bits that change with all that is stored of the page, its text too, but not when it is fetched again."""
+        return xxh3_64_intdigest(repr(self).encode("utf-8", "replace"))
+
+
+def rows_of_site(connection: sqlite3.Connection, site_id: int) -> Iterator[PageRow]:
+    """The site's pages, by id."""
+    find = (
+        "SELECT u.id, u.text, p.title, p.language, p.language_found, p.media_type, p.last_modified, u.first_seen,"
+        " coalesce(p.body_id, 0), p.body_md5, p.text_md5, p.parts FROM page p JOIN url u ON u.id = p.url_id"
+        f" WHERE {HAS_PAGE} AND u.host_id IN (SELECT id FROM host WHERE site_id = ?) ORDER BY p.url_id"
+    )
+    yield from map(PageRow._make, rows(connection.execute(find, (site_id,))))
 
 
 def feeds(connection: sqlite3.Connection, contents: Contents) -> Iterator[tuple[Url, bytes]]:

@@ -1,0 +1,195 @@
+"""Pages that may tell stories: their own texts, and what is compared of them, as columns."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from periplus.analyse.duplicates import Hashes, shingles
+from periplus.analyse.linkgraph import distinct_sorted
+from periplus.document.digest import without_marks
+from periplus.model.page import APART, POSITION_CODES, Blocks, Part, Position
+from periplus.model.story import DateOrigin, PageDate
+from periplus.model.web import SiteKey, Url
+
+TEMPLATE_PAGES = 8  # of a site with fewer pages nothing is known to be its template, but by its landmarks
+TEMPLATE_SHARE = 0.4  # of a site's pages: a block on so many is the site's own
+WORDS_MOST = 2_000  # of one page that are compared: an article has some hundreds
+DATE_ORIGINS = tuple(DateOrigin)
+TRUSTED = frozenset(DateOrigin) - {DateOrigin.LAST_MODIFIED, DateOrigin.FIRST_SEEN}
+_IS_TRUSTED = np.array([origin in TRUSTED for origin in DATE_ORIGINS])
+_MENUS = frozenset(POSITION_CODES[position] for position in (Position.NAV, Position.HEADER, Position.FOOTER))
+_WORDS = re.compile(r"[^\W_]{2,}")
+_PARTING = re.compile(r"\s+(?:[|·•»«:]+|[-\u2013\u2014]+|::)\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """A page that may be part of a story."""
+
+    url: Url
+    site: SiteKey
+    title: str  # as the page has it
+    language: str
+    date: PageDate
+    first_seen: float
+    shingles: Hashes  # of its own text, ascending
+    words: NDArray[np.uint32]  # of its title and text, hashes, ascending
+    counts: NDArray[np.uint16]  # how often each word stands there
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ragged:
+    """Of each page some values: one column, and where each page's begin."""
+
+    offsets: NDArray[np.int64]  # pages + 1
+    values: NDArray[Any]
+
+    @classmethod
+    def of(cls, pages: Sequence[NDArray[Any]], kind: type[np.generic]) -> Ragged:
+        offsets = np.concatenate(([0], np.cumsum([len(page) for page in pages], dtype=np.int64)))
+        return cls(offsets, np.concatenate([np.zeros(0, kind), *pages]))
+
+    def __getitem__(self, place: int) -> NDArray[Any]:
+        return self.values[self.offsets[place] : self.offsets[place + 1]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Articles:
+    """Many articles as columns: an `Article` is made where one is looked at."""
+
+    urls: Sequence[Url]
+    titles: Sequence[str]
+    languages: Sequence[str]
+    site_names: Sequence[SiteKey]
+    sites: NDArray[np.int32]  # of each page, its place in site_names
+    when: NDArray[np.float64]  # seconds since the epoch
+    origins: NDArray[np.uint8]  # places in DATE_ORIGINS
+    whole_days: NDArray[np.bool_]
+    first_seen: NDArray[np.float64]
+    shingles: Ragged
+    words: Ragged
+    counts: NDArray[np.uint16]  # as words.values
+
+    @classmethod
+    def of(cls, pages: Sequence[Article]) -> Articles:
+        names = list(dict.fromkeys(page.site for page in pages))
+        place = {name: at for at, name in enumerate(names)}
+        return cls(
+            [page.url for page in pages],
+            [page.title for page in pages],
+            [page.language for page in pages],
+            names,
+            np.array([place[page.site] for page in pages], np.int32),
+            np.array([page.date.when for page in pages], np.float64),
+            np.array([DATE_ORIGINS.index(page.date.source) for page in pages], np.uint8),
+            np.array([page.date.whole_day for page in pages], np.bool_),
+            np.array([page.first_seen for page in pages], np.float64),
+            Ragged.of([page.shingles for page in pages], np.uint64),
+            Ragged.of([page.words for page in pages], np.uint32),
+            Ragged.of([page.counts for page in pages], np.uint16).values,
+        )
+
+    def __len__(self) -> int:
+        return len(self.urls)
+
+    def __getitem__(self, place: int) -> Article:
+        date = PageDate(float(self.when[place]), DATE_ORIGINS[self.origins[place]], bool(self.whole_days[place]))
+        begin, end = self.words.offsets[place : place + 2]
+        return Article(
+            self.urls[place], self.site_names[self.sites[place]], self.titles[place], self.languages[place], date,
+            float(self.first_seen[place]), self.shingles[place], self.words[place], self.counts[begin:end],
+        )  # fmt: skip
+
+    @property
+    def is_dated(self) -> NDArray[np.bool_]:
+        """Of each page, whether its date is its own, not what a server or the crawl says."""
+        return np.asarray(_IS_TRUSTED[self.origins])
+
+
+def candidate_texts(blocks: Blocks, parts: Sequence[Part] | None) -> tuple[list[str], Hashes]:
+    """(a page's texts in no menu, of each a mark: a hash, its lowest bit set where it is content).
+
+    parts: one for each block; None: all is content.
+    """
+    whole = parts if parts is not None and len(parts) == len(blocks) else [Part.CONTENT] * len(blocks)
+    texts, marks = [], []
+    for text, kind, position, part in zip(blocks.texts(), blocks.kinds, blocks.positions, whole, strict=True):
+        if kind not in APART and position not in _MENUS:
+            texts.append(text)
+            marks.append(_hash_of(text) | 1 if part is Part.CONTENT else _hash_of(text) & ~1)
+    return texts, np.array(marks, np.uint64)
+
+
+def _hash_of(text: str) -> int:
+    return xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"))
+
+
+def own_places(pages: Sequence[Hashes], *, content: bool = True) -> list[NDArray[np.bool_]]:
+    """Of each of a site's pages, which of its candidate texts are its own: not on many of the pages.
+
+    content: only those that are marked as content; else all of them are looked at.
+    """
+    offsets = np.cumsum([len(marks) for marks in pages], dtype=np.int64)[:-1]
+    every = np.concatenate([np.zeros(0, np.uint64), *pages])
+    own = (every & np.uint64(1)).astype(np.bool_) if content else np.ones(len(every), np.bool_)
+    if len(pages) >= TEMPLATE_PAGES:
+        row = np.repeat(np.arange(len(pages)), [len(marks) for marks in pages])[own]
+        distinct, text = np.unique(every[own] >> np.uint64(1), return_inverse=True)
+        on_pages = np.bincount(distinct_sorted(text * len(pages) + row) // len(pages), minlength=len(distinct))
+        own[own] = on_pages[text] < TEMPLATE_SHARE * len(pages)
+    return np.split(own, offsets) if pages else []
+
+
+def own_titles(titles: Sequence[str]) -> list[str]:
+    """A site's titles without the site's name: the last or first part, where two pages or more have the same one."""
+    split = [_PARTING.split(title) for title in titles]
+    last = Counter(parts[-1] for parts in split if len(parts) > 1)
+    first = Counter(parts[0] for parts in split if len(parts) > 1)
+    made = []
+    for title, parts in zip(titles, split, strict=True):
+        if len(parts) > 1 and last[parts[-1]] > 1:
+            made.append(title[: title.rindex(parts[-1])].rstrip(" |·•»«:-\u2013\u2014"))
+        elif len(parts) > 1 and first[parts[0]] > 1:
+            made.append(title[len(parts[0]) :].lstrip(" |·•»«:-\u2013\u2014"))
+        else:
+            made.append(title)
+    return made
+
+
+def shingles_of(texts: Iterable[str]) -> Hashes:
+    """Runs of five words of the own text."""
+    return shingles("\n".join(texts))
+
+
+# The runs are a sample by hash, so that the share of the samples is the share of the whole (FracMinHash: Irber et al.
+# 2022).
+SHINGLES_IN_ALL = 8_000_000  # kept at most: the product of their matrix fits into a gigabyte
+
+
+def sampling_of(runs: int) -> int:
+    """One in how many of all pages' runs is kept, by hash: all where memory allows, else a power of two."""
+    share = 1
+    while runs > SHINGLES_IN_ALL * share:
+        share *= 2
+    return share
+
+
+def words_of(title: str, texts: Iterable[str]) -> tuple[NDArray[np.uint32], NDArray[np.uint16]]:
+    """(the words, how often each stands there): lower case, no diacritics, at least two letters or digits."""
+    spellings = _WORDS.findall(without_marks(" ".join((title, title, *texts))))[:WORDS_MOST]
+    words, counts = np.unique(np.fromiter(map(_hash, spellings), np.uint32, len(spellings)), return_counts=True)
+    return words, counts.astype(np.uint16)
+
+
+@lru_cache(maxsize=65_536)
+def _hash(word: str) -> int:
+    return xxhash.xxh32_intdigest(word.encode("utf-8", "surrogatepass"))

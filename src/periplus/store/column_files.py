@@ -1,0 +1,64 @@
+"""Files of columns beside a collection's tables: a line of JSON, then arrays that are mapped into memory.
+
+A file appears whole and is never changed: a kill leaves the file before, and whoever reads one goes on with it while
+another takes its place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+STORIES = "stories.read"  # what was read of pages for their stories: api.story_pages
+ALIGNED = 64  # bytes
+
+
+class ColumnFile(NamedTuple):
+    """What a file holds."""
+
+    head: dict[str, Any]  # what was given to `write`, and `version` and `arrays`
+    columns: dict[str, NDArray[Any]]
+
+
+def write(file: Path, version: int, head: Mapping[str, object], columns: Mapping[str, NDArray[Any]]) -> None:
+    """In place of the file before, and of drafts that killed writers left. Raises OSError where nothing can be written.
+
+    head: values of JSON.
+    """
+    for left in file.parent.glob(f"{file.name}.*.new"):
+        left.unlink(missing_ok=True)  # one who still writes it fails, and his file is made anew when it is asked for
+    draft = file.with_name(f"{file.name}.{os.getpid()}.new")
+    listed = [(name, values.dtype.str, len(values)) for name, values in columns.items()]
+    try:
+        with draft.open("wb") as out:
+            out.write(json.dumps({"version": version, **head, "arrays": listed}).encode() + b"\n")
+            for values in columns.values():
+                out.write(b"\0" * (-out.tell() % ALIGNED))
+                values.tofile(out)
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def opened(file: Path, version: int) -> ColumnFile | None:
+    """The file, its columns mapped into memory; None: there is none, it has another version, or it was cut short."""
+    try:
+        with file.open("rb") as lines:
+            head = json.loads(lines.readline())
+            if head["version"] != version:
+                return None
+            place, columns = lines.tell(), {}
+            for name, kind_name, count in head["arrays"]:
+                place += -place % ALIGNED
+                kind = np.dtype(kind_name)
+                columns[name] = np.memmap(file, kind, "r", place, (count,)) if count else np.zeros(0, kind)
+                place += count * kind.itemsize
+            return ColumnFile(head, columns)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None

@@ -1,0 +1,149 @@
+"""api.story_pages: what was read for stories is read again only where it changed, and never tells another answer."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stored
+from newsweb import NewsRecipe, NewsWeb, news_web
+from periplus.analyse import articles
+from periplus.api import story_pages
+from periplus.api.deleting import delete
+from periplus.api.stories import stories_of
+from periplus.api.story_pages import Readings, Stored, stored_readings
+from periplus.model.collection import Deletion
+from periplus.store import column_files
+from periplus.store.column_files import STORIES as FILE
+from periplus.store.sqlite import schema
+from periplus.urls.canonical import url_id
+
+LATE = 3  # stories and sites that the second run brings
+
+
+@pytest.fixture(scope="module")
+def web() -> NewsWeb:
+    return news_web(NewsRecipe(seed=3, sites=10, stories=12, singles=20))
+
+
+@pytest.fixture
+def folder(web: NewsWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(stored, "NOW", web.now)
+    return stored.stored(tmp_path / "news.periplus", web.pages, web.starts[LATE:])
+
+
+@pytest.fixture
+def read_urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The pages that were read, in order."""
+    urls: list[str] = []
+    read = story_pages._Reader.blocks
+
+    def noted(reader, row):
+        urls.append(row.url)
+        return read(reader, row)
+
+    monkeypatch.setattr(story_pages._Reader, "blocks", noted)
+    return urls
+
+
+def afresh(folder: Path):
+    (folder / FILE).unlink()
+    return stories_of(folder)
+
+
+def test_a_second_call_reads_no_page_and_tells_the_same(folder, read_urls):
+    first = stories_of(folder)
+    assert len(read_urls) == first.pages
+    read_urls.clear()
+    assert stories_of(folder) == first
+    assert stories_of(folder, least_sites=4).stories == tuple(one for one in first.stories if len(one.sites) >= 4)
+    assert read_urls == []
+
+
+def test_after_a_run_only_what_is_new_or_stands_beside_it_is_read(web, folder, read_urls):
+    before = stories_of(folder)
+    read_urls.clear()
+    stored.stored(folder, web.pages, web.starts[:LATE])
+    after = stories_of(folder)
+    assert after.pages > before.pages
+    assert after.pages - before.pages <= len(read_urls) < after.pages / 2
+    assert afresh(folder) == after
+
+
+def test_what_is_changed_in_place_is_read_again(folder, read_urls):
+    first = stories_of(folder)
+    page = first.stories[0].pages[0]
+    read_urls.clear()
+    with schema.writing(folder) as connection:
+        connection.execute(
+            "UPDATE page SET title = 'Else' WHERE url_id = (SELECT id FROM url WHERE text = ?)", (page.url,)
+        )
+    changed = stories_of(folder)
+    assert page.url in read_urls
+    assert len(read_urls) < first.pages / 4
+    assert "Else" in {page.title for story in changed.stories for page in story.pages}
+    assert afresh(folder) == changed
+
+
+def test_a_spoilt_an_older_or_a_cut_file_is_made_anew(folder, monkeypatch):
+    first = stories_of(folder)
+    whole = (folder / FILE).read_bytes()
+    for spoilt in (b"", b"{}\n", whole[: len(whole) // 2], whole.replace(b'"version": 1,', b'"version": 0,')):
+        (folder / FILE).write_bytes(spoilt)
+        assert stored_readings(folder) is None
+        assert stories_of(folder) == first
+        assert (folder / FILE).read_bytes() == whole
+
+
+def test_a_killed_writer_leaves_the_file_before_and_its_draft_goes_with_the_next(folder):
+    first = stories_of(folder)
+    draft = folder / f"{FILE}.1.new"
+    draft.write_bytes(b"half")
+    assert stories_of(folder) == first
+    (folder / FILE).unlink()
+    assert stories_of(folder) == first
+    assert not draft.exists()
+
+
+def test_where_nothing_can_be_written_the_answer_is_the_same(folder, monkeypatch):
+    def refused(*_):
+        raise OSError("read-only")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(column_files, "write", refused)
+        first = stories_of(folder)
+    assert not (folder / FILE).exists()
+    assert stories_of(folder) == first
+
+
+def test_runs_are_thinned_as_they_come_and_stay_thin(folder, monkeypatch):
+    monkeypatch.setattr(articles, "SHINGLES_IN_ALL", 4_000)
+    first = stories_of(folder)
+    file = stored_readings(folder)
+    assert file is not None
+    every = int(file.columns["runs"].sum())
+    sampling = file.head["sampling"]
+    assert every / sampling <= 4_000 < 2 * every / sampling
+    assert (file.columns["shingles"] % np.uint64(sampling) == 0).all()
+    readings = Readings(sampling)
+    for place in range(len(file.columns["ids"])):
+        readings.add(Stored(file)[place])
+    assert {name: values.tolist() for name, values in readings.columns().items()} == {
+        name: values.tolist() for name, values in file.columns.items()
+    }
+    monkeypatch.setattr(articles, "SHINGLES_IN_ALL", 8_000_000)  # as if most pages had been deleted
+    with schema.writing(folder) as connection:
+        connection.execute("UPDATE page SET title = title || '!'")
+    stories_of(folder)
+    again = stored_readings(folder)
+    assert again is not None
+    assert again.head["sampling"] == 1
+    assert len(again.columns["shingles"]) == every
+    assert first.stories
+
+
+def test_a_deletion_takes_the_file_since_it_names_pages(folder):
+    page = stories_of(folder).stories[0].pages[0].url
+    delete(folder, Deletion(pages=(url_id(page),)))
+    assert not (folder / FILE).exists()
+    assert page not in {one.url for story in stories_of(folder).stories for one in story.pages}
