@@ -69,6 +69,13 @@ class Identity:
     proxy: str = _row("", "Proxy as a URL: http://, https://, socks5h://.")
     cookie_file: str = _row("", "Netscape cookie file to start from; cookies then live as long as the run.")
     auth: str = _row("", "user:password, sent to the start's site only (HTTP basic authentication).")
+    login: tuple[str, ...] = _row(
+        (),
+        (
+            "TOML file that says how to sign in (a form, header, token or cookies), or the NAME of [login.NAME] in "
+            "periplus.toml; docs/sessions.md."
+        ),
+    )
     ca_file: str = _row("", "File of certificate authorities to trust instead of the system's.")
     insecure: bool = _row(False, "Accept certificates that do not verify; each visit is as good as unencrypted.")
     allow_private: bool = _row(False, "Allow loopback, private and link-local addresses (intranets, tests).")
@@ -424,7 +431,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 # of periplus.toml; [[site]] and [[script]] are rules, `urls.parameters`; [segments]: `analyse.segments`
-FILE_TABLES = ("settings", "site", "script", "segments", "presets")
+FILE_TABLES = ("settings", "site", "script", "segments", "presets", "login")
 
 
 def read_tables(path: Path) -> dict[str, Any]:
@@ -444,12 +451,12 @@ def read_values(path: Path) -> dict[str, Any]:
     """
     content = read_tables(path)
     for name in content:
-        if name in {row.name for row in rows()}:
+        if name in {row.name for row in rows()} and not isinstance(content[name], dict):
             raise UnknownSetting(f"{path}: {name} stands outside of a table: write it below the line [settings]")
         if name not in FILE_TABLES:
             raise UnknownSetting(
                 f"{path}: there is no table {name!r}{nearest(name, FILE_TABLES)}: it may have [settings], [[site]], "
-                "[[script]], [segments] and [presets.NAME]"
+                "[[script]], [segments], [presets.NAME] and [login.NAME]"
             )
     values = content.get("settings", {})
     if not isinstance(values, dict):

@@ -13,9 +13,9 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 # lines at 120 columns; a capability that needs more raises the budget of its package, and says why in its commit
 BUDGETS = {
     ".": 1_150,
-    "acquire": 4_100,
-    "analyse": 11_250,
-    "api": 12_250,
+    "acquire": 4_950,
+    "analyse": 11_300,
+    "api": 12_600,
     "cli": 6_500,
     "document": 12_050,
     "jobs": 1_100,
@@ -24,11 +24,11 @@ BUDGETS = {
     "present": 6_800,
     "schedule": 2_850,
     "search": 1_800,
-    "store": 14_800,
+    "store": 14_850,
     "ui": 5_300,
     "urls": 2_250,
 }
-MODULES = 354
+MODULES = 361
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -299,6 +299,7 @@ class HeldHost:
     side_in_flight: bool = False
     parts: deque[Request] = field(default_factory=deque)  # of pages that are rendered: they go before other pages
     rendering: int = 0  # pages in a browser
+    withheld: int = 0  # pages of which it is not known yet whether they were made for who is signed in
     in_flight_tasks: dict[Request, Task] = field(default_factory=dict)
     rules: dict[Origin, OriginRules] = field(default_factory=dict)
     health: dict[Origin, OriginHealth] = field(default_factory=dict)
@@ -326,7 +327,7 @@ class HeldHost:
     @property
     def is_quiet(self) -> bool:
         """Nothing under way and nothing to store: the lease may end."""
-        return not (self.in_flight or self.uncommitted or self.rendering or self.parts)
+        return not (self.in_flight or self.uncommitted or self.rendering or self.withheld or self.parts)
 
     def pace_of(self, origin: Origin) -> Pace:
         """The pace, with the failures of this origin.
@@ -353,7 +354,8 @@ class HeldHost:
         """Tasks that are not under way are no longer in hand: they will be taken anew."""
         self.in_hand.difference_update((task.priority, task.seq) for task in self.tasks)
         # those that were never taken from a list
-        self.parts += [task.request for task in self.tasks if task.request.purpose is Purpose.PART and not task.seq]
+        own = (Purpose.PART, Purpose.LOGIN)
+        self.parts += [task.request for task in self.tasks if task.request.purpose in own and not task.seq]
         self.tasks.clear()
 
     def drop_part(self, request: Request) -> None:

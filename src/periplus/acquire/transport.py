@@ -224,6 +224,8 @@ class Wire:
     reads_start: Callable[[str, bytes], bool] = lambda media_type, start: True
     # whether a host may be asked at the address that it led to
     admits: Callable[[HostKey, str], bool] = lambda host, address: True
+    # the header lines of a session, for a URL that has one: see `session.LoginSessions`
+    credentials: Callable[[Url], Sequence[str] | None] | None = None
 
 
 class _Handed(socket.socket):
@@ -344,6 +346,8 @@ class _Slot:
             extra.append(f"If-Modified-Since: {request.last_modified}")
         if self.wire.auth_hosts and host_key(request.url) in self.wire.auth_hosts:
             extra.append("Authorization: Basic " + b64encode(self.wire.identity.auth.encode()).decode())
+        if self.wire.credentials is not None and (lines := self.wire.credentials(request.url)) is not None:
+            extra = [*(field for field in extra if not field.startswith("Cookie:")), *lines]
         return extra
 
     cause: Cause | None

@@ -35,6 +35,8 @@ from periplus.acquire.politeness import (
     suspended,
 )
 from periplus.acquire.robots_gate import RobotsGate
+from periplus.acquire.session import LoginSessions
+from periplus.acquire.signing_in import SigningIn, WaysOfHosts
 from periplus.model.frontier import (
     PRIORITY_DOUBT,
     PRIORITY_FIRST,
@@ -67,6 +69,7 @@ if TYPE_CHECKING:  # for those who render alone
 
 log = logging.getLogger(__name__)
 _BROKEN = Failed(Cause.BUG)
+_BESIDE = frozenset({Purpose.PART, Purpose.LOGIN})  # asked for on behalf of pages, and no pages of the crawl themselves
 
 TAKE = 64  # tasks taken from a host at a time; more only widens what a kill leaves to be fetched again
 HORIZON_S = 2.0  # hosts due within this time are worth a lease; one that must wait longer is given back
@@ -97,6 +100,7 @@ class WorkerDeps:
     aliases: Aliases
     addresses: AddressTurns
     rendering: PageRendering | None = None  # None: pages are what servers send
+    sessions: LoginSessions | None = None  # None: nobody signs in
 
 
 class _Past:
@@ -133,6 +137,9 @@ class Worker:
         self._due: list[tuple[float, int]] = []
         self._flights: dict[Request, HeldHost] = {}
         self._rendering = deps.rendering
+        self._sessions: SigningIn | None = None
+        if deps.sessions is not None:
+            self._sessions = SigningIn(deps.sessions, self._clock, self._held, self._ways_of_sessions())
         self._done: list[Completion] = []
         self._visits: list[Visit] = []
         self._parts: list[SideRequest] = []  # of rendered pages, for hosts that are not held
@@ -160,7 +167,7 @@ class Worker:
             now = self._clock.monotonic()
             if now >= tick_at:
                 tick_at = now + TICK_S
-                if tick():
+                if tick() or (self._sessions is not None and self._sessions.failure):
                     return
                 self._learn()
                 self._lease_more()
@@ -269,7 +276,7 @@ class Worker:
     def _in_hand(self) -> int:
         """Tasks taken and not stored: they count against max_pages until they are."""
         return len(self._done) + sum(
-            len(host.tasks) + len(host.in_flight_tasks) + host.rendering for host in self._held.values()
+            len(host.tasks) + len(host.in_flight_tasks) + host.rendering + host.withheld for host in self._held.values()
         )
 
     # requests --------------------------------------------------------------------------------------------------------
@@ -337,6 +344,9 @@ class Worker:
                 host.put_back()
                 # what waits for the origin is dropped; with what is left, if anything, it goes on
                 host.exhausted = self._commit_now = True
+                if self._sessions is not None:
+                    for one in host.given_up:
+                        self._sessions.given_up(one)
             elif not host.exhausted or host.pace.not_before > now:
                 self._schedule(host)
             return
@@ -371,13 +381,18 @@ class Worker:
                 return request
             if host.parts:
                 host.tasks.appendleft(Task(host.lease.host_id, PRIORITY_FIRST, 0, UrlId(0), host.parts.popleft()))
+            if self._sessions is not None and not self._sessions.lets_pass(host):
+                if host.parts:  # what it asks for itself
+                    continue
+                return None
             if not host.tasks and not self._refill(host):
                 return None
             task = host.tasks.popleft()
             ruling: Outcome | None = _BROKEN
             with self._guard(host, task):
                 ruling = (
-                    self._deps.aliases.ruling(task)
+                    (self._sessions.ruling(task) if self._sessions is not None else None)
+                    or self._deps.aliases.ruling(task)
                     or self._discovery.ruling(task)
                     or self._robots_gate.ruling(host, task)
                 )
@@ -460,14 +475,16 @@ class Worker:
                 "visit url=%s outcome=%s took_s=%.3f", request.url, type(visit.outcome).__name__.lower(), visit.took_s
             )
             self._pace(host, visit)
+            if self._sessions is not None:
+                visit = self._sessions.opened(visit)
             if task is None:
                 self._visits.append(visit)
-            elif request.purpose is Purpose.PART:
+            elif request.purpose in _BESIDE:
                 self._take_part(host, task, visit)
             elif (again := with_its_cookies(visit)) is not None:
                 host.tasks.appendleft(replace(task, request=again))
                 self._visits.append(visit)
-            else:
+            elif self._sessions is None or self._sessions.stands(host, task, visit):
                 self._settle(host, task, visit)
 
     def _pace(self, host: HeldHost, visit: Visit) -> None:
@@ -500,12 +517,24 @@ class Worker:
             visit = Visit(task.request, self._clock.now(), 0.0, _BROKEN)
             self._finish(host, bug(host.lease, task, visit, f"{type(error).__name__}: {error}"))
 
+    def _ways_of_sessions(self) -> WaysOfHosts:
+        def enlist(request: Request) -> None:
+            site = self._deps.scope.site_of(request.url)
+            self._parts.append(SideRequest(host_key(request.url), site, request, PRIORITY_FIRST))
+            self._commit_now = True
+
+        def settle(host: HeldHost, task: Task, visit: Visit) -> None:
+            with self._guard(host, task):
+                self._settle(host, task, visit)
+
+        return WaysOfHosts(self._host_of, self._refill, self._schedule, enlist, settle)
+
     def _settle(self, host: HeldHost, task: Task, visit: Visit) -> None:
         request = task.request
         if request.purpose is Purpose.ROBOTS:  # the robots gate decides whether it is asked for again
             self._finish(host, Completion(host.lease, task, visit, reason_of(visit.outcome)))
             return
-        if request.purpose is Purpose.PART:
+        if request.purpose in _BESIDE:
             self._take_part(host, task, visit)
             return
         visit = recognised(task, visit)
@@ -579,12 +608,15 @@ class Worker:
                 self._rendering.answer(skipped)
 
     def _take_part(self, host: HeldHost, task: Task, visit: Visit) -> None:
-        """The answer to a page's own request, or why there is none."""
-        if self._rendering is not None:
+        """The answer to a page's or a session's own request, or why there is none."""
+        is_login = task.request.purpose is Purpose.LOGIN
+        if is_login and self._sessions is not None:
+            self._sessions.take(visit)
+        elif self._rendering is not None and not is_login:
             self._rendering.answer(visit)
         if task.seq:  # it was taken from a list
             self._finish(host, Completion(host.lease, task, visit, reason_of(visit.outcome)))
-        else:
+        elif not is_login:  # of what is asked to sign in nothing is stored
             self._visits.append(visit)
 
     def _finish(self, host: HeldHost, completion: Completion) -> None:

@@ -115,7 +115,7 @@ def settings_of_run(values: dict[str, object]) -> Settings:
     """
     from periplus.settings import rows
 
-    names = {row.name for row in rows()} - {"auth", "cookie_file", "ca_file", "proxy", "resolve"}
+    names = {row.name for row in rows()} - {"auth", "login", "cookie_file", "ca_file", "proxy", "resolve"}
     return settings_from({name: value for name, value in values.items() if name in names})
 
 

@@ -15,6 +15,7 @@ from periplus.acquire.fetch import check_side_request
 from periplus.analyse.issues import audit_rules
 from periplus.analyse.verdicts import SILENT, net_seems_down, probe_url
 from periplus.api.crawling import (
+    LOGIN_NOTE,
     REFRESH,
     CrawlEnd,
     CrawlOrder,
@@ -187,7 +188,7 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
         counts = store.counts()
     finally:
         store.close()
-    state = "failed" if net_note else "stopped" if stop_note else "done"
+    state = "failed" if net_note or stop_note.startswith(LOGIN_NOTE) else "stopped" if stop_note else "done"
     if not stop_note:
         _ended(order.crawl.folder, run_id, net_down=bool(net_note))
         _store_verdicts(crawl_order)

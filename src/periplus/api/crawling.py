@@ -20,9 +20,11 @@ from periplus.acquire.descriptors import affordable
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.folders import FolderTransport
 from periplus.acquire.politeness import AddressTurns, delay_for
+from periplus.acquire.session import LoginSessions
 from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api.homes import home_of
+from periplus.api.logins import logins_of
 from periplus.api.rules import rules_text
 from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
 from periplus.document.formats.table import may_be_kept, may_be_read
@@ -136,6 +138,7 @@ def check_order(order: CrawlOrder) -> None:
     if not politeness.mine and politeness.per_host > 1:
         raise UsageError("--per-host above 1 holds only for hosts of your own: name them with --mine HOST")
     page_rendering(order.settings, SystemClock())
+    logins_of(order.settings.identity.login, order.folder)
     own_hosts(politeness.mine)
     site_scope(order.starts, order.settings.scope)
     identity = order.settings.identity
@@ -226,7 +229,7 @@ def work(
     supervisor = Supervisor(store, order, run_id, watch)
     ended_by_itself = False
     try:
-        run_worker(store, order, supervisor.tick, policy)
+        supervisor.stop_note = run_worker(store, order, supervisor.tick, policy) or supervisor.stop_note
         store.merge_aliases()
         ended_by_itself = not supervisor.stop_note
     finally:
@@ -254,8 +257,10 @@ def open_run(store: RunStore, order: CrawlOrder, now: float, scope: CrawlScope |
     order.home.add_starts([candidate.url_id for candidate in starts], [candidate.site for candidate in starts], now)
 
 
-def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], policy: RunPolicy | None = None) -> None:
-    """One worker in this process, until it is done. policy: see `work`."""
+def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], policy: RunPolicy | None = None) -> str:
+    """One worker in this process, until it is done. policy: see `work`. Returns why it could not sign in; empty: it
+    could, or had not to.
+    """
     settings = order.settings
     auth_hosts = frozenset(map(host_key, order.starts)) if settings.identity.auth else frozenset[HostKey]()
     clock = SystemClock()
@@ -268,6 +273,10 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
             wire, admits=lambda host, address: addresses.admits(host, address, clock.monotonic())
         )
     rendering = page_rendering(settings, clock)
+    logins = logins_of(settings.identity.login, order.folder)
+    sessions = LoginSessions(logins, clock, settings.politeness) if logins else None
+    if sessions is not None:
+        wire = dataclasses.replace(wire, credentials=sessions.credentials)
     transport: Transport = CurlTransport(wire, clock)
     if folders := folders_of(settings.identity.folders):
         transport = FolderTransport(transport, folders, wire, clock)
@@ -284,6 +293,7 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
         ),
         addresses=addresses,
         rendering=rendering,
+        sessions=sessions,
     )
     gc.freeze()  # what is loaded now stays
     gc.set_threshold(GC_THRESHOLD, 20, 50)
@@ -293,6 +303,7 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
         if rendering is not None:
             rendering.close()
         transport.close()
+    return sessions.failure if sessions is not None else ""
 
 
 def page_rendering(settings: Settings, clock: Clock) -> PageRendering | None:
@@ -322,7 +333,9 @@ class Supervisor:
         self._store, self._order, self._run_id, self._watch = store, order, run_id, watch
         # pages are rendered by one worker and its browsers, that what they need of any host comes to it
         is_rendering = order.settings.rendering.render != "never"
-        self._most = 0 if is_rendering else (order.settings.storage.workers or os.cpu_count() or 1) - 1
+        # a session has one worker too, which keeps its cookies in memory: one that signed in beside it might end it
+        is_alone = is_rendering or bool(order.settings.identity.login)
+        self._most = 0 if is_alone else (order.settings.storage.workers or os.cpu_count() or 1) - 1
         self._started = time.monotonic()
         self._measured, self._cpu = self._started, time.process_time()
         self._workers: list[subprocess.Popen[bytes]] = []
@@ -453,6 +466,9 @@ def at_limit(state: str, note: str) -> bool:
     return state == "stopped" and note.startswith("max-")
 
 
+LOGIN_NOTE = "login "  # a run that could not sign in: `Login` begins its messages so
+
+
 def judged(counts: RunCounts, waiting: bool, stop_note: str, first: str) -> tuple[str, str]:
     """(state, note) of a run that ended.
 
@@ -461,6 +477,8 @@ def judged(counts: RunCounts, waiting: bool, stop_note: str, first: str) -> tupl
     read = sum(counts.by_reason.get(reason, 0) for reason in FETCHED)
     troubles = {reason: counts.by_reason.get(reason, 0) for reason in _TROUBLES}
     worst = max(troubles, key=lambda reason: troubles[reason])
+    if stop_note.startswith(LOGIN_NOTE):
+        return "failed", stop_note
     if not read:
         return ("stopped", stop_note) if stop_note and not counts.fetched else ("failed", f"no page was read; {first}")
     if stop_note:

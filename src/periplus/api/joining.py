@@ -52,6 +52,8 @@ def settings_of_run(record: RunRecord, auth: str) -> Settings:
     settings = last_settings(record.settings)
     if settings.rendering.render != "never":
         raise UsageError("the crawl renders pages: it has one worker, to whom all comes that its browsers need")
+    if settings.identity.login:
+        raise UsageError("the crawl has a login: one worker does it, for its cookies never leave that one's memory")
     return workable(settings_from({"auth": auth}, settings) if auth else settings)
 
 
@@ -99,6 +101,8 @@ def carried_crawl(order: CrawlOrder, on: str, watch: Callable[[Progress], bool])
         raise UsageError("--on needs --store: the cluster's machines reach a database, and not a folder on this one")
     if order.settings.rendering.render != "never":
         raise UsageError("--render and --on exclude each other: a crawl that renders pages has one worker")
+    if order.settings.identity.login:
+        raise UsageError("--login and --on exclude each other: a session stays in the memory of one worker")
     return crawl(order, watch, partial(_carried_work, partial(cluster_named(SPARK).carried, on)))
 
 

@@ -117,8 +117,8 @@ _PLACED = {
 _EVERYDAY = frozenset({
     "lists", "collection", "store", "scope", "include", "exclude", "max_depth", "max_pages", "max_time_s", "external",
     "fragments", "offline", "every", "delay_s", "rate", "mine", "contact", "fresh", "keep_xml", "keep_parts",
-    "part_sizes", "render", "screenshots", "proxy", "auth", "allow_private", "body_bytes", "total_timeout_s", "fail_on",
-    "fail_below", "baseline", "ignore", "format", "output", "quiet", "preset",
+    "part_sizes", "render", "screenshots", "proxy", "auth", "login", "allow_private", "body_bytes", "total_timeout_s",
+    "fail_on", "fail_below", "baseline", "ignore", "format", "output", "quiet", "preset",
     "verbose",
 })  # fmt: skip
 """Flags of `--help`, of whatever command has many; the others are shown by --help-all."""
@@ -197,7 +197,13 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def given_settings(flags: dict[str, Any]) -> dict[str, Any]:
     """The settings among a command's flags that were given."""
-    return {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}
+    values = {row.name: flags[row.name] for row in rows() if flags.get(row.name) not in (None, ())}
+    if "login" in values:  # a refresh may be begun in another folder
+        files = [Path(name).expanduser() for name in values["login"]]
+        values["login"] = tuple(
+            str(path.absolute()) if path.is_file() else name for path, name in zip(files, values["login"], strict=True)
+        )
+    return values
 
 
 def chosen_settings(flags: dict[str, Any], folder: Path) -> dict[str, Any]:

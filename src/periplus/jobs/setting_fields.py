@@ -36,7 +36,7 @@ TITLES = {
 }  # fmt: skip
 _A_FILE = "Names a file of the server's machine: written into periplus.toml."
 WITHHELD = {
-    "cookie_file": _A_FILE, "ca_file": _A_FILE, "folders": _A_FILE, "resolve": _A_FILE,
+    "cookie_file": _A_FILE, "login": _A_FILE, "ca_file": _A_FILE, "folders": _A_FILE, "resolve": _A_FILE,
     "browser": "Names a program of the server's machine: written into periplus.toml.",
     "auth": "A password would stand in the list of jobs: written into periplus.toml.",
     "ignore_robots": "What is begun here obeys robots.txt always; a command line may ask otherwise of one's own hosts.",

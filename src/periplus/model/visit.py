@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from periplus.model.web import Url
@@ -14,6 +14,7 @@ class Purpose(StrEnum):
     PAGE = "page"
     ROBOTS = "robots"
     SITEMAP = "sitemap"
+    LOGIN = "login"  # a form that a user signs in by, what is sent of it, or a page that shows whether one is in
     PART = "part"  # a script, style or answer to a script that a page needs to be rendered
     HEAD = "head"  # whether a link's target is there, by HEAD: no body comes
     CHECK = "check"  # the same by GET; the page is looked at and not kept
@@ -137,7 +138,7 @@ class Request:
     about: str = ""
     etag: str = ""  # validators of a conditional request, empty when none
     last_modified: str = ""
-    body: bytes = b""  # sent by POST; only notices are, never what a crawl asks
+    body: bytes = field(default=b"", repr=False)  # sent by POST: a notice, or the form that a user signs in by
     fields: tuple[str, ...] = ()  # further header lines
 
 
@@ -150,8 +151,8 @@ class Headers:
 
     def get(self, name: str, default: str = "") -> str:
         """The first value of a field; name in lower case."""
-        for field, value in self.fields:
-            if field == name:
+        for own, value in self.fields:
+            if own == name:
                 return value
         return default
 

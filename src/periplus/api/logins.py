@@ -1,0 +1,286 @@
+"""Logins as users write them: a file, or the table [login.NAME] of periplus.toml, with secrets from elsewhere."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import tomllib
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from periplus.acquire.login import Cookie, Login, Sign
+from periplus.document import html
+from periplus.errors import InvalidUrl, UsageError
+from periplus.model.web import Origin, Url
+from periplus.settings import SETTINGS_FILE, nearest, read_tables
+from periplus.urls.canonical import canonical
+from periplus.urls.hosts import host_name, is_within, origin_of
+
+KEYS = (
+    "hosts", "form", "selector", "fields", "headers", "bearer", "basic", "cookies", "cookie_file", "check", "signed_in",
+    "signed_out", "never", "allow",
+)  # fmt: skip
+SIGNS = ("text", "selector", "address")
+SOURCES = "env:NAME, file:PATH or keyring:SERVICE/USER"
+_SECRET_FIELD = re.compile(r"pass|pwd|secret|token|pin\b|otp|key", re.IGNORECASE)
+_LINE = re.compile(r"[\x20-\x7e]+")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
+
+
+def logins_of(names: Iterable[str], folder: Path) -> tuple[Login, ...]:
+    """The logins named, each the path of a file or a NAME of [login.NAME] in periplus.toml, here or in the folder.
+
+    folder: of the collection, in which no secret may stand. Raises UsageError, whose message holds no secret.
+    """
+    logins = tuple(_login_named(name, folder) for name in names)
+    taken: dict[Origin, str] = {}
+    for login in logins:
+        for origin in login.origins:
+            if origin in taken:
+                raise UsageError(
+                    f"the logins {taken[origin]!r} and {login.name!r} both name {origin}: one host, one login"
+                )
+            taken[origin] = login.name
+    return logins
+
+
+def _login_named(name: str, folder: Path) -> Login:
+    tables: dict[str, tuple[Path, Any]] = {}
+    for path in (Path(SETTINGS_FILE), folder / SETTINGS_FILE):
+        given = read_tables(path).get("login", {})
+        if isinstance(given, dict):
+            tables |= {key: (path, table) for key, table in given.items()}
+    if name in tables:
+        path, table = tables[name]
+        return login_of(table, name, f"{path}, [login.{name}]", folder, is_public=True)
+    path = Path(name).expanduser()
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        named = f"; [login.NAME] there are: {', '.join(tables)}" if tables else ""
+        raise UsageError(f"--login {name}: there is no such file, nor a table [login.{name}]{named}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--login {name}: it cannot be read: {type(error).__name__}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"--login {name}: it is not valid TOML: {error}") from None
+    return login_of(table, path.stem, str(path), folder, is_public=_lies_in(path, folder))
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    """Whether it is among what a collection is made of. The folder of commands (`.`) is none."""
+    return folder != Path() and path.resolve().is_relative_to(folder.resolve())
+
+
+class _Reader:
+    """Reads the values of one login. where: for messages; is_public: its file may be copied with the collection."""
+
+    def __init__(self, table: Mapping[str, Any], where: str, folder: Path, *, is_public: bool) -> None:
+        self.table, self.where, self.folder, self.is_public = table, where, folder, is_public
+
+    def wrong(self, what: str) -> UsageError:
+        return UsageError(f"{self.where}: {what}")
+
+    def text(self, key: str) -> str:
+        value = self.table.get(key, "")
+        if not isinstance(value, str):
+            raise self.wrong(f"{key} is a text")
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        value = self.table.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise self.wrong(f"{key} is a list of texts")
+        return tuple(value)
+
+    def pairs(self, key: str) -> dict[str, str]:
+        value = self.table.get(key, {})
+        if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+            raise self.wrong(f'{key} is a table of texts, as in {key} = {{ name = "value" }}')
+        return dict(value)
+
+    def url(self, key: str) -> Url | None:
+        try:
+            return canonical(self.text(key)) if self.text(key) else None
+        except InvalidUrl as error:
+            raise self.wrong(f"{key}: {error}") from None
+
+    def secret(self, key: str, value: str, *, always: bool = True) -> str:
+        """What a value refers to, or the value itself where that may stand there."""
+        source, colon, name = value.partition(":")
+        reader = _SOURCES.get(source) if colon else None
+        if reader is None:
+            if self.is_public and always:
+                raise self.wrong(f"{key}: a secret may not stand in the collection's folder: write {SOURCES}")
+            return value
+        try:
+            secret = reader(name.strip(), self.folder)
+        except UsageError as error:
+            raise self.wrong(f"{key}: {error}") from None
+        if not secret:
+            raise self.wrong(f"{key}: {value} is empty")
+        return secret
+
+    def line(self, key: str, value: str) -> str:
+        if not _LINE.fullmatch(value):
+            raise self.wrong(f"{key}: what is sent in a header is one line of ASCII")
+        return value
+
+    def sign(self, key: str) -> Sign:
+        given = self.pairs(key)
+        for name in given:
+            if name not in SIGNS:
+                raise self.wrong(f"{key} has text, selector or address, not {name!r}")
+        sign = Sign(" ".join(given.get("text", "").split()), given.get("selector", ""), given.get("address", ""))
+        self.check_selector(f"{key}.selector", sign.selector)
+        return sign
+
+    def check_selector(self, key: str, selector: str) -> None:
+        try:
+            html.select(html.parse(""), selector or "a")
+        except ValueError as error:
+            raise self.wrong(f"{key}: {error}") from None
+
+    def patterns(self, key: str) -> tuple[re.Pattern[str], ...]:
+        try:
+            return tuple(map(re.compile, self.texts(key)))
+        except re.error as error:
+            raise self.wrong(f"{key}: {error.pattern!r} is not a regular expression ({error})") from None
+
+    def origins(self) -> frozenset[Origin]:
+        """https unless it says http://; without `hosts` that of the form or the page to check."""
+        named = self.texts("hosts") or tuple(filter(None, (self.text("form"), self.text("check"))))
+        if not named:
+            raise self.wrong('hosts names where it is sent to, as in hosts = ["intranet.example.org"]')
+        try:
+            return frozenset(origin_of(canonical(text if "://" in text else f"https://{text}/")) for text in named)
+        except InvalidUrl as error:
+            raise self.wrong(f"hosts: {error}") from None
+
+
+def login_of(table: Any, name: str, where: str, folder: Path, *, is_public: bool) -> Login:
+    """A login as its table says it, with the secrets that it refers to. Raises UsageError."""
+    if not isinstance(table, dict):
+        raise UsageError(f"{where}: a login is a table")
+    for key in table:
+        if key not in KEYS:
+            raise UsageError(f"{where}: a login has no {key!r}{nearest(key, KEYS)}; it has {', '.join(KEYS)}")
+    reader = _Reader(table, where, folder, is_public=is_public)
+    form, check, origins = reader.url("form"), reader.url("check"), reader.origins()
+    signed_in, fields = reader.sign("signed_in"), _fields(reader)
+    headers, cookies = _headers(reader), _cookies(reader, origins)
+    reader.check_selector("selector", reader.text("selector"))
+    if form is None and not headers and not cookies:
+        raise reader.wrong("it has nothing to sign in with: form and fields, headers, bearer, basic or cookies")
+    if form is not None and not (fields and signed_in):
+        raise reader.wrong("a form needs fields, and signed_in: a text, selector or address that shows that one is in")
+    if form is None and signed_in and check is None:
+        raise reader.wrong("signed_in without a form needs check: the address of a page that shows it")
+    for key, url in (("form", form), ("check", check)):
+        if url is not None and origin_of(url) not in origins:
+            raise reader.wrong(f"{key} is on {origin_of(url)}, which hosts does not name")
+    return Login(
+        name, origins, headers, cookies, form, fields, reader.text("selector"), check, signed_in,
+        reader.sign("signed_out"), reader.patterns("never"), reader.patterns("allow"),
+    )  # fmt: skip
+
+
+def _fields(reader: _Reader) -> tuple[tuple[str, str], ...]:
+    fields = reader.pairs("fields")
+    return tuple(
+        (name, reader.secret(f"fields.{name}", value, always=bool(_SECRET_FIELD.search(name))))
+        for name, value in fields.items()
+    )
+
+
+def _headers(reader: _Reader) -> tuple[str, ...]:
+    lines = []
+    for name, value in reader.pairs("headers").items():
+        if not _TOKEN.fullmatch(name) or name.lower() in ("host", "cookie", "content-length", "user-agent"):
+            raise reader.wrong(f"headers: {name!r} is no header that a login sets")
+        lines.append(f"{name}: {reader.line(f'headers.{name}', reader.secret(f'headers.{name}', value))}")
+    if reader.text("bearer"):
+        lines.append(f"Authorization: Bearer {reader.line('bearer', reader.secret('bearer', reader.text('bearer')))}")
+    if reader.text("basic"):
+        pair = reader.secret("basic", reader.text("basic"))
+        lines.append(f"Authorization: Basic {b64encode(pair.encode()).decode()}")
+    return tuple(lines)
+
+
+def _cookies(reader: _Reader, origins: frozenset[Origin]) -> tuple[Cookie, ...]:
+    cookies = [
+        Cookie(name, reader.line(f"cookies.{name}", reader.secret(f"cookies.{name}", value)), host_name(Url(origin)))
+        for name, value in reader.pairs("cookies").items()
+        for origin in sorted(origins)
+    ]
+    if not (path := reader.text("cookie_file")):
+        return tuple(cookies)
+    if _lies_in(Path(path).expanduser(), reader.folder):
+        raise reader.wrong("cookie_file: it lies in the collection's folder: keep it elsewhere")
+    try:
+        text = Path(path).expanduser().read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise reader.wrong(f"cookie_file: {path} cannot be read: {type(error).__name__}") from None
+    filed = netscape_cookies(text)
+    names = {host_name(Url(origin)) for origin in origins}
+    own = [
+        one for one in filed if any(is_within(name, one.domain) if one.below else name == one.domain for name in names)
+    ]
+    if not own:
+        raise reader.wrong(f"cookie_file: {path} has no cookie for {', '.join(sorted(names))}")
+    return (*cookies, *own)
+
+
+def netscape_cookies(text: str) -> tuple[Cookie, ...]:
+    """The cookies of a cookies.txt: seven columns parted by tabs; what is none of that is passed over."""
+    cookies = []
+    for line in text.splitlines():
+        columns = line.removeprefix("#HttpOnly_").split("\t")
+        if len(columns) != 7 or (line.startswith("#") and not line.startswith("#HttpOnly_")):
+            continue
+        domain, below, path, secure, expires, name, value = columns
+        if not name or not _LINE.fullmatch(name + value):
+            continue
+        ends = float(expires) if expires.isdigit() and int(expires) else float("inf")
+        host = domain.lstrip(".").lower()
+        cookies.append(Cookie(name, value, host, path or "/", below == "TRUE", secure == "TRUE", ends))
+    return tuple(cookies)
+
+
+# Secrets -------------------------------------------------------------------------------------------------------------
+
+
+def _of_environment(name: str, folder: Path) -> str:
+    if name not in os.environ:
+        raise UsageError(f"the environment has no variable {name}")
+    return os.environ[name]
+
+
+def _of_file(name: str, folder: Path) -> str:
+    path = Path(name).expanduser()
+    if _lies_in(path, folder):
+        raise UsageError(f"{name} lies in the collection's folder: keep it elsewhere")
+    try:
+        return path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{name} cannot be read: {type(error).__name__}") from None
+
+
+def _of_keyring(name: str, folder: Path) -> str:
+    service, _, user = name.partition("/")
+    try:
+        keyring, errors = importlib.import_module("keyring"), importlib.import_module("keyring.errors")
+    except ModuleNotFoundError:
+        raise UsageError("keyring: needs the package keyring, which is not installed: pip install keyring") from None
+    try:
+        secret = keyring.get_password(service, user)
+    except errors.KeyringError as error:
+        raise UsageError(f"the keyring does not answer: {type(error).__name__}") from None
+    if secret is None:
+        raise UsageError(f"the keyring has nothing for {service}/{user}")
+    return str(secret)
+
+
+_SOURCES = {"env": _of_environment, "file": _of_file, "keyring": _of_keyring}

@@ -1,0 +1,225 @@
+"""Crawls behind a login: a door of our own on loopback, which notes all that is asked of it."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import sqlite3
+import zipfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from login_site import PASSWORD, TOKEN, LoginSite, served
+from periplus.cli.main import main
+
+SIGN = 'signed_in = { text = "Signed in as" }\n'
+FIELDS = '[fields]\nusername = "ada"\npassword = "env:DOOR_PASSWORD"\n'
+
+
+@pytest.fixture(autouse=True)
+def _secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOOR_PASSWORD", PASSWORD)
+    monkeypatch.setenv("DOOR_TOKEN", TOKEN)
+
+
+def form_login(site: LoginSite, more: str = "") -> str:
+    return f'form = "{site.url}/login"\n{SIGN}{more}{FIELDS}'
+
+
+def run(tmp_path: Path, site: LoginSite, login: str, *words: str, verb: str = "crawl") -> Result:
+    file = tmp_path / "door.toml"
+    file.write_text(login, "utf-8")
+    target = [f"{site.url}/", "-o", str(tmp_path / "c")] if verb == "crawl" else ["-c", str(tmp_path / "c")]
+    polite = ["--allow-private", "--mine", "127.0.0.1", "--delay", "0", "--retry-wait", "0.05", "--no-sitemaps"]
+    return CliRunner().invoke(main, [verb, *target, "--login", str(file), *polite, "-q", *words])
+
+
+def pages(tmp_path: Path) -> dict[str, str]:
+    """Path and reason of each URL."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "c" / "collection.db")) as connection:
+        rows = connection.execute("SELECT text, reason FROM url").fetchall()
+    return {"/" + text.split("/", 3)[3]: reason for text, reason in rows}
+
+
+def read(tmp_path: Path) -> set[str]:
+    return {path for path, reason in pages(tmp_path).items() if reason == "ok"}
+
+
+def texts(tmp_path: Path) -> str:
+    result = CliRunner().invoke(main, ["pages", "-c", str(tmp_path / "c"), "--format", "json"])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def whole(site: LoginSite) -> set[str]:
+    return {"/", *(f"/p/{number}" for number in range(site.pages))}
+
+
+def leaks(folder: Path, secrets: list[str]) -> list[tuple[str, str]]:
+    """Where a secret stands in the files of a folder. What a collection compresses, an archive within it shows."""
+    return [
+        (path.name, secret)
+        for path in folder.rglob("*")
+        if path.is_file()
+        for secret in secrets
+        if secret.encode() in path.read_bytes()
+    ]
+
+
+def test_a_form_is_filled_in_as_it_was_served_and_all_behind_it_is_read(tmp_path):
+    with served(LoginSite()) as site:
+        result = run(tmp_path, site, form_login(site))
+    assert result.exit_code == 0, result.output
+    assert read(tmp_path) == whole(site)
+    assert site.paths("POST") == ["/login?next=/"]
+    assert site.paths()[:2] == ["/robots.txt", "/login"]
+
+
+@pytest.mark.parametrize("door", ["redirect", "form", "401"])
+def test_logged_out_in_mid_crawl_is_noticed_and_what_came_meanwhile_is_asked_for_again(tmp_path, door):
+    with served(LoginSite(lasts=6, door=door)) as site:
+        result = run(tmp_path, site, form_login(site))
+    assert result.exit_code == 0, result.output
+    assert read(tmp_path) == whole(site)
+    assert len(site.paths("POST")) >= 3
+    assert set(pages(tmp_path).values()) <= {"ok", "scope"}
+    assert "Sign in" not in texts(tmp_path)
+
+
+def test_a_sign_that_is_not_on_every_page_is_looked_for_on_the_page_that_has_it(tmp_path):
+    with served(LoginSite(pages=40, lasts=25, sign_on_pages=False, door="form")) as site:
+        result = run(tmp_path, site, form_login(site))
+    assert result.exit_code == 0, result.output
+    assert read(tmp_path) == whole(site)
+    with served(LoginSite(pages=40, sign_on_pages=False)) as site:
+        run(tmp_path, site, form_login(site), "--fresh")
+    assert read(tmp_path) == whole(site)
+    assert len(site.paths()) <= 1 + 1 + 41 + 3 + 1  # robots.txt, the form, the pages, a look after each 16, the landing
+
+
+def test_links_that_log_out_or_delete_are_never_asked_for(tmp_path):
+    with served(LoginSite()) as site:
+        result = run(tmp_path, site, form_login(site, 'never = ["/p/1$"]\nallow = ["x"]\n'))
+        checked = run(tmp_path, site, form_login(site), verb="check")
+    assert result.exit_code == 0, result.output
+    assert checked.exit_code in (0, 1), checked.output
+    assert not {"/logout", "/item/3/delete", "/Special:UserLogout"} & {one.path for one in site.asked}
+    assert "/p/1" not in read(tmp_path)
+    assert pages(tmp_path)["/logout"] == "scope"
+
+
+@pytest.mark.parametrize(
+    "way", ['bearer = "env:DOOR_TOKEN"', '[headers]\nAuthorization = "Bearer PLAIN"', 'cookies = { sid = "given-sid" }']
+)
+def test_a_header_a_bearer_token_and_cookies_open_the_door_too(tmp_path, way):
+    with served(LoginSite()) as site:
+        site.sessions["given-sid"] = 1000
+        hosts = f'hosts = ["{site.url}"]\n'
+        result = run(tmp_path, site, hosts + way.replace("PLAIN", TOKEN))
+    assert result.exit_code == 0, result.output
+    assert read(tmp_path) == whole(site)
+    assert leaks(tmp_path / "c", [TOKEN, "given-sid"]) == []
+
+
+def test_a_netscape_cookie_file_opens_the_door(tmp_path):
+    with served(LoginSite()) as site:
+        site.sessions["filed-sid"] = 1000
+        jar = tmp_path / "cookies.txt"
+        jar.write_text("# Netscape HTTP Cookie File\n#HttpOnly_127.0.0.1\tFALSE\t/\tFALSE\t0\tsid\tfiled-sid\n")
+        login = f'hosts = ["{site.url}"]\ncookie_file = "{jar}"\ncheck = "{site.url}/"\n{SIGN}'
+        result = run(tmp_path, site, login)
+    assert result.exit_code == 0, result.output
+    assert read(tmp_path) == whole(site)
+
+
+def test_nothing_of_a_login_goes_to_a_host_that_it_does_not_name(tmp_path):
+    with served(LoginSite(pages=2)) as other, served(LoginSite(pages=3)) as site:
+        site.goes_to = f"{other.url}/p/1"
+        login = form_login(site, 'headers = { X-Key = "env:DOOR_TOKEN", Authorization = "env:DOOR_TOKEN" }\n')
+        result = run(tmp_path, site, login, "--scope", "any")
+    assert result.exit_code in (0, 3), result.output
+    assert "/p/1" in other.paths()
+    assert [one for one in other.asked if one.cookie or one.authorization] == []
+    assert all(one.authorization == TOKEN for one in site.asked if one.path != "/robots.txt")
+
+
+def test_no_file_of_a_collection_holds_a_secret(tmp_path):
+    with served(LoginSite(lasts=6)) as site:
+        run(tmp_path, site, form_login(site), "--keep-xml")
+        run(tmp_path, site, form_login(site), verb="refresh")
+    folder = tmp_path / "c"
+    for file in (folder / "a.warc.gz", folder / "a.wacz"):
+        made = CliRunner().invoke(main, ["export", file.name.split(".")[1], "-c", str(folder), "-o", str(file)])
+        assert made.exit_code == 0, made.output
+    archive = gzip.decompress((folder / "a.warc.gz").read_bytes())
+    (folder / "a.warc").write_bytes(archive)
+    zipfile.ZipFile(folder / "a.wacz").extractall(folder / "unzipped")
+    assert b"sid=" not in archive  # answers to the form set it, and those are not kept
+    assert b"seen=[masked]" in archive
+    assert leaks(folder, [*site.secrets, "5eenv41ue"]) == []
+
+
+def test_a_wrong_password_ends_the_crawl_with_the_sign_that_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOOR_PASSWORD", "no such word")
+    with served(LoginSite()) as site:
+        result = run(tmp_path, site, form_login(site))
+    assert result.exit_code == 4
+    assert "the text 'Signed in as' is missing" in result.output
+    assert "a page titled 'Sign in', with a form that asks for a password" in result.output
+    assert "no such word" not in result.output
+    assert len(site.paths("POST")) == 1  # accounts are locked for trying
+    assert not [path for path in site.paths() if path.startswith("/p/")]
+
+
+def test_robots_txt_and_the_guard_of_addresses_hold_for_the_login(tmp_path):
+    with served(LoginSite(robots="User-agent: *\nDisallow: /login\n")) as site:
+        result = run(tmp_path, site, form_login(site))
+        assert result.exit_code == 4
+        assert "robots.txt line 2 (Disallow: /login) keeps" in result.output
+        assert site.paths() == ["/robots.txt"]
+        again = run(tmp_path, site, form_login(site), "--no-allow-private")
+    assert again.exit_code == 4
+    assert site.paths("POST") == []
+
+
+@pytest.mark.parametrize(
+    ("login", "message"),
+    [
+        ("form = 'https://a.test/login'", "a form needs fields, and signed_in"),
+        ("feilds = {}", "a login has no 'feilds' (is it fields?)"),
+        ("hosts = ['a.test']", "it has nothing to sign in with"),
+        ("hosts = ['a.test']\nbearer = 'env:NOT_SET_HERE'", "the environment has no variable NOT_SET_HERE"),
+        ("bearer = 'x'", "hosts names where it is sent to"),
+        (
+            "hosts = ['a.test']\nform = 'https://b.test/l'\nfields = {a='1'}\nsigned_in={text='x'}",
+            "form is on https://b",
+        ),
+        ("hosts = ['a.test']\nbearer = 'x'\nsigned_in = {text='x'}", "signed_in without a form needs check"),
+        ("form = 'https://a.test/l'\nfields = {a='1'}\nsigned_in={selector='a[['}", "invalid CSS selector"),
+        ("= x", "it is not valid TOML"),
+    ],
+)
+def test_a_login_that_is_wrong_is_refused_before_anything_is_asked(tmp_path, login, message):
+    result = run(tmp_path, LoginSite(url="https://a.test"), login)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_secret_may_not_stand_in_the_collection(tmp_path):
+    folder = tmp_path / "c"
+    folder.mkdir()
+    (folder / "periplus.toml").write_text('[login.door]\nhosts = ["a.test"]\nbearer = "plain"\n')
+    result = CliRunner().invoke(main, ["crawl", "https://a.test/", "-o", str(folder), "--login", "door"])
+    assert result.exit_code == 2
+    assert "a secret may not stand in the collection's folder" in result.output
+    assert "plain" not in result.output
+
+
+def test_a_form_without_the_fields_says_which_it_has(tmp_path):
+    with served(LoginSite()) as site:
+        result = run(tmp_path, site, form_login(site).replace("username", "user"))
+    assert result.exit_code == 4
+    assert "has all the fields password, user; it has: csrf, go, keep, password, username" in result.output
