@@ -15,20 +15,20 @@ BUDGETS = {
     ".": 1_150,
     "acquire": 4_950,
     "analyse": 11_300,
-    "api": 12_600,
+    "api": 12_650,
     "cli": 6_500,
     "document": 12_050,
     "jobs": 1_100,
     "mcp": 650,
     "model": 5_000,
-    "present": 6_800,
+    "present": 7_200,
     "schedule": 2_850,
     "search": 1_800,
     "store": 14_850,
     "ui": 5_300,
     "urls": 2_250,
 }
-MODULES = 361
+MODULES = 362
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

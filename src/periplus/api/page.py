@@ -132,6 +132,23 @@ class Page:
         """One part for each block; None: they are not marked."""
         return self._contents.parts(self._id)
 
+    def markdown(self, *, whole: bool = False) -> str:
+        """It as Markdown, of its markup where that was kept, else of its blocks. whole: with navigation; otherwise that
+        is left out where the two are told apart. Raises UsageError where there is no text.
+        """
+        from periplus.present.markdown import markdown_of_blocks, markdown_of_xml
+
+        blocks, parts = self.blocks(), None if whole else self.parts()
+        if self.row.has_bytes or self.row.has_xml:
+            xml, media_type = self.xml()
+            title = self.row.title or ""
+            if (
+                media_type == "application/xhtml+xml"
+                and (text := markdown_of_xml(xml, self.url, title, blocks, parts)) is not None
+            ):
+                return text
+        return markdown_of_blocks(blocks, parts)
+
     def headers(self) -> tuple[int, Headers]:
         """(status, header) of the answer that brought it; of the last one where none did.
 

@@ -157,11 +157,12 @@ _BYTES = ("xml", "source", "rendered", "screenshot")
     FORMS,
 )
 @options(*(click.option(f"--{form}", "form", flag_value=form, hidden=True) for form in FORMS))
+@option("--whole", "Of Markdown: with menus, headers and footers, where they are told apart.", bool)
 @option("-f --format", "Of the summary, the blocks or the header.", ("text", "json"), "text")
 @option("--json as_json", "The same as -f json.", bool)
 @output_option
 @collection_option
-def page(url: str, collection: Path | None, form: str | None, format: str, as_json: bool, output: Path | None) -> None:
+def page(url: str, collection: Path | None, format: str, as_json: bool, output: Path | None, **flags: Any) -> None:
     """Show one page as it was kept, or what is known of it.
 
     Canonical XML is well-formed for every page; it is made when asked for, unless the crawl kept it (--keep-xml).
@@ -178,6 +179,9 @@ def page(url: str, collection: Path | None, form: str | None, format: str, as_js
     from periplus.api.collection import Collection
 
     as_json = as_json or format == "json"
+    form, whole = flags["form"], flags["whole"]
+    if whole and form != "markdown":
+        raise UsageError("--whole goes with --as markdown")
     if as_json and form not in (None, "blocks", "headers"):
         raise UsageError(f"--as {form} is written as it is: leave --json out")
     with Collection(collection_folder(collection)) as reader:
@@ -190,7 +194,9 @@ def page(url: str, collection: Path | None, form: str | None, format: str, as_js
             with opened_bytes(output) as out:
                 out.write(data)
             return
-        text = _written(stored_page, form or "", as_json, on_terminal=output is None and sys.stdout.isatty())
+        text = _written(
+            stored_page, form or "", as_json, on_terminal=output is None and sys.stdout.isatty(), whole=whole
+        )
         text = text if as_json or form else reader.paths_shown()(text)
         with opened(output, exact=as_json or form in ("text", "content", "markdown")) as out:
             out.write(text)
@@ -224,7 +230,7 @@ def _content(page: Page) -> str:
     )
 
 
-def _written(page: Page, form: str, as_json: bool, *, on_terminal: bool = False) -> str:
+def _written(page: Page, form: str, as_json: bool, *, on_terminal: bool = False, whole: bool = False) -> str:
     """What is no bytes, whole: errors come before the first character is written."""
     import io
 
@@ -233,7 +239,7 @@ def _written(page: Page, form: str, as_json: bool, *, on_terminal: bool = False)
 
     out = io.StringIO()
     if form == "markdown":
-        out.write(present_text.markdown(page.blocks(), page.parts()))
+        out.write(page.markdown(whole=whole))
     elif form in ("text", "content"):
         text = page.text() if form == "text" else _content(page)
         # a pipe may end on a terminal too

@@ -22,7 +22,6 @@ from periplus.api.tables import RESULT_TABLES, TABLES, Browser
 from periplus.errors import NoCollection, UsageError
 from periplus.model.tables import FAULTS, LINKS, STORIES, STORY_PAGES, Column, ColumnKind, Table
 from periplus.model.visit import State
-from periplus.present.text import markdown
 from periplus.present.wording import iso
 from periplus.settings import SUFFIX
 from periplus.store.sqlite.tables import TableQuery
@@ -313,7 +312,7 @@ def _page(served: Served, arguments: Arguments) -> ToolAnswer:
         if form == "facts":
             return ToolAnswer(origin, asdict(page.summary()))
         if form == "markdown":
-            text = markdown(page.blocks(), None if arguments.get("whole") else page.parts())
+            text = page.markdown(whole=arguments.get("whole", False))
         else:
             text = page.text()
     piece, rest = text[first : first + most], len(text) - first - most

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from periplus.model.page import Block, BlockKind, Part
 from periplus.model.topic import TellingWord, Topic
 from periplus.present.markup import escaped
 from periplus.present.tables import aligned, json_text, write_table
-from periplus.present.wording import REASON_WORDS, count_of, fit, iso, number, size, utc, visible, without_controls
+from periplus.present.wording import REASON_WORDS, count_of, fit, iso, number, size, utc, visible
 
 if TYPE_CHECKING:
     from periplus.model.page import PageSummary
@@ -165,46 +164,6 @@ def write_blocks(
     if inlinks:
         out.write("\nLinks to it:\n")
         write_table(INLINK_COLUMNS, inlinks, "table", out)
-
-
-_MARKDOWN = re.compile(r"([\\`*_\[\]<>])")
-_LINE_MARK = re.compile(r"^(\d+)([.)])|^([#+-])")
-
-
-def markdown(blocks: Sequence[Block], parts: Sequence[Part] | None) -> str:
-    """The blocks as Markdown; where parts tell content from navigation, the content alone.
-
-    The title stands above a text that has no heading of the first level. Cells of tables are paragraphs: a block does
-    not know its row.
-    """
-    shown = [block for place, block in enumerate(blocks) if not parts or parts[place] is Part.CONTENT]
-    title = next((block.text for block in blocks if block.kind is BlockKind.TITLE), "")
-    pieces = []
-    if title and not any(block.kind is BlockKind.HEADING and block.level == 1 for block in shown):
-        pieces.append(f"# {_plain_markdown(title)}")
-    for block in shown:
-        match block.kind:
-            case BlockKind.TITLE | BlockKind.ALT:
-                continue
-            case BlockKind.HEADING:
-                pieces.append(f"{'#' * (block.level or 1)} {_plain_markdown(block.text)}")
-            case BlockKind.ITEM:
-                pieces.append(f"- {_plain_markdown(block.text)}")
-            case BlockKind.CODE:
-                fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", block.text)), default=0))
-                pieces.append(f"{fence}\n{without_controls(block.text)}\n{fence}")
-            case _:
-                pieces.append(_plain_markdown(block.text))
-    text = ""
-    for before, piece in zip(["", *pieces], pieces, strict=False):
-        text += ("" if not before else "\n" if before[:2] == piece[:2] == "- " else "\n\n") + piece
-    return text + "\n"
-
-
-def _plain_markdown(text: str) -> str:
-    """A text that stands for itself: nothing in it is a mark."""
-    escaped = _MARKDOWN.sub(r"\\\1", " ".join(without_controls(text).split()))
-    return _LINE_MARK.sub(lambda match: f"{match[1]}\\{match[2]}" if match[1] else f"\\{match[3]}", escaped)
 
 
 def block_rows(blocks: Sequence[Block], parts: Sequence[Part] | None) -> Iterator[tuple[Any, ...]]:

@@ -1,0 +1,441 @@
+"""Writes a page as Markdown (CommonMark with the tables of GFM), of its elements, else of its blocks."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from lxml import etree
+
+from periplus.errors import InvalidUrl
+from periplus.model.page import Block, BlockKind, Part
+from periplus.model.web import Url
+from periplus.present.wording import without_controls
+from periplus.urls.canonical import resolve
+
+DEEPEST = 100  # elements within one another; what lies deeper is a paragraph: 95 of 100 pages have no more than 30
+_OF_BLOCKS = (
+    "address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure footer "
+    "form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol optgroup option p plaintext pre "
+    "search section summary table caption colgroup tbody td tfoot th thead tr ul xmp listing"
+)
+_NOT_SHOWN = "head script style template noscript svg iframe object audio video canvas map datalist"
+_BLOCK_TAGS, _SKIPPED = frozenset(_OF_BLOCKS.split()), frozenset(_NOT_SHOWN.split())
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_STRONG = {"b": "**", "strong": "**", "em": "*", "i": "*", "cite": "*", "var": "*", "dfn": "*", "del": "~~", "s": "~~",
+           "strike": "~~"}  # fmt: skip
+_CODE = frozenset(("code", "kbd", "samp", "tt"))
+_LANGUAGE = re.compile(
+    r"(?:^|[\s:])(?:language|lang|highlight-source|highlight|brush|src)[-:]\s*([A-Za-z][\w+#.-]*)|\bsourceCode\s+(\w+)"
+)
+_NO_LANGUAGE = frozenset(("default", "none", "notranslate", "plain", "plaintext", "text"))
+_PERMALINK = frozenset(("¶", "#", "§", "🔗", "⚓"))
+# everywhere a mark: \ ` * [ ] ~ < (what follows may stand in another element); _ but within a word; & before what
+# makes a character
+_MARK = re.compile(r"[\\`*\[\]~]|(?<![^\W_])_|_(?![^\W_])|<|&(?=#?\w+;)")
+_LINE_MARK = re.compile(r"^(\s*)(?:(\d{1,9})([.)])(?=\s|$)|(#{1,6}(?=\s|$)|[+-](?=\s|$)|>|=+\s*$|-{3,}\s*$))")
+_SPACE = re.compile(r"[ \t\n\r\f]+")
+_BREAK = "\\\n"
+
+
+def markdown_of_xml(
+    xml: bytes, url: Url, title: str = "", blocks: Sequence[Block] = (), parts: Sequence[Part] | None = None
+) -> str | None:
+    """A page's canonical XML (XHTML) as Markdown: headings, lists, tables, code with its language, links and pictures
+    with whole addresses. None: it is no XHTML.
+
+    parts: of the blocks; what stands in those of navigation is left out. title: stands above a text without a heading
+    of the first level. Tables that only lay a page out, and those whose cells hold more than lines, are written cell by
+    cell.
+    """
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True, recover=True)
+    try:
+        root = etree.fromstring(xml, parser)
+    except etree.XMLSyntaxError:  # elements deeper than libxml2 reads
+        return None
+    body = next((element for element in root.iter() if _tag(element) == "body"), None) if root is not None else None
+    if body is None:
+        return None
+    base = next((element.get("href", "") for element in root.iter() if _tag(element) == "base"), "")
+    pieces = _Writer(url, base, _content_test(blocks, parts)).blocks(body)
+    if title and not any(piece.startswith("# ") for piece in pieces):
+        pieces.insert(0, f"# {_escaped(_folded(title))}")
+    return without_controls("\n\n".join(pieces)) + "\n"
+
+
+def _content_test(blocks: Sequence[Block], parts: Sequence[Part] | None) -> Callable[[str], bool]:
+    """Whether a piece of text is content. Pieces come in the order of the blocks; one that is no block goes with the
+    one before it.
+    """
+    if not parts:
+        return lambda text: True
+    of_text: dict[str, deque[Part]] = defaultdict(deque)
+    for block, part in zip(blocks, parts, strict=True):
+        of_text[_SPACE.sub("", block.text)].append(part)
+    last = Part.CONTENT if Part.CONTENT in parts else Part.NAVIGATION
+
+    def is_content(text: str) -> bool:
+        nonlocal last
+        if same := of_text.get(_SPACE.sub("", text)):
+            last = same.popleft() if len(same) > 1 else same[0]
+        return last is Part.CONTENT
+
+    return is_content
+
+
+def _tag(element: etree._Element) -> str:
+    tag = element.tag
+    return tag.rpartition("}")[2].lower() if isinstance(tag, str) else ""  # comments have none
+
+
+def _folded(text: str) -> str:
+    return _SPACE.sub(" ", text).strip(" ")
+
+
+def _escaped(text: str) -> str:
+    """A text that stands for itself within a line."""
+    return _MARK.sub(r"\\\g<0>", text)
+
+
+def _line_start(line: str) -> str:
+    """The same at the beginning of a line, where further signs are marks."""
+    return _LINE_MARK.sub(lambda mark: f"{mark[1]}{mark[2]}\\{mark[3]}" if mark[2] else f"{mark[1]}\\{mark[4]}", line)
+
+
+def fenced(code: str, language: str = "") -> str:
+    """Code between fences that it does not hold."""
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", code)), default=0))
+    return f"{fence}{language}\n{code}\n{fence}"
+
+
+def _code_span(text: str) -> str:
+    text = _SPACE.sub(" ", text)
+    if not text.strip():
+        return text
+    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    lead, trail = text[: len(text) - len(text.lstrip(" "))], text[len(text.rstrip(" ")) :]
+    return f"{lead}{ticks}{pad}{text.strip(' ')}{pad}{ticks}{trail}"
+
+
+def _marked(text: str, mark: str) -> str:
+    """Emphasis around the text, its blanks outside: `**` before a blank is no mark."""
+    inner = text.strip(" \n")
+    if not inner or inner.endswith("\\"):
+        return text
+    start = text.index(inner)
+    return f"{text[:start]}{mark}{inner}{mark}{text[start + len(inner) :]}"
+
+
+class _Writer:
+    """One page under way. is_content: of the text of a paragraph, heading, cell or code."""
+
+    def __init__(self, url: Url, base: str, is_content: Callable[[str], bool]) -> None:
+        self._start, self._is_content = url, is_content
+        target = self._address(base)
+        self._start = Url(target) if base and target else url
+
+    def _address(self, written: str) -> str:
+        """The whole address; empty: it is none that one could follow."""
+        written = written.strip()
+        if written.lower().startswith(("mailto:", "tel:")):
+            return written.replace(" ", "%20")
+        try:
+            target, fragment = resolve(written, self._start)
+        except InvalidUrl:
+            return ""
+        return f"{target}#{fragment}" if fragment else target
+
+    # blocks
+
+    def blocks(self, element: etree._Element, depth: int = 0) -> list[str]:
+        """What stands in an element, a paragraph, heading, list, table or code a piece."""
+        if depth > DEEPEST:
+            text = _folded("".join(_strings(element)))
+            return [_line_start(_escaped(text))] if text and self._is_content(text) else []
+        pieces: list[str] = []
+        run: list[str] = []
+        plain: list[str] = []
+
+        def end_run() -> None:
+            pieces.extend(self._paragraph(run, plain))
+            run.clear()
+            plain.clear()
+
+        def add(text: str | None) -> None:
+            if text:
+                run.append(_escaped(_SPACE.sub(" ", text)))
+                plain.append(text)
+
+        add(element.text)
+        for child in element:
+            tag = _tag(child)
+            if tag in _BLOCK_TAGS or (tag not in _SKIPPED and _holds_blocks(child)):
+                end_run()
+                pieces.extend(self._block(child, tag, depth + 1))
+            elif tag and tag not in _SKIPPED:
+                run.append(self._inline(child, depth + 1))
+                plain.extend(_strings(child))
+            add(child.tail)
+        end_run()
+        return pieces
+
+    def _paragraph(self, run: Sequence[str], plain: Sequence[str]) -> Iterator[str]:
+        text = _lines("".join(run))
+        if text and self._is_content("".join(plain)):
+            yield "\n".join(map(_line_start, text.split("\n")))
+
+    def _block(self, element: etree._Element, tag: str, depth: int) -> list[str]:
+        if tag in _HEADINGS:
+            return self._heading(element, _HEADINGS[tag], depth)
+        if tag in ("pre", "xmp", "listing", "plaintext"):
+            return self._code(element)
+        if tag in ("ul", "ol", "menu", "dir"):
+            return self._list(element, tag, depth)
+        if tag == "table":
+            return self._table(element, depth)
+        if tag == "hr":
+            return ["---"]
+        pieces = self.blocks(element, depth)
+        if tag == "blockquote":
+            return ["\n".join(f"> {line}".rstrip() for line in "\n\n".join(pieces).split("\n"))] if pieces else []
+        if tag == "dt":
+            return [piece if "**" in piece or "\n" in piece else f"**{piece}**" for piece in pieces]
+        return pieces
+
+    def _heading(self, element: etree._Element, level: int, depth: int) -> list[str]:
+        if any(_tag(child) in _BLOCK_TAGS for child in element.iterdescendants()):
+            text = " ".join(" ".join(self.blocks(element, depth)).split("\n"))
+        else:
+            text = _lines(self._inner(element, depth)).replace(_BREAK, " ").replace("\n", " ")
+            text = text if text and self._is_content("".join(_strings(element))) else ""
+        # a # at its end would be taken for a mark
+        ending = re.sub(r"(#+)$", r"\\\1", text)
+        return [f"{'#' * level} {ending}"] if text else []
+
+    def _code(self, element: etree._Element) -> list[str]:
+        code = "".join(_strings(element, as_written=True)).replace("\r\n", "\n").strip("\n")
+        if not code.strip() or not self._is_content(code):
+            return []
+        return [fenced(code, _language(element))]
+
+    def _list(self, element: etree._Element, tag: str, depth: int) -> list[str]:
+        items: list[tuple[str, list[str]]] = []
+        number = _number(element.get("start"), 1)
+        for child in element:
+            name = _tag(child)
+            if not name or name in _SKIPPED:
+                continue
+            if name == "li":
+                number = _number(child.get("value"), number)
+            pieces = self.blocks(child, depth) if name == "li" else self._block(child, name, depth)
+            if name != "li" and items and pieces:  # a list within a list, without an item of its own
+                items[-1][1].extend(pieces)
+            elif pieces:
+                items.append((f"{number}. " if tag == "ol" else "- ", pieces))
+                number += 1
+        tight = all(len([piece for piece in pieces if not _is_list(piece)]) <= 1 for _, pieces in items)
+        gap = "\n" if tight else "\n\n"
+        texts = [mark + _joined(pieces, gap).replace("\n", "\n" + " " * len(mark)) for mark, pieces in items]
+        return [re.sub(r"[ \t]+$", "", gap.join(texts), flags=re.M)] if texts else []
+
+    def _table(self, element: etree._Element, depth: int) -> list[str]:
+        rows = [row for row in element.iterdescendants() if _tag(row) == "tr" and _table_of(row) is element]
+        cells = [[cell for cell in row if _tag(cell) in ("td", "th")] for row in rows]
+        title = next((child for child in element if _tag(child) == "caption"), None)
+        caption = self.blocks(title, depth) if title is not None else []
+        if _lays_out(cells):
+            return caption + [piece for row in cells for cell in row for piece in self.blocks(cell, depth + 3)]
+        lines = [line for line in self._grid(cells, depth) if any(line)]
+        if not lines:
+            return caption
+        width = max(map(len, lines))
+        has_head = all(_tag(cell) == "th" for cell in cells[0]) or _tag(_parent(rows[0])) == "thead"
+        table = lines if has_head else [[""] * width, *lines]
+        written = ["| " + " | ".join(row + [""] * (width - len(row))) + " |" for row in table]
+        return [*caption, "\n".join([written[0], "|" + " --- |" * width, *written[1:]])]
+
+    def _grid(self, cells: Sequence[Sequence[etree._Element]], depth: int) -> Iterator[list[str]]:
+        """The texts of a table's cells; places that a cell reaches over further columns or rows are empty."""
+        taken: dict[int, int] = {}  # by column: how many rows a cell from above still reaches down
+        for row in cells:
+            line: list[str] = []
+            below: dict[int, int] = {}
+            for cell in row:
+                while taken.get(len(line), 0):
+                    line.append("")
+                place, span = len(line), min(_number(cell.get("colspan"), 1), 1_000)
+                text = "<br>".join(piece.replace(_BREAK, "<br>") for piece in self.blocks(cell, depth + 3))
+                line += [re.sub(r"(?<!\\)\|", r"\\|", text.replace("\n", " ")), *[""] * (span - 1)]
+                if (down := _number(cell.get("rowspan"), 1)) > 1:
+                    below |= dict.fromkeys(range(place, place + span), down)
+            taken = {column: rows - 1 for column, rows in ({**taken, **below}).items() if rows > 1}
+            yield line
+
+    # within a line
+
+    def _inner(self, element: etree._Element, depth: int) -> str:
+        pieces = [_escaped(_SPACE.sub(" ", element.text or ""))]
+        for child in element:
+            tag = _tag(child)
+            if tag and tag not in _SKIPPED:
+                pieces.append(self._inline(child, depth + 1))
+            pieces.append(_escaped(_SPACE.sub(" ", child.tail or "")))
+        return "".join(pieces)
+
+    def _inline(self, element: etree._Element, depth: int) -> str:
+        tag = _tag(element)
+        if tag == "br":
+            return _BREAK
+        if tag == "img":
+            return self._picture(element)
+        if depth > DEEPEST:
+            return _escaped(_SPACE.sub(" ", "".join(_strings(element))))
+        if tag in _CODE and not any(_tag(inner) in ("a", "img", "br") for inner in element.iterdescendants()):
+            return _code_span("".join(_strings(element)))
+        text = self._inner(element, depth)
+        if tag == "a":
+            return self._link(element, text)
+        if tag == "q":
+            return f"“{text}”"
+        return _marked(text, _STRONG[tag]) if tag in _STRONG else text
+
+    def _link(self, element: etree._Element, text: str) -> str:
+        if text.strip(" \\") in _PERMALINK and element.get("href", "").startswith("#"):
+            return " "
+        written = element.get("href")
+        address = self._address(written) if written is not None else ""
+        if not text.strip() and (written or "").startswith("#"):  # what a heading is linked by
+            return text
+        label = text.strip() or _escaped(_folded(element.get("aria-label") or element.get("title") or ""))
+        if not address or not label:
+            return text
+        lead, trail = (" " * text.startswith(" "), " " * text.endswith(" ")) if text.strip() else ("", "")
+        return f"{lead}[{label.replace(_BREAK, ' ')}]({_destination(address)}){trail}"
+
+    def _picture(self, element: etree._Element) -> str:
+        source = element.get("src", "")
+        if not source or source.startswith("data:"):
+            source = element.get("data-src", "") or source
+        address = "" if source.startswith("data:") else self._address(source) if source else ""
+        alt = _escaped(_folded(element.get("alt", "")))
+        return f"![{alt}]({_destination(address)})" if address else alt
+
+
+def _lines(text: str) -> str:
+    """Folded, each line without blanks at its ends, and no empty one."""
+    return _BREAK.join(line for written in text.split(_BREAK) if (line := _folded(written)))
+
+
+def _destination(address: str) -> str:
+    return f"<{address}>" if re.search(r"[()\s]", address) else address
+
+
+def _strings(element: etree._Element, *, as_written: bool = False) -> Iterator[str]:
+    """The texts in an element, of a break its line; those of what is not shown left out."""
+    if element.text:
+        yield element.text
+    # an explicit walk: elements may lie thousands deep
+    stack = [iter(element)]
+    tails: list[str | None] = []
+    while stack:
+        child = next(stack[-1], None)
+        if child is None:
+            stack.pop()
+            if tails and (tail := tails.pop()):
+                yield tail
+            continue
+        tag = _tag(child)
+        if tag == "br":
+            yield "\n" if as_written else " "
+        if not tag or tag in _SKIPPED:
+            if child.tail:
+                yield child.tail
+            continue
+        if child.text:
+            yield child.text
+        stack.append(iter(child))
+        tails.append(child.tail)
+
+
+def _holds_blocks(element: etree._Element) -> bool:
+    return any(_tag(inner) in _BLOCK_TAGS for inner in element.iterdescendants())
+
+
+def _parent(element: etree._Element) -> etree._Element:
+    parent = element.getparent()
+    return element if parent is None else parent
+
+
+def _table_of(row: etree._Element) -> etree._Element | None:
+    return next((above for above in row.iterancestors() if _tag(above) == "table"), None)
+
+
+_NOT_IN_CELLS = _BLOCK_TAGS & {"pre", "ul", "ol", "dl", "table", "blockquote", "hr", "form", *_HEADINGS}
+
+
+def _lays_out(cells: Sequence[Sequence[etree._Element]]) -> bool:
+    """Whether a table is no grid of lines: one column or row without heads, or cells with lists, code, tables."""
+    has_heads = any(_tag(cell) == "th" for row in cells for cell in row)
+    if not has_heads and (len(cells) < 2 or max(map(len, cells), default=0) < 2):
+        return True
+    return any(_tag(inner) in _NOT_IN_CELLS for row in cells for cell in row for inner in cell.iterdescendants())
+
+
+def _language(element: etree._Element) -> str:
+    """Of code, as its class or that of what it stands in says it; empty: nothing does."""
+    inner = [child for child in element if _tag(child) == "code"][:1]
+    around = [above for above, _ in zip(element.iterancestors(), range(2), strict=False)]
+    for one in (*inner, element, *around):
+        if given := one.get("data-lang") or one.get("data-language"):
+            return given if re.fullmatch(r"[\w+#.-]+", given) else ""
+        if match := _LANGUAGE.search(one.get("class", "")):
+            name = (match[1] or match[2]).lower()
+            return "" if name in _NO_LANGUAGE else name
+    return ""
+
+
+def _joined(pieces: Sequence[str], gap: str) -> str:
+    """The pieces of an item. A list that begins with another number than 1 never follows a paragraph at once."""
+    text = pieces[0]
+    for piece in pieces[1:]:
+        text += ("\n\n" if piece[0].isdigit() and not piece.startswith("1. ") else gap) + piece
+    return text
+
+
+def _is_list(piece: str) -> bool:
+    return re.match(r"(- |\d+\. )", piece) is not None
+
+
+def _number(written: str | None, default: int) -> int:
+    return int(written) if written and re.fullmatch(r"\d{1,6}", written) else default
+
+
+def markdown_of_blocks(blocks: Iterable[Block], parts: Sequence[Part] | None) -> str:
+    """The same of blocks alone, for pages whose bytes were not kept: no links; cells of tables are paragraphs, for a
+    block does not know its row.
+    """
+    every = list(blocks)
+    shown = [block for place, block in enumerate(every) if not parts or parts[place] is Part.CONTENT]
+    title = next((block.text for block in every if block.kind is BlockKind.TITLE), "")
+    pieces = []
+    if title and not any(block.kind is BlockKind.HEADING and block.level == 1 for block in shown):
+        pieces.append(f"# {_escaped(_folded(title))}")
+    for block in shown:
+        text = _line_start(_escaped(_folded(block.text)))
+        match block.kind:
+            case BlockKind.TITLE | BlockKind.ALT:
+                continue
+            case BlockKind.HEADING:
+                pieces.append(f"{'#' * (block.level or 1)} {text}")
+            case BlockKind.ITEM:
+                pieces.append(f"- {text}")
+            case BlockKind.CODE:
+                pieces.append(fenced(block.text))
+            case _:
+                pieces.append(text)
+    text = ""
+    for before, piece in zip(["", *pieces], pieces, strict=False):
+        text += ("" if not before else "\n" if before[:2] == piece[:2] == "- " else "\n\n") + piece
+    return without_controls(text) + "\n"

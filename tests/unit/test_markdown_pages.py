@@ -1,0 +1,106 @@
+"""Pages as Markdown: what a reader of CommonMark and GFM's tables makes of it is what the page says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from lxml import html
+from markdown_it import MarkdownIt
+
+from periplus.api.collection import Collection
+from periplus.document.understand import canonical_xml
+from periplus.model.page import Block, BlockKind, Part
+from periplus.model.visit import Fetched, Headers
+from periplus.model.web import Url
+from periplus.present.markdown import DEEPEST, markdown_of_blocks, markdown_of_xml
+from stored import stored
+
+URL = Url("https://e.org/docs/page.html")
+READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def written(source: str, title: str = "", blocks=(), parts=None) -> str:
+    xml = canonical_xml(URL, Fetched(200, Headers((("content-type", "text/html; charset=utf-8"),)), source.encode()))
+    assert xml is not None
+    text = markdown_of_xml(xml[0], URL, title, blocks, parts)
+    assert text is not None
+    return text.rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<h1>One</h1><h3>Three #</h3><p>A\n  b<br>c", "# One\n\n### Three \\#\n\nA b\\\nc"),
+        ("<p><a href=a.html#x>A</a> and <a href='//o.org/(b)'>B</a>", "[A](https://e.org/docs/a.html#x) and [B](<https://o.org/(b)>)"),
+        ("<base href=/up/><p><a href=a>A</a> <a href='javascript:x()'>no</a>", "[A](https://e.org/up/a) no"),
+        ("<h2>Head<a class=headerlink href=#head>¶</a></h2>", "## Head"),
+        ("<p><a href=/b><img src=i.png alt='a [b]'></a>", r"[![a \[b\]](https://e.org/docs/i.png)](https://e.org/b)"),
+        ("<p>some<b> bold </b>and <em>slanted</em> <code>a`b</code>", "some **bold** and *slanted* ``a`b``"),
+        ("<ul><li>one<ol><li>in</ol><li>two<ul><li>x</ul></ul>", "- one\n  1. in\n- two\n  - x"),
+        ("<ul><li>in<ol start=3><li>x<li>y</ol></ul>", "- in\n\n  3. x\n  4. y"),
+        ("<ol><li><p>a<p>b<li>c</ol>", "1. a\n\n   b\n\n2. c"),
+        ("<pre class='language-python'>def f():\n    return 1\n</pre>", "```python\ndef f():\n    return 1\n```"),
+        ("<div class='highlight-c++ notranslate'><div><pre>int `x`;</pre></div></div>", "```c++\nint `x`;\n```"),
+        ("<pre>a\n```\nb</pre>", "````\na\n```\nb\n````"),
+        ("<table><tr><th>A<th>B|C<tr><td>1<td><p>2<p>3</table>", "| A | B\\|C |\n| --- | --- |\n| 1 | 2<br>3 |"),
+        ("<table><tr><td rowspan=2>A<td>B<tr><td>C</table>", "|  |  |\n| --- | --- |\n| A | B |\n|  | C |"),
+        ("<table><tr><td>menu<td><h2>Head</h2><p>text</table>", "menu\n\n## Head\n\ntext"),
+        ("<blockquote><p>a<p>b</blockquote><hr><p>c", "> a\n>\n> b\n\n---\n\nc"),
+        ("<dl><dt>term<dd>what it is</dl>", "**term**\n\nwhat it is"),
+        ("<p>1. no list<p>- no item<p># no head<p>snake_case *x* _y_ &amp;amp; &lt;b>", None),
+    ],
+)  # fmt: skip
+def test_elements_as_markdown(source, expected):
+    text = written(source)
+    if expected is not None:
+        assert text == expected
+    assert words(html.fromstring(f"<div>{READER.render(text)}</div>")) == words(html.fromstring(f"<div>{source}</div>"))
+
+
+def words(element) -> list[str]:
+    for permalink in element.xpath(".//a[@class='headerlink']"):
+        permalink.drop_tree()
+    return re.findall(r"[^\s|]+", " ".join(element.itertext()).replace("|", ""))
+
+
+def test_what_looks_like_a_mark_is_read_as_it_stands():
+    for text in ("1. a", "- a", "+ a", "# a", "> a", "=== ", "---", "a_b_c", "__x__", "*a*", "[a](b)", "![a](b)", "<i>",
+                 "&copy;", "`a`", "~~a~~", "a\\*b", "12) x", "| a | b |"):  # fmt: skip
+        source = html.Element("p")
+        source.text = text
+        read = html.fromstring(READER.render(written(html.tostring(source, encoding="unicode"))))
+        assert (read.tag, read.text_content().strip()) == ("p", text.strip())
+
+
+def test_a_title_stands_above_what_has_no_heading_of_the_first_level():
+    assert written("<h2>Two</h2>", "A *title*") == "# A \\*title\\*\n\n## Two"
+    assert written("<h1>One</h1>", "Title") == "# One"
+
+
+def test_navigation_is_left_out_where_it_is_told_apart():
+    source = (
+        "<nav><ul><li><a href=/>Home</a><li>More</ul></nav><h1>Head</h1><p>Text <b>here</b><p>Home<footer>© us</footer>"
+    )
+    texts = (("Home", Part.NAVIGATION), ("More", Part.NAVIGATION), ("Head", Part.CONTENT), ("Text here", Part.CONTENT),
+             ("Home", Part.CONTENT), ("© us", Part.NAVIGATION))  # fmt: skip
+    blocks = [Block(BlockKind.PARAGRAPH, text, "") for text, _ in texts]
+    assert written(source, "", blocks, [part for _, part in texts]) == "# Head\n\nText **here**\n\nHome"
+
+
+def test_any_depth_gives_its_text():
+    deep = "<div><ul><li>" * DEEPEST + "word" + "<b>x</b>" + "<span>" * 500 + "end"
+    assert written(deep).split("- ")[-1].replace("*", "").replace(" ", "") == "wordxend"
+
+
+def test_a_page_without_bytes_is_written_of_its_blocks():
+    blocks = [Block(BlockKind.TITLE, "T", ""), Block(BlockKind.HEADING, "H", "", 2), Block(BlockKind.ITEM, "a", ""),
+              Block(BlockKind.ITEM, "b", ""), Block(BlockKind.CODE, "x\n y", "")]  # fmt: skip
+    assert markdown_of_blocks(blocks, None) == "# T\n\n## H\n\n- a\n- b\n\n```\nx\n y\n```\n"
+
+
+def test_a_stored_page_has_its_links_whole(tmp_path):
+    page = "<title>T</title><p>see <a href='/a'>A</a><script>no()</script>"
+    folder = stored(tmp_path / "e.periplus", {"https://e.org/": page, "https://e.org/a": "x"}, ["https://e.org/"])
+    with Collection(folder) as collection:
+        assert collection.page("https://e.org/").markdown() == "# T\n\nsee [A](https://e.org/a)\n"
