@@ -15,6 +15,7 @@ from periplus.errors import UsageError
 EXTRAS = {  # by the module that is imported: (the package, its extra, what needs it)
     "brotli": ("brotli", "brotli", "Answers in brotli"),
     "fsspec": ("fsspec", "segments", "Segments on object storage"),
+    "jsonpath": ("python-jsonpath", "jsonpath", "A rule of JSONPath"),
     "markdown_it": ("markdown-it-py", "office", "Reading Markdown"),
     "mcp": ("mcp", "mcp", "Offering collections to language models"),
     "psycopg": ("psycopg", "postgres", "Collections in PostgreSQL"),

@@ -430,8 +430,9 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f" (is it {matches[0]}?)" if matches else ""
 
 
-# of periplus.toml; [[site]] and [[script]] are rules, `urls.parameters`; [segments]: `analyse.segments`
-FILE_TABLES = ("settings", "site", "script", "segments", "presets", "login")
+# of periplus.toml; [[site]] and [[script]] are rules, `urls.parameters`; [segments]: `analyse.segments`;
+# [extract]: `document.extraction`
+FILE_TABLES = ("settings", "site", "script", "segments", "extract", "presets", "login")
 
 
 def read_tables(path: Path) -> dict[str, Any]:
@@ -456,7 +457,7 @@ def read_values(path: Path) -> dict[str, Any]:
         if name not in FILE_TABLES:
             raise UnknownSetting(
                 f"{path}: there is no table {name!r}{nearest(name, FILE_TABLES)}: it may have [settings], [[site]], "
-                "[[script]], [segments], [presets.NAME] and [login.NAME]"
+                "[[script]], [segments], [extract], [presets.NAME] and [login.NAME]"
             )
     values = content.get("settings", {})
     if not isinstance(values, dict):

@@ -15,9 +15,9 @@ BUDGETS = {
     ".": 1_150,
     "acquire": 4_950,
     "analyse": 11_300,
-    "api": 12_650,
+    "api": 12_800,
     "cli": 6_500,
-    "document": 12_050,
+    "document": 12_250,
     "jobs": 1_100,
     "mcp": 650,
     "model": 5_000,
@@ -28,7 +28,7 @@ BUDGETS = {
     "ui": 5_300,
     "urls": 2_250,
 }
-MODULES = 362
+MODULES = 364
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from periplus.acquire.clock import SystemClock
+from periplus.api.extracting import extract_rules_at
 from periplus.api.rows import Rows
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.duplicates import PUBLISHED, TemplateRules
@@ -34,6 +35,7 @@ if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when 
     from periplus.api.search_index import Search
     from periplus.api.site import Site
     from periplus.api.templates import Templates, Watch
+    from periplus.document.extraction import ExtractRule
     from periplus.model.comparison import Comparison
     from periplus.model.duplicates import Duplicates
     from periplus.model.search import SearchResult
@@ -150,12 +152,14 @@ class Collection:
         state, reason: as `periplus status` names them. status: 404, or "4xx" for all of 400 to 499. media_type:
         "text/html", or "image/" for all of them. depth: clicks from the start; -1: any. url: a part of the URL, or a
         regular expression. host: with or without port. segment: of those that periplus.toml names, or `other`. limit:
-        rows; -1: all. columns: names of `model.tables.SEEN`, in any order, and `segment` where there are rules; empty:
-        all. Raises UsageError for a filter that cannot be.
+        rows; -1: all. columns: names of `model.tables.SEEN`, in any order, and `segment` and `x:NAME` where there are
+        rules; empty: all. Raises UsageError for a filter that cannot be.
         """
         which = PageFilter(state, reason, str(status), media_type, depth, url, host, limit, segment)
         listing.page_conditions(which)
         table = self._with_segments(SEEN, segment, columns)
+        if rules := extract_rules_at(self.folder):
+            return self._with_extracts(table, columns, which, rules)
         return self._rows(table, columns, lambda names: listing.pages(self._connection, which, names, table))
 
     def links(  # noqa: PLR0913 - the filters, written out
@@ -404,6 +408,25 @@ class Collection:
         from periplus.api.comparison import compare_runs
 
         return compare_runs(self.folder, before, after, other=Path(other) if other else None, site=site)
+
+    def _with_extracts(
+        self, table: Table, columns: Sequence[str], which: PageFilter, rules: Sequence[ExtractRule]
+    ) -> Rows:
+        """Pages with what rules of [extract] take from them, as far as a column asks for it."""
+        from periplus.api.extracting import extracted_in, with_values
+        from periplus.document.extraction import PREFIX, with_extracts
+
+        def read(names: Sequence[str]) -> Iterator[Sequence[object]]:
+            asked = [rule for rule in rules if PREFIX + rule.name in names]
+            stored = ["id", *(name for name in names if not name.startswith(PREFIX))]
+            rows = with_values(
+                listing.pages(self._connection, which, stored, table), 0, extracted_in(self._connection, asked)
+            )
+            order = [*stored[1:], *(PREFIX + rule.name for rule in asked)]
+            places = [order.index(name) + 1 for name in names]
+            return (tuple(row[place] for place in places) for row in rows)
+
+        return self._rows(with_extracts(table, rules), columns, read)
 
     def _with_segments(self, table: Table, only: str, columns: Sequence[str]) -> Table:
         """The table with its segments where rules name some, which are looked for as far as a filter or column asks.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from periplus.api.extracting import extract_rules_at, extracted_at, with_values
 from periplus.api.homes import rows_of
 from periplus.api.segments import SegmentedRows, require_segment, rules_at, segments_at
 from periplus.errors import UsageError
@@ -62,7 +63,14 @@ def export_rows(place: Path | str, name: str, *, ranks: bool = True, segment: st
     segments = segments_at(place)
     with _stored_rows(place, name, ranks=ranks) as exported:
         made = SegmentedRows(exported.table, segments)
-        yield TableRows(made.made, made.rows(exported.rows, segment))
+        rows, rules = made.rows(exported.rows, segment), extract_rules_at(place) if name == PAGES.name else ()
+        if not rules:
+            yield TableRows(made.made, rows)
+            return
+        from periplus.document.extraction import with_extracts
+
+        with extracted_at(place, rules) as values:
+            yield TableRows(with_extracts(made.made, rules), with_values(rows, PAGES.names.index("id"), values))
 
 
 def export_file(
@@ -116,7 +124,12 @@ def exported_table(name: str, *, ranks: bool = True) -> Table:
 def exported_columns(place: Path | str, name: str, *, ranks: bool = True) -> tuple[Column, ...]:
     """The columns that `export_rows` gives. Raises UsageError."""
     table = exported_table(name, ranks=ranks)
-    return (with_segments(table) if rules_at(place) else table).columns
+    table = with_segments(table) if rules_at(place) else table
+    if name == PAGES.name and (rules := extract_rules_at(place)):
+        from periplus.document.extraction import with_extracts
+
+        table = with_extracts(table, rules)
+    return table.columns
 
 
 def _rows(connection: reading.Connection, folder: Path, exported: Table) -> Iterator[tuple[object, ...]]:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from periplus.extras import extra_needed
 from periplus.model.ports import CrawlHome
 from periplus.model.tables import Table
-from periplus.store.moving import PageBody
 from periplus.store.postgres.address import address_of
-from periplus.store.segments import SegmentReader, object_storage
 from periplus.store.sqlite.frontier import FolderHome
 
 if TYPE_CHECKING:  # arrays: only when they are asked for
     from periplus.model.dataset import ResultStore, WholeRows
     from periplus.model.graph import SiteReader
+    from periplus.store.moving import PageBody
 
 
 def home_of(place: Path | str) -> CrawlHome:
@@ -89,6 +88,8 @@ def pages_of(place: Path | str) -> Iterator[Iterator[PageBody]]:
     with extra_needed():
         from periplus.store.postgres import copying as stored_pages
         from periplus.store.postgres.table_rows import moment, place_of_segments
+    from periplus.store.segments import SegmentReader, object_storage
+
     with moment(address_of(place)) as database:
         segments = place_of_segments(database)
         yield stored_pages.pages_out(database, SegmentReader(object_storage(segments)) if segments else None)

@@ -234,10 +234,10 @@ def settings_files(folder: Path) -> list[Path]:
         return files[1:]
     if files and files[0] != folder / SETTINGS_FILE:
         with contextlib.suppress(tomllib.TOMLDecodeError, UnicodeDecodeError):  # said where it is read
-            if {"site", "script", "segments"} & tomllib.loads(files[0].read_text("utf-8")).keys():
+            if {"site", "script", "segments", "extract"} & tomllib.loads(files[0].read_text("utf-8")).keys():
                 raise UnknownSetting(
-                    f"{files[0]} here has rules ([[site]], [[script]], [segments]), which are read in the collection's "
-                    f"folder alone: write them into {folder / SETTINGS_FILE}"
+                    f"{files[0]} here has rules ([[site]], [[script]], [segments], [extract]), which are read in the "
+                    f"collection's folder alone: write them into {folder / SETTINGS_FILE}"
                 )
     return files
 

@@ -138,7 +138,8 @@ def rules() -> None:
 
     Rules stand in the collection's periplus.toml. A table [[site]] says what never makes another page (session ids,
     www, slashes), a table [[script]] which parameters make a page of one script; the table [segments] names parts of
-    the collection, by which tables, maps and reports are coloured and filtered.
+    the collection, by which tables, maps and reports are coloured and filtered; the table [extract] takes values from
+    pages by CSS, XPath, regular expressions or JSONPath, as columns of `pages`.
     """
 
 
@@ -146,13 +147,17 @@ def rules() -> None:
 @collection_option
 @click.argument("url")
 def check(collection: Path | None, url: str) -> None:
-    """Say what the rules make of a URL, step by step."""
+    """Say what the rules make of a URL, step by step, and what those of [extract] take from its stored page."""
+    from periplus.api.extracting import extracted_of
     from periplus.api.rules import checked
 
-    applied = checked(collection_folder(collection), url)
+    folder = collection_folder(collection)
+    applied = checked(folder, url)
     for step in applied.steps:
         click.echo(f"  {visible(step)}")
     click.echo(applied.url if applied.url else f"ignored: {visible(applied.rule)}")
+    for rule, value in extracted_of(folder, applied.url) if applied.url else ():
+        click.echo(f"  x:{rule.name} = {visible(value)}" if value else f"  x:{rule.name}: nothing on this page")
 
 
 @rules.command()

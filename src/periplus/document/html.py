@@ -92,6 +92,19 @@ def text_of(element: Element) -> str:
     return whitespace.folded(element.text)
 
 
+def markup_of(element: Element) -> str:
+    """The element as HTML."""
+    return element.html
+
+
+def xpath(tree: Tree, expression: str) -> object:
+    """What an XPath 1.0 expression gives: a list of elements and texts, a text, a number, or a truth value.
+
+    Raises ValueError.
+    """
+    return tree.xpath(expression)
+
+
 def strings(tree: Tree) -> Iterable[str]:
     """The pieces of text of an XML document, trimmed, none empty."""
     return tree.stripped_strings

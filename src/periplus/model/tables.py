@@ -106,7 +106,7 @@ def sound(text: str) -> str:
 
 
 class Row(tuple[Any, ...]):
-    """A row of a table: a named tuple of its values, each an attribute of its column's name."""
+    """A row of a table: a named tuple of its values, each an attribute of its column's name; of `x:price` x_price."""
 
     if TYPE_CHECKING:
 
@@ -117,7 +117,7 @@ class Row(tuple[Any, ...]):
 def row_maker(columns: tuple[str, ...]) -> Callable[[Iterable[object]], Row]:
     """Makes rows of values in the columns of these names."""
     row_class: Callable[..., Any] = namedtuple  # the names are not known to type checkers
-    make: Callable[[Iterable[object]], Row] = row_class("Row", columns)._make
+    make: Callable[[Iterable[object]], Row] = row_class("Row", [name.replace(":", "_") for name in columns])._make
     return make
 
 

@@ -1,0 +1,90 @@
+"""Columns of pages by the user's own rules, the table [extract] of periplus.toml."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from periplus.api.segments import rules_file
+from periplus.errors import UsageError
+from periplus.model.web import Url, UrlId
+from periplus.store.postgres.address import is_address
+from periplus.store.sqlite import page_rows, reading, schema
+from periplus.urls.canonical import url_id
+
+if TYPE_CHECKING:
+    from periplus.document.extraction import ExtractRule
+
+Values = tuple[str | None, ...]
+
+
+def extract_rules_at(place: Path | str) -> tuple[ExtractRule, ...]:
+    """The rules of a collection; none where nobody wrote any. Raises UsageError for what is wrong with them."""
+    path = rules_file(place)
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return ()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+    if "extract" not in text:  # without loading the parser
+        return ()
+    from periplus.document.extraction import extract_rules
+
+    return extract_rules(text, str(path))
+
+
+def extracted_in(connection: reading.Connection, rules: Sequence[ExtractRule]) -> Callable[[int], Values]:
+    """What the rules take from a page of a collection in a folder, by its id; nothing where no bytes were kept."""
+    from periplus.document.extraction import extracted
+
+    contents, nothing = page_rows.Contents(connection), (None,) * len(rules)
+
+    def values(page_id: int) -> Values:
+        as_read, body = page_rows.read_as(connection, UrlId(page_id)), contents.body(UrlId(page_id))
+        return extracted(rules, body, as_read[1], as_read[0]) if as_read and body else nothing
+
+    return values
+
+
+@contextlib.contextmanager
+def extracted_at(place: Path | str, rules: Sequence[ExtractRule]) -> Iterator[Callable[[int], Values]]:
+    """The same of a collection in a folder, or at an address, whose pages are read all at once."""
+    from periplus.document.extraction import extracted
+
+    if not is_address(str(place)):
+        with contextlib.closing(reading.connect(Path(place))) as connection, reading.reading():
+            yield extracted_in(connection, rules)
+        return
+    from periplus.api.homes import pages_of
+
+    nothing = (None,) * len(rules)
+    with pages_of(place) as pages:
+        by_id = {page.url_id: extracted(rules, page.body, page.charset, page.media_type) for page in pages}
+    yield lambda page_id: by_id.get(UrlId(page_id), nothing)
+
+
+def with_values(
+    rows: Iterator[Sequence[object]], place: int, values: Callable[[int], Values]
+) -> Iterator[tuple[object, ...]]:
+    """Rows of pages, each with what the rules take. place: of the id in a row."""
+    for row in rows:
+        page_id = row[place]
+        assert isinstance(page_id, int)
+        yield (*row, *values(page_id))
+
+
+def extracted_of(folder: Path, url: Url) -> list[tuple[ExtractRule, str | None]]:
+    """Each rule of a collection in a folder, with what it takes from a page; none where the page is not stored.
+
+    Raises UsageError for rules that are wrong.
+    """
+    rules = extract_rules_at(folder)
+    if not rules or not (folder / schema.DATABASE).exists():
+        return []
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        if page_rows.read_as(connection, UrlId(url_id(url))) is None:
+            return []
+        return list(zip(rules, extracted_in(connection, rules)(url_id(url)), strict=True))

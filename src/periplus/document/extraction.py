@@ -1,0 +1,200 @@
+"""Values that a user's own rules take from each page: the table [extract] of periplus.toml (docs/extract.md).
+
+A rule is a CSS selector, an XPath expression, a regular expression over the source, or a JSONPath query over the JSON
+of a page. Nothing is stored with pages: a changed rule holds at once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from periplus.document import html, whitespace
+from periplus.document.decode import decode
+from periplus.errors import UsageError
+from periplus.extras import extra_needed
+from periplus.model.tables import TEXT, Column, Table
+from periplus.settings import nearest
+
+PREFIX = "x:"
+MOST_RULES = 100
+VALUE_CHARS = 10_000
+VALUES_MOST = 1_000  # of one rule on one page
+SOURCE_CHARS = 5_000_000  # that a regular expression is tried on
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_PART = re.compile(r"(.*?)::(text|html|attr\(\s*([\w:.-]+)\s*\))\s*", re.DOTALL)
+_SCRIPTS = ("application/json", "application/ld+json")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedPage:
+    """A page as rules see it. tree: None where it is no HTML."""
+
+    text: str
+    tree: html.Tree | None
+    is_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractRule:
+    """read: the values of a page, in its order; all: every value, a line each, in place of the first."""
+
+    name: str
+    kind: str
+    query: str
+    all: bool
+    read: Callable[[ParsedPage], Iterator[str]]
+
+    def value(self, source: ParsedPage) -> str | None:
+        """None: the page has no such value, or an empty one."""
+        values = []
+        for text in self.read(source):
+            if text := text.strip()[:VALUE_CHARS]:
+                values.append(text)
+                if not self.all or len(values) == VALUES_MOST:
+                    break
+        return "\n".join(values)[:VALUE_CHARS] if values else None
+
+
+def extract_rules(text: str, where: str = "periplus.toml") -> tuple[ExtractRule, ...]:
+    """The rules of a TOML text, in their order; other tables are others' business.
+
+    Raises UsageError, naming the rule.
+    """
+    try:
+        table = tomllib.loads(text).get("extract", {})
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{where} is not valid TOML: {error}") from None
+    if not isinstance(table, dict):
+        raise UsageError(f'{where}: rules are written below a line [extract], as in price = "span.price"')
+    if len(table) > MOST_RULES:
+        raise UsageError(f"{where}: {len(table)} rules of [extract]: at most {MOST_RULES}")
+    return tuple(_rule(name, value, f"{where}, [extract] {name}") for name, value in table.items())
+
+
+def _rule(name: str, value: Any, where: str) -> ExtractRule:
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{where}: a name has up to 40 letters a to z, digits and _, and begins with a letter")
+    fields = {"css": value} if isinstance(value, str) else value
+    if not isinstance(fields, dict):
+        raise UsageError(f'{where}: a rule is a CSS selector, or {{ xpath = "..." }}, not {value!r}')
+    is_all = fields.get("all", False)
+    kinds = [kind for kind in fields if kind != "all"]
+    if unknown := [kind for kind in kinds if kind not in _KINDS]:
+        raise UsageError(f"{where}: there is no {unknown[0]!r}{nearest(unknown[0], tuple(_KINDS))}: {_CHOICE}")
+    if len(kinds) != 1 or not isinstance(fields[kinds[0]], str) or not fields[kinds[0]].strip():
+        raise UsageError(f"{where}: {_CHOICE}, as a text")
+    if not isinstance(is_all, bool):
+        raise UsageError(f"{where}: all is true or false, not {is_all!r}")
+    (kind,) = kinds
+    return ExtractRule(name, kind, fields[kind], is_all, _KINDS[kind](fields[kind], where))
+
+
+def _css(query: str, where: str) -> Callable[[ParsedPage], Iterator[str]]:
+    """A selector, and behind `::` what of the elements is taken: text (as without it), html, or attr(NAME)."""
+    match = _PART.fullmatch(query)
+    selector, part, attribute = (match[1], match[2], match[3]) if match else (query, "text", None)
+    try:
+        html.select(html.parse(""), selector)
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+    def read(source: ParsedPage) -> Iterator[str]:
+        for element in html.select(source.tree, selector) if source.tree is not None else ():
+            if attribute:
+                yield html.attribute(element, attribute)
+            else:
+                yield html.markup_of(element) if part == "html" else html.text_of(element)
+
+    return read
+
+
+def _xpath(query: str, where: str) -> Callable[[ParsedPage], Iterator[str]]:
+    try:
+        html.xpath(html.parse(""), query)
+    except ValueError as error:
+        raise UsageError(f"{where}: {query!r} is no XPath expression: {error}") from None
+
+    def read(source: ParsedPage) -> Iterator[str]:
+        if source.tree is None:
+            return
+        try:
+            result = html.xpath(source.tree, query)
+        except (ValueError, RecursionError):  # a function that fails on this page
+            return
+        for one in result if isinstance(result, list) else [result]:
+            yield _text_of(one)
+
+    return read
+
+
+def _text_of(value: object) -> str:
+    """Of a result of XPath, as its function string() has it; white space folded."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else str(value)
+    return whitespace.folded(value if isinstance(value, str) else getattr(value, "text", "") or "")
+
+
+def _regex(query: str, where: str) -> Callable[[ParsedPage], Iterator[str]]:
+    """The first group where there is one, else all that fits."""
+    try:
+        pattern = re.compile(query)
+    except re.error as error:
+        raise UsageError(f"{where}: {query!r} is no regular expression: {error}") from None
+    group = min(pattern.groups, 1)
+    return lambda source: (match[group] or "" for match in pattern.finditer(source.text[:SOURCE_CHARS]))
+
+
+def _jsonpath(query: str, where: str) -> Callable[[ParsedPage], Iterator[str]]:
+    """RFC 9535, over a JSON document, or each script of JSON of a page in turn."""
+    with extra_needed():
+        import jsonpath
+    try:
+        path = jsonpath.compile(query)
+    except jsonpath.JSONPathError as error:
+        raise UsageError(f"{where}: {query!r} is no JSONPath query: {str(error).splitlines()[0]}") from None
+
+    def read(source: ParsedPage) -> Iterator[str]:
+        for text in _json_texts(source):
+            try:
+                values = path.findall(json.loads(text, strict=False))
+            except (ValueError, RecursionError, jsonpath.JSONPathError):
+                continue
+            for value in values:
+                yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+    return read
+
+
+def _json_texts(source: ParsedPage) -> Iterator[str]:
+    if source.is_json:
+        yield source.text
+    for script in html.elements(source.tree, "script") if source.tree is not None else ():
+        if html.attribute(script, "type").partition(";")[0].strip().lower() in _SCRIPTS:
+            yield script.text
+
+
+_KINDS = {"css": _css, "xpath": _xpath, "regex": _regex, "jsonpath": _jsonpath}
+_CHOICE = f"choose one of {', '.join(_KINDS)}"
+
+
+def extracted(rules: Sequence[ExtractRule], body: bytes, charset: str, media_type: str) -> tuple[str | None, ...]:
+    """What each rule takes from a page; total on any bytes."""
+    text, _ = decode(body, charset, media_type)
+    tree = html.parse(text) if media_type in html.HTML_TYPES else None
+    source = ParsedPage(text, tree, media_type == "application/json" or media_type.endswith("+json"))
+    return tuple(rule.value(source) for rule in rules)
+
+
+def with_extracts(table: Table, rules: Sequence[ExtractRule]) -> Table:
+    """The table with a column `x:NAME` for each rule."""
+    columns = (
+        Column(PREFIX + rule.name, TEXT, f"by the rule of [extract]: {rule.kind} {rule.query}") for rule in rules
+    )
+    return replace(table, columns=(*table.columns, *columns))
