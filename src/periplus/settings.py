@@ -306,6 +306,13 @@ class Searching:
     weight_phrase: float = _row(
         1.0, "Further, for each word after the first, of all words one after another.", unit="times", low=0, high=1000
     )
+    weight_definition: float = _row(
+        30.0,
+        "Further, of a page that defines a name asked for; half where it is the last part of a longer one.",
+        unit="points",
+        low=0,
+        high=100_000,
+    )
     weight_whole_title: float = _row(
         1000.0,
         "Further, of a title or main heading that is just what was asked for.",

@@ -23,7 +23,7 @@ BUDGETS = {
     "model": 5_000,
     "present": 7_200,
     "schedule": 2_850,
-    "search": 1_800,
+    "search": 1_900,
     "store": 14_850,
     "ui": 5_300,
     "urls": 2_250,

@@ -23,6 +23,7 @@ from periplus.search.index import (
     IndexWriter,
     Ranks,
     ask,
+    definitions,
     document,
     drafted,
     hosts,
@@ -211,6 +212,53 @@ def test_a_word_that_most_pages_have_is_lacked_by_none(fill):
     )
     assert [match.missing for match in found(folder, "the harbour").matches] == [(), ()]
     assert sorted(ids(folder, "the harbour")) == [1, 4]
+
+
+def test_words_that_only_ask_are_lacked_by_none(fill):
+    folder = fill(page(1, "harbour", text("build one"), language="en"), page(2, "how to", text("sail"), language="en"))
+    assert [(match.url_id, match.missing) for match in found(folder, "how to build a harbour").matches] == [(1, ())]
+    assert ids(folder, "how to") == [2]  # nothing else was asked for
+
+
+def defining(*texts, path="main/dl.py.function/dt.sig"):
+    return Blocks.of([Block(BlockKind.ITEM, one, path) for one in texts])
+
+
+@pytest.mark.parametrize(
+    ("blocks", "names"),
+    [
+        (defining("zip(*iterables, strict=False)¶"), {"zip"}),
+        (defining("os.path.join(path, *paths)"), {"os.path.join", "~path.join", "~join"}),
+        (defining("class collections.Counter([iterable])"), {"class collections.counter", "collections.counter",
+            "~counter"}),
+        (defining("-n, --dry-run=yes,no"), {"n", "dry-run"}),
+        (defining("work_mem (integer)"), {"work_mem"}),
+        (defining("object.__getattr__(self, name)"), {"object.__getattr__", "~__getattr__"}),
+        (defining("row_number () → bigint", path="td/p.func_signature"), {"row_number"}),
+        (defining("row_number ()", path="main/p"), set()),
+        (Blocks.of([Block(BlockKind.HEADING, "The RewriteRule Directive", "h2", level=2)]), {"~rewriterule"}),
+        (Blocks.of([Block(BlockKind.ITEM, "jsonb_set, JSON functions", "dl/dt", link_chars=14)]), set()),
+    ],
+)  # fmt: skip
+def test_a_page_defines_names(blocks, names):
+    assert definitions(blocks, blocks.texts()) == names
+
+
+def test_the_page_that_defines_a_name_comes_before_those_that_use_it(fill):
+    folder = fill(
+        page(1, "zipped archives", text("zip zip zip"), language="en"),
+        page(2, "functions", defining("zip(*iterables)"), language="en"),
+        *(page(number, "other", text(f"{number} zip"), language="en") for number in range(10, 40)),
+    )
+    assert ids(folder, "zip")[0] == ids(folder, "zip()")[0] == 2
+
+
+def test_a_word_is_preferred_as_it_was_typed_only_where_it_stands_in_other_spellings(fill):
+    folder = fill(
+        page(1, "Programme ausführe", text("ausführe"), language="de"),
+        page(2, "x", text("sie ausführen"), language="de"),
+    )
+    assert ids(folder, "ausführen") == [1, 2]
 
 
 @pytest.mark.parametrize("name", ["os.path.join", "create_task", "--force-with", "x-ray"])

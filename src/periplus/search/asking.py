@@ -24,6 +24,7 @@ from periplus.search.index import (
     ADDRESS,
     ANCHOR,
     COMMITTED,
+    DEFINED,
     FOLDER,
     FORMS,
     HEADING,
@@ -44,6 +45,7 @@ from periplus.search.index import (
     TYPE,
     WHEN,
     YEAR,
+    defined_name,
     open_index,
     primary,
     whole_name,
@@ -154,6 +156,7 @@ def distance(one: str, other: str, most: int) -> int:
 
 NEVER, EVER = -(2**63), 2**63 - 1
 PHRASE_WORDS = 16  # of a longer one the first: they say enough
+OF_A_WORD = 0.5  # of what a page gains that defines all of what was asked for: one that defines a word of it
 _WITHIN = {"title": (TITLE,), "url": (ADDRESS,), "": TERM_FIELDS}
 
 
@@ -167,14 +170,19 @@ class Matcher:
     schema: tantivy.Schema
     weights: Searching
     languages: Sequence[str]
-    occurs: Callable[[str], bool]  # whether a spelling occurs
+    pages: Callable[[str], int]  # that have a spelling
 
     def query(self, root: Node, helpful: Sequence[Word], asked: Node) -> tantivy.Query:
         """Pages that answer root, scored. helpful: words that a page may lack, and that count where it has them;
         asked: all of what was asked for, titles of which come first.
         """
         shown = () if asks_for(asked, IS) else [(tantivy.Occur.MustNot, self._silent(self._only(IS, NOINDEX)))]
-        extra = [*map(self._word, helpful), *self._whole_titles(asked), *self._neighbours(asked)]
+        extra = [
+            *map(self._word, helpful),
+            *self._whole_titles(asked),
+            *self._definitions(asked),
+            *self._neighbours(asked),
+        ]
         return tantivy.Query.boolean_query(
             [(tantivy.Occur.Must, self._node(root)), *shown, *((tantivy.Occur.Should, query) for query in extra)]
         )
@@ -267,9 +275,14 @@ class Matcher:
         spellings = [(form, 1.0), *([] if exact else [(other, 0.5) for other in others])]
         weight, boosted = self.weights.weight_spelling, tantivy.Query.boost_query
         queries = [boosted(self._term(FORMS, spelling), weight * share) for spelling, share in spellings]
-        if not exact and self.occurs(form) and self.occurs("~" + plain):  # "~": some page has it with diacritics
+        if not exact and self.pages(form) and self._has_other_marks(form, plain):
             queries.append(tantivy.Query.const_score_query(self._term(FORMS, form), self.weights.weight_diacritics))
         return queries
+
+    def _has_other_marks(self, form: str, plain: str) -> bool:
+        """Whether pages have the word with other diacritics than it was typed with, or without."""
+        marked = self.pages("~" + plain)
+        return marked > 0 if form == plain else self.pages(plain) > 0 or marked > self.pages(form)
 
     def _beginnings(self, form: str, within: str) -> list[tantivy.Query]:
         pattern = re.escape(folded(form)) + ".*"
@@ -311,6 +324,20 @@ class Matcher:
         if not name or isinstance(root, Any) or not self.weights.weight_whole_title:
             return []
         return [tantivy.Query.const_score_query(self._term(NAMES, name), self.weights.weight_whole_title)]
+
+    def _definitions(self, root: Node) -> list[tantivy.Query]:
+        """Pages that define a name that was asked for: all of the query, or a word of it that is written as a name."""
+        words = asked_words(root)
+        weight = self.weights.weight_definition
+        if not words or not weight or isinstance(root, Any):
+            return []
+        names = {defined_name(" ".join(word.text for word in words)): 1.0}
+        names = {defined_name(word.text): OF_A_WORD for word in words if is_name(word.text)} | names
+        return [
+            tantivy.Query.const_score_query(self._term(DEFINED, spelling), weight * share * of_whole)
+            for name, of_whole in names.items()
+            for spelling, share in ((name, 1.0), ("~" + name, 0.5))
+        ]
 
     def _neighbours(self, root: Node) -> list[tantivy.Query]:
         """All words of a plain query, one after another."""
@@ -357,6 +384,38 @@ LANGUAGES = 5  # in whose forms a word is looked for; further ones are found by 
 FACET_VALUES = 10
 ENOUGH = 10  # pages with all words: with fewer, those with some are looked for
 FREQUENT = 0.5  # of the pages have it: a word tells nothing
+ASKING_WORDS = {  # by language, what is typed around the words that are looked for
+    language: frozenset(words.split())
+    for language, words in {
+        "en": (
+            "a an the how what who whom where when why which can could do does did i me my we our you your "
+            "it its is are was be to of in on at for from with by and or if not"
+        ),
+        "fr": (
+            "un une le la les l de du des d à au aux en et ou où comment que quel quelle quels quelles qui "
+            "quand pourquoi je mon ma mes son sa ses leur leurs sur dans par pour avec est sont"
+        ),
+        "de": (
+            "ein eine einen einem einer eines der die das den dem des wie was wer wo wann warum welche "
+            "welcher welches kann ich mein meine meinen man zu zum zur im in am an auf aus von vom mit für "
+            "bei und oder ist sind"
+        ),
+        "ru": (
+            "как что кто где когда почему зачем какой какая какие можно ли я мой моя мои в во на к ко с со "
+            "из от до по для о об и или не это"
+        ),
+        "cs": (
+            "jak co kdo kde kdy proč který která které já můj moje v ve na k ke s se z ze od do po pro o a i "
+            "nebo je jsou"
+        ),
+        "es": (
+            "un una el la los las de del a al en y o cómo qué quién dónde cuándo cuál mi mis su sus por para con es son"
+        ),
+        "it": (
+            "un una il lo la i gli le di del della a al in e o come che chi dove quando quale mio mia per con è sono"
+        ),
+    }.items()
+}
 LEAST_PAGES = 20  # of fewer pages most have each word of their subject
 FEW = 3  # matches: with fewer, another spelling may have been meant
 _FACETS = {"site": SITE, "type": MEDIA, "language": LANGUAGE, "year": YEAR}
@@ -396,7 +455,7 @@ class Searcher:
         self._index.reload()
         self._searcher = self._index.searcher()
         self._matcher = Matcher(
-            self._index.schema, self._weights, self._languages(), lambda form: self._searcher.doc_freq(FORMS, form) > 0
+            self._index.schema, self._weights, self._languages(), lambda form: self._searcher.doc_freq(FORMS, form)
         )
 
     def _committed(self) -> tuple[int, int]:
@@ -470,7 +529,7 @@ class Searcher:
         """The queries for what was asked for. nowhere: words that no page has, which are asked of none."""
         words, rest = parted(root)
         present = tuple(word for word in words if word not in nowhere) or words
-        telling = tuple(word for word in present if not self._is_frequent(word)) or present
+        telling = tuple(word for word in present if not self._says_little(word)) or present
         helpful = [word for word in present if word not in telling]
         whole = self._matcher.query(All((*telling, *rest)), helpful, root)
         pieces = [piece for word in (*telling, *nowhere) for piece in pieces_of(word)]
@@ -485,9 +544,13 @@ class Searcher:
         """Those of the words that no page has."""
         return [word for word in words if not self._answers(self._matcher.query(word, (), word), 1)[0]]
 
-    def _is_frequent(self, word: Word) -> bool:
-        """Whether most pages have the word: `the`, `how`. A page without it answers no worse."""
+    def _says_little(self, word: Word) -> bool:
+        """Whether most pages have the word, or it only makes a question of others: `the`, `how`. A page without it
+        answers no worse.
+        """
         read = forms(word.text)
+        if any(word.text.lower() in ASKING_WORDS.get(language, ()) for language in self.languages):
+            return True
         most = FREQUENT * max(self._searcher.num_docs, LEAST_PAGES)
         return len(read) == 1 and not word.prefix and self._searcher.doc_freq(FORMS, read[0]) > most
 
@@ -553,3 +616,11 @@ def _lacking(wanting: _Wanting, whole: int, total: int) -> Iterator[str]:
         yield f"pages with all words come first, {whole} of them; then pages with some of them"
     elif whole < total and len(wanting.words) > 1:
         yield "no page has all the words: shown are pages with some of them"
+
+
+def is_name(text: str) -> bool:
+    """Whether a word is written as names of code are: `os.path`, `snake_case`, `CamelCase`, `--flag`, `zip()`."""
+    return _NAME.search(text) is not None
+
+
+_NAME = re.compile(r"\w[._:]+\w|[a-z][A-Z]|^-|^_|\(\)$")

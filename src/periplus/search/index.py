@@ -24,7 +24,7 @@ import tantivy
 import zstandard
 from xxhash import xxh3_64_intdigest
 
-from periplus.document.words import TextCutter, folded, forms, shown_forms, table
+from periplus.document.words import WORD_CHARS, TextCutter, folded, forms, shown_forms, table
 from periplus.errors import StoreError
 from periplus.model.page import BLOCK_KIND_CODES, POSITION_CODES, BlockKind, Blocks, Part, Position
 from periplus.model.search import PageToIndex
@@ -33,7 +33,7 @@ from periplus.urls.hosts import host_name, registered_domain
 
 # of terms, in order
 TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS = "title", "anchor", "heading", "text", "navigation", "url"
-FORMS, NAMES = "forms", "names"  # of spellings; of whole titles
+FORMS, NAMES, DEFINED = "forms", "names", "defined"  # of spellings; of whole titles; of names that a page defines
 SITE, HOST, TYPE, MEDIA, LANGUAGE, YEAR, IS = "site", "host", "type", "media", "language", "year", "is"  # of labels
 NOINDEX = "noindex"  # the one value of `is`
 ID, TWIN, WHEN, SAID = "id", "twin", "when", "said"  # of numbers; said: the digest of the words of links to the page
@@ -48,6 +48,12 @@ _BREAK = f"\n{_BETWEEN}\n"
 # short that the engine holds three words for a long text, in which one hit counts for nothing.
 _PADDING = " ".join([_BETWEEN] * 8)
 _PARTS_OF_TITLE = re.compile(r"\s+[-–—|·•»:/]+\s+|\s*[|»—]\s*|:\s+")
+_DEFINITIONS = ("dt", "dt.", "dt#")  # how the last step of a path begins
+_NAME = re.compile(r"(?<![\w.:])(?=\w*[a-z][A-Z]|\w*\w[._:]+\w)[\w.:]+")  # in a heading: RewriteRule, pg_dump, os.path
+_VALUE = re.compile(r"[=\[<(].*", re.DOTALL)
+_DOTS = re.compile(r"(?<=\w)(?:\.|::)(?=\w)")
+_AROUND = " \t\n¶-:;,.\"'`“”"
+MOST_DEFINED = 2_000  # blocks of a page
 _MENUS = frozenset(
     POSITION_CODES[position] for position in (Position.NAV, Position.FOOTER, Position.HEADER, Position.ASIDE)
 )
@@ -74,7 +80,7 @@ def schema() -> tantivy.Schema:
     for name in TERM_FIELDS:
         made.add_text_field(name, tokenizer_name=WORDS, index_option="position")
     made.add_text_field(FORMS, tokenizer_name=WORDS, index_option="basic")
-    for name in (NAMES, HOST, TYPE, IS):
+    for name in (NAMES, DEFINED, HOST, TYPE, IS):
         made.add_text_field(name, tokenizer_name=WHOLE, index_option="basic")
     for name in (SITE, LANGUAGE, YEAR, MEDIA):
         made.add_text_field(name, tokenizer_name=WHOLE, index_option="basic", fast=True)
@@ -103,6 +109,7 @@ def drafted(page: PageToIndex, cutter: TextCutter) -> Draft:
         for field, language, text in field_texts(page, of_blocks)
     ]
     texts += [(NAMES, name) for name in names(page, of_blocks)]
+    texts += [(DEFINED, name) for name in definitions(page.blocks, of_blocks)]
     texts += labels(page)
     twin = int.from_bytes(page.folded[:8], "big", signed=True)
     return Draft(page.url_id, twin, int(page.when), page.language, texts, cutter.spellings(_BETWEEN))
@@ -181,6 +188,33 @@ def names(page: PageToIndex, of_blocks: Sequence[str]) -> set[str]:
     whole = [page.title, *[of_blocks[number] for number in islice(first, 1)]]
     parts = [part for title in whole for part in (title, *_PARTS_OF_TITLE.split(title)[:1])]
     return {name for name in map(whole_name, parts) if name}
+
+
+def definitions(blocks: Blocks, of_blocks: Sequence[str]) -> set[str]:
+    """The names that a page defines: what its definition lists (`dt`) and signatures explain, as it is written but for
+    case: `os.path.join`; and "~" with what stands behind a dot (`~join`, `~path.join`), and with names in headings.
+    """
+    last = [path[path.rfind("/") + 1 :] for path in blocks.path_names]
+    defining = {place for place, name in enumerate(last) if name[:3] in _DEFINITIONS or "signature" in name}
+    places = blocks.paths if len(blocks.paths) else bytes(len(blocks))
+    shares = blocks.shares
+    chosen = [at for at, place in enumerate(places) if place in defining] if defining else []
+    names = set[str]()
+    for at in chosen[:MOST_DEFINED]:
+        text = of_blocks[at]
+        if not len(shares) or 0 < shares[at] <= len(text) // 2:  # an index leads elsewhere
+            pieces = [piece.split() for piece in _VALUE.sub("", text[:NAME_CHARS]).split(",")]
+            names.update(name for words in pieces if words for name in (" ".join(words), words[-1]))
+    headings = (of_blocks[at][:NAME_CHARS] for at, kind in enumerate(blocks.kinds) if kind == _HEADING)
+    mentioned = {name for text in headings for name in _NAME.findall(text)}
+    whole = {defined_name(name) for name in names} - {""}
+    parts = {name[dot.end() :] for name in whole for dot in _DOTS.finditer(name)}
+    return whole | {"~" + name for name in parts.union(map(defined_name, mentioned)) - whole}
+
+
+def defined_name(text: str) -> str:
+    """What is compared where definitions are: a name as it is written, without case, value and marks around it."""
+    return _VALUE.sub("", text).strip(_AROUND).lower()[:WORD_CHARS]
 
 
 def whole_name(text: str) -> str:
@@ -294,7 +328,7 @@ ASKED = "asked"  # a file whose time is that of the last search that lacked page
 ASKED_S = 60.0  # so long after it pages are made searchable as they come
 COMMITTED = "meta.json"  # the engine's own, written with each commit
 LOCK = "search.lock"  # beside the index, held by whoever writes it; the file itself says nothing, and stays
-VERSION = 2  # of fields and terms: an index of another one is made anew
+VERSION = 3  # of fields and terms: an index of another one is made anew
 HEAP_BYTES = 96_000_000  # the engine writes a segment when so much is collected
 NOTHING = (-(1 << 63), 0)  # the position of an empty index: before any other
 
