@@ -15,20 +15,20 @@ BUDGETS = {
     ".": 1_150,
     "acquire": 4_950,
     "analyse": 11_300,
-    "api": 12_800,
-    "cli": 6_500,
+    "api": 13_000,
+    "cli": 6_600,
     "document": 12_250,
     "jobs": 1_100,
     "mcp": 650,
-    "model": 5_000,
-    "present": 7_200,
+    "model": 5_050,
+    "present": 7_400,
     "schedule": 2_850,
     "search": 1_900,
     "store": 14_850,
     "ui": 5_300,
     "urls": 2_250,
 }
-MODULES = 364
+MODULES = 366
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

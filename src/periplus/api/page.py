@@ -136,18 +136,33 @@ class Page:
         """It as Markdown, of its markup where that was kept, else of its blocks. whole: with navigation; otherwise that
         is left out where the two are told apart. Raises UsageError where there is no text.
         """
-        from periplus.present.markdown import markdown_of_blocks, markdown_of_xml
+        from periplus.present.markdown import markdown_of_blocks
 
-        blocks, parts = self.blocks(), None if whole else self.parts()
-        if self.row.has_bytes or self.row.has_xml:
-            xml, media_type = self.xml()
-            title = self.row.title or ""
-            if (
-                media_type == "application/xhtml+xml"
-                and (text := markdown_of_xml(xml, self.url, title, blocks, parts)) is not None
-            ):
-                return text
-        return markdown_of_blocks(blocks, parts)
+        pieces = self._pieces(whole)
+        return (
+            "\n\n".join(pieces) + "\n" if pieces is not None else markdown_of_blocks(self.blocks(), self._marks(whole))
+        )
+
+    def markdown_pieces(self, *, whole: bool = False) -> list[str]:
+        """The same in pieces, a heading, paragraph, list, table or code each."""
+        from periplus.present.markdown import pieces_of_blocks
+
+        pieces = self._pieces(whole)
+        return pieces if pieces is not None else pieces_of_blocks(self.blocks(), self._marks(whole))
+
+    def _marks(self, whole: bool) -> tuple[Part, ...] | None:
+        return None if whole else self.parts()
+
+    def _pieces(self, whole: bool) -> list[str] | None:
+        from periplus.present.markdown import pieces_of_xml
+
+        blocks = self.blocks()
+        if not (self.row.has_bytes or self.row.has_xml):
+            return None
+        xml, media_type = self.xml()
+        if media_type != "application/xhtml+xml":
+            return None
+        return pieces_of_xml(xml, self.url, self.row.title or "", blocks, self._marks(whole))
 
     def headers(self) -> tuple[int, Headers]:
         """(status, header) of the answer that brought it; of the last one where none did.

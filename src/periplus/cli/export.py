@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -29,6 +29,9 @@ from periplus.model.tables import EXPORTS
 from periplus.present.tables import FORMATS, write_table
 from periplus.present.wording import count_of, number
 from periplus.present.writers import WRITERS, writer_named, writers
+
+if TYPE_CHECKING:
+    from periplus.api.texts import TextExport
 
 # `periplus export`: whole tables as files, and the pages as an archive.
 
@@ -164,6 +167,73 @@ def site(collection: Path | None, target: Path) -> None:
     if done.not_kept:
         count = count_of(done.not_kept, "address", "addresses")
         click.echo(f"Not in it: {count} that its pages lead to, listed in {target / 'not-kept.html'}", err=True)
+
+
+@export.command()
+@click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
+@option("--whole", "With menus, headers and footers, where they are told apart.", bool)
+@collection_option
+def markdown(collection: Path | None, target: Path, whole: bool) -> None:
+    """The pages as a FOLDER of Markdown files, their facts in front matter.
+
+    Pages with the text of another are left out. Names are those that every file system takes.
+    """
+    from periplus.api.texts import export_markdown
+    from periplus.cli.progress import Watch
+
+    watch = Watch()
+    folder = collection_folder(collection)
+    done = export_markdown(folder, target, whole=whole, watch=lambda pages, count: watch("Writing pages", pages, count))
+    _say_texts(target, done)
+
+
+@export.command()
+@click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
+@collection_option
+def llms(collection: Path | None, target: Path) -> None:
+    """llms.txt and llms-full.txt of the collection, in a FOLDER.
+
+    The first lists the pages by section, the second holds their contents as Markdown (llmstxt.org).
+    """
+    from periplus.api.texts import export_llms
+    from periplus.cli.progress import Watch
+
+    watch = Watch()
+    folder = collection_folder(collection)
+    _say_texts(target, export_llms(folder, target, watch=lambda pages, count: watch("Writing pages", pages, count)))
+
+
+@export.command("chunks")
+@option("-o --output", "By default the collection's name with .chunks.jsonl, here.", FILE)
+@option("-f --format", _FORMAT_SENTENCE.replace("else csv", "else jsonl"), str, "", metavar="FORMAT")
+@option("--words", "At most so many words in a chunk.", click.IntRange(20, 100_000), 300)
+@collection_option
+def chunks_command(collection: Path | None, output: Path | None, format: str, words: int) -> None:
+    """The pages in chunks by their headings, for indexes of vectors and language models.
+
+    A chunk is of one section; sentences, code, items and rows are cut only where they alone are too long. Each has an
+    id, its page's address and title, the headings above it and its place in the page.
+
+    \b
+    periplus export chunks -o chunks.parquet --words 200
+    """
+    from periplus.api.texts import export_chunks
+    from periplus.cli.progress import Watch
+
+    watch = Watch()
+    folder = collection_folder(collection)
+    name = folder.resolve().name.removesuffix(".periplus")
+    path = output or Path(f"{name}.chunks.{format or 'jsonl'}")
+    done = export_chunks(
+        folder, path, format=format, words=words, watch=lambda pages, count: watch("Cutting pages", pages, count)
+    )
+    _say_texts(path, done)
+
+
+def _say_texts(target: Path, done: TextExport) -> None:
+    counts = f"{count_of(done.pages, 'page')}, {number(done.size_bytes)} bytes"
+    counts += f"; {count_of(done.same, 'page')} with the text of another left out" if done.same else ""
+    click.echo(f"Written to {target}: {counts}", err=True)
 
 
 @export.command()

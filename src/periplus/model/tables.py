@@ -534,6 +534,25 @@ STRUCTURED = Table(
 )
 EXPORTS = VIEWS | {table.name: table for table in (RANKED_PAGES, CHAINS, ISSUES, STRUCTURED)}
 """Those that `periplus export` writes, by name."""
+CHUNKS = Table(
+    "chunks",
+    "Pages in chunks, each of one section.",
+    (
+        Column("id", TEXT, "of the chunk: the page's id and the chunk's number"),
+        Column("url", TEXT, "the page"),
+        Column("title", TEXT, "its title"),
+        Column("headings", TEXT, "above the chunk, outermost first, parted by >"),
+        Column("number", INTEGER, "of the chunk in its page, from 1"),
+        Column("first", INTEGER, "of the page's pieces (paragraphs, lists, tables, ...) the first in it, from 0"),
+        Column("last", INTEGER, "the last in it"),
+        Column("words", INTEGER, "in it"),
+        Column("text", TEXT, "Markdown"),
+        Column("language", TEXT, "of the page"),
+        Column("last_modified", TIME, "by the server's word"),
+        Column("fetched_at", TIME, "when it was read"),
+    ),
+)
+"""What `periplus export chunks` writes."""
 FAULTS = Table(
     "faults",
     "What is wrong, by cause, by all that was seen in crawls and checks; the number of pages leads to them.",

@@ -11,7 +11,7 @@ from lxml import etree
 from periplus.errors import InvalidUrl
 from periplus.model.page import Block, BlockKind, Part
 from periplus.model.web import Url
-from periplus.present.wording import without_controls
+from periplus.present.wording import visible, without_controls
 from periplus.urls.canonical import resolve
 
 DEEPEST = 100  # elements within one another; what lies deeper is a paragraph: 95 of 100 pages have no more than 30
@@ -42,8 +42,21 @@ _BREAK = "\\\n"
 def markdown_of_xml(
     xml: bytes, url: Url, title: str = "", blocks: Sequence[Block] = (), parts: Sequence[Part] | None = None
 ) -> str | None:
-    """A page's canonical XML (XHTML) as Markdown: headings, lists, tables, code with its language, links and pictures
-    with whole addresses. None: it is no XHTML.
+    """The pieces of `pieces_of_xml` as one text."""
+    pieces = pieces_of_xml(xml, url, title, blocks, parts)
+    return None if pieces is None else "\n\n".join(pieces) + "\n"
+
+
+def one_line(text: str) -> str:
+    """A text within a line of Markdown."""
+    return _escaped(visible(text))
+
+
+def pieces_of_xml(
+    xml: bytes, url: Url, title: str = "", blocks: Sequence[Block] = (), parts: Sequence[Part] | None = None
+) -> list[str] | None:
+    """A page's canonical XML (XHTML) as Markdown, a heading, paragraph, list, table or code a piece: code with its
+    language, links and pictures with whole addresses. None: it is no XHTML.
 
     parts: of the blocks; what stands in those of navigation is left out. title: stands above a text without a heading
     of the first level. Tables that only lay a page out, and those whose cells hold more than lines, are written cell by
@@ -61,7 +74,7 @@ def markdown_of_xml(
     pieces = _Writer(url, base, _content_test(blocks, parts)).blocks(body)
     if title and not any(piece.startswith("# ") for piece in pieces):
         pieces.insert(0, f"# {_escaped(_folded(title))}")
-    return without_controls("\n\n".join(pieces)) + "\n"
+    return [without_controls(piece) for piece in pieces]
 
 
 def _content_test(blocks: Sequence[Block], parts: Sequence[Part] | None) -> Callable[[str], bool]:
@@ -412,9 +425,9 @@ def _number(written: str | None, default: int) -> int:
     return int(written) if written and re.fullmatch(r"\d{1,6}", written) else default
 
 
-def markdown_of_blocks(blocks: Iterable[Block], parts: Sequence[Part] | None) -> str:
-    """The same of blocks alone, for pages whose bytes were not kept: no links; cells of tables are paragraphs, for a
-    block does not know its row.
+def pieces_of_blocks(blocks: Iterable[Block], parts: Sequence[Part] | None) -> list[str]:
+    """The same of blocks alone, for pages whose bytes were not kept: no links; items and cells of tables are pieces of
+    their own, for a block does not know its list or row.
     """
     every = list(blocks)
     shown = [block for place, block in enumerate(every) if not parts or parts[place] is Part.CONTENT]
@@ -435,7 +448,13 @@ def markdown_of_blocks(blocks: Iterable[Block], parts: Sequence[Part] | None) ->
                 pieces.append(fenced(block.text))
             case _:
                 pieces.append(text)
-    text = ""
-    for before, piece in zip(["", *pieces], pieces, strict=False):
+    return [without_controls(piece) for piece in pieces]
+
+
+def markdown_of_blocks(blocks: Iterable[Block], parts: Sequence[Part] | None) -> str:
+    """The pieces of `pieces_of_blocks` as one text, items below one another."""
+    text, before = "", ""
+    for piece in pieces_of_blocks(blocks, parts):
         text += ("" if not before else "\n" if before[:2] == piece[:2] == "- " else "\n\n") + piece
-    return without_controls(text) + "\n"
+        before = piece
+    return text + "\n"

@@ -21,6 +21,7 @@ ENDINGS = {
     "application/xhtml+xml": (".xhtml",),
     "text/css": (".css",),
     "text/plain": (".txt", ".text", ".md"),
+    "text/markdown": (".md", ".markdown", ".mkd"),
     "text/javascript": (".js", ".mjs"),
     "application/javascript": (".js", ".mjs"),
     "application/x-javascript": (".js",),

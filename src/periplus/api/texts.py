@@ -1,0 +1,177 @@
+"""A collection's pages as text for other programs: a folder of Markdown, llms.txt, and chunks."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from periplus.api.collection import Collection
+from periplus.api.page import Page
+from periplus.errors import StoreError, UsageError
+from periplus.model.tables import CHUNKS
+from periplus.present.chunks import chunks
+from periplus.present.markdown import one_line
+from periplus.present.writers import writer_named
+from periplus.urls.files import FileNames
+
+Watch = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TextExport:
+    """What was written. same: pages left out, for their text is that of another."""
+
+    pages: int
+    same: int
+    files: int
+    size_bytes: int
+
+
+class _Pages:
+    """The pages of a collection that have a text, the nearest to the start first, each text once."""
+
+    def __init__(self, collection: Collection, watch: Watch) -> None:
+        self._collection, self._watch = collection, watch
+        self.count = self.same = 0
+
+    def __iter__(self) -> Iterator[Page]:
+        rows = list(self._collection.pages(state="indexed", columns=("url", "text_chars", "text_digest")))
+        texts: set[str] = set()
+        for done, row in enumerate(rows):
+            self._watch(done, len(rows))
+            if not row.text_chars:
+                continue
+            if row.text_digest in texts:
+                self.same += 1
+                continue
+            texts.add(row.text_digest)
+            page = self._collection.page(row.url)
+            if page.row.has_text:
+                self.count += 1
+                yield page
+        if not self.count:
+            raise UsageError("the collection holds no page with a text: keep_text was off, or it is empty")
+
+
+def export_markdown(
+    folder: Path, target: Path, *, whole: bool = False, watch: Watch = lambda done, count: None
+) -> TextExport:
+    """Writes each page as a file of Markdown below target, with its facts before it (front matter in YAML).
+
+    Names are those that every file system takes. whole: with menus and frames, where they are told apart. Raises
+    UsageError where target holds something or there is no text, NoCollection, StoreError.
+    """
+    _require_empty(target)
+    names, size = FileNames(), 0
+    with Collection(folder) as collection, _writing(target):
+        pages = _Pages(collection, watch)
+        for page in pages:
+            data = (front_matter(page) + page.markdown(whole=whole)).encode("utf-8", "replace")
+            file = target / names.of(page.url, "text/markdown")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+            size += len(data)
+        return TextExport(pages.count, pages.same, pages.count, size)
+
+
+def _require_empty(target: Path) -> None:
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"{target} is there already: files are written into a new folder, or an empty one")
+
+
+@contextlib.contextmanager
+def _writing(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"{target} cannot be written: {error.strerror or error}. Is the disk full, or the folder read-only?"
+        ) from error
+
+
+def front_matter(page: Page) -> str:
+    """The page's facts in YAML, each value as JSON writes it, which YAML reads alike; what is not known is left out."""
+    row = page.row
+    facts = {
+        "url": row.url,
+        "title": row.title,
+        "description": row.description,
+        "author": getattr(row, "author", None),
+        "date": getattr(row, "published", None),
+        "last_modified": row.last_modified,
+        "fetched": row.fetched_at,
+        "language": row.language,
+    }
+    lines = [f"{name}: {json.dumps(str(value), ensure_ascii=False)}\n" for name, value in facts.items() if value]
+    return f"---\n{''.join(lines)}---\n\n"
+
+
+def export_llms(folder: Path, target: Path, *, watch: Watch = lambda done, count: None) -> TextExport:
+    """Writes llms.txt (title, summary, and a list of pages by section) and llms-full.txt (their contents) into target.
+
+    Sections are the first folders of addresses. Raises UsageError where one of the files is there already or there is
+    no text, NoCollection, StoreError. Source of the form: llmstxt.org.
+    """
+    index, full = target / "llms.txt", target / "llms-full.txt"
+    if there := [path for path in (index, full) if path.exists()]:
+        raise UsageError(f"{there[0]} is there already: write into another folder, or remove it")
+    sections: dict[str, list[str]] = {}
+    home = about = ""
+    with Collection(folder) as collection, _writing(target):
+        pages = _Pages(collection, watch)
+        target.mkdir(parents=True, exist_ok=True)
+        with full.open("w", encoding="utf-8", errors="replace") as out:
+            for page in pages:
+                row = page.row
+                title = one_line(row.title or row.h1 or row.url)
+                if not home:
+                    home, about = title, one_line(row.description or "")
+                    out.write(f"# {home}\n")
+                note = f": {one_line(row.description)}" if row.description else ""
+                sections.setdefault(_section(row.url), []).append(f"- [{title}]({row.url}){note}")
+                out.write(f"\n---\n\nSource: {row.url}\n\n{page.markdown()}")
+        text = f"# {home}\n" + (f"\n> {about}\n" if about else "")
+        # a section of one page is none
+        pairs = ((name if len(lines) > 1 else "Pages", lines) for name, lines in sections.items())
+        merged: dict[str, list[str]] = {"Pages": []}
+        for name, lines in pairs:
+            merged.setdefault(name, []).extend(lines)
+        text += "".join(f"\n## {name}\n\n" + "\n".join(lines) + "\n" for name, lines in merged.items() if lines)
+        index.write_text(text, "utf-8", errors="replace")
+        return TextExport(pages.count, pages.same, 2, index.stat().st_size + full.stat().st_size)
+
+
+def _section(url: str) -> str:
+    """The first folder of the address; `Pages` for what lies in none."""
+    folder, slash, _ = urlsplit(url).path.removeprefix("/").partition("/")
+    return one_line(unquote(folder)) if slash and folder else "Pages"
+
+
+def export_chunks(
+    folder: Path, path: Path, *, format: str = "", words: int = 300, watch: Watch = lambda done, count: None
+) -> TextExport:
+    """Writes every page in chunks of at most `words` words, a row of CHUNKS each, to a file.
+
+    format: jsonl, parquet, csv, ...; empty: as the path ends. Raises UsageError, NoCollection, StoreError.
+    """
+    writer = writer_named(format or path.suffix.removeprefix(".").lower() or "jsonl")
+    with Collection(folder) as collection, _writing(path):
+        pages = _Pages(collection, watch)
+        rows = chain.from_iterable(_rows(page, words) for page in pages)
+        writer.write(CHUNKS, rows, path)
+        return TextExport(pages.count, pages.same, 1, path.stat().st_size)
+
+
+def _rows(page: Page, words: int) -> Iterator[tuple[object, ...]]:
+    row = page.row
+    for number, chunk in enumerate(chunks(page.markdown_pieces(), words), 1):
+        headings = " > ".join(chunk.headings)
+        yield (
+            f"{row.id & (2**64 - 1):016x}-{number}", row.url, row.title, headings, number, chunk.first, chunk.last,
+            chunk.words, chunk.text, row.language, row.last_modified, row.fetched_at,
+        )  # fmt: skip
