@@ -6,6 +6,7 @@ environment of the tests, one distribution at a time. What else that environment
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shlex
@@ -28,8 +29,14 @@ SUFFIX = get_config_var("EXT_SUFFIX")  # of a compiled module
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that `make dist` writes."""
-    return built(tmp_path_factory.mktemp("dist"))
+    """The folder that `make dist` writes: one for all processes of a run, since it compiles."""
+    folder = tmp_path_factory.getbasetemp()
+    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "dist"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            built(tmp_path_factory.mktemp("building")).rename(folder)
+    return folder
 
 
 def built(folder: Path) -> Path:
