@@ -25,6 +25,10 @@ SITE = {
 def database(tmp_path_factory):
     folder = stored(tmp_path_factory.mktemp("views"), SITE, ["https://e.org/"])
     connection = sqlite3.connect(folder / schema.DATABASE)  # plain SQLite, as any other program would
+    connection.execute(
+        "INSERT INTO rendering SELECT id, 0.5, 2, 1, '{}', '', '', 0.25, 0.0, x'00', 9, x'', NULL FROM url LIMIT 1"
+    )
+    connection.commit()
     yield connection
     connection.close()
 

@@ -530,17 +530,23 @@ class DatabaseHome:
 
     @contextlib.contextmanager
     def only_crawl(self) -> Iterator[None]:
-        """The server frees it when the connection ends; workers that join need no such hold."""
+        """Freed before this returns; of a process that was killed the server frees it when it sees the connection end.
+
+        Workers that join need no such hold.
+        """
+        lock = (schema.LOCK_CRAWL, lock_number(self.address.collection))
         with self._connected() as connection:
-            held = connection.execute(
-                "SELECT pg_try_advisory_lock(%s, %s)", (schema.LOCK_CRAWL, lock_number(self.address.collection))
-            ).fetchone()
+            held = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", lock).fetchone()
             if not held or not held[0]:
                 raise StoreError(
                     f"another crawl is at work on {self}. `periplus worker --store` joins it; or wait for its "
                     "end, or name another collection."
                 )
-            yield
+            try:
+                yield
+            finally:
+                with contextlib.suppress(psycopg.Error):  # the connection is gone, and so is the lock
+                    connection.execute("SELECT pg_advisory_unlock(%s, %s)", lock)
 
     def prepare(self, rules: str, now: float) -> bool:
         """The first crawl's rules hold for good: to apply others to what is stored takes a folder."""
