@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from periplus.cli.main import main
 from periplus.model.page import Block, BlockKind, Part
-from periplus.present.text import markdown
+from periplus.present.markdown import markdown_of_blocks
 from periplus.store.sqlite.job_file import folder_queue, remove_unused
 from stored import page, stored
 
@@ -55,12 +55,12 @@ def test_blocks_become_markdown_in_which_nothing_else_is_a_mark():
         Block(BlockKind.CODE, "a = `b`\n``` c", "p"),
     ]
     parts = [Part.CONTENT, Part.NAVIGATION, *[Part.CONTENT] * 5]
-    assert markdown(blocks, parts) == (
+    assert markdown_of_blocks(blocks, parts) == (
         "# Title\n\n## Part \\*one\\*\n\n1\\. is no item, nor is # a heading\n\n- first\n- second\n\n"
         "````\na = `b`\n``` c\n````\n"
     )
-    assert "Menu" in markdown(blocks, None)
-    assert markdown([], None) == "\n"
+    assert "Menu" in markdown_of_blocks(blocks, None)
+    assert markdown_of_blocks([], None) == "\n"
 
 
 def test_a_queue_that_nobody_used_goes_and_one_that_is_used_stays(tmp_path):
