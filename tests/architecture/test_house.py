@@ -14,7 +14,7 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 BUDGETS = {
     ".": 1_150,
     "acquire": 4_950,
-    "analyse": 11_300,
+    "analyse": 11_350,
     "api": 13_000,
     "cli": 6_600,
     "document": 12_250,

@@ -76,16 +76,57 @@ def test_reprints_that_were_cut_and_edited_are_one_story() -> None:
     assert {(later, earlier) for later, earlier, _ in found.stories[0].near} >= {(1, 0), (2, 0)}
 
 
-def test_the_same_words_a_year_later_are_another_story_unless_the_title_agrees() -> None:
+def test_the_same_words_weeks_later_are_another_story_unless_the_title_agrees() -> None:
     text = telling(1)
     pages = [
         *noise(),
         article("a.org", text, title="Bridge opened in town"),
-        article("b.org", text, NOON + 365 * DAY, title="Quite something else"),
+        article("b.org", text, NOON + 45 * DAY, title="Quite something else"),
     ]
     assert find_stories(pages, []).stories == ()
-    pages[-1] = article("b.org", text, NOON + 365 * DAY, title="Bridge opened in the town")
+    pages[-1] = article("b.org", text, NOON + 45 * DAY, title="Bridge opened in the town")
     assert len(find_stories(pages, []).stories) == 1
+
+
+def retold(*days: float, undated: int = -1) -> list[Article]:
+    """One text under one title, by a site a day; undated: the place of one whose date only the crawl knows."""
+    return [
+        article(
+            f"s{place}.org",
+            telling(1),
+            NOON + day * DAY,
+            title="Prices rose",
+            source=DateOrigin.FIRST_SEEN if place == undated else DateOrigin.META,
+        )
+        for place, day in enumerate(days)
+    ]
+
+
+def sites_told(*articles: Article, links: tuple[tuple[int, int], ...] = ()) -> set[frozenset[str]]:
+    return {frozenset(urls(story)) for story in find_stories([*articles, *noise()], links).stories}
+
+
+def test_a_gap_of_two_months_ends_a_story_and_a_new_one_begins() -> None:
+    earlier, later = frozenset(("s0.org", "s1.org")), frozenset(("s2.org", "s3.org"))
+    assert sites_told(*retold(0, 59, 120, 140)) == {earlier, later}
+    assert sites_told(*retold(0, 59, 118, 140)) == {earlier | later}
+    assert sites_told(*retold(0, 900)) == set()  # one site is left of each
+    # what links across the gap joins nothing
+    assert sites_told(*retold(0, 59, 120, 140), links=((2, 1), (3, 0))) == {earlier, later}
+
+
+def test_a_story_is_over_a_year_after_its_first_page_however_often_it_is_told() -> None:
+    monthly = retold(*range(0, 900, 30))
+    told = find_stories([*monthly, *noise()], []).stories
+    assert [len(story.pages) for story in told] == [13, 13, 4]
+    for story in told:
+        assert story.pages[-1].date.when - story.pages[0].date.when <= 365 * DAY
+
+
+def test_a_page_without_a_date_joins_no_two_eras() -> None:
+    stories = sites_told(*retold(0, 10, 800, 810, 400, undated=4))
+    assert len(stories) == 2
+    assert sum("s4.org" in sites for sites in stories) == 1
 
 
 def test_a_licence_on_many_pages_makes_no_story() -> None:

@@ -11,7 +11,7 @@ from periplus.analyse import articles
 from periplus.api import story_pages
 from periplus.api.deleting import delete
 from periplus.api.stories import stories_of
-from periplus.api.story_pages import Readings, Stored, stored_readings
+from periplus.api.story_pages import VERSION, Readings, Stored, stored_readings
 from periplus.model.collection import Deletion
 from periplus.store import column_files
 from periplus.store.column_files import STORIES as FILE
@@ -88,7 +88,12 @@ def test_what_is_changed_in_place_is_read_again(folder, read_urls):
 def test_a_spoilt_an_older_or_a_cut_file_is_made_anew(folder, monkeypatch):
     first = stories_of(folder)
     whole = (folder / FILE).read_bytes()
-    for spoilt in (b"", b"{}\n", whole[: len(whole) // 2], whole.replace(b'"version": 1,', b'"version": 0,')):
+    for spoilt in (
+        b"",
+        b"{}\n",
+        whole[: len(whole) // 2],
+        whole.replace(b'"version": %d,' % VERSION, b'"version": 0,'),
+    ):
         (folder / FILE).write_bytes(spoilt)
         assert stored_readings(folder) is None
         assert stories_of(folder) == first

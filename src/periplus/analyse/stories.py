@@ -153,6 +153,9 @@ def _telling(row: Ints, column: Ints, distinct: int, sites: NDArray[np.int32]) -
 DAY_S = 86_400.0
 COPY_DAYS = 30.0  # reprints come within days; what comes later under the same title is one too
 CITE_DAYS = 60.0  # what is cited is new; of older pages only those whose words are shared
+# a story ends when nobody tells it for so long, as citing ends; a year after its first page whatever is told goes on as
+# another one: monthly figures under one title would make one story of many years
+GAP_DAYS, STORY_DAYS = CITE_DAYS, 365.0
 COPY_CONTAINMENT, COPY_COSINE = 0.25, 0.15  # a quarter of the smaller text, and rare words in common
 CUT_COSINE = 0.35  # of less text in common: the rare words have to agree all the more
 TITLE_WORDS = 0.5  # of two titles' words
@@ -323,6 +326,48 @@ def _related(pages: Sequence[int], alike: Mapping[int, set[int]], words: Words) 
     return related
 
 
+def _in_time(articles: Articles, links_of: Edges) -> Edges:
+    """Without what joins pages of different eras: a story is over at a gap, or a year after it began."""
+    pairs = (*links_of.copies, *links_of.citations)
+    groups = Groups(len(articles), pairs)
+    members: dict[int, list[int]] = defaultdict(list)
+    for page in sorted({page for pair in pairs for page in pair}):
+        members[groups.of(page)].append(page)
+    dated, when = articles.is_dated.tolist(), articles.when.tolist()
+    era: dict[int, int] = {}
+    for pages in members.values():
+        era |= _eras(sorted((when[page], page) for page in pages if dated[page]))
+    near: dict[int, list[tuple[float, int]]] = defaultdict(list)
+    for one, other in pairs:
+        share = links_of.copies.get((one, other), 0.0)
+        near[one].append((share, other))
+        near[other].append((share, one))
+    # a page without a date of its own belongs where it shares most
+    ready = [(-share, other, page) for page in era for share, other in near[page]]
+    heapq.heapify(ready)
+    while ready:
+        _, page, beside = heapq.heappop(ready)
+        if page not in era:
+            era[page] = era[beside]
+            for share, other in near[page]:
+                heapq.heappush(ready, (-share, other, page))
+    copies = {pair: share for pair, share in links_of.copies.items() if era.get(pair[0]) == era.get(pair[1])}
+    cited = tuple(pair for pair in links_of.citations if era.get(pair[0]) == era.get(pair[1]))
+    return Edges(copies, cited, links_of.digests)
+
+
+def _eras(pages: Iterable[tuple[float, int]]) -> dict[int, int]:
+    """By page, the first page of its era. pages: (when, page), ascending."""
+    eras: dict[int, int] = {}
+    begun, last, first = 0.0, 0.0, -1
+    for when, page in pages:
+        if first < 0 or when - last > GAP_DAYS * DAY_S or when - begun > STORY_DAYS * DAY_S:
+            begun, first = when, page
+        last = when
+        eras[page] = first
+    return eras
+
+
 # By dates; where these do not tell (no date of its own, or the same day without an hour), a page that cites comes after
 # the page that it cites; at last, by when the crawl first saw it. Each page says which of the three it was.
 
@@ -456,7 +501,7 @@ def find_stories(
     compared = np.zeros(len(pages), np.bool_)
     compared[pairs.one] = compared[pairs.other] = True
     compared[np.array(cites, np.int64).ravel()] = True
-    links_of = edges(pages, pairs, cites, Words(pages, compared))
+    links_of = _in_time(pages, edges(pages, pairs, cites, Words(pages, compared)))
     groups = Groups(len(pages), (*links_of.copies, *links_of.citations))
     members: dict[int, list[int]] = defaultdict(list)
     for page in range(len(pages)):

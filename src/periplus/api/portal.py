@@ -149,6 +149,7 @@ def described(connection: reading.Connection, entries: Sequence[Entry]) -> Itera
     """The entries with their sentences, keywords and provenance."""
     counts = counted(readings(_spread(connection))) if entries else NOTHING
     frames: dict[int, frozenset[str]] = {}
+    site_titles = _names(connection, {site for entry in entries for site in entry.story.sites})
     for entry in entries:
         ids = [UrlId(url_id(page.url)) for page in entry.story.pages]
         titles = {page.url: page.title for page in entry.story.pages}  # without the site's name, which is no keyword
@@ -167,7 +168,9 @@ def described(connection: reading.Connection, entries: Sequence[Entry]) -> Itera
             entry,
             sentence=next((sentence for sentence in sentences if sentence), ""),
             keywords=_keywords(
-                keywords_of_all(bare, counts, KEYWORDS_ASKED), language, _names(connection, entry.story.sites)
+                keywords_of_all(bare, counts, KEYWORDS_ASKED),
+                language,
+                {site_titles[site] for site in entry.story.sites},
             ),
             provenance=tuple(portal_rows.provenance(connection, ids)),
         )
@@ -187,10 +190,10 @@ def _without_frame(page: PageBlocks, frame: frozenset[str]) -> PageBlocks:
     return page._replace(blocks=Blocks.of(page.blocks[place] for place in places), parts=parts)
 
 
-def _names(connection: reading.Connection, sites: Iterable[SiteKey]) -> frozenset[str]:
-    """What sites call themselves, in lower case and without articles: no keyword of what they tell."""
-    homes = (portal_rows.home_of(connection, site) for site in sites)
-    return frozenset(home.title.casefold().removeprefix("the ") for home in homes if home is not None)
+def _names(connection: reading.Connection, sites: Iterable[SiteKey]) -> dict[SiteKey, str]:
+    """What each site calls itself, in lower case and without articles: no keyword of what it tells; empty: unknown."""
+    homes = ((site, portal_rows.home_of(connection, site)) for site in sites)
+    return {site: home.title.casefold().removeprefix("the ") if home else "" for site, home in homes}
 
 
 def _spread(connection: reading.Connection) -> Iterator[PageBlocks]:

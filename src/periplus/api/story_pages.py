@@ -39,7 +39,7 @@ from periplus.store.sqlite import reading, site_rows, text_rows
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.text_rows import PageBlocks, PageRow
 
-VERSION = 1  # of the file, and of all that makes what is in it: dates, words, stories; another one is made anew
+VERSION = 2  # of the file, and of all that makes what is in it: dates, words, stories; another one is made anew
 Watch = Callable[[int, int], None]  # is told (pages read, pages in all)
 HTML = ("text/html", "application/xhtml+xml")
 MENUS = frozenset({Position.NAV, Position.HEADER, Position.FOOTER, Position.ASIDE})

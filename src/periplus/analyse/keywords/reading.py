@@ -84,6 +84,7 @@ def _lists() -> dict[str, frozenset[str]]:
     return {language: frozenset(plain(words).split()) for language, words in stored.items()}
 
 
+@cache
 def function_words(language: str) -> frozenset[str]:
     """Words that bind and say nothing by themselves, with diacritics and without.
 
