@@ -277,6 +277,15 @@ def test_another_spelling_is_proposed(fill):
     assert found(folder, "harbour").suggestion == ""
 
 
+@pytest.mark.parametrize(
+    ("query", "suggestion"),
+    [("light house keeper", "lighthouse keeper"), ("stormwatch", "storm watch"), ("stormlantern", ""), ("storm", "")],
+)
+def test_words_are_proposed_as_one_and_as_two(fill, query, suggestion):
+    folder = fill(*(page(number, "lighthouse", text(f"storm {number} watch")) for number in range(5)))
+    assert found(folder, query).suggestion == suggestion
+
+
 def test_facets_count_what_answers(fill):
     facets = {
         facet.name: dict(facet.values)

@@ -79,15 +79,37 @@ MOST_TERMS = 20_000  # with the same beginning that are looked through
 
 def suggested(searcher: tantivy.Searcher, query: Query, text: str) -> str:
     """The query with the words that may have been meant; empty where every word is as good as any."""
-    other = text
+    other = _joined(searcher, query, text)
+    if other != text:
+        return other
     for word in asked_words(query.root):
         if isinstance(word, Phrase) or word.prefix or word.within == "url":
             continue
         for form in forms(word.text):
-            better = _better(searcher, form)
+            better = _better(searcher, form) or _in_two(searcher, form)
             if better:
                 other = other.replace(_as_typed(text, form), better)
     return other if other != text else ""
+
+
+def _joined(searcher: tantivy.Searcher, query: Query, text: str) -> str:
+    """The query with two words as one where pages have them so: `data base`, `database`."""
+    for one, other in pairwise(asked_words(query.root)):
+        joined = "".join([*forms(one.text), *forms(other.text)])
+        beside = f"{one.text} {other.text}"
+        if beside in text and searcher.doc_freq(FORMS, joined) >= KNOWN_PAGES:
+            return text.replace(beside, joined, 1)
+    return text
+
+
+def _in_two(searcher: tantivy.Searcher, form: str) -> str:
+    """A word that no page has as two that pages have: `filesystem`, `file system`; empty: none."""
+    if is_run(form) or not form.isalpha() or max(searcher.doc_freq(FORMS, one) for one in (form, "~" + folded(form))):
+        return ""
+    parted = [(form[:place], form[place:]) for place in range(LEAST_CHARS, len(form) - LEAST_CHARS + 1)]
+    rated = [(min(searcher.doc_freq(FORMS, one) for one in two), " ".join(two)) for two in parted]
+    pages, words = max(rated, default=(0, ""))
+    return words if pages >= KNOWN_PAGES else ""
 
 
 def _as_typed(text: str, form: str) -> str:
