@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import sqlite3
 import zipfile
 from pathlib import Path
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from login_site import PASSWORD, TOKEN, LoginSite, served
 from periplus.cli.main import main
+from periplus.store.postgres.connection import connect
 
 SIGN = 'signed_in = { text = "Signed in as" }\n'
 FIELDS = '[fields]\nusername = "ada"\npassword = "env:DOOR_PASSWORD"\n'
@@ -223,3 +225,60 @@ def test_a_form_without_the_fields_says_which_it_has(tmp_path):
         result = run(tmp_path, site, form_login(site).replace("username", "user"))
     assert result.exit_code == 4
     assert "has all the fields password, user; it has: csrf, go, keep, password, username" in result.output
+
+
+def test_a_form_on_a_host_that_is_not_crawled_opens_the_one_that_is(tmp_path):
+    with served(LoginSite(lasts=9)) as door, served(LoginSite(door="401")) as site:
+        site.sessions = door.sessions
+        hosts = f'hosts = ["{door.url}", "{site.url}"]\n'
+        result = run(tmp_path, site, hosts + form_login(door))
+    assert result.exit_code == 0, result.output
+    assert whole(site) <= read(tmp_path)
+    assert site.paths("POST") == []
+    assert not [path for path in door.paths() if path.startswith("/p/")]
+
+
+def test_a_table_of_periplus_toml_signs_in_for_a_refresh_too(tmp_path):
+    folder = tmp_path / "c"
+    folder.mkdir()
+    with served(LoginSite()) as site:
+        table = form_login(site).replace("[fields]", "[login.door.fields]")
+        (folder / "periplus.toml").write_text(f'[settings]\nlogin = ["door"]\n\n[login.door]\n{table}')
+        polite = ["--allow-private", "--mine", "127.0.0.1", "--delay", "0", "-q"]
+        first = CliRunner().invoke(main, ["crawl", f"{site.url}/", "-o", str(folder), *polite])
+        site.sessions.clear()
+        again = CliRunner().invoke(main, ["refresh", "-c", str(folder), *polite])
+    assert (first.exit_code, again.exit_code) == (0, 0), first.output + again.output
+    assert read(tmp_path) == whole(site)
+    assert len(site.paths("POST")) == 2
+
+
+def test_the_log_at_its_fullest_holds_no_secret(tmp_path, caplog):
+    caplog.set_level("DEBUG")
+    with served(LoginSite(lasts=6)) as site:
+        result = run(tmp_path, site, form_login(site), "-vv")
+    assert "is in" in caplog.text
+    assert [secret for secret in site.secrets if secret in caplog.text + result.output] == []
+
+
+def test_each_request_keeps_its_distance_from_the_one_before_those_of_the_login_too(tmp_path):
+    with served(LoginSite(pages=4, lasts=3)) as site:
+        run(tmp_path, site, form_login(site), "--delay", "0.1")
+    gaps = [later.at - earlier.at for earlier, later in itertools.pairwise(site.asked)]
+    assert len(site.paths("POST")) > 1
+    assert min(gaps) > 0.08  # the server sees each some milliseconds after it was sent
+
+
+def test_a_collection_in_a_database_is_signed_in_to_as_one_in_a_folder(tmp_path, address):
+    with served(LoginSite(lasts=6)) as site:
+        file = tmp_path / "door.toml"
+        file.write_text(form_login(site), "utf-8")
+        words = ["--login", str(file), "--allow-private", "--mine", "127.0.0.1", "--delay", "0", "--no-sitemaps", "-q"]
+        result = CliRunner().invoke(main, ["crawl", f"{site.url}/", "--store", address.text, *words])
+    assert result.exit_code == 0, result.output
+    assert f"in all {len(whole(site))} read" in result.output
+    with connect(address) as connection:
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()").fetchall()
+        rows = [str(row) for (name,) in tables for row in connection.execute(f'SELECT * FROM "{name}"')]
+    assert len(rows) > len(whole(site))
+    assert [secret for secret in site.secrets if any(secret in row for row in rows)] == []

@@ -95,9 +95,19 @@ class LoginSession:
     def hosts(self) -> frozenset[HostKey]:
         return frozenset(host_key(canonical(origin + "/")) for origin in self.login.origins)
 
+    @property
+    def may_be_listed(self) -> bool:
+        """Whether its request may stand on a to-do list in the store: an address that the user named, or a bare one."""
+        step = self.step
+        return (
+            step is not None
+            and not step.body
+            and ("?" not in step.url or step.url in (self.login.form, self.login.check))
+        )
+
     def begin(self) -> None:
         """Signs in; without a form, looks whether one is in."""
-        self.is_in = False
+        self.is_in, self.probing, self.carrier = False, False, None
         if self.login.form is not None:
             self.stage, self.step = LoginStage.FORM, Request(self.login.form, Purpose.LOGIN)
         else:

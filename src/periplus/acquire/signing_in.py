@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from periplus.acquire.politeness import HeldHost, suspended
-from periplus.acquire.session import MOST_WITHHELD, LoginSession, LoginSessions, LoginStage, Standing, Withheld
+from periplus.acquire.session import MOST_WITHHELD, LoginSession, LoginSessions, Standing, Withheld
 from periplus.model.frontier import GivenUp, Task
 from periplus.model.ports import Clock
 from periplus.model.visit import Purpose, Request, Skipped, Visit
@@ -69,9 +69,12 @@ class SigningIn:
             session.carrier = carrier.lease.host_id
             carrier.parts.append(session.step)
             self._ways.schedule(carrier)
-        elif session.carrier is None and session.stage is LoginStage.FORM and not session.step.hops:
-            session.carrier = LISTED  # the address of the form is no secret
+        elif session.carrier is None and session.may_be_listed:
+            session.carrier = LISTED
             self._ways.enlist(session.step)
+        elif session.carrier != LISTED:  # what was on its way to it is a secret: from the beginning
+            session.begin()
+            self._hand_over(session)
 
     def take(self, visit: Visit) -> None:
         """The answer to a session's own request, or why there is none."""
