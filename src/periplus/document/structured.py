@@ -306,8 +306,8 @@ class TypeRule(NamedTuple):
     within: str = ""  # the rule is for parts of this type
 
 
-# Google Search Central, "Structured data markup that Google Search supports", each type's page, read 2026-06; Bing and
-# Yandex ask for no more. A type without required properties has those that it recommends.
+# After Google Search Central, "Structured data markup that Google Search supports", a page for each type; only that of
+# Product was compared again when this was written. A type without required properties has those that are recommended.
 RULES = (
     TypeRule("Article", "", "headline author datePublished image"),
     TypeRule("BreadcrumbList", "itemListElement"),
