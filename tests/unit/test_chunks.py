@@ -70,7 +70,7 @@ def test_chunks_are_rows_of_any_format(folder, tmp_path):
     assert [(row["headings"], row["text"]) for row in of_a] == [
         ("A", "# A\n\nOne two. Three four."), ("A > Sub", "## Sub\n\nFive"),
     ]  # fmt: skip
-    assert len({row["id"] for row in rows}) == len(rows)
+    assert len({row["chunk"] for row in rows}) == len(rows)
     pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
