@@ -201,6 +201,6 @@ def test_ours_two_crawls_of_one_collection_at_once_are_refused(tmp_path: Path) -
             assert f"another crawl (process {first.pid}) is at work on {tmp_path}/c" in plain(second.stderr)
         first.terminate()
         assert first.wait(PATIENCE_S) == 130
-        assert len(voyage.pages()) == len(set(voyage.pages())) > 2
+        assert len(voyage.pages()) == len(set(voyage.pages())) > 0
         assert Collection(tmp_path / "c").sane() == []
         assert told("crawl", cwd=tmp_path).returncode == 2
