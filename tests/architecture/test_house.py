@@ -19,7 +19,7 @@ BUDGETS = {
     "cli": 6_600,
     "document": 12_250,
     "jobs": 1_100,
-    "mcp": 650,
+    "mcp": 1_000,
     "model": 5_050,
     "present": 7_400,
     "schedule": 2_850,
@@ -28,7 +28,7 @@ BUDGETS = {
     "ui": 5_300,
     "urls": 2_250,
 }
-MODULES = 366
+MODULES = 368
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -28,7 +28,7 @@ from periplus.cli.options import (
     verbose_option,
 )
 from periplus.cli.progress import crawl_display, say
-from periplus.errors import StoreError, UsageError
+from periplus.errors import StoreError
 from periplus.extras import extra_needed
 from periplus.present.tables import write_table
 from periplus.present.wording import utc
@@ -301,7 +301,7 @@ def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tu
     from periplus.store.sqlite.job_file import DATABASE as JOBS
     from periplus.store.sqlite.job_file import remove_unused
     from periplus.store.sqlite.notices import DATABASE as NOTICES
-    from periplus.ui.safety import Locks, needs_token
+    from periplus.ui.safety import Locks, require_locks
     from periplus.ui.state import AppState, places
     from periplus.ui.users import Users
 
@@ -310,12 +310,8 @@ def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tu
     if flags["add_user"] or flags["remove_user"] or flags["users"]:
         _keep_users(users, flags)
         return
-    if needs_token(host) and len(token) < 8 and not (users.all() and not token):
-        raise UsageError(
-            f"{host} can be reached by others: give a --token of at least 8 signs, add users (--add-user NAME), or "
-            "listen on 127.0.0.1"
-        )
     locks = Locks(token, tuple(name.lower() for name in names), users)
+    require_locks(host, locks)
     state = AppState(shown, locks, command_names(), works=not flags["no_workers"])
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     files = [path for name in (JOBS, NOTICES) if not (path := shown.base / name).exists()]

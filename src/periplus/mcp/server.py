@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import anyio
@@ -13,7 +14,8 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from periplus.errors import PeriplusError
-from periplus.mcp.tools import NOTICE, TOOLS, Arguments, Served, Tool, answered
+from periplus.mcp.answers import CELL_CHARS, NOTICE, Arguments, Served, Tool, shown
+from periplus.mcp.tools import TOOLS, answered
 from periplus.settings import VERSION
 
 AT_ONCE = 4  # questions answered at a time: each reads a database of its own connection
@@ -45,7 +47,7 @@ def wrong_argument(name: str, arguments: Arguments) -> str:
     return f"{'.'.join(map(str, error.path)) or name}: {error.message[:300]}" if error else ""
 
 
-def _result(served: Served, name: str, arguments: Arguments) -> types.CallToolResult:
+def result_of(served: Served, name: str, arguments: Arguments) -> types.CallToolResult:
     """The answer, or why there is none: a sentence that the model can act on."""
     try:
         if wrong := wrong_argument(name, arguments):
@@ -60,7 +62,9 @@ def _result(served: Served, name: str, arguments: Arguments) -> types.CallToolRe
 
 
 def _refusal(why: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(type="text", text=why)], is_error=True)
+    """The sentence as JSON: it may name what a server sent, a rule of robots.txt or an address."""
+    text = json.dumps({"notice": NOTICE, "refused": shown(why)[:CELL_CHARS]}, ensure_ascii=False)
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
 
 
 def server_of(served: Served) -> Server[dict[str, object]]:
@@ -76,7 +80,7 @@ def server_of(served: Served) -> Server[dict[str, object]]:
         context: ServerRequestContext[dict[str, object]], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         _log.info("tool %s", params.name)
-        return await anyio.to_thread.run_sync(_result, served, params.name, params.arguments or {}, limiter=limiter)
+        return await anyio.to_thread.run_sync(result_of, served, params.name, params.arguments or {}, limiter=limiter)
 
     return Server(
         "periplus", version=VERSION, title="Periplus", instructions=ABOUT,

@@ -45,6 +45,7 @@ WRONG_FIRST_S = 0.5
 WRONG_MOST_S = 10.0
 WRONG_FORGOTTEN_S = 600.0  # after the last one
 WRONG_ADDRESSES = 10_000  # remembered at once: 2 MB
+LEAST_TOKEN = 8  # signs
 _OPTION = re.compile(r';\s*([\w-]+)=(?:"([^"]*)"|([^\s;"]+))')
 METHODS = frozenset({"GET", "HEAD", "POST"})
 
@@ -95,6 +96,13 @@ class Locks:
         user = self.users.of_session(cookie)
         return user.role if user is not None else None
 
+    def role_of_token(self, token: str) -> Role | None:
+        """What whoever sends the token itself may do; None: nothing."""
+        if not self.are_shut or self.opens(token):
+            return Role.ADMINISTER
+        user = self.users.of_token(token)
+        return user.role if user is not None else None
+
     def session_of(self, token: str) -> str:
         """The cookie that a token opens a session with; empty: it is nobody's."""
         if self.opens(token):
@@ -117,7 +125,7 @@ class Locks:
         A right one waits too, or whoever guesses would take silence for a no and go on. IPv6 addresses count by
         their /64, one visitor's.
         """
-        who, now = _visitor(address), self.clock()
+        who, now = visitor(address), self.clock()
         count, last = self.wrong.get(who, (0, now))
         count = 0 if now - last > WRONG_FORGOTTEN_S else count
         if not right:
@@ -128,7 +136,8 @@ class Locks:
         return min(WRONG_MOST_S, WRONG_FIRST_S * 2.0 ** min(count - 1, 16)) if count else 0.0
 
 
-def _visitor(address: str) -> str:
+def visitor(address: str) -> str:
+    """Whom an address is counted as: an IPv6 address by its /64."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:  # a name, or what a proxy says in place of one
@@ -144,6 +153,15 @@ def needs_token(host: str) -> bool:
         return not ipaddress.ip_address(host).is_loopback
     except ValueError:
         return True
+
+
+def require_locks(host: str, locks: Locks) -> None:
+    """Refuses to listen for others without a token of LEAST_TOKEN signs or users. Raises UsageError, StoreError."""
+    if needs_token(host) and len(locks.token) < LEAST_TOKEN and not (locks.users.all() and not locks.token):
+        raise UsageError(
+            f"{host} can be reached by others: give a --token of at least {LEAST_TOKEN} signs, add users "
+            "(`periplus serve --add-user NAME`), or listen on 127.0.0.1"
+        )
 
 
 def is_ours(host: str, names: tuple[str, ...]) -> bool:

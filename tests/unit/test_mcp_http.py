@@ -1,0 +1,224 @@
+"""The tools over HTTP: who is let in, what is refused before the protocol reads it; asked by the official client."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from periplus.errors import UsageError
+from periplus.mcp.answers import Served, collections_at
+from stored import page, stored
+
+pytest.importorskip("mcp", reason="the extra mcp")
+
+import anyio
+import httpx2
+from starlette.testclient import TestClient
+
+from periplus.cli.mcp import host_and_port
+from periplus.mcp import http
+from periplus.mcp.server import server_of
+from periplus.ui.safety import Locks, require_locks
+from periplus.ui.users import Role, Users
+
+HOST = "127.0.0.1:8322"
+ASK = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "collections", "arguments": {}}}
+HEADERS = {"host": HOST, "accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
+TOKEN = "a long token of ours"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pages = {"https://e.org/": page("Home", "/a"), "https://e.org/a": page("A lighthouse", "/")}
+    return stored(tmp_path_factory.mktemp("http") / "e.periplus", pages, ["https://e.org/"])
+
+
+async def _at_once(wait_s: float) -> None:
+    """Nobody waits in a test."""
+
+
+@contextlib.contextmanager
+def asked(folder: Path, locks: Locks, rate: http.QuestionRate | None = None) -> Iterator[TestClient]:
+    served = Served(lambda: collections_at([folder], Path()))
+    with TestClient(http.application(server_of(served), locks, rate), f"http://{HOST}") as client:
+        client.headers.clear()
+        client.headers.update(HEADERS)
+        yield client
+
+
+def test_a_question_is_answered_as_json_and_not_stored_by_anyone(folder):
+    with asked(folder, Locks()) as client:
+        answer = client.post("/mcp", json=ASK)
+    assert answer.status_code == 200
+    assert answer.json()["result"]["structuredContent"]["content"][0]["name"] == "e"
+    assert answer.headers["content-type"] == "application/json"
+    assert (answer.headers["x-content-type-options"], answer.headers["cache-control"]) == ("nosniff", "no-store")
+    assert "mcp-session-id" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "evil.example"}, 421),  # a name that leads to our address
+        ({"host": "evil.example:8322", "origin": "http://evil.example:8322"}, 421),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),  # a file, or a sandboxed frame
+        ({"origin": "http://127.0.0.1:9999"}, 403),  # another program of this machine
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),
+        ({"origin": f"http://{HOST}", "sec-fetch-site": "same-origin"}, 200),
+        ({"host": "tools.example.org", "origin": "https://tools.example.org"}, 200),  # --name
+    ],
+)
+def test_pages_of_other_origins_and_foreign_names_are_refused(folder, headers, status):
+    with asked(folder, Locks(names=("tools.example.org",))) as client:
+        assert client.post("/mcp", json=ASK, headers=headers).status_code == status
+
+
+def test_only_questions_are_taken_at_one_place(folder):
+    with asked(folder, Locks()) as client:
+        assert client.get("/mcp").status_code == 405
+        assert client.delete("/mcp").status_code == 405
+        assert client.options("/mcp").status_code == 405  # no other origin is ever allowed
+        assert client.post("/", json=ASK).status_code == 404
+        assert client.post("/mcp/../collections", json=ASK).status_code == 404
+        assert client.post("/mcp", content=b"x=1", headers={"content-type": "text/plain"}).status_code == 400
+        assert client.post("/mcp", content=b"{", headers={"content-type": "application/json"}).status_code == 400
+
+
+def test_a_token_opens_and_wrong_ones_wait_longer_each_time(folder):
+    waits: list[float] = []
+
+    async def sleep(wait_s: float) -> None:
+        waits.append(wait_s)
+
+    with asked(folder, Locks(TOKEN, sleep=sleep)) as client:
+        nothing = client.post("/mcp", json=ASK)
+        assert (nothing.status_code, nothing.headers["www-authenticate"]) == (401, 'Bearer realm="periplus"')
+        assert waits == []
+        for wrong in ("x", "y", f"{TOKEN} "[:-2]):
+            refused = client.post("/mcp", json=ASK, headers={"authorization": f"Bearer {wrong}"})
+            assert refused.status_code == 401
+            assert "collections" not in refused.text
+        basic = client.post("/mcp", json=ASK, headers={"authorization": f"Basic {TOKEN}"})
+        assert basic.status_code == 401
+        assert client.post("/mcp", json=ASK, headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+        assert client.post(f"/mcp?token={TOKEN}", json=ASK).status_code == 401  # addresses are logged
+    assert waits == [0.0, 0.5, 1.0, 2.0]  # the right one too: silence would tell a guesser
+
+
+def test_users_of_the_interface_have_their_tokens_here_too(folder, tmp_path):
+    users = Users(tmp_path)
+    anna = users.add("anna", Role.LOOK)
+    with asked(folder, Locks(users=users, sleep=_at_once)) as client:
+        assert client.post("/mcp", json=ASK).status_code == 401
+        assert client.post("/mcp", json=ASK, headers={"authorization": f"Bearer {anna}"}).status_code == 200
+        users.remove("anna")
+        users.add("bert", Role.LOOK)
+        assert client.post("/mcp", json=ASK, headers={"authorization": f"Bearer {anna}"}).status_code == 401
+        (tmp_path / "users.json").write_text("damaged", "utf-8")
+        assert client.post("/mcp", json=ASK, headers={"authorization": f"Bearer {anna}"}).status_code == 503
+
+
+def test_whoever_listens_for_others_needs_a_token_or_users(tmp_path):
+    for locks in (Locks(), Locks("short")):
+        with pytest.raises(UsageError, match="can be reached by others"):
+            require_locks("0.0.0.0", locks)
+    require_locks("0.0.0.0", Locks(TOKEN))
+    require_locks("127.0.0.1", Locks())
+    users = Users(tmp_path)
+    users.add("anna", Role.LOOK)
+    require_locks("::", Locks(users=users))
+
+
+def test_questions_are_bounded_in_bytes_and_in_number(folder):
+    now = [0.0]
+    with asked(folder, Locks(), http.QuestionRate(lambda: now[0])) as client:
+        large = ASK | {"params": {"name": "search", "arguments": {"query": "x" * http.BODY_BYTES}}}
+        assert client.post("/mcp", json=large).status_code == 413
+        statuses = [client.post("/mcp", json=ASK | {"method": "ping"}).status_code for _ in range(http.AT_FIRST)]
+        assert statuses[: http.AT_FIRST - 1] == [200] * (http.AT_FIRST - 1)
+        refused = client.post("/mcp", json=ASK)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        now[0] += 1.0
+        assert client.post("/mcp", json=ASK).status_code == 200
+
+
+def test_what_is_remembered_of_addresses_is_bounded():
+    rate = http.QuestionRate(lambda: 0.0)
+    for number in range(http.ADDRESSES + 10):
+        rate.wait_s(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")
+    assert len(rate._left) == http.ADDRESSES
+    spent = http.QuestionRate(lambda: 0.0)
+    waits = [spent.wait_s(f"2001:db8::{number:x}") for number in range(http.AT_FIRST + 1)]
+    assert waits[-1] > 0  # one visitor's network
+
+
+def test_addresses_to_listen_on():
+    assert host_and_port("127.0.0.1:8322") == ("127.0.0.1", 8322)
+    assert host_and_port("[::1]:80") == ("::1", 80)
+    assert host_and_port(":9000") == host_and_port("9000") == ("127.0.0.1", 9000)
+    for wrong in ("", "localhost", "localhost:", "127.0.0.1:0", "h:99999", "h:-1"):
+        with pytest.raises(UsageError, match="HOST:PORT"):
+            host_and_port(wrong)
+
+
+def test_the_official_client_asks_the_program_over_http(folder):
+    from mcp import ClientSession
+    from mcp.client.client import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    words = (sys.executable, "-m", "periplus", "mcp", "--http", f"127.0.0.1:{port}", "-c", str(folder))
+    program = subprocess.Popen([*words, "--token", TOKEN], stderr=subprocess.PIPE)
+    url = f"http://127.0.0.1:{port}/mcp"
+
+    async def talk() -> None:
+        bearer = {"authorization": f"Bearer {TOKEN}"}
+        async with httpx2.AsyncClient(headers=bearer) as client:
+            async with (
+                streamable_http_client(url, http_client=client) as (read, write),
+                ClientSession(read, write) as session,
+            ):
+                about = await session.initialize()
+                assert about.server_info.name == "periplus"
+                hits = await session.call_tool("search", {"query": "lighthouse"})
+                assert [hit["url"] for hit in hits.structured_content["content"]] == ["https://e.org/a"]
+                refused = await session.call_tool("page", {"url": "https://e.org/never"})
+                assert refused.is_error
+            # the newest revision of the protocol, which has no handshake
+            async with Client(streamable_http_client(url, http_client=client)) as newest:
+                answer = await newest.call_tool("page", {"url": "/a"})
+                assert "A lighthouse" in answer.content[0].text
+
+    try:
+        assert program.stderr is not None
+        assert url.encode() in program.stderr.readline()
+        anyio.run(_listening, port)
+        with httpx2.Client() as stranger:
+            assert stranger.post(url, json=ASK).status_code == 401
+        anyio.run(talk)
+    finally:
+        program.terminate()
+        program.wait(20)
+        program.stderr.close()
+
+
+async def _listening(port: int) -> None:
+    for _ in range(400):
+        try:
+            stream = await anyio.connect_tcp("127.0.0.1", port)
+        except OSError:
+            await anyio.sleep(0.05)
+        else:
+            await stream.aclose()
+            return
+    raise AssertionError("the server does not begin")
