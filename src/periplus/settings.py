@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from periplus.errors import UnknownSetting
+from periplus.errors import UnknownSetting, UsageError
 
 VERSION = "0.1.0"
 SUFFIX = ".periplus"  # of the folders that hold collections
@@ -450,6 +450,32 @@ def read_tables(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UnknownSetting(f"{path} is not valid TOML: {error}") from None
+
+
+def read_rules(path: Path) -> str:
+    """The text of a periplus.toml that holds rules; empty where there is none. Raises UsageError if unreadable."""
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+
+
+def rules_table(text: str, name: str, where: str, example: str, most: int) -> dict[str, Any]:
+    """The table of a TOML text that holds one rule a line, by its name; other tables are others' business.
+
+    example: a line of it, shown to who wrote something else; most: so many rules it may have. Raises UsageError.
+    """
+    try:
+        table = tomllib.loads(text).get(name, {})
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{where} is not valid TOML: {error}") from None
+    if not isinstance(table, dict):
+        raise UsageError(f"{where}: rules are written below a line [{name}], as in {example}")
+    if len(table) > most:
+        raise UsageError(f"{where}: {len(table)} rules in [{name}]: at most {most}")
+    return table
 
 
 def read_values(path: Path) -> dict[str, Any]:

@@ -8,7 +8,6 @@ Nothing is stored with pages: a changed rule holds at once.
 from __future__ import annotations
 
 import re
-import tomllib
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from periplus.errors import UsageError
 from periplus.model.results import SegmentSum
 from periplus.model.tables import EMPTY, SEEN, SEGMENT_OTHER, Column, ColumnKind
-from periplus.settings import nearest
+from periplus.settings import nearest, rules_table
 from periplus.urls.parameters import path_pattern, plain_path
 
 MOST_RULES = 250  # a segment's number is a byte
@@ -48,14 +47,7 @@ def segment_rules(text: str, where: str = "periplus.toml") -> tuple[SegmentRule,
 
     Raises UsageError, naming the segment.
     """
-    try:
-        table = tomllib.loads(text).get("segments", {})
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{where} is not valid TOML: {error}") from None
-    if not isinstance(table, dict):
-        raise UsageError(f'{where}: segments are written below a line [segments], as in docs = "/docs"')
-    if len(table) > MOST_RULES:
-        raise UsageError(f"{where}: {len(table)} segments: at most {MOST_RULES}")
+    table = rules_table(text, "segments", where, 'docs = "/docs"', MOST_RULES)
     return tuple(_rule(name, value, f"{where}, segment {name!r}") for name, value in table.items())
 
 

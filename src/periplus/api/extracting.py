@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.api.segments import rules_file
-from periplus.errors import UsageError
 from periplus.model.web import Url, UrlId
+from periplus.settings import read_rules
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import page_rows, reading, schema
 from periplus.urls.canonical import url_id
@@ -23,12 +23,7 @@ Values = tuple[str | None, ...]
 def extract_rules_at(place: Path | str) -> tuple[ExtractRule, ...]:
     """The rules of a collection; none where nobody wrote any. Raises UsageError for what is wrong with them."""
     path = rules_file(place)
-    try:
-        text = path.read_text("utf-8")
-    except FileNotFoundError:
-        return ()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
+    text = read_rules(path)
     if "extract" not in text:  # without loading the parser
         return ()
     from periplus.document.extraction import extract_rules

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.equivalences import Proposal, SeenPage, propose
-from periplus.errors import UsageError
 from periplus.model.web import UrlId
-from periplus.settings import SETTINGS_FILE
+from periplus.settings import SETTINGS_FILE, read_rules
 from periplus.store.sqlite import aliases, reading
 from periplus.store.sqlite.aliases import Reapplied
 from periplus.store.sqlite.page_rows import Contents
@@ -27,12 +26,7 @@ def rules_text(folder: Path) -> str:
     Raises UsageError when it cannot be read or is wrong.
     """
     path = folder / SETTINGS_FILE
-    try:
-        text = path.read_text("utf-8")
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
+    text = read_rules(path)
     rules_of(text, str(path))
     return text
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from periplus.errors import UsageError
 from periplus.model.tables import SEEN, Table, with_segments
 from periplus.model.web import SiteKey, Url
-from periplus.settings import SETTINGS_FILE
+from periplus.settings import SETTINGS_FILE, read_rules
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import listing, reading
 from periplus.urls.canonical import url_id
@@ -43,12 +43,7 @@ def rules_changed(folder: Path) -> int:
 def rules_at(place: Path | str) -> tuple[SegmentRule, ...]:
     """The rules of a collection; none where nobody wrote any. Raises UsageError for what is wrong with them."""
     path = rules_file(place)
-    try:
-        text = path.read_text("utf-8")
-    except FileNotFoundError:
-        return ()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
+    text = read_rules(path)
     if "segments" not in text:  # without loading arrays
         return ()
     from periplus.analyse.segments import segment_rules

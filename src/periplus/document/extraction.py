@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +17,7 @@ from periplus.document.decode import decode
 from periplus.errors import UsageError
 from periplus.extras import extra_needed
 from periplus.model.tables import TEXT, Column, Table
-from periplus.settings import nearest
+from periplus.settings import nearest, rules_table
 
 PREFIX = "x:"
 MOST_RULES = 100
@@ -65,14 +64,7 @@ def extract_rules(text: str, where: str = "periplus.toml") -> tuple[ExtractRule,
 
     Raises UsageError, naming the rule.
     """
-    try:
-        table = tomllib.loads(text).get("extract", {})
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{where} is not valid TOML: {error}") from None
-    if not isinstance(table, dict):
-        raise UsageError(f'{where}: rules are written below a line [extract], as in price = "span.price"')
-    if len(table) > MOST_RULES:
-        raise UsageError(f"{where}: {len(table)} rules of [extract]: at most {MOST_RULES}")
+    table = rules_table(text, "extract", where, 'price = "span.price"', MOST_RULES)
     return tuple(_rule(name, value, f"{where}, [extract] {name}") for name, value in table.items())
 
 
