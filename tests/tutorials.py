@@ -27,6 +27,7 @@ import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 SERVERS = {"demo": "8000", "serve": "8321"}  # commands, and the ports that they take by default
 START_S, PATIENCE_S = 30.0, 300.0
@@ -132,11 +133,18 @@ class Terminal:
         (folder / "home").mkdir()
         self.python = program / "python"
         keep = ("LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH")
-        self.environment = {name: os.environ[name] for name in keep if name in os.environ} | {
+        environment = {name: os.environ[name] for name in keep if name in os.environ} | {
             "PATH": f"{program}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(folder / "home"),
             "COLUMNS": "100",
             "PYTHONUTF8": "1",
+        }
+        self.streams: dict[str, Any] = {
+            "cwd": self.folder,
+            "env": environment,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.STDOUT,
+            "text": True,
         }
         self.ports: dict[str, str] = {}
         for written in SERVERS.values():
@@ -184,12 +192,8 @@ class Terminal:
             return self._begin(step)
         end = subprocess.run(
             ["bash", "-c", self.changed(step.text)],
-            cwd=self.folder,
-            env=self.environment,
+            **self.streams,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
             timeout=PATIENCE_S,
             check=False,
         )
@@ -201,12 +205,8 @@ class Terminal:
         command = self.changed(step.text)
         self.beside = subprocess.Popen(
             ["bash", "-c", f"exec env {command}"],
-            cwd=self.folder,
-            env=self.environment,
+            **self.streams,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
         )
         assert self.beside.stdout is not None
         output = "".join(self.beside.stdout.readline() for _ in range(max(1, len(step.shown.splitlines()))))
@@ -226,12 +226,8 @@ class Terminal:
         if self.session is None:
             self.session = subprocess.Popen(
                 [self.python, "-u", "-c", SESSION],
-                cwd=self.folder,
-                env=self.environment,
+                **self.streams,
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
             )
         assert self.session.stdin is not None and self.session.stdout is not None
         self.session.stdin.write(json.dumps(self.changed(step.text)) + "\n")

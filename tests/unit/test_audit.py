@@ -333,12 +333,13 @@ def test_grades_can_be_changed_and_kinds_switched_off():
 
 def test_issues_of_one_cause_are_one_fault():
     """A missing script on three pages, one title on three pages, one place named by two pages,
-    one malformed link in a menu.
+    one malformed link in a menu, one server that compresses nothing.
     """
     names = ["a", "b", "c"]
     remarks = {
         "fragments": [(6, "nowhere"), (7, "nowhere"), (8, "else")],
         "malformed": [(name, "http://[") for name in names],
+        "notes": {"not-compressed": [(place, 9_000.0, "") for place in (0, 1, 2)]},
     }
     links = [*((name, "lost.js", "script") for name in names), ("a", "home"), ("b", "home"), ("c", "home")]
     known = site(
@@ -354,11 +355,12 @@ def test_issues_of_one_cause_are_one_fault():
         ("broken-fragment", "https://h/home#nowhere", 2, 2),
         ("broken-fragment", "https://h/home#else", 1, 1),
         ("malformed-link", "http://[", 3, 3),
+        ("not-compressed", "https://h/", 3, 3),
     }
     assert counts(made)["broken-resource"] == 1
     for code, columns in audit(known).items():
         named = [issue.cause for issue in issues({code: columns}, known)]
-        numbers = causes(issue_kinds()[code].caused_by, columns).tolist()
+        numbers = causes(issue_kinds()[code].caused_by, columns, known.urls.url).tolist()
         assert [named.index(cause) for cause in named] == [numbers.index(number) for number in numbers]
 
 

@@ -17,7 +17,7 @@ from periplus.model.visit import Cut, Fetched, Purpose, Reason, Redirected, Requ
 from periplus.model.web import AliasDetection, SiteKey, Url
 from periplus.settings import Settings
 from periplus.urls.canonical import canonical, url_id
-from periplus.urls.hosts import host_key
+from periplus.urls.hosts import host_key, root_of
 from periplus.urls.parameters import NO_RULES, Rules, apply
 from periplus.urls.scope import site_key
 
@@ -204,7 +204,7 @@ class Discovery:
         sites is ahead at a moment is chance.
         """
         below = None if depth is None else depth + 1
-        home = source[: source.index("/", 8) + 1]  # most links stay on their host, and so within its site
+        home = root_of(source)  # most links stay on their host, and so within its site
         candidates: list[Candidate] = []
         links = document.links
         for target, kind, nofollow in zip(links.targets, links.kinds, links.nofollow, strict=True):

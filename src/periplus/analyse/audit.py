@@ -391,7 +391,8 @@ def _translated_twice(site: AuditInput) -> IssueColumns:
 
 
 _E, _W, _N = Grade.ERROR, Grade.WARNING, Grade.NOTICE
-_BY_TARGET, _BY_FRAGMENT, _BY_WORDS, _BY_GROUP = CausedBy.TARGET, CausedBy.FRAGMENT, CausedBy.WORDS, CausedBy.GROUP
+_BY_TARGET, _BY_FRAGMENT, _BY_WORDS = CausedBy.TARGET, CausedBy.FRAGMENT, CausedBy.WORDS
+_BY_HOST, _BY_GROUP = CausedBy.HOST, CausedBy.GROUP
 
 # Codes never change their meaning. A new finding whose facts are loaded is a row here with its check, or an entry point
 # of `periplus.findings` in an installed package.
@@ -593,7 +594,7 @@ FINDINGS = (
         "{words}", source="schema.org; ISO 8601", caused_by=_BY_WORDS),
     _note("page-insecure", _W, Category.SECURITY, "Pages sent without encryption",
         "Anybody on the way can read and change them; browsers warn.", "Serve them by https, and redirect there.",
-        source="RFC 9110, 17.1 and 4.2.2"),
+        source="RFC 9110, 17.1 and 4.2.2", caused_by=_BY_HOST),
     _note("certificate-fault", _E, Category.SECURITY, "Certificates that browsers do not trust",
         "Readers see a warning in place of the page.", "Get one for this name, and send those between it and its root.",
         "{words}", source="RFC 9110, 4.3.4; RFC 9525", caused_by=_BY_WORDS),
@@ -634,10 +635,11 @@ FINDINGS = (
         "Whoever looks for a known hole finds the server by it.", "Send the name alone.", "{words}",
         source="RFC 9110, 10.2.4 and 17.12", caused_by=_BY_WORDS),
     _note("not-compressed", _W, Category.SPEED, "Pages sent uncompressed", "They take several times as long.",
-        "Let the server compress text: gzip, brotli or zstd.", "{number:,.0f} bytes", source="RFC 9110, 8.4"),
+        "Let the server compress text: gzip, brotli or zstd.", "{number:,.0f} bytes", source="RFC 9110, 8.4",
+        caused_by=_BY_HOST),
     _note("not-cacheable", _N, Category.SPEED, "Pages that are always sent anew",
         "Each visit fetches all of it, changed or not.", "Send ETag or Last-Modified, or Cache-Control.",
-        source="RFC 9110, 8.8; RFC 9111, 4.3"),
+        source="RFC 9110, 8.8; RFC 9111, 4.3", caused_by=_BY_HOST),
     _note("part-short-cache", _N, Category.SPEED, "Parts kept for a short time",
         "Images, styles and scripts are fetched again on each visit.",
         "Send Cache-Control: max-age=31536000, and another name for another version.", "kept for {number:,.0f} s",

@@ -26,6 +26,8 @@ from periplus.model.audit import (
     Verdict,
 )
 from periplus.model.graph import REASONS
+from periplus.model.web import Url
+from periplus.urls.hosts import root_of
 
 _BLOCK = 10_000  # issues put into words at once: bounds memory whatever the number of findings
 _OFF = "off"
@@ -147,13 +149,15 @@ def _cause(kind: CausedBy, page: str, related: str, words: str) -> str:
             return f"{related}#{words}"
         case CausedBy.WORDS:
             return words
+        case CausedBy.HOST:
+            return root_of(Url(page))
         case CausedBy.GROUP:
             # the first of a group names the second, the others name the first
             return min(page, related)
 
 
-def causes(kind: CausedBy, columns: IssueColumns) -> Places:
-    """int64[k]: the same as a number for each issue; issues of one cause have the same."""
+def causes(kind: CausedBy, columns: IssueColumns, url: Sequence[str]) -> Places:
+    """int64[k]: the same as a number for each issue; issues of one cause have the same. url: of each place."""
     related = columns.related if columns.related is not None else columns.subjects
     match kind:
         case CausedBy.PAGE:
@@ -164,6 +168,8 @@ def causes(kind: CausedBy, columns: IssueColumns) -> Places:
             return _numbered(zip(related.tolist(), columns.words or (), strict=True))
         case CausedBy.WORDS:
             return _numbered(columns.words or ())
+        case CausedBy.HOST:
+            return _numbered(root_of(Url(url[page])) for page in columns.subjects.tolist())
         case CausedBy.GROUP:
             return np.minimum(columns.subjects, related)
 

@@ -180,7 +180,7 @@ def _with_positions(connection: reading.Connection, groups: Sequence[IssueGroup]
 def _issue_group(connection: reading.Connection, audit: SiteAudit, code: str, columns: IssueColumns) -> IssueGroup:
     kind, width = issue_kinds()[code], len(audit.ids)
     numbers, first, cause, totals = np.unique(
-        causes(kind.caused_by, columns), return_index=True, return_inverse=True, return_counts=True
+        causes(kind.caused_by, columns, audit.site.urls.url), return_index=True, return_inverse=True, return_counts=True
     )
     pages = np.bincount(distinct_sorted(cause * width + columns.subjects) // width, minlength=len(numbers))
     by_cause, starts = np.argsort(cause, kind="stable"), np.cumsum(totals) - totals

@@ -36,6 +36,7 @@ from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
 from periplus.schedule.shown_lines import LineMemory
 from periplus.urls.canonical import url_id
+from periplus.urls.hosts import root_of
 from periplus.urls.url_patterns import ROOT, folder_of, is_paging, plain, url_patterns, with_wider
 
 # in lines that are new: more than a date with its weekday twice, or a facet's heading; about a sentence and a half
@@ -208,7 +209,7 @@ class TrapDetector:
         fresh, repeats = self._is_fresh(url, document), bool(doubt) and self._repeats(url, document)
         vouches = fresh or (not doubt and document.media_type in _FEEDS)
         vouched_for = self._vouched_by(url, document, vouches=vouches, doubt=doubt)
-        home = url[: url.index("/", 8) + 1]
+        home = root_of(url)
         own = (
             [] if vouches else [one for one in candidates if one.reason is Reason.WAITING and one.url.startswith(home)]
         )
@@ -389,7 +390,7 @@ class TrapDetector:
 
 def _spelled(url: Url, document: Document) -> set[str]:
     """The words of a page's address, and of those that it links to on its host."""
-    home = url[: url.index("/", 8) + 1]
+    home = root_of(url)
     addresses = [url, *[target for target in document.links.targets if target.startswith(home)]]
     segments = set("/".join(addresses).split("/"))  # each once: a menu's addresses share most of theirs
     return set(_WORD.findall(unquote("/".join(segments)).lower()))

@@ -46,6 +46,11 @@ def origin_of(url: Url) -> Origin:
     return Origin(("https://" if url[4] == "s" else "http://") + host_key(url))
 
 
+def root_of(url: Url) -> Url:
+    """The URL of the server's own first page: `https://example.org/`."""
+    return Url(url[: url.index("/", 8) + 1])
+
+
 def host_name(url: Url) -> str:
     """The host without its port and last dot, as the URL writes it: IPv6 in brackets."""
     authority = _authority(url)
