@@ -23,7 +23,7 @@ from periplus.model.job import JobProgress
 from periplus.search import index as search_index
 from periplus.search.index import FOLDER, FORMS, ID, NAMES, TERM_FIELDS, Ranks, ask, open_index, read_state
 from periplus.settings import Searching
-from periplus.store.sqlite import changes, reading, site_rows
+from periplus.store.sqlite import changes, reading, site_rows, text_rows
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
 from testweb.recipes import web_of
@@ -287,3 +287,28 @@ def test_a_search_says_how_many_pages_it_lacks(folder, tmp_path):
             "0 pages are searchable, 31 more or changed ones not yet"
         )
         assert search.catch_up(0.0, lambda done, waiting: False) == ""
+
+
+def test_marks_do_not_depend_on_how_many_pages_are_taken_in_at_once(tmp_path, monkeypatch):
+    """A section that comes late has a menu of its own: its first page is marked when it is known for one."""
+    menus = {
+        "en": '<ul class="menu"><li>Harbour office<li>Tide tables<li>Ferry times<li>Contact</ul>',
+        "cs": '<ul class="menu"><li>Správa přístavu<li>Tabulky přílivu<li>Jízdní řády lodí<li>Spojení</ul>',
+    }
+
+    def text(section, number):
+        told = " ".join(f"The keeper of tower {number}-{part} climbed and lit the lamp." for part in range(9))
+        return f"<title>{section} {number}</title>{menus[section]}<h1>Tower {number}</h1><p>{told}</p>"
+
+    names = [f"en/{number:03}" for number in range(70)] + [f"cs/{number:03}" for number in range(9)]
+    home = "<title>Towers</title>" + "".join(f'<a href="/{name}">{name}</a> ' for name in names)
+    pages = {HOME: home} | {HOME + name: text(name[:2], int(name[3:])) for name in names}
+    marks = []
+    for batch in (200, 1):
+        monkeypatch.setattr(index_follower, "BATCH_PAGES", batch)
+        folder = stored(tmp_path / f"{batch}.periplus", pages, [HOME])
+        assert catch_up(folder)
+        with contextlib.closing(reading.connect(folder)) as connection:
+            ids = [url_id(canonical(HOME + name)) for name in names]
+            marks.append([(page.url, page.parts) for page in text_rows.pages_of(connection, ids)])
+    assert marks[0] == marks[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -38,7 +39,7 @@ from periplus.model.duplicates import (
     TextRun,
 )
 from periplus.model.page import Block, Part
-from periplus.model.web import UrlId
+from periplus.model.web import Url, UrlId
 from periplus.store.sqlite import changes, reading, text_rows
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.text_rows import PageBlocks, SourceRow, pages_of, source_rows
@@ -237,16 +238,23 @@ def _template(pages: Sequence[TemplatePage], chain_bytes: int) -> Template:
 
 
 # A page that has its parts was learned by its site's evidence already: parts, evidence and the follower's place
-# are stored in one transaction. The first pages of a site are marked while little is known of it, and once more
-# when there is more to know.
+# are stored in one transaction. The first pages of a site and of each of its sections are marked while little is known
+# of them, and once more when there is more to know.
 
 # names under which a site's evidence, and the ids of its first pages, are stored
 EVIDENCE, EARLY = "content", "marked early"
-EARLY_PAGES = 50  # of a site: with more behind them, marks hardly change any more
+EARLY_PAGES = 50  # of a site's section: with more behind them, marks hardly change any more
+MOST_EARLY = 500  # of a site of many small sections: what they cost twice is bounded
 EVIDENCE_BYTES = 64_000_000  # of sites that wait in memory for their next pages; a site of many texts has 8 MB
 AT_ONCE = 200
 
 Marked = tuple[PageBlocks, Sequence[Part]]
+
+
+def _section(url: Url) -> str:
+    """The first folder of its path; empty in the site's root."""
+    parts = url.split("/", 4)
+    return parts[3] if len(parts) > 4 else ""
 
 
 class Marks:
@@ -256,6 +264,7 @@ class Marks:
         self._connection = connection
         self._evidence: dict[int, SiteEvidence] = {}
         self._early: dict[int, list[UrlId]] = {}
+        self._learned: Counter[tuple[int, str]] = Counter()  # pages since this began, by site and section
         self._changed: set[int] = set()
 
     @property
@@ -269,11 +278,17 @@ class Marks:
         for page, traces in new:
             self._learn(page, traces)
         for page, _ in new:
-            if self._evidence[page.site_id].pages < EARLY_PAGES:
-                self._early[page.site_id].append(page.url_id)
+            self._note_early(page)
         parts = parts_of_each(page_context(page.blocks, self._evidence[page.site_id], traces) for page, traces in new)
         parts_of_page = {page.url_id: of_page for (page, _), of_page in zip(new, parts, strict=True)}
         return [parts_of_page.get(page.url_id, page.parts or ()) for page in pages]
+
+    def _note_early(self, page: PageBlocks) -> None:
+        """Sections have menus of their own, as the languages of a site: the first pages of each are early."""
+        section, early = (page.site_id, _section(page.url)), self._early[page.site_id]
+        self._learned[section] += 1
+        if self._learned[section] <= EARLY_PAGES and len(early) < MOST_EARLY:
+            early.append(page.url_id)
 
     def _learn(self, page: PageBlocks, traces: Traces) -> None:
         self._load(page.site_id)
