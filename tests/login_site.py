@@ -36,9 +36,13 @@ class LoginSite:
     pages: int = 12
     lasts: int = 0
     robots: str = "User-agent: *\nDisallow:\n"
-    door: str = "redirect"  # what strangers get: a redirect to the form, the form itself, or 401
+    door: str = (
+        "redirect"  # what strangers get: a redirect to the form, the form itself, 401, or all that is there: open
+    )
     sign_on_pages: bool = True
     goes_to: str = ""  # where a page redirects besides
+    data: dict[str, str] = field(default_factory=dict)  # JSON, by its path
+    markup: dict[str, str] = field(default_factory=dict)  # further pages, linked from the first
     asked: list[Asked] = field(default_factory=list)
     sessions: dict[str, int] = field(default_factory=dict)
     secrets: list[str] = field(default_factory=lambda: [PASSWORD, TOKEN])
@@ -77,7 +81,10 @@ class LoginSite:
         links = '<a href="/logout">Log out</a> <a href="/item/3/delete">Delete</a> <a href="/Special:UserLogout">x</a>'
         if path == "/":
             many = "".join(f'<a href="/p/{number}">page {number}</a> ' for number in range(self.pages))
-            return f"<title>Home</title>{greeting}{links}{many}"
+            more = "".join(f'<a href="{path}">{path}</a> ' for path in self.markup)
+            return f"<title>Home</title>{greeting}{links}{many}{more}"
+        if path in self.markup:
+            return self.markup[path]
         if path.startswith("/p/") and path[3:].isdigit():
             away = f'<a href="{self.goes_to}">away</a><a href="/away">away too</a>' if self.goes_to else ""
             return f"<title>{path}</title>{greeting}{links}<p>Secret matter number {path[3:]} of the house.</p>{away}"
@@ -126,7 +133,9 @@ def _handler(site: LoginSite) -> type[BaseHTTPRequestHandler]:
                 self.answer(200, site.robots, media_type="text/plain")
             elif self.path.startswith("/login"):
                 self.answer(200, site.form(), ("Set-Cookie", "visitor=1; Path=/"))
-            elif not (site.session_of(asked.cookie) or asked.authorization == f"Bearer {TOKEN}"):
+            elif site.door != "open" and not (
+                site.session_of(asked.cookie) or asked.authorization == f"Bearer {TOKEN}"
+            ):
                 if site.door == "redirect":
                     self.answer(302, "", ("Location", f"/login?next={self.path}"))
                 else:
@@ -136,6 +145,8 @@ def _handler(site: LoginSite) -> type[BaseHTTPRequestHandler]:
                 self.answer(200, "<p>gone")
             elif self.path == "/away":
                 self.answer(302, "", ("Location", site.goes_to))
+            elif self.path in site.data:
+                self.answer(200, site.data[self.path], media_type="application/json")
             elif (page := site.page(self.path)) is not None:
                 self.answer(200, page, ("Set-Cookie", f"seen={len(site.asked)}-5eenv41ue; Path=/"))
             else:

@@ -13,7 +13,7 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 # lines at 120 columns; a capability that needs more raises the budget of its package, and says why in its commit
 BUDGETS = {
     ".": 1_200,
-    "acquire": 4_950,
+    "acquire": 5_050,
     "analyse": 11_350,
     "api": 13_000,
     "cli": 6_600,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from urllib.parse import quote
@@ -17,7 +20,7 @@ from voyage import crawled
 
 import browser
 from interface import client
-from periplus.acquire.browser import browser_program
+from periplus.acquire.browser import _environment, browser_program
 from periplus.api.collection import Collection as Reader
 from periplus.api.joining import settings_of_run
 from periplus.api.moving import move
@@ -166,6 +169,37 @@ class TestTheWire:
                 assert "From afar" in reader.page(server.url("a.test", "/")).text()
             assert collection.sane() == []
 
+    @pytest.mark.parametrize("kind", ["folder", "database"])
+    def test_data_of_another_host_comes_as_its_script_asks_for_it(self, tmp_path, request, kind):
+        """With its header fields, which no list of a host holds."""
+        site, other = Site("a.test"), Site("api.test")
+        site.add(Page("/", "Home"))
+        fetching = b"""<!DOCTYPE html><html lang=en><title>App</title><div id=root></div><script type=module>
+            const answer = await fetch("http://api.test:@PORT@/v1/items", {headers: {Accept: "application/json"}});
+            root.innerHTML = "<h1>" + (await answer.json()).name + "</h1><a href=/made>made</a>";</script>"""
+        site.answer("/app", Answer(200, fetching))
+        allows = (("Access-Control-Allow-Origin", "*"),)
+        other.answer(
+            "/v1/items",
+            Answer(200, b'{"name": "From the interface"}', headers=allows, media_type=DATA),
+            linked_from=None,
+        )
+        with serve(Web([site, other])) as server:
+            if kind == "folder":
+                collection, end = crawled(tmp_path / "c", server, "a.test", render="always")
+            else:
+                at = request.getfixturevalue("address").text
+                collection, end = crawled_into(at, server, "a.test", render="always")
+            assert end.state == "done"
+            made = server.url("a.test", "/app"), server.url("a.test", "/made")
+            assert made in {(source, target) for source, target, *_ in collection.links}
+            assert server.log.count("/v1/items") == 1
+            rows = "SELECT requests, refused, took_s FROM rendering ORDER BY requests DESC LIMIT 1"
+            ((requests, refused, took_s),) = collection.ask(rows)
+            assert (requests, refused) == (1, 0)
+            assert took_s < 20.0
+            assert collection.sane() == []
+
     def test_the_host_s_delay_holds_for_parts(self, tmp_path):
         with serve(app()) as server:
             crawled(tmp_path / "c", server, "a.test/app", render="auto", delay_s=0.5)
@@ -279,6 +313,47 @@ class TestHostilePages:
                 assert "Good" in reader.page(server.url("a.test", "/good")).text()
                 assert "as sent" in reader.page(server.url("a.test", "/bad")).text()
             assert collection.sane() == []
+
+    def test_the_profile_of_a_killed_crawl_is_removed_by_the_next_browser(self, tmp_path, monkeypatch):
+        from periplus.acquire import browser as ours
+
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        monkeypatch.setattr(ours, "PROFILE_AGE_S", 0.0)
+        script = (
+            "import os, signal, sys; from periplus.acquire.browser import Chromium, browser_program;"
+            "browser = Chromium(browser_program()); os.kill(os.getpid(), signal.SIGKILL)"
+        )
+        killed = subprocess.run(
+            [sys.executable, "-c", script], env=os.environ | {"TMPDIR": str(tmp_path)}, check=False, timeout=60
+        )
+        assert killed.returncode == -signal.SIGKILL
+        assert len(list(tmp_path.glob("periplus-browser-*"))) == 1
+        with (
+            contextlib.closing(ours.Chromium(ours.browser_program())),
+            contextlib.closing(ours.Chromium(ours.browser_program())),
+        ):
+            assert len(list(tmp_path.glob("periplus-browser-*"))) == 2  # those in use are left alone
+        assert list(tmp_path.glob("periplus-browser-*")) == []
+
+    def test_sees_neither_storage_of_another_page_nor_the_environment(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("PERIPLUS_SECRET", "not-for-pages")
+        site = Site("a.test")
+        site.add(Page("/", "Home"))
+        page = """<!DOCTYPE html><html lang=en><title>Store</title><p>as sent</p><script>
+            const before = localStorage.length + document.cookie.length;
+            localStorage.setItem("key", location.pathname); document.cookie = "key=" + location.pathname;
+            const databases = indexedDB.databases ? indexedDB.databases() : [];
+            indexedDB.open("of" + location.pathname);
+            Promise.resolve(databases).then(all => document.body.append(`before: ${before} and ${all.length}`));
+            </script>"""
+        for number in range(3):
+            site.answer(f"/{number}", Answer(200, page.encode()))
+        with serve(site) as server:
+            collection, _ = crawled(tmp_path / "c", server, "a.test", render="always")
+            with Reader(collection.folder) as reader:
+                for number in range(3):
+                    assert "before: 0 and 0" in reader.page(server.url("a.test", f"/{number}")).text()
+        assert "not-for-pages" not in str(_environment("folder"))
 
     def test_a_browser_that_dies_costs_one_more_attempt(self, tmp_path, monkeypatch):
         from periplus.acquire.browser import Chromium

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import gzip
 import itertools
+import socket
 import sqlite3
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,9 @@ from click.testing import CliRunner, Result
 
 from login_site import PASSWORD, TOKEN, LoginSite, served
 from periplus.cli.main import main
+from periplus.model.visit import Purpose
 from periplus.store.postgres.connection import connect
+from periplus.store.sqlite.frontier import SqliteCrawlStore
 
 SIGN = 'signed_in = { text = "Signed in as" }\n'
 FIELDS = '[fields]\nusername = "ada"\npassword = "env:DOOR_PASSWORD"\n'
@@ -238,6 +242,75 @@ def test_a_form_on_a_host_that_is_not_crawled_opens_the_one_that_is(tmp_path):
     assert not [path for path in door.paths() if path.startswith("/p/")]
 
 
+def test_a_form_s_entry_that_is_lost_from_the_list_of_its_host_is_made_again(tmp_path, monkeypatch):
+    """Whatever became of it: a crawl that waits for it would wait for ever."""
+    commit, lost = SqliteCrawlStore.commit, []
+
+    def losing(self, worker, batch, now):
+        logins = [one for one in batch.side_requests if one.request.purpose is Purpose.LOGIN]
+        if logins and len(lost) < 2:
+            lost.extend(logins)
+            batch = replace(batch, side_requests=tuple(one for one in batch.side_requests if one not in logins))
+        return commit(self, worker, batch, now)
+
+    monkeypatch.setattr(SqliteCrawlStore, "commit", losing)
+    monkeypatch.setattr("periplus.acquire.signing_in.LIST_AGAIN_S", 0.2)
+    with served(LoginSite()) as door, served(LoginSite(door="401")) as site:
+        site.sessions = door.sessions
+        hosts = f'hosts = ["{door.url}", "{site.url}"]\n'
+        result = run(tmp_path, site, hosts + form_login(door), "--max-time", "30")
+    assert len(lost) == 2
+    assert result.exit_code == 0, result.output
+    assert whole(site) <= read(tmp_path)
+
+
+def test_a_form_that_no_list_leads_to_ends_the_crawl_with_its_address(tmp_path, monkeypatch):
+    monkeypatch.setattr("periplus.acquire.worker.Worker._call", lambda self, request: None)
+    monkeypatch.setattr("periplus.acquire.signing_in.MOST_LISTED_S", 0.5)
+    with served(LoginSite()) as door, served(LoginSite(door="401")) as site:
+        hosts = f'hosts = ["{door.url}", "{site.url}"]\n'
+        result = run(tmp_path, site, hosts + form_login(door), "--max-time", "30")
+    assert result.exit_code == 4
+    assert f"{door.url}/login was not asked for" in " ".join(result.output.split())
+
+
+def test_a_form_on_another_host_is_asked_for_once(tmp_path):
+    """Its tokens hold for one: a second one might take the first one's cookie away."""
+    with served(LoginSite()) as door, served(LoginSite(door="401")) as site:
+        site.sessions = door.sessions
+        hosts = f'hosts = ["{door.url}", "{site.url}"]\n'
+        result = run(tmp_path, site, hosts + form_login(door), "--delay", "0.05")
+    assert result.exit_code == 0, result.output
+    assert door.paths() == ["/robots.txt", "/login", "/"]
+    with contextlib.closing(sqlite3.connect(tmp_path / "c" / "collection.db")) as connection:
+        visits = connection.execute("SELECT outcome FROM visit WHERE purpose = 'login'").fetchall()
+    assert visits == []  # of the answer to it nothing is stored
+
+
+@pytest.mark.parametrize("delay", ["0", "0.3"])
+def test_a_form_whose_host_is_down_ends_the_crawl(tmp_path, delay):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with served(LoginSite(door="401")) as site:
+        door = LoginSite(url=f"http://127.0.0.1:{port}")
+        hosts = f'hosts = ["{door.url}", "{site.url}"]\n'
+        result = run(tmp_path, site, hosts + form_login(door), "--delay", delay, "--max-time", "30")
+    assert result.exit_code == 4
+    assert f"{door.url}/login is not asked for: host-down" in " ".join(result.output.split())
+
+
+def test_a_sign_may_stand_in_the_data_of_the_page_to_check(tmp_path):
+    with served(LoginSite()) as site:
+        site.data["/api/me"] = '{"user": "ada", "may": ["read"]}'
+        login = f'hosts = ["{site.url}"]\nbearer = "env:DOOR_TOKEN"\ncheck = "{site.url}/api/me"\n'
+        fine = run(tmp_path, site, login + """signed_in = { text = '"user": "ada"' }""")
+        assert fine.exit_code == 0, fine.output
+        assert read(tmp_path) == whole(site)
+        other = run(tmp_path, site, login + """signed_in = { text = '"user": "eve"' }""", "--fresh")
+    assert other.exit_code == 4, other.output
+    assert "is missing on" in other.output
+
+
 def test_a_table_of_periplus_toml_signs_in_for_a_refresh_too(tmp_path):
     folder = tmp_path / "c"
     folder.mkdir()
@@ -267,6 +340,20 @@ def test_each_request_keeps_its_distance_from_the_one_before_those_of_the_login_
     gaps = [later.at - earlier.at for earlier, later in itertools.pairwise(site.asked)]
     assert len(site.paths("POST")) > 1
     assert min(gaps) > 0.08  # the server sees each some milliseconds after it was sent
+
+
+def test_a_form_on_a_host_that_is_not_crawled_is_reached_by_way_of_a_database_too(tmp_path, address):
+    with served(LoginSite(lasts=9)) as door, served(LoginSite(door="401")) as site:
+        site.sessions = door.sessions
+        file = tmp_path / "door.toml"
+        file.write_text(f'hosts = ["{door.url}", "{site.url}"]\n' + form_login(door), "utf-8")
+        words = ["--login", str(file), "--allow-private", "--mine", "127.0.0.1", "--delay", "0", "--no-sitemaps", "-q"]
+        more = ["--max-time", "60", "--store", address.text]
+        result = CliRunner().invoke(main, ["crawl", f"{site.url}/", *more, *words])
+    assert result.exit_code == 0, result.output
+    with connect(address) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM url WHERE reason = 'ok'").fetchone()
+    assert count >= len(whole(site))
 
 
 def test_a_collection_in_a_database_is_signed_in_to_as_one_in_a_folder(tmp_path, address):

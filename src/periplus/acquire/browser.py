@@ -7,6 +7,7 @@ not answered by `Fetch` (sockets of scripts, prefetching, its own services) fail
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,8 @@ MAC_PROGRAMS = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 )
+PROFILE_PREFIX = "periplus-browser-"  # of folders among the system's temporary ones
+PROFILE_AGE_S = 5.0  # a younger one may not be locked yet by whoever made it
 CHUNK_BYTES = 1 << 20
 MOST_READ_BYTES = 64 << 20  # of one turn: the loop has other work too
 
@@ -105,7 +109,9 @@ class Chromium:
     """
 
     def __init__(self, program: str) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="periplus-browser-", ignore_cleanup_errors=True)
+        clear_profiles()
+        self._folder = tempfile.TemporaryDirectory(prefix=PROFILE_PREFIX, ignore_cleanup_errors=True)
+        self._in_use = _locked(Path(self._folder.name))
         its_read, self._write = os.pipe()
         self._read, its_write = os.pipe()
         flags = [*_FLAGS, f"--user-data-dir={self._folder.name}", *_sandbox_flags(), "about:blank"]
@@ -199,6 +205,7 @@ class Chromium:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        os.close(self._in_use)
         self._folder.cleanup()
 
     def memory(self) -> list[tuple[int, int]]:
@@ -212,6 +219,28 @@ class Chromium:
                 resident, shared = Path(f"/proc/{pid}/statm").read_text().split()[1:3]
                 sizes.append(((int(resident) - int(shared)) * _PAGE_BYTES, pid))
         return sorted(sizes, reverse=True)
+
+
+def clear_profiles() -> None:
+    """Removes the profiles that killed crawls of this user left: those whose lock the kernel has freed."""
+    for folder in Path(tempfile.gettempdir()).glob(PROFILE_PREFIX + "*"):
+        with contextlib.suppress(OSError):  # somebody else's, in use, or gone meanwhile
+            if time.time() - folder.lstat().st_mtime < PROFILE_AGE_S or folder.is_symlink():
+                continue
+            lock = _locked(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)
+
+
+def _locked(folder: Path) -> int:
+    """A descriptor that holds the lock of a folder until it is closed, or its process ends. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096

@@ -199,6 +199,17 @@ def evidence(visit: Visit, login: Login) -> LoginEvidence:
             return LoginEvidence.NONE
 
 
+def evidence_of_check(visit: Visit, login: Login) -> LoginEvidence:
+    """As `evidence`, of the page to check, which may be data: then the sign's text stands in it as it was sent."""
+    sign = evidence(visit, login)
+    match visit.outcome:
+        case Fetched(status=status, body=body) if sign is LoginEvidence.NONE and 200 <= status < 300:
+            shown = login.signed_in.text
+            return LoginEvidence.IN if shown and shown in decode(body, "", "text/plain")[0] else LoginEvidence.NONE
+        case _:
+            return sign
+
+
 def _of_page(tree: html.Tree, login: Login) -> LoginEvidence:
     if login.signed_out.is_on_pages and shows(tree, login.signed_out):
         return LoginEvidence.OUT

@@ -9,7 +9,7 @@ from functools import partial
 
 from periplus.acquire.discovery import Discovery
 from periplus.acquire.politeness import HeldHost
-from periplus.acquire.rendering import Rendered, Renderer, RenderJob
+from periplus.acquire.rendering import ClosedOrigins, Rendered, Renderer, RenderJob
 from periplus.document.headers import media_type as declared_type
 from periplus.document.headers import media_type_of
 from periplus.model.frontier import Candidate, Completion, Task
@@ -42,8 +42,9 @@ class PageRendering:
     URL has the same pattern: one made by the same program, which may put more into the page, but no more of its own.
     """
 
-    def __init__(self, program: str, settings: Settings, clock: Clock) -> None:
+    def __init__(self, program: str, settings: Settings, clock: Clock, closed: ClosedOrigins) -> None:
         """program: the browser's, as `browser.browser_program` names it."""
+        self._closed = closed
         self._program, self._settings, self._clock = program, settings, clock
         self._always = settings.rendering.render == "always"
         self._patterns: OrderedDict[tuple[HostKey, str], None] = OrderedDict()
@@ -92,6 +93,11 @@ class PageRendering:
         asked = self._started.asked if self._started is not None else ()
         return [request for request in asked if origin_of(request.url) == origin]
 
+    def asked_of_host(self, host: HostKey) -> Sequence[Request]:
+        """As `asked_of`, of all its origins."""
+        asked = self._started.asked if self._started is not None else ()
+        return [request for request in asked if host_key(request.url) == host]
+
     def answer(self, visit: Visit) -> None:
         if self._started is not None:
             self._started.answer(visit)
@@ -99,7 +105,7 @@ class PageRendering:
     @property
     def _renderer(self) -> Renderer:
         if self._started is None:
-            self._started = Renderer(self._program, self._settings, self._clock)
+            self._started = Renderer(self._program, self._settings, self._clock, self._closed)
         return self._started
 
     def close(self) -> None:

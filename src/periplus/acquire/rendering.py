@@ -28,9 +28,10 @@ from periplus.errors import InvalidUrl
 from periplus.model.page import Rendering
 from periplus.model.ports import Clock
 from periplus.model.visit import Fetched, Purpose, Redirected, Request, Visit
-from periplus.model.web import Url
+from periplus.model.web import Origin, Url
 from periplus.settings import Settings
 from periplus.urls.canonical import canonical
+from periplus.urls.hosts import origin_of
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,10 @@ _KINDS = {"Script": "script", "Stylesheet": "style", "XHR": "data", "Fetch": "da
 _PREPARE = files("periplus.acquire").joinpath("page_prepare.js").read_text("utf-8")
 _READ = files("periplus.acquire").joinpath("page_read.js").read_text("utf-8")
 _SCROLL = files("periplus.acquire").joinpath("page_scroll.js").read_text("utf-8")
+
+
+ClosedOrigins = Mapping[Origin, frozenset[Origin]]
+"""Of each origin at which one is signed in, those whose pages may ask there."""
 
 
 @dataclass(slots=True)
@@ -222,7 +227,7 @@ class _Page:
             return
         is_wanted = kind in _ASKED or (self.owner.shows and kind in _SHOWN)
         request = _request_of(asked) if is_wanted else None
-        if request is None:
+        if request is None or self.owner.is_closed(request.url, self.job.url):
             self._refuse(number, session, counted=is_wanted)
             return
         self.requests += 1
@@ -469,7 +474,8 @@ class Renderer:
     begin a page; `advance` now and again; give `answer` what `requests` brought; take what ended from `advance`.
     """
 
-    def __init__(self, program: str, settings: Settings, clock: Clock) -> None:
+    def __init__(self, program: str, settings: Settings, clock: Clock, closed: ClosedOrigins) -> None:
+        self._closed = closed
         self._program, self.clock, self.user_agent = program, clock, settings.identity.user_agent
         self._most, self.scroll = settings.rendering.browsers, settings.rendering.scroll
         self.shows, self.keeps_sent = settings.rendering.screenshots, settings.storage.keep_bodies
@@ -495,6 +501,13 @@ class Renderer:
     def fds(self) -> list[int]:
         """What becomes readable when a browser says something."""
         return [browser.chromium.fd for browser in self._browsers]
+
+    def is_closed(self, url: Url, page: Url) -> bool:
+        """Whether a page is refused what it asks for: it is sent as the user who is signed in there, and the page is of
+        an origin that the login does not name. Its script would read it, and take it elsewhere.
+        """
+        origins = self._closed.get(origin_of(url))
+        return origins is not None and origin_of(page) not in origins
 
     def begin(self, job: RenderJob) -> None:
         self._jobs.append(job)

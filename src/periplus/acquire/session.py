@@ -23,6 +23,7 @@ from periplus.acquire.login import (
     avoided,
     cookies_of,
     evidence,
+    evidence_of_check,
     filled_in,
     masked,
     seen_instead,
@@ -31,7 +32,7 @@ from periplus.acquire.politeness import HeldHost
 from periplus.model.frontier import GivenUp, Task
 from periplus.model.ports import Clock
 from periplus.model.visit import Failed, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
-from periplus.model.web import HostKey, Origin, Url, UrlId
+from periplus.model.web import HostKey, Origin, Url
 from periplus.settings import Politeness
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_key, origin_of
@@ -43,7 +44,7 @@ MOST_HOPS = 10  # redirects from the form to the page that it leads to
 MOST_WITHHELD = 16  # pages without the sign before the page to check is asked for: each may be some MB
 MOST_COOKIES = 200  # then the one that was set first goes
 MOST_AGAIN = 2  # times that one page is asked for again
-JUDGED = frozenset({Purpose.PAGE, Purpose.CHECK, Purpose.HEAD})
+JUDGED = frozenset({Purpose.PAGE, Purpose.CHECK, Purpose.HEAD, Purpose.PART})
 
 
 class LoginStage(Enum):
@@ -84,26 +85,18 @@ class LoginSession:
     stage: LoginStage = LoginStage.FORM
     step: Request | None = None  # its own next request, or the one under way
     carrier: int | None = None  # id of the host to which that was given
+    listed_at: float = 0.0  # monotonic: when its host was last entered in a to-do list, to be leased
+    first_listed_at: float = 0.0
     not_before: float = 0.0  # monotonic, after a try that failed
     tries: int = 0
     is_doubted: bool = False  # more than that a sign is missing speaks for being out
     failure: str = ""
     withheld: list[Withheld] = field(default_factory=list)
-    again: dict[UrlId, int] = field(default_factory=dict)
+    again: dict[Url, int] = field(default_factory=dict)
 
     @property
     def hosts(self) -> frozenset[HostKey]:
         return frozenset(host_key(canonical(origin + "/")) for origin in self.login.origins)
-
-    @property
-    def may_be_listed(self) -> bool:
-        """Whether its request may stand on a to-do list in the store: an address that the user named, or a bare one."""
-        step = self.step
-        return (
-            step is not None
-            and not step.body
-            and ("?" not in step.url or step.url in (self.login.form, self.login.check))
-        )
 
     def begin(self) -> None:
         """Signs in; without a form, looks whether one is in."""
@@ -180,7 +173,7 @@ class LoginSession:
 
     def _judged(self, visit: Visit) -> Request | None:
         url, login = visit.request.url, self.login
-        sign = evidence(visit, login)
+        sign = evidence_of_check(visit, login) if url == login.check else evidence(visit, login)
         if self.stage is LoginStage.SENT:
             if login.signed_in.address and not url.startswith(login.signed_in.address):
                 raise self._missing(visit)
@@ -316,11 +309,12 @@ class LoginSessions:
         if visit.started < session.since:  # it was under way when one was signed in anew
             return Standing.AGAIN, []
         sign = evidence(visit, session.login)
-        if sign is LoginEvidence.NONE:
+        # what a page's script fetches need not show the sign; that it is refused says that one is out
+        if sign is LoginEvidence.NONE or (task.request.purpose is Purpose.PART and sign is not LoginEvidence.OUT):
             return Standing.STANDS, []
         if sign is LoginEvidence.IN:
             session.tries = 0
-            session.again.pop(task.url_id, None)
+            session.again.pop(task.request.url, None)
             released = [one for one in session.withheld if one.visit.started <= visit.started]
             session.withheld = [one for one in session.withheld if one.visit.started > visit.started]
             return Standing.STANDS, released
@@ -348,7 +342,8 @@ class LoginSessions:
 
     def asked_too_often(self, session: LoginSession, task: Task) -> Visit | None:
         """That a page asks to sign in, however often one does; None: it may be asked for again."""
-        times = session.again[task.url_id] = session.again.get(task.url_id, 0) + 1
+        url = task.request.url
+        times = session.again[url] = session.again.get(url, 0) + 1
         if times <= MOST_AGAIN:
             return None
         refusal = Skipped(Reason.REFUSED, f"{session.login}: it asks to sign in, though one is in")

@@ -13,8 +13,12 @@ from periplus.model.visit import Purpose, Request, Skipped, Visit
 from periplus.model.web import HostKey
 from periplus.urls.hosts import host_key
 
-LISTED = -1  # in place of a host's id: the store's to-do list has the request
+LISTED = -1  # in place of a host's id: an entry in its to-do list has it leased
 LOOK_S = 0.25  # how often a host that waits for its session looks
+LIST_AGAIN_S = 30.0  # a host that was called to hold is held within one or two commits, of half a second each
+MOST_LISTED_S = (
+    1800.0  # in which the host may wait for its Retry-After; then the crawl ends, and says for what it waits
+)
 
 
 class WaysOfHosts(NamedTuple):
@@ -23,7 +27,7 @@ class WaysOfHosts(NamedTuple):
     of_key: Callable[[HostKey], HeldHost | None]
     refill: Callable[[HeldHost], bool]  # takes tasks; False: there is none
     schedule: Callable[[HeldHost], None]
-    enlist: Callable[[Request], None]  # for the to-do list of a host that is not held
+    call: Callable[[Request], None]  # has a host leased that is not held
     settle: Callable[[HeldHost, Task, Visit], None]
 
 
@@ -62,19 +66,32 @@ class SigningIn:
         return False
 
     def _hand_over(self, session: LoginSession) -> None:
-        """Gives a session's request to the host that it is for; where that is not held, to its to-do list."""
+        """Gives a session's request to the host that it is for; where that is not held, has it leased."""
         if session.step is None or session.carrier in self._held:
             return
         if (carrier := self._ways.of_key(host_key(session.step.url))) is not None:
             session.carrier = carrier.lease.host_id
             carrier.parts.append(session.step)
             self._ways.schedule(carrier)
-        elif session.carrier is None and session.may_be_listed:
+        elif session.carrier == LISTED:
+            self._list_again(session, session.step)
+        else:
+            if (
+                session.step.body
+            ):  # the host was lost with it: nobody knows whether it was sent, and its token holds once
+                session.begin()
             session.carrier = LISTED
-            self._ways.enlist(session.step)
-        elif session.carrier != LISTED:  # what was on its way to it is a secret: from the beginning
-            session.begin()
-            self._hand_over(session)
+            session.listed_at = session.first_listed_at = self._clock.monotonic()
+            self._ways.call(session.step)
+
+    def _list_again(self, session: LoginSession, step: Request) -> None:
+        """An entry that leads to no lease is made anew, where it stands already without effect; not for ever."""
+        now = self._clock.monotonic()
+        if now - session.first_listed_at > MOST_LISTED_S:
+            session.failure = f"{session.login}: {step.url} was not asked for in {MOST_LISTED_S / 60:.0f} minutes"
+        elif now - session.listed_at > LIST_AGAIN_S:
+            session.listed_at = now
+            self._ways.call(step)
 
     def take(self, visit: Visit) -> None:
         """The answer to a session's own request, or why there is none."""

@@ -58,9 +58,10 @@ from periplus.model.ports import (
     Transport,
     TrapDetection,
 )
-from periplus.model.visit import CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
+from periplus.model.visit import BESIDE, CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
 from periplus.model.web import HostKey, Url, UrlId
 from periplus.settings import Settings
+from periplus.urls.canonical import canonical
 from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key, is_named, origin_of
 
@@ -69,7 +70,8 @@ if TYPE_CHECKING:  # for those who render alone
 
 log = logging.getLogger(__name__)
 _BROKEN = Failed(Cause.BUG)
-_BESIDE = frozenset({Purpose.PART, Purpose.LOGIN})  # asked for on behalf of pages, and no pages of the crawl themselves
+# on a to-do list it has its host leased: what is asked for there, the page or the session hands over (see `_hold`)
+_CALL = Skipped(Reason.SCOPE, "its host is leased for it")
 
 TAKE = 64  # tasks taken from a host at a time; more only widens what a kill leaves to be fetched again
 HORIZON_S = 2.0  # hosts due within this time are worth a lease; one that must wait longer is given back
@@ -142,7 +144,7 @@ class Worker:
             self._sessions = SigningIn(deps.sessions, self._clock, self._held, self._ways_of_sessions())
         self._done: list[Completion] = []
         self._visits: list[Visit] = []
-        self._parts: list[SideRequest] = []  # of rendered pages, for hosts that are not held
+        self._calls: list[SideRequest] = []  # to hosts that are not held
         self._committed_at = self._shared_at = self._lease_end = 0.0
         self._commit_now = False
         self._share = 1  # hosts that this worker should hold, as last reckoned
@@ -242,6 +244,8 @@ class Worker:
             lease, pace, mine, self._deps.detector(self._store.trap_memory(lease), _Past(self._store, lease))
         )
         self._held[lease.host_id] = host
+        if self._rendering is not None:
+            host.parts.extend(one for one in self._rendering.asked_of_host(lease.host) if one not in self._flights)
         self._schedule(host)
 
     def _schedule(self, host: HeldHost) -> None:
@@ -391,7 +395,8 @@ class Worker:
             ruling: Outcome | None = _BROKEN
             with self._guard(host, task):
                 ruling = (
-                    (self._sessions.ruling(task) if self._sessions is not None else None)
+                    (_CALL if task.seq and task.request.purpose in BESIDE else None)
+                    or (self._sessions.ruling(task) if self._sessions is not None else None)
                     or self._deps.aliases.ruling(task)
                     or self._discovery.ruling(task)
                     or self._robots_gate.ruling(host, task)
@@ -479,9 +484,7 @@ class Worker:
                 visit = self._sessions.opened(visit)
             if task is None:
                 self._visits.append(visit)
-            elif request.purpose in _BESIDE:
-                self._take_part(host, task, visit)
-            elif (again := with_its_cookies(visit)) is not None:
+            elif request.purpose not in BESIDE and (again := with_its_cookies(visit)) is not None:
                 host.tasks.appendleft(replace(task, request=again))
                 self._visits.append(visit)
             elif self._sessions is None or self._sessions.stands(host, task, visit):
@@ -515,26 +518,24 @@ class Worker:
             log.error("bug url=%s\n%s", task.request.url, traceback.format_exc())
             self._discovery.forget()  # what this page would have offered must be offered by others
             visit = Visit(task.request, self._clock.now(), 0.0, _BROKEN)
+            if task.request.purpose in BESIDE and not task.seq:
+                self._take_part(host, task, visit)
+                return
             self._finish(host, bug(host.lease, task, visit, f"{type(error).__name__}: {error}"))
 
     def _ways_of_sessions(self) -> WaysOfHosts:
-        def enlist(request: Request) -> None:
-            site = self._deps.scope.site_of(request.url)
-            self._parts.append(SideRequest(host_key(request.url), site, request, PRIORITY_FIRST))
-            self._commit_now = True
-
         def settle(host: HeldHost, task: Task, visit: Visit) -> None:
             with self._guard(host, task):
                 self._settle(host, task, visit)
 
-        return WaysOfHosts(self._host_of, self._refill, self._schedule, enlist, settle)
+        return WaysOfHosts(self._host_of, self._refill, self._schedule, self._call, settle)
 
     def _settle(self, host: HeldHost, task: Task, visit: Visit) -> None:
         request = task.request
         if request.purpose is Purpose.ROBOTS:  # the robots gate decides whether it is asked for again
             self._finish(host, Completion(host.lease, task, visit, reason_of(visit.outcome)))
             return
-        if request.purpose in _BESIDE:
+        if request.purpose in BESIDE:
             self._take_part(host, task, visit)
             return
         visit = recognised(task, visit)
@@ -580,10 +581,8 @@ class Worker:
                 self._schedule(host)
         for request in rendering.requests():
             held = self._host_of(host_key(request.url))
-            if held is None:  # on the to-do list of its host, before all others
-                place = host_key(request.url), self._deps.scope.site_of(request.url)
-                self._parts.append(SideRequest(*place, request, PRIORITY_FIRST))
-                self._commit_now = True
+            if held is None:
+                self._call(request)
             else:
                 held.parts.append(request)
                 self._schedule(held)
@@ -592,6 +591,16 @@ class Worker:
     def _until_rendering(self) -> float:
         """Seconds that the loop may sleep while a page is rendered, whose quiet nobody announces."""
         return RENDER_TICK_S if self._rendering is not None and self._rendering.is_busy else TICK_S
+
+    def _call(self, request: Request) -> None:
+        """Has the host of a page's or a session's own request leased: by an entry in its to-do list, before all others.
+
+        A list holds no header fields and no secrets: so the entry is none that is asked for, but a sign that one is.
+        """
+        root = canonical(origin_of(request.url) + "/")
+        site = self._deps.scope.site_of(request.url)
+        self._calls.append(SideRequest(host_key(root), site, Request(root, request.purpose), PRIORITY_FIRST))
+        self._commit_now = True
 
     def _host_of(self, key: HostKey) -> HeldHost | None:
         return next((host for host in self._held.values() if host.lease.host == key), None)
@@ -609,14 +618,13 @@ class Worker:
 
     def _take_part(self, host: HeldHost, task: Task, visit: Visit) -> None:
         """The answer to a page's or a session's own request, or why there is none."""
-        is_login = task.request.purpose is Purpose.LOGIN
-        if is_login and self._sessions is not None:
-            self._sessions.take(visit)
-        elif self._rendering is not None and not is_login:
-            self._rendering.answer(visit)
-        if task.seq:  # it was taken from a list
+        if task.seq:  # it was taken from a list, and has brought its host here
             self._finish(host, Completion(host.lease, task, visit, reason_of(visit.outcome)))
-        elif not is_login:  # of what is asked to sign in nothing is stored
+        elif task.request.purpose is Purpose.LOGIN:  # of what is asked to sign in nothing is stored
+            if self._sessions is not None:
+                self._sessions.take(visit)
+        elif self._rendering is not None:
+            self._rendering.answer(visit)
             self._visits.append(visit)
 
     def _finish(self, host: HeldHost, completion: Completion) -> None:
@@ -647,8 +655,8 @@ class Worker:
         now = self._clock.monotonic()
         robots, side_requests = self._robots_gate.collect()
         done, visits, self._done, self._visits = self._done, self._visits, [], []
-        side_requests += tuple(self._parts)
-        self._parts.clear()
+        side_requests += tuple(self._calls)
+        self._calls.clear()
         side_requests += tuple(chain.from_iterable(completion.side_requests for completion in done))
         for completion in done:
             held = self._held.get(completion.lease.host_id)

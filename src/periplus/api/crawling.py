@@ -9,7 +9,7 @@ import logging
 import os
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -46,6 +46,7 @@ from periplus.urls.parameters import apply, rules_of
 from periplus.urls.scope import own_hosts, site_scope
 
 if TYPE_CHECKING:
+    from periplus.acquire.login import Login
     from periplus.acquire.rendered import PageRendering
 
 log = logging.getLogger(__name__)
@@ -272,8 +273,8 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
         wire = dataclasses.replace(
             wire, admits=lambda host, address: addresses.admits(host, address, clock.monotonic())
         )
-    rendering = page_rendering(settings, clock)
     logins = logins_of(settings.identity.login, order.folder)
+    rendering = page_rendering(settings, clock, logins)
     sessions = LoginSessions(logins, clock, settings.politeness) if logins else None
     if sessions is not None:
         wire = dataclasses.replace(wire, credentials=sessions.credentials)
@@ -306,14 +307,18 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
     return sessions.failure if sessions is not None else ""
 
 
-def page_rendering(settings: Settings, clock: Clock) -> PageRendering | None:
-    """What pages are rendered with; None: none is. Raises UsageError where there is no browser."""
+def page_rendering(settings: Settings, clock: Clock, logins: Sequence[Login] = ()) -> PageRendering | None:
+    """What pages are rendered with; None: none is.
+
+    logins: what is behind them, pages of other origins do not get. Raises UsageError where there is no browser.
+    """
     if settings.rendering.render == "never":
         return None
     from periplus.acquire.browser import browser_program  # both for those who render alone
     from periplus.acquire.rendered import PageRendering
 
-    return PageRendering(browser_program(settings.rendering.browser), settings, clock)
+    closed = {origin: login.origins for login in logins for origin in login.origins}
+    return PageRendering(browser_program(settings.rendering.browser), settings, clock, closed)
 
 
 def _lessons(store: RunStore, site: SiteKey) -> AliasLearner:

@@ -20,6 +20,7 @@ class Purpose(StrEnum):
     CHECK = "check"  # the same by GET; the page is looked at and not kept
 
 
+BESIDE = frozenset({Purpose.PART, Purpose.LOGIN})  # asked for on behalf of pages, and no pages of the crawl themselves
 CHECKS = frozenset({Purpose.HEAD, Purpose.CHECK})
 
 

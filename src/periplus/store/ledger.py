@@ -25,7 +25,7 @@ from periplus.model.frontier import (
     next_interval_s,
 )
 from periplus.model.page import LinkKind
-from periplus.model.visit import CHECKS, Purpose, Reason, Redirected, Request, Skipped, Unchanged
+from periplus.model.visit import BESIDE, CHECKS, Purpose, Reason, Redirected, Request, Skipped, Unchanged
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.store import rows
 from periplus.store.url_state import RECHECK, UrlState, is_another, met_again
@@ -189,7 +189,8 @@ class Ledger:
             is_news = self._settle(completion, completion.reason, shard, body_id)
         elif completion.reason is None and (task.host_id, task.priority, task.seq) in self.taken:
             self._put_back(completion, host)
-        if is_news and (is_asked or completion.reason is not None):  # else it was only put off
+        is_call = task.request.purpose in BESIDE  # an entry that only had its host leased
+        if is_news and not is_call and (is_asked or completion.reason is not None):  # else it was only put off
             self.enter_visit(shard, rows.visit_row(self.run_id, task.url_id, visit), completion.look)
         for candidate in completion.candidates:
             self.offer(candidate)

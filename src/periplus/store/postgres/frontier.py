@@ -329,6 +329,7 @@ class PostgresCrawlStore(CrawlReads):
         return leases
 
     def fair_share(self, now: float) -> int:
+        self._merge_if_due(now)  # what waits in the inbox may be for hosts that have no other work
         given = self._given(now)
         # they would be counted until their lease ends
         if dead := self._session.read(lambda connection: hosts.dead(connection, self.is_alive)):
