@@ -33,15 +33,23 @@ def test_a_page_is_known_in_every_spelling(folder, text):
     assert "Words of A" in answer("page", text, "--as", "text", "-c", folder)
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "xml", "blocks", "source"])
+@pytest.mark.parametrize("form", ["text", "content", "markdown", "xml", "blocks", "source"])
 def test_each_form_is_a_flag_too(folder, form):
     assert answer("page", "/docs/", f"--{form}", "-c", folder) == answer("page", "/docs/", "--as", form, "-c", folder)
 
 
-def test_content_of_a_page_that_is_not_marked_names_the_command_that_marks_it(folder):
-    ran = CliRunner().invoke(main, ["page", "/docs/", "--as", "content", "-c", str(folder)])
-    assert ran.exit_code == 2
-    assert "periplus template" in ran.output
+def test_content_of_a_page_is_written_where_no_index_is(tmp_path):
+    """It is judged when it is asked for, beside other pages of its site."""
+    menu = "".join(f'<li><a href="/{word}.html">{word}</a></li>' for word in ("home", "news", "shop", "imprint"))
+    words = [f"Sentence {at} of the page tells, in a dozen words or so, what it is for." for at in range(6)]
+    pages = {
+        f"https://e.org/{name}.html": f"<title>{name}</title><div id=nav><ul>{menu}</ul></div><h1>All about {name}</h1>"
+        + "".join(f"<p>{name}: {sentence}</p>" for sentence in words)
+        for name in ("one", "two", "three")
+    }
+    folder = stored(tmp_path / "c", pages, ["https://e.org/one.html"])
+    content = answer("page", "https://e.org/one.html", "--as", "content", "-c", folder)
+    assert content == "\n".join(["All about one", *(f"one: {sentence}" for sentence in words)]) + "\n"
 
 
 def test_blocks_become_markdown_in_which_nothing_else_is_a_mark():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from periplus.document.decode import decode
 from periplus.document.understand import canonical_xml
 from periplus.errors import InvalidUrl, UsageError
-from periplus.model.page import Blocks, PageSummary, Part
+from periplus.model.page import BlockKind, Blocks, PageSummary, Part
 from periplus.model.tables import LINKS, PAGE, Row, row_maker
 from periplus.model.visit import Fetched, Headers, Reason, State
 from periplus.model.web import Url
@@ -131,6 +131,17 @@ class Page:
     def parts(self) -> tuple[Part, ...] | None:
         """One part for each block; None: they are not marked."""
         return self._contents.parts(self._id)
+
+    def content(self) -> str:
+        """Its text without navigation, a block a line: by its marks, or judged now where it has none, beside some other
+        pages of its site. Raises UsageError where there is no text.
+        """
+        parts = self.parts()
+        if parts is None:
+            from periplus.api.templates import parts_beside  # loads numpy
+
+            parts = parts_beside(self._connection, self._id)
+        return "\n".join(self.blocks().content(parts, (BlockKind.TITLE, BlockKind.ALT)))
 
     def markdown(self, *, whole: bool = False) -> str:
         """It as Markdown, of its markup where that was kept, else of its blocks. whole: with navigation; otherwise that

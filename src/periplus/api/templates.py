@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
 from periplus.analyse.content.evidence import SiteEvidence, Traces, traces_of
-from periplus.analyse.content.marking import page_context, parts_of_each
+from periplus.analyse.content.marking import page_context, parts_of, parts_of_each
 from periplus.analyse.marked_text import marked_blocks, text_of
 from periplus.analyse.shorkin import (
     ChainCluster,
@@ -247,6 +248,7 @@ EARLY_PAGES = 50  # of a site's section: with more behind them, marks hardly cha
 MOST_EARLY = 500  # of a site of many small sections: what they cost twice is bounded
 EVIDENCE_BYTES = 64_000_000  # of sites that wait in memory for their next pages; a site of many texts has 8 MB
 AT_ONCE = 200
+LOOKED_AT = 40  # pages beside one that is asked for: 60 ms; as good as all of them
 
 Marked = tuple[PageBlocks, Sequence[Part]]
 
@@ -255,6 +257,24 @@ def _section(url: Url) -> str:
     """The first folder of its path; empty in the site's root."""
     parts = url.split("/", 4)
     return parts[3] if len(parts) > 4 else ""
+
+
+def parts_beside(connection: reading.Connection, url_id: UrlId) -> tuple[Part, ...]:
+    """One part for each block of a page that is not marked, by up to LOOKED_AT other pages of its site; none for a
+    page without text. Nothing is stored.
+    """
+    page = next(pages_of(connection, [url_id]), None)
+    if page is None or not page.blocks:
+        return ()
+    evidence = SiteEvidence()
+    others = islice(
+        (other for other in text_rows.pages_of_site(connection, page.site_id, LOOKED_AT + 1) if other.url_id != url_id),
+        LOOKED_AT,
+    )
+    for other in others:
+        if other.blocks:
+            evidence.learn(other.blocks)
+    return parts_of(page.blocks, evidence, learnt=False)
 
 
 class Marks:

@@ -23,7 +23,7 @@ from periplus.cli.options import (
     segment_option,
 )
 from periplus.errors import InvalidUrl, UsageError
-from periplus.model.page import BlockKind, LinkKind, Part, Position
+from periplus.model.page import LinkKind, Position
 from periplus.model.visit import Reason, State
 from periplus.present.tables import FORMATS, write_table
 
@@ -214,22 +214,6 @@ def _bytes_of(page: Page, form: str) -> bytes:
             return page.xml()[0]
 
 
-def _content(page: Page) -> str:
-    """Its text without navigation, a block a line. Raises UsageError where the two are not told apart."""
-    parts = page.parts()
-    if parts is None:
-        raise UsageError(
-            "content and navigation of this page are not told apart yet: `periplus template` does that for the site; "
-            "--as text has all of it"
-        )
-    blocks = zip(page.blocks(), parts, strict=True)
-    return "\n".join(
-        block.text
-        for block, part in blocks
-        if part is Part.CONTENT and block.kind not in (BlockKind.TITLE, BlockKind.ALT)
-    )
-
-
 def _written(page: Page, form: str, as_json: bool, *, on_terminal: bool = False, whole: bool = False) -> str:
     """What is no bytes, whole: errors come before the first character is written."""
     import io
@@ -241,7 +225,7 @@ def _written(page: Page, form: str, as_json: bool, *, on_terminal: bool = False,
     if form == "markdown":
         out.write(page.markdown(whole=whole))
     elif form in ("text", "content"):
-        text = page.text() if form == "text" else _content(page)
+        text = page.text() if form == "text" else page.content()
         # a pipe may end on a terminal too
         out.write(("\n".join(map(visible, text.split("\n"))) if on_terminal else without_controls(text)) + "\n")
     elif form == "blocks":
