@@ -15,20 +15,20 @@ BUDGETS = {
     ".": 1_200,
     "acquire": 5_050,
     "analyse": 11_350,
-    "api": 13_000,
-    "cli": 6_600,
+    "api": 13_100,
+    "cli": 6_700,
     "document": 12_250,
     "jobs": 1_100,
     "mcp": 1_000,
     "model": 5_050,
     "present": 7_400,
     "schedule": 2_850,
-    "search": 1_900,
+    "search": 2_250,
     "store": 14_850,
     "ui": 5_300,
     "urls": 2_250,
 }
-MODULES = 368
+MODULES = 370
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

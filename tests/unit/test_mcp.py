@@ -12,8 +12,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from periplus.api import embedding
 from periplus.errors import NoCollection, UsageError
 from periplus.mcp.answers import (
     ANSWER_CHARS,
@@ -78,6 +80,22 @@ def test_search_finds_pages_and_goes_on_by_its_cursor(served):
     rest = answered(served, "search", {"query": "home OR b OR part", "limit": 2, "cursor": first.rest})
     assert (len(first.content), len(rest.content), rest.rest) == (2, 1, "")
     assert {hit["url"] for hit in [*first.content, *rest.content]} == {url for url in SITE if SITE[url] != 404}
+
+
+def test_search_takes_vectors_where_the_collection_has_some(tmp_path):
+    where = stored(tmp_path / "e.periplus", SITE, ["https://e.org/"])
+    own = Served(lambda: {"e": where}, lambda text: [0.0, 1.0] if "anchors" in text else [1.0, 0.0])
+    assert content(own, "search", query="anchors") == []
+    with pytest.raises(UsageError, match="has no vectors"):
+        answered(own, "search", {"like": "/a"})
+    (tmp_path / "v.txt").write_text("https://e.org/a\nhttps://e.org/b", "utf-8")
+    np.save(tmp_path / "v.npy", np.eye(2))
+    embedding.take_in(where, tmp_path / "v.npy")
+    assert [hit["url"] for hit in content(own, "search", query="anchors")] == ["https://e.org/b", "https://e.org/a"]
+    assert next(hit["url"] for hit in content(own, "search", like="/a")) == "https://e.org/b"
+    assert next(hit["url"] for hit in content(own, "search", vector=[0, 1])) == "https://e.org/b"
+    with pytest.raises(UsageError, match="nothing is asked"):
+        answered(own, "search", {})
 
 
 def test_a_long_page_comes_in_several_answers_that_make_the_whole(served):

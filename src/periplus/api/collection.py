@@ -27,6 +27,7 @@ from periplus.store.sqlite import listing, reading, schema
 from periplus.store.sqlite import runs as collection_runs
 from periplus.store.sqlite.listing import LinkFilter, PageFilter
 from periplus.store.sqlite.schema import SqliteStatements
+from periplus.urls.canonical import url_id
 from periplus.urls.folders import address_of_path, as_file_links, folders_of, paths_shown
 
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
@@ -38,7 +39,7 @@ if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when 
     from periplus.document.extraction import ExtractRule
     from periplus.model.comparison import Comparison
     from periplus.model.duplicates import Duplicates
-    from periplus.model.search import SearchResult
+    from periplus.model.search import SearchResult, VectorNote
     from periplus.model.topic import KeywordList
 
 REPORT_FILE = "report.html"
@@ -314,20 +315,32 @@ class Collection:
         limit: int = 10,
         page: int = 1,
         facets: bool = False,
+        like: Sequence[float] | str | None = None,
         watch: Callable[[int, int], bool] = lambda done, waiting: False,
     ) -> SearchResult:
         """Pages by their words, as `periplus search` finds them; docs/search.md says what a query may be.
 
-        What changed since the last search is indexed first, unless a crawl does so. watch: is told (pages indexed,
-        pages to go), and may return True to stop that.
+        What changed since the last search is indexed first, unless a crawl does so. like: a vector, or the URL of a
+        page that has some: others near it are found too, and both orders are fused; the query may be empty then. watch:
+        is told (pages indexed, pages to go), and may return True to stop that. Raises UsageError.
         """
         if self._search is None:
             from periplus.api.search_index import Search
 
             self._search = Search(self.folder, self._connection, read_settings(self.folder / SETTINGS_FILE).searching)
+        target = url_id(self.resolve(like)) if isinstance(like, str) else like
         with reading.limited(self._connection, self._limit_s):
             behind = self._search.catch_up(self._clock.now(), watch)
-            return self._search.find(query, limit, page, facets=facets, behind=behind)
+            return self._search.find(query, limit, page, facets=facets, behind=behind, like=target)
+
+    def take_vectors(self, path: Path | str, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
+        """Puts the vectors of a file in place of those that the collection has; docs/vectors.md says of which form.
+
+        watch: is told how many rows were read. Raises UsageError, StoreError.
+        """
+        from periplus.api.embedding import take_in
+
+        return take_in(self.folder, Path(path), watch)
 
     def keywords(
         self,
@@ -484,6 +497,7 @@ def contents(folder: Path) -> list[Path]:
         "write.lock",
         "search",
         "search.lock",
+        "vectors",
         "links.book",
         "stories.read",
         "site.layout",

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -19,13 +20,13 @@ from periplus.analyse.pagerank import link_score, pagerank
 from periplus.api.templates import Marks
 from periplus.children import Parent, RunnerLink
 from periplus.document.words import forms
-from periplus.errors import StoreError
+from periplus.errors import StoreError, UsageError
 from periplus.model.job import JobProgress
 from periplus.model.page import NO_BLOCKS, Part
 from periplus.model.search import Hit, Matches, PageToIndex, SearchResult
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.search.asking import MatchWindow, Searcher
+from periplus.search.asking import MatchWindow, Near, Searcher
 from periplus.search.index import (
     NOTHING,
     IndexBusy,
@@ -40,6 +41,7 @@ from periplus.search.index import (
 )
 from periplus.search.query import parse
 from periplus.search.snippets import Highlighter, snippet
+from periplus.search.vectors import opened
 from periplus.settings import Searching
 from periplus.store.sqlite import changes, reading, runs, schema, site_rows, text_rows
 from periplus.store.sqlite.changes import ChangeCursor
@@ -448,11 +450,22 @@ class Search:
         place = changes.place_of(self._connection, FOLLOWER)
         return place is not None and position_of(place) >= (_THROUGH, change)
 
-    def find(self, query: str, limit: int, page: int, *, facets: bool, behind: str) -> SearchResult:
+    def find(
+        self,
+        query: str,
+        limit: int,
+        page: int,
+        *,
+        facets: bool,
+        behind: str,
+        like: Sequence[float] | UrlId | None = None,
+    ) -> SearchResult:
         """Answers one query from what is searchable now.
 
-        page: of the hits, from 1; behind: what to say of pages that the index lacks.
+        page: of the hits, from 1; behind: what to say of pages that the index lacks; like: a vector, or a page
+        with vectors, to which others are near. Raises UsageError where there is none, or of another width.
         """
+        near = None if like is None else self._near(like)
         started = time.perf_counter()
         searcher = self._opened()
         if searcher is None:
@@ -465,11 +478,23 @@ class Search:
                 "",
                 time.perf_counter() - started,
             )
-        matches = searcher.search(query, MatchWindow(limit, (page - 1) * limit, facets), self._ranks.of)
+        matches = searcher.search(query, MatchWindow(limit, (page - 1) * limit, facets), self._ranks.of, near)
         hits = tuple(self._hits(query, matches, searcher.languages))
         notes = (*matches.notes, behind) if behind else matches.notes
         return SearchResult(
             query, matches.total, hits, matches.facets, notes, matches.suggestion, time.perf_counter() - started
+        )
+
+    def _near(self, like: Sequence[float] | UrlId) -> Near:
+        """What names pages near a vector, or near a page, which is none of them. Raises UsageError, StoreError."""
+        vectors = opened(self._folder)
+        if vectors is None:
+            raise UsageError("the collection has no vectors: `periplus index --vectors FILE` takes them in")
+        if not isinstance(like, int):
+            return partial(vectors.nearest, like)
+        vector = vectors.of_page(like)
+        return lambda most, holds: vectors.nearest(
+            vector, most, lambda pages: holds([page for page in pages if page != like])
         )
 
     def _opened(self) -> Searcher | None:

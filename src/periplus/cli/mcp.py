@@ -36,7 +36,14 @@ ADDRESS = "127.0.0.1:8322"
     help="With --http: what every request must bear. Better in the variable PERIPLUS_TOKEN.",
 )
 @option("--name names", "With --http: a further host name under which it is reached.", str, metavar="HOST", many=True)
-def mcp(collection: tuple[Path, ...], http: str, token: str, names: tuple[str, ...]) -> None:
+@option(
+    "--embed-with",
+    "A command that reads the words of a query and prints their vector, for collections with vectors: docs/vectors.md.",
+    str,
+    "",
+    metavar="COMMAND",
+)
+def mcp(collection: tuple[Path, ...], http: str, token: str, names: tuple[str, ...], embed_with: str) -> None:
     """Offer collections to language models, as tools of the Model Context Protocol.
 
     Speaks on standard input and output with the program that starts it (an assistant, an editor, a notebook), or with
@@ -56,7 +63,9 @@ def mcp(collection: tuple[Path, ...], http: str, token: str, names: tuple[str, .
     for path in collection:
         if not path.is_dir():
             raise NoCollection(f"{path} is no folder: name a collection, or a folder that holds collections")
-    served = Served(lambda: collections_at(collection, Path()))
+    from periplus.api.embedding import embedder
+
+    served = Served(lambda: collections_at(collection, Path()), embedder(embed_with) if embed_with else None)
     if not http:
         server.serve_stdio(served)
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.options import (
+    FILE,
     collection_folder,
     collection_option,
     columns_of,
@@ -20,7 +22,8 @@ from periplus.cli.options import (
     option,
     output_option,
 )
-from periplus.cli.progress import Watch
+from periplus.cli.progress import Watch, say
+from periplus.errors import UsageError
 from periplus.model.web import Url
 from periplus.present.wording import count_of, iso, number, utc, visible
 
@@ -48,8 +51,23 @@ after:2024 before:2024-03-31    last modified, or fetched, in that time
 
 
 @click.command(context_settings={"ignore_unknown_options": True}, epilog=EXAMPLES)
-@click.argument("query", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument("query", nargs=-1, type=click.UNPROCESSED)
 @collection_option
+@option("--vectors", "Vectors of pages or chunks, taken in where they are not yet: docs/vectors.md.", FILE)
+@option(
+    "--like",
+    "Also pages near this: a file with a vector, `-` for one on standard input, or the address of a page.",
+    str,
+    "",
+    metavar="VECTOR",
+)
+@option(
+    "--embed-with",
+    "Also pages near the words: a command that reads them and prints their vector.",
+    str,
+    "",
+    metavar="COMMAND",
+)
 @option("-n --limit", "Hits on a page.", click.IntRange(1, 1000), 10)
 @option("--page", "Which page of hits.", click.IntRange(1, 1000), 1)
 @option("--facets", "Count the pages that answer by site, type, language and year.", bool)
@@ -65,11 +83,17 @@ def search(query: tuple[str, ...], collection: Path | None, format: str, output:
     periplus search harbour lights
     periplus search '"harbour lights" -storm site:example.org after:2024'
     periplus search --facets -f json 'přístav OR гавань'
+    periplus search lights at sea --vectors pages.parquet --embed-with './embed.py'
     """
     from periplus.api.collection import Collection
 
-    with Collection(collection_folder(collection)) as reader:
-        result = reader.search(" ".join(query), watch=_reporter(), **flags)
+    folder, words = collection_folder(collection), " ".join(query)
+    nearness = [flags.pop(name) for name in ("vectors", "like", "embed_with")]
+    if not words and not nearness[1]:
+        raise UsageError("nothing is asked for: give words, or --like")
+    with Collection(folder) as reader:
+        like = _like(folder, words, *nearness)
+        result = reader.search(words, like=like, watch=_reporter(), **flags)
         shown = reader.paths_shown()
     with opened(output, exact=format != "text") as out:
         if format == "json":
@@ -81,10 +105,36 @@ def search(query: tuple[str, ...], collection: Path | None, format: str, output:
             click.echo(plain, file=out)
 
 
+def _like(folder: Path, words: str, vectors: Path | None, like: str, embed_with: str) -> list[float] | str | None:
+    """What the pages that are looked for are near to: a vector, or a page. Raises UsageError."""
+    if vectors is None and not like and not embed_with:
+        return None
+    from periplus.api import embedding
+    from periplus.search.vectors import parsed
+
+    if like and embed_with:
+        raise UsageError("--like and --embed-with both name a vector: give one of them")
+    if vectors is not None:
+        embedding.brought_in(folder, vectors, _rows_read)
+        if not like and not embed_with:
+            raise UsageError("--vectors wants to know what is looked for: --like VECTOR, or --embed-with COMMAND")
+    if embed_with:
+        return embedding.embedder(embed_with)(embedding.text_of(words))
+    if like == "-":
+        return parsed(sys.stdin.read())
+    return embedding.vector_at(like) if Path(like).is_file() else like
+
+
+def _rows_read(rows: int) -> None:
+    if rows % 1_000_000 < 4_096:
+        say(f"{number(rows)} vectors read")
+
+
 @click.command()
 @collection_option
 @option("--anew", "Throw the index away first and make it from the stored pages.", bool)
-def index(collection: Path | None, anew: bool) -> None:
+@option("--vectors", "Take in vectors of pages or chunks, in place of those that it has: docs/vectors.md.", FILE)
+def index(collection: Path | None, anew: bool, vectors: Path | None) -> None:
     """Bring the search index up to date.
 
     `periplus search` does so by itself; do it beforehand for a large collection that was crawled
@@ -94,6 +144,14 @@ def index(collection: Path | None, anew: bool) -> None:
 
     with Collection(collection_folder(collection)) as reader:
         click.echo(reader.index(anew=anew, watch=_reporter()))
+        if vectors is not None:
+            note = reader.take_vectors(vectors, _rows_read)
+            left = f"; {count_of(note.skipped, 'row')} without a page or a direction left out" if note.skipped else ""
+            here = "" if note.pages_here == note.pages else f", {number(note.pages_here)} of them of the collection"
+            click.echo(
+                f"{count_of(note.rows, 'vector')} of {number(note.dimensions)} numbers, of "
+                f"{count_of(note.pages, 'page')}{here}{left}"
+            )
 
 
 def _reporter() -> Callable[[int, int], bool]:

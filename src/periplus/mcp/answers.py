@@ -52,9 +52,11 @@ class Served:
     """The collections that are offered.
 
     folders: by name, looked up anew for each question, so that what was crawled meanwhile is there.
+    embed: makes vectors of queries, for collections that have vectors; None: nothing does.
     """
 
     folders: Callable[[], Mapping[str, Path]]
+    embed: Callable[[str], list[float]] | None = None
     browser: Browser = field(default_factory=Browser)
 
     def folder(self, name: str) -> tuple[str, Path]:

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from periplus.api.collection import Collection
+from periplus.api.embedding import text_of
 from periplus.api.tables import RESULT_TABLES, TABLES
 from periplus.errors import UsageError
 from periplus.mcp.answers import (
@@ -49,6 +50,7 @@ from periplus.model.tables import (
 )
 from periplus.model.visit import State
 from periplus.present.wording import iso
+from periplus.search.vectors import FOLDER as VECTORS
 from periplus.store.sqlite.tables import TableQuery
 
 _COLLECTION = {"collection": text_schema("name of the collection; may be left out where there is only one")}
@@ -114,9 +116,14 @@ def _search(served: Served, arguments: Arguments) -> ToolAnswer:
     name, folder = served.folder(arguments.get("collection", ""))
     most = arguments.get("limit", 10)
     leaf, ends = first_of(arguments) // most + 1, time.monotonic() + INDEXING_S
+    query, like = arguments.get("query", ""), arguments.get("like") or arguments.get("vector")
+    if not query and not like:
+        raise UsageError("nothing is asked for: give a query, like or a vector")
+    if query and like is None and served.embed is not None and (folder / VECTORS).is_dir():
+        like = served.embed(text_of(query))
     with Collection(folder) as collection:
         result = collection.search(
-            arguments["query"], limit=most, page=leaf, watch=lambda done, waiting: time.monotonic() > ends
+            query, limit=most, page=leaf, like=like, watch=lambda done, waiting: time.monotonic() > ends
         )
     rows = (
         {
@@ -334,10 +341,15 @@ TOOLS = {
             'Pages by their words, best first, with a snippet. `"exact words"`, `a OR b`, `-word`, `word*`, '
             "`site:example.org`, `lang:cs`, `type:pdf`, `intitle:x`, `after:2024` are understood.",
             {
-                "query": text_schema("what to look for"), **_COLLECTION,
-                "limit": count_schema("hits in one answer", 10, 50), **_CURSOR,
+                "query": text_schema("what to look for; may be left out beside `like` or `vector`"),
+                "like": text_schema("address of a page: those near it by the collection's vectors, where it has any"),
+                "vector": {
+                    "type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": 16_384,
+                    "description": "in place of `like`: a vector of the same model as the collection's",
+                },
+                **_COLLECTION, "limit": count_schema("hits in one answer", 10, 50), **_CURSOR,
             },
-            _search, ("query",), {"type": "object", "properties": _HIT},
+            _search, (), {"type": "object", "properties": _HIT},
         ),
         Tool(
             "page", "Read a page",

@@ -97,3 +97,16 @@ class SearchResult:
     notes: tuple[str, ...]  # what of the query was left aside; how far the index is behind
     suggestion: str  # a query that may have been meant; empty: none
     took_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class VectorNote:
+    """The vectors of a collection: where they come from, and what they are."""
+
+    source: str  # the file
+    stamp: str  # differs when that has changed
+    rows: int
+    dimensions: int
+    pages: int  # that they are of
+    pages_here: int  # of these, that the collection has
+    skipped: int  # rows without a page or a direction

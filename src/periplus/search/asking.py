@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -66,6 +66,7 @@ from periplus.search.query import (
     parted,
     pieces_of,
 )
+from periplus.search.vectors import fused
 from periplus.settings import Searching
 
 MOST_EDITS = 2
@@ -444,6 +445,8 @@ _FACETS = {"site": SITE, "type": MEDIA, "language": LANGUAGE, "year": YEAR}
 
 _Scored = tuple[float, tantivy.DocAddress]
 Rank = Callable[[Sequence[UrlId]], Sequence[float]]  # of pages, as 0 to 1
+Holds = Callable[[Sequence[UrlId]], Iterable[UrlId]]  # which of some pages answer what must hold
+Near = Callable[[int, Holds], Sequence[tuple[UrlId, float]]]  # as `Vectors.nearest`
 
 
 @dataclass(frozen=True, slots=True)
@@ -521,11 +524,15 @@ class Searcher:
             ids, digests = (self._searcher.fast_field_values(field, places) for field in (ID, SAID))
             yield {UrlId(int(url_id or 0)): int(digest or 0) for url_id, digest in zip(ids, digests, strict=True)}
 
-    def search(self, text: str, window: MatchWindow, rank: Rank) -> Matches:
+    def search(self, text: str, window: MatchWindow, rank: Rank, near: Near | None = None) -> Matches:
         """The pages that answer: first those that have all words, by how well they answer; where these are few, also
         those that have some, each with the words that it lacks.
+
+        near: names pages by their vectors: these orders are fused, and filters and signs of the query hold for both.
         """
         query = parse(text)
+        if near is not None:
+            return self._fused(query, text, window, rank, near)
         if query.root is None:
             return Matches(0, (), (), query.notes or ("nothing was asked for",), "")
         most = max(LOOKED_AT, window.offset + window.limit)
@@ -546,6 +553,37 @@ class Searcher:
         facets = self._counted(asked, _FACETS, FACET_VALUES) if window.facets else ()
         words = wanting.words if others or wanting.nowhere else ()
         return Matches(total, self._with_missing(matches, words), facets, notes, suggestion)
+
+    def _fused(self, query: Query, text: str, window: MatchWindow, rank: Rank, near: Near) -> Matches:
+        """The order by words, where there are any, and that by vectors as one. total: of the pages among their first
+        LOOKED_AT where the words find fewer.
+        """
+        most = max(LOOKED_AT, window.offset + window.limit)
+        _, rest = parted(query.root) if query.root is not None else ((), ())
+        narrowed = self._matcher.query(All(rest), (), All(rest))
+        by_vector = near(most, lambda pages: self._among(narrowed, pages))
+        by_words = Matches(0, (), (), query.notes, "")
+        if asked_words(query.root):
+            by_words = self.search(text, MatchWindow(most, 0, window.facets), rank)
+        elif window.facets:
+            by_words = replace(by_words, facets=self._counted(narrowed, _FACETS, FACET_VALUES))
+        by_id = {match.url_id: match for match in by_words.matches}
+        # a page that the words show under another address with the same text is that one
+        shown = {twin: match.url_id for match in by_words.matches for twin in match.twins}
+        order = [*dict.fromkeys(shown.get(page, page) for page, _ in by_vector)]
+        both = fused([list(by_id), order])
+        matches = [by_id.get(page, Match(page, 0.0, ()))._replace(score=score) for page, score in both]
+        chosen = tuple(matches[window.offset : window.offset + window.limit])
+        return replace(by_words, total=max(by_words.total, len(matches)), matches=chosen)
+
+    def _among(self, narrowed: tantivy.Query, pages: Sequence[UrlId]) -> Sequence[UrlId]:
+        """Those of the pages that are in the index and answer."""
+        if not pages:
+            return ()
+        some = tantivy.Query.term_set_query(self._index.schema, ID, list(pages))
+        asked = tantivy.Query.boolean_query([(tantivy.Occur.Must, some), (tantivy.Occur.Must, narrowed)])
+        places = [place for _, place in self._searcher.search(asked, len(pages), False).hits]
+        return [UrlId(int(value or 0)) for value in self._searcher.fast_field_values(ID, places)]
 
     def _wanting(self, root: Node, nowhere: Sequence[Word]) -> _Wanting:
         """The queries for what was asked for. nowhere: words that no page has, which are asked of none."""

@@ -22,6 +22,7 @@ from periplus.jobs.forms import whole
 from periplus.model.page import Block, Part
 from periplus.model.search import SearchResult
 from periplus.model.web import Url
+from periplus.search.vectors import FOLDER as VECTORS
 from periplus.ui import rendering
 from periplus.ui.maps import place_of
 from periplus.ui.state import folder_of, state_of
@@ -64,6 +65,7 @@ def page(request: Request) -> Response:
             "name": name,
             "page": summary,
             "view": view,
+            "has_vectors": (folder / VECTORS).is_dir(),
             "views": {key: word for key, word in VIEWS.items() if _has(one, key)},
         }
         values |= _of_view(collection, one, view, whole(asked, "line", 0, 0, 10_000_000))
@@ -217,8 +219,9 @@ class PageSearch:
 def in_one(request: Request) -> Response:
     name, folder = folder_of(request)
     query, at = _query(request), whole(request.query_params, "at", 1, 1, 1000)
-    answers = [_searched(request, name, folder, HITS, at)] if query else []
-    return _answer(request, answers, {"name": name, "at": at, "per": HITS})
+    like = request.query_params.get("like", "").strip()[:2000]
+    answers = [_searched(request, name, folder, HITS, at, like)] if query or like else []
+    return _answer(request, answers, {"name": name, "at": at, "per": HITS, "like": like})
 
 
 def in_all(request: Request) -> Response:
@@ -230,7 +233,7 @@ def in_all(request: Request) -> Response:
 
 
 def _answer(request: Request, answers: list[PageSearch], values: Mapping[str, object]) -> Response:
-    values = {"title": "Search", "query": request.query_params.get("q", ""), "found": answers, **values}
+    values = {"title": "Search", "query": request.query_params.get("q", ""), "like": "", "found": answers, **values}
     if not rendering.wants_json(request):
         values = {**values, "operators": OPERATORS, "pieces": pieces}
     return rendering.answer(request, "search.html", values)
@@ -240,12 +243,15 @@ def _query(request: Request) -> str:
     return request.query_params.get("q", "").strip()[:2000]
 
 
-def _searched(request: Request, name: str, folder: Path, hits: int, at: int) -> PageSearch:
+def _searched(request: Request, name: str, folder: Path, hits: int, at: int, like: str = "") -> PageSearch:
+    """like: a page to which others are near by the collection's vectors; empty: words alone."""
     query = _query(request)
     try:
         done = state_of(request).indexing.is_done(folder, CATCH_UP_S)
         with Collection(folder, time_limit_s=SEARCH_READ_S) as collection:
-            result = collection.search(query, limit=hits, page=at, facets=True, watch=_until(CATCH_UP_S))
+            result = collection.search(
+                query, limit=hits, page=at, facets=True, like=like or None, watch=_until(CATCH_UP_S)
+            )
             return PageSearch(name, result, indexing=not done)
     except PeriplusError as error:
         return PageSearch(name, None, str(error))

@@ -1,0 +1,93 @@
+"""Vectors of a collection, and of texts: taken in from the user's files, and made by a command of the user's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from periplus.errors import UsageError
+from periplus.model.search import VectorNote
+from periplus.model.web import UrlId
+from periplus.search import vectors
+from periplus.search.query import asked_words, parse
+from periplus.search.vectors import parsed
+from periplus.store.sqlite import page_rows, reading
+
+EMBED_S = 60.0  # longest time of a command: a model of some gigabytes takes some ten seconds to load
+AT_ONCE = 10_000  # pages looked up in one statement
+
+Embed = Callable[[str], list[float]]
+
+
+def take_in(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
+    """Puts the vectors of a file in place of those of the collection in folder; watch: is told the rows read.
+
+    Raises UsageError for a file that is none or names no page of the collection, NoCollection, StoreError.
+    """
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+
+        def present(pages: Sequence[UrlId]) -> int:
+            parts = (pages[start : start + AT_ONCE] for start in range(0, len(pages), AT_ONCE))
+            return sum(1 for part in parts for brief in page_rows.briefs(connection, part) if brief.media_type)
+
+        return vectors.take_in(folder, path, present, watch)
+
+
+def brought_in(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
+    """The same, unless the collection has the vectors of this very file already."""
+    has = vectors.opened(folder)
+    if has is not None and (has.note.source, has.note.stamp) == (str(path.absolute()), vectors.stamp_of(path)):
+        return has.note
+    return take_in(folder, path, watch)
+
+
+def vector_at(text: str) -> list[float]:
+    """The vector in a file, `.npy` or of numbers as a program prints them. Raises UsageError."""
+    path = Path(text)
+    try:
+        if path.suffix.lower() == ".npy":
+            import numpy as np
+
+            return [float(number) for number in np.load(path, allow_pickle=False).ravel()]
+        return parsed(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read as a vector: {error}") from None
+
+
+def embedder(command: str) -> Embed:
+    """What makes the vector of a text: a command that reads the text, UTF-8, and prints the vector.
+
+    It is run as it stands, without a shell; a text never becomes a word of it. Raises UsageError for a command that is
+    none; what it returns raises UsageError where the command fails or prints no vector.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"{command!r} is no command: {error}") from None
+    if not words:
+        raise UsageError("--embed-with names no command")
+
+    def embed(text: str) -> list[float]:
+        try:
+            done = subprocess.run(
+                words, input=text.encode("utf-8", "replace"), capture_output=True, timeout=EMBED_S, check=False
+            )
+        except OSError as error:
+            raise UsageError(f"{words[0]} cannot be run: {error.strerror}") from None
+        except subprocess.TimeoutExpired:
+            raise UsageError(f"{words[0]} made no vector within {EMBED_S:g} s") from None
+        if done.returncode:
+            last = done.stderr.decode("utf-8", "replace").strip().rpartition(os.linesep)[2][:300]
+            raise UsageError(f"{words[0]} ended with {done.returncode}{f': {last}' if last else ''}")
+        return parsed(done.stdout.decode("utf-8", "replace"))
+
+    return embed
+
+
+def text_of(query: str) -> str:
+    """The words of a query, without its filters and signs: what an embedding is to be made of."""
+    return " ".join(word.text for word in asked_words(parse(query).root)) or query
