@@ -88,6 +88,18 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
+class PastSource:
+    """Which archive answers in place of the web."""
+
+    from_archive: str = _row(
+        "",
+        "A web archive that answers in place of the web: a WARC, ARC or WACZ file, a folder of them, cdx:URL of a CDX "
+        "server, or memento:URL of a TimeGate; docs/warc.md.",
+    )
+    at: str = _row("", "Date of which an archive's captures are wanted (2019-05-31), the nearest; empty: the latest.")
+
+
+@dataclass(frozen=True, slots=True)
 class Politeness:
     """How hosts are treated."""
 
@@ -335,6 +347,7 @@ class Settings:
 
     limits: FetchLimits = FetchLimits()
     identity: Identity = Identity()
+    past: PastSource = PastSource()
     politeness: Politeness = Politeness()
     scope: Scope = Scope()
     budget: Budget = Budget()

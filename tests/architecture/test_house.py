@@ -13,9 +13,9 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 # lines at 120 columns; a capability that needs more raises the budget of its package, and says why in its commit
 BUDGETS = {
     ".": 1_200,
-    "acquire": 5_050,
+    "acquire": 5_600,
     "analyse": 11_350,
-    "api": 13_100,
+    "api": 13_200,
     "cli": 6_700,
     "document": 12_250,
     "jobs": 1_100,
@@ -24,11 +24,11 @@ BUDGETS = {
     "present": 7_400,
     "schedule": 2_850,
     "search": 2_250,
-    "store": 14_850,
+    "store": 15_200,
     "ui": 5_300,
-    "urls": 2_250,
+    "urls": 2_350,
 }
-MODULES = 370
+MODULES = 373
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

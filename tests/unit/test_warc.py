@@ -19,8 +19,8 @@ from periplus.errors import StoreError, UsageError
 from periplus.model.collection import Exchange, RunNote
 from periplus.model.visit import Headers
 from periplus.store.archive_files import ArchiveFile, ArchiveReader, http_answer, unchunked
-from periplus.store.cdxj import url_key
 from periplus.store.warc import original, records_of, warcinfo
+from periplus.urls.captures import capture_key
 from stored import page, stored
 
 RUN = RunNote(1, 1_000_000.0, "periplus/0", ("https://e.org/",), "{}", True)
@@ -223,7 +223,7 @@ def test_what_cannot_be_written_leaves_nothing(folder, tmp_path):
 )
 def test_index_keys(url, key):
     """As cdxj-indexer 1.5 writes them: the cases were given to it."""
-    assert url_key(url) == key
+    assert capture_key(url) == key
 
 
 # reading -------------------------------------------------------------------------------------------------------------

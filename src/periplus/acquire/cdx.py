@@ -1,8 +1,9 @@
-"""Asks a CDX server which copies of a URL a web archive has."""
+"""What servers of web archives are asked, and what they answer: CDX servers, TimeGates and TimeMaps (RFC 7089)."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from urllib.parse import quote, urlsplit
 from periplus.model.ports import Clock, Transport
 from periplus.model.visit import Request
 from periplus.model.web import Url
+from periplus.urls.captures import Capture
 
 # What servers answer with differs: lines of JSON (pywb), an array of arrays under a row of names (Wayback Machine),
 # lines of CDXJ, or lines of CDX with eleven fields, of which the first seven are the same everywhere.
@@ -20,6 +22,10 @@ ASKED_COPIES = 10  # the nearest in time: some of them are redirects or errors
 ANSWER_S = 60.0  # of a large archive's index
 _SHOWN = frozenset({"200", "-", ""})  # a page; of a revisit some servers do not know the status
 _NAMES = {"timestamp": "timestamp", "url": "url", "original": "url", "status": "status", "statuscode": "status"}
+LISTED_AT_ONCE = 5_000  # captures in one answer: 1 to 2 MB
+_REPLAYED = re.compile(r"/([0-9]{14})(?:[a-z]{2}_)?/")  # `id_`: as it was stored
+_LINK = re.compile(r"<([^<>\s]*)>((?:\s*;\s*[^\s=;,]+\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]+))*)")
+_REL = re.compile(r";\s*rel\s*=\s*\"?([^\";]+)\"?", re.IGNORECASE)
 _CDX = ("urlkey", "timestamp", "url", "mime", "status")
 
 
@@ -70,6 +76,63 @@ def question(server: Url, url: Url, at: float) -> str:
     sign = "&" if "?" in server else "?"
     limits = f"closest={stamp}&sort=closest&limit={ASKED_COPIES}&output=json"
     return f"{server}{sign}url={quote(url, safe='')}&{limits}"
+
+
+def listing_question(server: Url, host: str, resume_key: str = "") -> str:
+    """Asks for every capture of a host, LISTED_AT_ONCE at a time. pywb knows no resume key, and gives the first."""
+    sign = "&" if "?" in server else "?"
+    resumed = f"&resumeKey={quote(resume_key, safe='')}" if resume_key else ""
+    what = f"url={quote(host, safe='')}&matchType=host&limit={LISTED_AT_ONCE}&output=json&showResumeKey=true"
+    return f"{server}{sign}{what}{resumed}"
+
+
+def resume_key_of(body: bytes) -> str:
+    """What a further question is asked with, behind an empty row at the end of an answer; empty: nothing. Total."""
+    text = body.decode("utf-8", "replace").strip()
+    if text.startswith("["):
+        try:
+            table = json.loads(text)
+        except ValueError:
+            return ""
+        is_told = isinstance(table, list) and len(table) > 2 and table[-2] == [] and isinstance(table[-1], list)
+        return str(table[-1][0]) if is_told and len(table[-1]) == 1 else ""
+    before, _, last = text.rpartition("\n\n")
+    return last if before and last and " " not in last and "\n" not in last else ""
+
+
+def captures_of(body: bytes) -> list[Capture]:
+    """The captures that a CDX server names, each placed by its time of 14 digits. Total."""
+    rows = ((stamp, url, status, time_of(stamp)) for stamp, url, status in copies_of(body))
+    return [
+        Capture(url, taken, int(status) if status.isdigit() and len(status) == 3 else 0, stamp)
+        for stamp, url, status, taken in rows
+        if taken is not None
+    ]
+
+
+def mementos_of(links: str, url: str) -> list[Capture]:
+    """The captures of a URL that links name (RFC 8288, RFC 7089), in a TimeMap or a Link field, each placed by the
+    address of its bytes as they were stored; those whose address does not tell that are left out. Total.
+    """
+    mementos = []
+    for address, parameters in _LINK.findall(links):
+        relation = _REL.search(parameters)
+        if relation is not None and "memento" in relation[1].split() and (capture := memento_at(address, url)):
+            mementos.append(capture)
+    return mementos
+
+
+def memento_at(address: str, url: str) -> Capture | None:
+    """The capture at an address of an archive that has the form of the Wayback Machine: `/20190531120000/URL`."""
+    match = _REPLAYED.search(address)
+    taken = time_of(match[1]) if match else None
+    return Capture(url, taken, 0, _REPLAYED.sub(r"/\1id_/", address, count=1)) if taken is not None else None
+
+
+def original_of(address: str) -> str:
+    """The URL of which an archive's address shows a capture; as it is where it shows none."""
+    match = _REPLAYED.search(address)
+    return address[match.end() :] if match and address[match.end() :].startswith(("http:", "https:")) else address
 
 
 def copies_of(body: bytes) -> Iterator[tuple[str, str, str]]:

@@ -58,6 +58,8 @@ def visit_of(response: Response, limits: FetchLimits) -> Visit:
 
 
 def _outcome(response: Response, limits: FetchLimits) -> Outcome:
+    if response.cause is Cause.NOT_ARCHIVED:
+        return Skipped(Reason.NOT_ARCHIVED, response.detail)
     if response.cause is not None:
         return Failed(response.cause, response.detail)
     if response.status == 304 and (response.request.etag or response.request.last_modified):
@@ -68,7 +70,7 @@ def _outcome(response: Response, limits: FetchLimits) -> Outcome:
         return Fetched(response.status, response.headers, b"")
     body, inflating = inflate(response.body, response.headers.get("content-encoding"), limits)
     cut = response.cut if response.cut is not Cut.NONE else inflating
-    return Fetched(response.status, response.headers, body, cut)
+    return Fetched(response.status, response.sent or response.headers, body, cut)
 
 
 def _redirect(response: Response) -> Redirected | None:

@@ -103,6 +103,7 @@ class WorkerDeps:
     addresses: AddressTurns
     rendering: PageRendering | None = None  # None: pages are what servers send
     sessions: LoginSessions | None = None  # None: nobody signs in
+    is_past: bool = False  # an archive answers in place of the hosts, which nobody asks: they are not spared
 
 
 class _Past:
@@ -236,7 +237,7 @@ class Worker:
             policy.learn(self._store.visits(policy.mark, texts=policy.reads_text))
 
     def _hold(self, lease: Lease, now: float) -> None:
-        mine = is_named(lease.host, self._deps.mine)
+        mine = self._deps.is_past or is_named(lease.host, self._deps.mine)
         # a Crawl-delay follows when the rules are known, before they let anything pass
         delay = delay_for(self._politeness, mine, None, is_folder=is_folder_host(lease.host))
         pace = Pace(delay, lease.rate, now + lease.wait_s, lease.strikes, lease.answered)
@@ -497,6 +498,8 @@ class Worker:
         two requests would reach the server sooner one after another than they left.
         """
         now = self._clock.monotonic()
+        if self._deps.is_past:
+            return
         if visit.request.purpose is Purpose.ROBOTS:
             self._robots_gate.arrived(host, visit)
         else:

@@ -269,6 +269,14 @@ def origin_of_archives(
     return starts, settings or Settings()
 
 
+def starts_of_archive(archive: str) -> tuple[Url, ...]:
+    """What a file that `--from-archive` names says that it begins with; none of a folder or server. Raises UsageError
+    for a file without a page.
+    """
+    path = Path(archive).expanduser()
+    return origin_of_archives([path])[0] if path.is_file() else ()
+
+
 def _settings(text: str) -> Settings | None:
     """What may be believed of the settings of the run that an archive of ours was made of;
     None where there are none.

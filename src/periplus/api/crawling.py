@@ -15,6 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from periplus.acquire.archived import ArchivePlace, ArchiveSource, ArchiveTransport, FileSource, ServerSource, place_of
+from periplus.acquire.cdx import ANSWER_S
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.descriptors import affordable
 from periplus.acquire.discovery import Aliases, Discovery
@@ -140,6 +142,10 @@ def check_order(order: CrawlOrder) -> None:
         raise UsageError("--per-host above 1 holds only for hosts of your own: name them with --mine HOST")
     page_rendering(order.settings, SystemClock())
     logins_of(order.settings.identity.login, order.folder)
+    if (past := order.settings.past).from_archive:
+        place_of(past.from_archive, past.at)
+        if order.settings.identity.login or order.settings.identity.folders:
+            raise UsageError("--from-archive excludes --login and local folders: nobody but the archive is asked")
     own_hosts(politeness.mine)
     site_scope(order.starts, order.settings.scope)
     identity = order.settings.identity
@@ -177,7 +183,10 @@ def workable(settings: Settings) -> Settings:
     mine = own_hosts(dict.fromkeys((*settings.politeness.mine, *local)))
     at_once = affordable(settings.politeness.concurrency)
     politeness = dataclasses.replace(settings.politeness, mine=mine, concurrency=at_once)
-    return dataclasses.replace(settings, storage=storage, politeness=politeness)
+    past, archive = settings.past, settings.past.from_archive
+    if archive and not archive.startswith(("cdx:", "memento:")):  # a refresh begins elsewhere
+        past = dataclasses.replace(past, from_archive=str(Path(archive).expanduser().absolute()))
+    return dataclasses.replace(settings, storage=storage, politeness=politeness, past=past)
 
 
 def _ruled(order: CrawlOrder) -> CrawlOrder:
@@ -278,7 +287,8 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
     sessions = LoginSessions(logins, clock, settings.politeness) if logins else None
     if sessions is not None:
         wire = dataclasses.replace(wire, credentials=sessions.credentials)
-    transport: Transport = CurlTransport(wire, clock)
+    archive = past_transport(settings, wire, clock)
+    transport: Transport = archive or CurlTransport(wire, clock)
     if folders := folders_of(settings.identity.folders):
         transport = FolderTransport(transport, folders, wire, clock)
     deps = WorkerDeps(
@@ -295,16 +305,51 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
         addresses=addresses,
         rendering=rendering,
         sessions=sessions,
+        is_past=archive is not None,
     )
+    if archive is not None:
+        settings = settings_of_past(settings)
     gc.freeze()  # what is loaded now stays
     gc.set_threshold(GC_THRESHOLD, 20, 50)
     try:
-        Worker(deps, settings).run(tick)
+        Worker(deps, settings).run(tick if archive is None else lambda: bool(archive.failure) or tick())
     finally:
         if rendering is not None:
             rendering.close()
         transport.close()
+    if archive is not None:
+        return archive.failure
     return sessions.failure if sessions is not None else ""
+
+
+def past_transport(settings: Settings, wire: Wire, clock: Clock) -> ArchiveTransport | None:
+    """What answers from the archive that the settings name; None: they name none. Raises UsageError."""
+    if not settings.past.from_archive:
+        return None
+    place = place_of(settings.past.from_archive, settings.past.at)
+    limits = dataclasses.replace(
+        settings.limits,
+        total_timeout_s=max(settings.limits.total_timeout_s, ANSWER_S),
+        first_byte_timeout_s=max(settings.limits.first_byte_timeout_s, ANSWER_S),
+    )
+    inner = CurlTransport(Wire(limits, settings.identity, 1), clock)
+    return ArchiveTransport(inner, _source_of(place, settings, wire, clock), settings.politeness, clock)
+
+
+def _source_of(place: ArchivePlace, settings: Settings, wire: Wire, clock: Clock) -> ArchiveSource:
+    if place.kind != "files":
+        return ServerSource(place, settings.politeness, wire, clock)
+    from periplus.store.captures import FileArchive  # for those who read archives alone
+
+    return FileSource(FileArchive(place.paths, settings.limits), place.at, wire, clock)
+
+
+def settings_of_past(settings: Settings) -> Settings:
+    """The settings of a worker whose hosts are those of an archive: nobody is asked at them, so there is no robots.txt,
+    delay or further attempt.
+    """
+    free = dataclasses.replace(settings.politeness, delay_s=0.0, per_host=1, ignore_robots=True, retries=0)
+    return dataclasses.replace(settings, politeness=free)
 
 
 def page_rendering(settings: Settings, clock: Clock, logins: Sequence[Login] = ()) -> PageRendering | None:
@@ -339,7 +384,8 @@ class Supervisor:
         # pages are rendered by one worker and its browsers, that what they need of any host comes to it
         is_rendering = order.settings.rendering.render != "never"
         # a session has one worker too, which keeps its cookies in memory: one that signed in beside it might end it
-        is_alone = is_rendering or bool(order.settings.identity.login)
+        # and so has an archive, to which all hosts are one
+        is_alone = is_rendering or bool(order.settings.identity.login or order.settings.past.from_archive)
         self._most = 0 if is_alone else (order.settings.storage.workers or os.cpu_count() or 1) - 1
         self._started = time.monotonic()
         self._measured, self._cpu = self._started, time.process_time()
@@ -472,6 +518,7 @@ def at_limit(state: str, note: str) -> bool:
 
 
 LOGIN_NOTE = "login "  # a run that could not sign in: `Login` begins its messages so
+ARCHIVE_NOTE = "the archive"  # one that cannot be had: `ArchiveTransport` begins its messages so
 
 
 def judged(counts: RunCounts, waiting: bool, stop_note: str, first: str) -> tuple[str, str]:
@@ -482,7 +529,7 @@ def judged(counts: RunCounts, waiting: bool, stop_note: str, first: str) -> tupl
     read = sum(counts.by_reason.get(reason, 0) for reason in FETCHED)
     troubles = {reason: counts.by_reason.get(reason, 0) for reason in _TROUBLES}
     worst = max(troubles, key=lambda reason: troubles[reason])
-    if stop_note.startswith(LOGIN_NOTE):
+    if stop_note.startswith((LOGIN_NOTE, ARCHIVE_NOTE)):
         return "failed", stop_note
     if not read:
         return ("stopped", stop_note) if stop_note and not counts.fetched else ("failed", f"no page was read; {first}")

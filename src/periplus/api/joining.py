@@ -54,6 +54,8 @@ def settings_of_run(record: RunRecord, auth: str) -> Settings:
         raise UsageError("the crawl renders pages: it has one worker, to whom all comes that its browsers need")
     if settings.identity.login:
         raise UsageError("the crawl has a login: one worker does it, for its cookies never leave that one's memory")
+    if settings.past.from_archive:
+        raise UsageError("the crawl reads an archive: one worker does it, for an archive is one host")
     return workable(settings_from({"auth": auth}, settings) if auth else settings)
 
 
@@ -103,6 +105,8 @@ def carried_crawl(order: CrawlOrder, on: str, watch: Callable[[Progress], bool])
         raise UsageError("--render and --on exclude each other: a crawl that renders pages has one worker")
     if order.settings.identity.login:
         raise UsageError("--login and --on exclude each other: a session stays in the memory of one worker")
+    if order.settings.past.from_archive:
+        raise UsageError("--from-archive and --on exclude each other: an archive is one host, and has one worker")
     return crawl(order, watch, partial(_carried_work, partial(cluster_named(SPARK).carried, on)))
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 import time
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +22,7 @@ from periplus.cli.options import (
     store_option,
 )
 from periplus.cli.progress import Watch
-from periplus.errors import StoreError, UsageError
+from periplus.errors import StoreError
 from periplus.present.wording import count_of, number
 from periplus.settings import SUFFIX, Settings
 
@@ -159,6 +157,7 @@ def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], 
     periplus import warc 2024.wacz 2025.wacz 2026.wacz -o years.periplus
     periplus import warc all.warc.gz --at 2019-05-31 -o may.periplus
     """
+    from periplus.acquire.archived import end_of
     from periplus.api.archives import ImportTimes, import_archives, origin_of_archives
     from periplus.settings import settings_from
     from periplus.urls.canonical import start_urls
@@ -169,7 +168,7 @@ def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], 
     settings = replace(settings, storage=replace(settings.storage, keep_parts=flags["keep_parts"]))
     folder = output or Path(site_name(begin[0]) + SUFFIX)
     done = import_archives(
-        folder, files, begin, settings, times=ImportTimes(flags["gap"] * 86_400, _end_of(flags["at"]))
+        folder, files, begin, settings, times=ImportTimes(flags["gap"] * 86_400, end_of(flags["at"]))
     )
     for damage in done.damages:
         click.echo(f"periplus: {damage}", err=True)
@@ -181,22 +180,6 @@ def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], 
         click.echo(f"Left out: {count_of(done.left_out, 'record')} without a usable answer, URL or date", err=True)
     if done.state == "failed":
         raise StoreError(done.note)
-
-
-def _end_of(date: str) -> float:
-    """The last moment that an ISO 8601 date names, in seconds since the epoch; empty: none. Raises UsageError."""
-    if not date:
-        return math.inf
-    try:
-        when = datetime.fromisoformat(date)
-    except ValueError:
-        raise UsageError(f"{date!r} is no date: write 2019-05-31, or 2019-05-31T12:00") from None
-    moment = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-    return (
-        moment
-        + (86_400.0 if len(date) == len("2019-05-31") else 60.0 if len(date) == len("2019-05-31T12:00") else 1.0)
-        - 1e-6
-    )
 
 
 @imports.command("results")

@@ -89,6 +89,9 @@ def crawl(
     Stays on the start's site, one request at a time and 0.5 s between starts, and obeys robots.txt. Kill it whenever
     you like: the same command goes on where it stopped. Afterwards: `periplus map`, `periplus report`.
 
+    With --from-archive it reads a site as a web archive has it, and asks nobody else: a WACZ or WARC file, a folder of
+    them, or an archive's server. --at: as of a date.
+
     With --store the collection is in a database, and `periplus worker --store` joins the crawl from any machine.
     Settings are read from periplus.toml here and in the folder -o; the latter goes first, and flags before both.
     """
@@ -97,6 +100,10 @@ def crawl(
 
     urls, local = starts_of([*starts, *(line for file in lists for line in lines_of(file))])
     flags |= with_folders(flags, local)
+    if not urls and flags["from_archive"]:
+        from periplus.api.archives import starts_of_archive
+
+        urls = starts_of_archive(flags["from_archive"])
     if not urls:
         raise UsageError("no start: give a URL, or a file of URLs with -i")
     store: str = checked_store(flags["store"], fresh=fresh)

@@ -103,6 +103,7 @@ _TITLES = {
     "storage": "What to keep",
     "rendering": "Rendering",
     "identity": "Network",
+    "past": "Archives",
     "limits": "Limits",
     "auditing": "Output",
 }

@@ -32,12 +32,13 @@ EVERYDAY = frozenset({"max_pages", "max_depth", "delay_s", "include", "exclude"}
 TITLES = {
     "scope": "Where", "budget": "How much", "politeness": "How polite", "storage": "What to keep",
     "rendering": "Rendering", "identity": "Network", "limits": "Limits of one exchange",
-    "auditing": "Faults", "searching": "Search",
+    "auditing": "Faults", "searching": "Search", "past": "Archives",
 }  # fmt: skip
 _A_FILE = "Names a file of the server's machine: written into periplus.toml."
 WITHHELD = {
     "cookie_file": _A_FILE, "login": _A_FILE, "ca_file": _A_FILE, "folders": _A_FILE, "resolve": _A_FILE,
     "browser": "Names a program of the server's machine: written into periplus.toml.",
+    "from_archive": _A_FILE, "at": "Of what `crawl --from-archive` asks for.",
     "auth": "A password would stand in the list of jobs: written into periplus.toml.",
     "ignore_robots": "What is begun here obeys robots.txt always; a command line may ask otherwise of one's own hosts.",
     "mine": "By the consent “these sites are mine”, for the sites of the form.",

@@ -157,6 +157,8 @@ class Response:
     detail: str
     address: str
     first_byte_s: float = 0.0  # from the request's first byte sent to the first byte read; 0.0: none came
+    # what a server had sent, where an archive holds the body inflated and has written the header anew; None: `headers`
+    sent: Headers | None = None
 
 
 class Transport(Protocol):

@@ -110,6 +110,7 @@ class Cause(StrEnum):
     PRIVATE = "private-address"
     PROXY = "proxy"
     CANCELLED = "cancelled"  # we did not send it after all
+    NOT_ARCHIVED = "not-in-archive"  # an archive answers in place of the web, and does not hold it
     BUG = "bug"
 
 

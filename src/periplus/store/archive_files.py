@@ -9,12 +9,13 @@ import sqlite3
 import struct
 import zipfile
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import zstandard
 
@@ -38,7 +39,8 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 MANIFEST_BYTES = 1 << 24  # of a WACZ file's manifest, or of one line of its pages
 # RuntimeError: what is encrypted; NotImplementedError, which is one: another compression than deflate
 _BROKEN = (EOFError, OSError, RuntimeError, zlib.error, zstandard.ZstdError, struct.error, zipfile.BadZipFile)
-_RECORDS = re.compile(r"\.w?arc(\.gz|\.zst)?$")
+_ZIP_HEAD, _ZIP_NAME_LENGTHS = 30, 26  # bytes of an entry's own head; where the lengths of what follows it stand
+RECORDS = re.compile(r"\.w?arc(\.gz|\.zst)?$")
 _STATUS_LINE = re.compile(r"HTTP/\S*\s+(?P<code>[0-9]{3})(?:\s|$)")
 
 
@@ -59,6 +61,31 @@ class ArchiveFile:
             file = stack.enter_context(stack.enter_context(zipfile.ZipFile(file)).open(name))
         return file  # type: ignore[no-any-return]
 
+    def opened_for_places(self, stack: ExitStack) -> BinaryIO:
+        """As `opened`, for who reads here and there: what stands undeflated in a zip file is read from that itself, for
+        `zipfile` reads all that lies before a place. No checksum is looked at.
+        """
+        if len(self.inner) != 1:
+            return self.opened(stack)
+        file = stack.enter_context(self.path.open("rb"))
+        with zipfile.ZipFile(file) as package:
+            entry = package.getinfo(self.inner[0])
+        if entry.compress_type != zipfile.ZIP_STORED:
+            return self.opened(stack)
+        file.seek(entry.header_offset + _ZIP_NAME_LENGTHS)
+        name_length, extra_length = struct.unpack("<HH", file.read(4))
+        start = entry.header_offset + _ZIP_HEAD + name_length + extra_length
+        return cast(BinaryIO, _Window(file, start, entry.file_size))
+
+
+class MemberPlace(NamedTuple):
+    """Where a record begins. member: byte of the file at which reading can begin: of the record itself, or of the gzip
+    member or zstd frame that has it; skip: bytes of that, inflated, before the record.
+    """
+
+    member: int
+    skip: int = 0
+
 
 def archive_files(path: Path) -> tuple[ArchiveFile, ...]:
     """The files of records of an archive: itself, or those of a WACZ file, or of a zip file of WACZ files.
@@ -69,11 +96,11 @@ def archive_files(path: Path) -> tuple[ArchiveFile, ...]:
         return (ArchiveFile(path),)
     try:
         with zipfile.ZipFile(path) as package:
-            files = [ArchiveFile(path, (name,)) for name in package.namelist() if _RECORDS.search(name)]
+            files = [ArchiveFile(path, (name,)) for name in package.namelist() if RECORDS.search(name)]
             for name in package.namelist():
                 if name.endswith(".wacz"):
                     with package.open(name) as file, zipfile.ZipFile(file) as inner:
-                        names = filter(_RECORDS.search, inner.namelist())
+                        names = filter(RECORDS.search, inner.namelist())
                         files += [ArchiveFile(path, (name, each)) for each in names]
     except _BROKEN as error:
         raise UsageError(f"{path} is a damaged zip file: {error}") from None
@@ -106,28 +133,36 @@ class ArchiveReader:
     Those of ARC files come as those of WARC files do.
     """
 
-    def __init__(self, source: ArchiveFile, block_bytes: int) -> None:
-        """block_bytes: longest block that is kept of a record. Raises UsageError for a file that is no archive."""
+    def __init__(self, source: ArchiveFile, block_bytes: int, place: MemberPlace | None = None) -> None:
+        """block_bytes: longest block that is kept of a record; place: of the first record that is read, None: the first
+        there is. Raises UsageError for a file that is no archive.
+        """
         self._source, self._most = source, block_bytes
+        self._starts: deque[tuple[int, int]] = deque()  # (byte of all inflated, byte of the file) of members read
         self.damage = ""
         self.count = 0
         with ExitStack() as stack:
             try:
-                file = source.opened(stack)
+                file = source.opened(stack) if place is None else source.opened_for_places(stack)
             except OSError as error:
                 raise UsageError(f"cannot read the archive {source}: {error.strerror or error}") from None
             except (*_BROKEN, KeyError) as error:
                 raise UsageError(f"cannot read the archive {source}: {error}") from None
             try:
-                self._stream = io.BufferedReader(_Steps(_inflated(file)), 1 << 16)
+                member, skip = place or MemberPlace(0)
+                self._stream = io.BufferedReader(_Steps(_inflated(file, member, self._starts)), 1 << 16)
+                self._skip(skip)
                 start = self._stream.peek(9)[:9]
             except _BROKEN as error:
                 raise UsageError(f"{source} is no web archive, or damaged at its beginning: {error}") from None
-            if not start.startswith(b"WARC/") and start != b"filedesc:":
+            is_arc = start == b"filedesc:" or (place is not None and start[:4] == b"http")
+            if not start.startswith(b"WARC/") and not is_arc:
                 raise UsageError(f"{source} is no WARC, ARC or WACZ file: it begins with {start!r}")
             self._stack = stack.pop_all()
-        self._next = self._next_warc if start.startswith(b"WARC/") else self._next_arc
+        self._next = self._next_arc if is_arc else self._next_warc
         self._arc_fields = 5  # in the head of an ARC record: URL, address, date, type, length; version 2 has 10
+        self._is_sought = place is not None
+        self._begins = 0  # byte of all inflated at which the record begins that was read last
 
     def __enter__(self) -> ArchiveReader:
         return self
@@ -136,6 +171,14 @@ class ArchiveReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
+
+    @property
+    def place(self) -> MemberPlace:
+        """Of the record that was read last."""
+        if not self._starts:
+            return MemberPlace(self._begins)
+        inflated, member = self._starts[0]
+        return MemberPlace(member, self._begins - inflated)
 
     def __iter__(self) -> Iterator[ArchiveRecord]:
         try:
@@ -152,9 +195,12 @@ class ArchiveReader:
 
     def _head_line(self) -> bytes:
         """The next line that is not empty; empty: the end."""
-        line = self._line()
+        line = b"\n"
         while line in (b"\r\n", b"\n"):
+            self._begins = self._stream.tell()
             line = self._line()
+        while len(self._starts) > 1 and self._starts[1][0] <= self._begins:
+            self._starts.popleft()
         return line
 
     def _next_warc(self) -> ArchiveRecord | None:
@@ -172,6 +218,8 @@ class ArchiveReader:
         line = self._head_line()
         if not line:
             return None
+        if self._is_sought:  # the head of the file, which tells the version, was not read
+            self._arc_fields = 10 if line.count(b" ") >= 9 else 5
         parts = line.decode("utf-8", "replace").strip().rsplit(" ", self._arc_fields - 1)
         if len(parts) != self._arc_fields:
             raise ValueError(f"a record begins with {line[:40]!r}")
@@ -234,7 +282,7 @@ class _Steps(io.RawIOBase):
     """A stream of the pieces that an iterator yields. What came before an error is read before the error is met."""
 
     def __init__(self, steps: Iterator[bytes]) -> None:
-        self._steps, self._rest = steps, memoryview(b"")
+        self._steps, self._rest, self._count = steps, memoryview(b""), 0
 
     def readable(self) -> bool:
         return True
@@ -248,34 +296,69 @@ class _Steps(io.RawIOBase):
         count = min(len(buffer), len(self._rest))
         buffer[:count] = self._rest[:count]
         self._rest = self._rest[count:]
+        self._count += count
         return count
 
+    def tell(self) -> int:
+        return self._count
 
-def _inflated(file: BinaryIO) -> Iterator[bytes]:
-    """What the file holds, inflated; its compression is told by its first bytes."""
+
+class _Window(io.RawIOBase):
+    """Some bytes of a file, as a file."""
+
+    def __init__(self, file: BinaryIO, start: int, size: int) -> None:
+        self._file, self._start, self._size = file, start, size
+        self.seek(0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(min(len(buffer), max(0, self._size - self.tell())))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, place: int, whence: int = io.SEEK_SET) -> int:
+        if whence != io.SEEK_SET:
+            raise io.UnsupportedOperation("from the beginning only")
+        return self._file.seek(self._start + place) - self._start
+
+    def tell(self) -> int:
+        return self._file.tell() - self._start
+
+
+def _inflated(file: BinaryIO, member: int, starts: deque[tuple[int, int]]) -> Iterator[bytes]:
+    """What the file holds from a byte on at which a member begins, inflated; its first bytes tell its compression.
+
+    starts: gets (byte of all inflated, byte of the file) of each member that is begun.
+    """
     start = file.read(4)
-    file.seek(0)
+    file.seek(member)
     if start[:2] == b"\x1f\x8b":
-        return _members(file, lambda: zlib.decompressobj(31))
+        return _members(file, lambda: zlib.decompressobj(31), starts)
     if start == _DICTIONARY:
         frames = zstandard.ZstdDecompressor(dict_data=_dictionary(file))
-        return _members(file, frames.decompressobj)
+        file.seek(max(member, file.tell()))
+        return _members(file, frames.decompressobj, starts)
     if start == _ZSTD:
-        return _members(file, zstandard.ZstdDecompressor().decompressobj)
+        return _members(file, zstandard.ZstdDecompressor().decompressobj, starts)
     return iter(lambda: file.read(READ_BYTES), b"")
 
 
-def _members(file: BinaryIO, inflater_of: Callable[[], Any]) -> Iterator[bytes]:
+def _members(file: BinaryIO, inflater_of: Callable[[], Any], starts: deque[tuple[int, int]]) -> Iterator[bytes]:
     """The gzip members or zstd frames of a file, one after another. Raises EOFError within one that is cut off.
 
     A step takes SLICE_BYTES, so that it can swell to some MB and no more: a thousandfold by deflate,
     128 KB for 4 bytes by zstd.
     """
-    inflater, begun = inflater_of(), False
+    inflater, begun, count = inflater_of(), False, 0
     while data := file.read(READ_BYTES):
         while data:
+            if not begun:
+                starts.append((count, file.tell() - len(data)))
             begun, piece = True, inflater.decompress(data[:SLICE_BYTES])
             if piece:
+                count += len(piece)
                 yield piece
             data = inflater.unused_data + data[SLICE_BYTES:]
             if inflater.eof:

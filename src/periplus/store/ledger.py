@@ -259,7 +259,7 @@ class Ledger:
             link = rows.redirect_link(shard, source, outcome)
             self._store_links(link, LinkKind.REDIRECT.value if completion.task.recheck else None)
             return False
-        page = rows.page_row(completion, document, body_id, self.now)
+        page = rows.page_row(completion, document, body_id)
         before = self.pages.get(source)
         is_changed = before is None or is_another(before, page.past_fields)
         self.new_pages.append((shard, page))

@@ -177,7 +177,7 @@ BAD_LINK_COLUMNS = "source, text, kind, position, anchor, why"
 _PAST_FIELDS: Callable[[StoredPage], tuple[object, ...]] = attrgetter(*FIELDS)
 
 
-def page_row(completion: Completion, document: Document, body_id: int | None, now: float) -> StoredPage:
+def page_row(completion: Completion, document: Document, body_id: int | None) -> StoredPage:
     visit = completion.visit
     outcome = visit.outcome
     headers = outcome.headers if isinstance(outcome, Fetched) else Headers()
@@ -189,7 +189,7 @@ def page_row(completion: Completion, document: Document, body_id: int | None, no
     directives = (("noindex", document.noindex), ("nofollow", document.nofollow))
     return StoredPage(
         url_id=completion.task.url_id,
-        fetched=now,
+        fetched=visit.started,
         media_type=document.media_type,
         size=size,
         wire_bytes=visit.wire_bytes,

@@ -44,7 +44,7 @@ Fields = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Capture:
+class FirstRecord:
     """Where bytes were first written, so that a later record need not repeat them."""
 
     record_id: str
@@ -102,8 +102,8 @@ def warcinfo(note: RunNote, version: str, file_name: str) -> WarcRecord:
 
 
 def records_of(
-    exchange: Exchange, run: RunNote, info_id: str, earlier: Capture | None
-) -> tuple[list[WarcRecord], Capture | None]:
+    exchange: Exchange, run: RunNote, info_id: str, earlier: FirstRecord | None
+) -> tuple[list[WarcRecord], FirstRecord | None]:
     """The records of one visit; and, if it wrote a body in full, where.
 
     earlier: where the same bytes were written before.
@@ -129,7 +129,7 @@ def conversion(exchange: Exchange, info_id: str, answer_id: str, xml: tuple[byte
     return WarcRecord(identity, exchange.url, date, _record("conversion", identity, date, fields, data), media_type)
 
 
-def answer(exchange: Exchange, info_id: str, capture: Capture | None) -> tuple[WarcRecord, Capture | None]:
+def answer(exchange: Exchange, info_id: str, capture: FirstRecord | None) -> tuple[WarcRecord, FirstRecord | None]:
     """The record of a visit that was answered; and, if it wrote a body in full, where.
 
     capture: where the same bytes were written before.
@@ -156,7 +156,7 @@ def answer(exchange: Exchange, info_id: str, capture: Capture | None) -> tuple[W
     is_shown = exchange.outcome == "redirected" or exchange.body is not None or not 200 <= exchange.status < 300
     indexed = digest if is_shown and exchange.purpose == "page" and exchange.outcome != "unchanged" else ""
     record = WarcRecord(identity, exchange.url, date, data, media_type, exchange.status, indexed, kind == "revisit")
-    return record, Capture(
+    return record, FirstRecord(
         identity, exchange.url, date, digest
     ) if exchange.body is not None and kind == "response" else None
 
@@ -341,7 +341,7 @@ def write_records(
     archive: WarcTarget, exchanges: Iterable[Exchange], files: WarcFiles, lines: IndexLines | None
 ) -> Written:
     """Writes the records of the exchanges, and ends the last file. lines: where what can be replayed is indexed."""
-    captures: dict[int, Capture] = {}
+    captures: dict[int, FirstRecord] = {}
     responses = revisits = failures = conversions = run_id = 0
     info_id = file_name = ""
     for exchange in exchanges:
