@@ -1,5 +1,7 @@
 """Claims on PageRank, on random graphs."""
 
+from unittest import mock
+
 import networkx
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drawn_graph import graph_of
-from periplus.analyse.pagerank import pagerank, published_rank
+from periplus.analyse.pagerank import LINKS_FOR_SCIPY, pagerank, published_rank
 
 
 @st.composite
@@ -82,3 +84,15 @@ def test_follows_a_renaming_of_the_pages(web, rng):
     scores = pagerank(graph_of(count, links)).scores
     renamed = pagerank(graph_of(count, {(name[a], name[b]) for a, b in links})).scores
     assert np.abs(renamed[name] - scores).max() < 1e-12
+
+
+@settings(max_examples=40, deadline=None)
+@given(links_between_pages(), dampings)
+def test_small_and_large_graphs_are_added_up_alike(web, damping):
+    """With SciPy and without it the sums have the same order, so that not even their last bits differ."""
+    graph = graph_of(*web)
+    assert len(graph.targets) < LINKS_FOR_SCIPY
+    by_numpy = pagerank(graph, damping=damping, max_rounds=400).scores
+    with mock.patch("periplus.analyse.pagerank.LINKS_FOR_SCIPY", 0):
+        by_scipy = pagerank(graph, damping=damping, max_rounds=400).scores
+    assert by_numpy.tolist() == by_scipy.tolist()

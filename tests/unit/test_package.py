@@ -52,6 +52,18 @@ def test_a_crawl_starts_without_what_only_reports_and_searches_need():
     assert set(ran.stdout.split()).isdisjoint(NOT_FOR_A_CRAWL)
 
 
+NOT_FOR_INDEXING = (
+    "scipy", "pyarrow", "email.utils", "periplus.analyse.duplicates", "periplus.analyse.shorkin",
+    "periplus.search.snippets", "periplus.document.decode", "periplus.api.facts", "periplus.api.searching",
+)  # fmt: skip
+
+
+def test_the_process_that_indexes_starts_without_what_only_searches_and_reports_need():
+    code = "import sys, periplus.api.search_index; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(ran.stdout.split()).isdisjoint(NOT_FOR_INDEXING)
+
+
 def test_sql_gives_a_table(folder):  # noqa: F811
     rows = periplus.sql(folder, "SELECT reason, count(*) AS many, avg(depth) AS mean FROM urls GROUP BY 1 ORDER BY 1")
     assert rows.columns == ("reason", "many", "mean")

@@ -1,6 +1,7 @@
 """Terms are the same in index and query, in any language."""
 
 import random
+import unicodedata
 
 import pytest
 from hypothesis import given, settings
@@ -154,3 +155,9 @@ def test_words_are_forgotten_when_there_are_too_many(monkeypatch):
         text = " ".join(f"words{number}x{place} hoping" for place in range(20))
         cutter.begin_page()
         assert cutter.terms(text, "en").split() == [words.table("en")[form] for form in forms(text)]
+
+
+def test_no_character_is_a_mark_where_none_is_looked_for():
+    _, _, character = words._patterns()
+    marks = [chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M"]
+    assert character.fullmatch("a" + "".join(marks))

@@ -16,8 +16,10 @@ import tantivy
 
 import periplus
 from periplus.api import search_index as index_follower
+from periplus.api import searching
 from periplus.api.crawling import finish_indexing, start_indexing
-from periplus.api.search_index import IndexWorker, Search, catch_up, standing
+from periplus.api.search_index import IndexWorker, catch_up, standing
+from periplus.api.searching import Search
 from periplus.children import finish_child, stop_child
 from periplus.model.job import JobProgress
 from periplus.search import index as search_index
@@ -260,7 +262,7 @@ def test_an_index_that_is_missing_or_not_of_this_collection_is_made_anew(folder,
 def test_pages_are_found_while_their_crawl_runs(tmp_path, monkeypatch):
     folder = tmp_path / "c.periplus"
     results = []
-    monkeypatch.setattr(index_follower, "TAKEN_IN_S", 60.0)
+    monkeypatch.setattr(searching, "TAKEN_IN_S", 60.0)
 
     def look(progress):
         if progress.counts.fetched > 5 and not results:

@@ -33,7 +33,7 @@ from periplus.urls.folders import address_of_path, as_file_links, folders_of, pa
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.inlink_index import InlinkIndexes
     from periplus.api.page import Page
-    from periplus.api.search_index import Search
+    from periplus.api.searching import Search
     from periplus.api.site import Site
     from periplus.api.templates import Templates, Watch
     from periplus.document.extraction import ExtractRule
@@ -325,7 +325,7 @@ class Collection:
         is told (pages indexed, pages to go), and may return True to stop that. Raises UsageError.
         """
         if self._search is None:
-            from periplus.api.search_index import Search
+            from periplus.api.searching import Search
 
             self._search = Search(self.folder, self._connection, read_settings(self.folder / SETTINGS_FILE).searching)
         target = url_id(self.resolve(like)) if isinstance(like, str) else like

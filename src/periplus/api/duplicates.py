@@ -24,7 +24,7 @@ from periplus.analyse.duplicates import (
     sketches,
 )
 from periplus.api.facts import chosen_start, site_starts
-from periplus.api.templates import Marks
+from periplus.api.marks import Marks
 from periplus.document.digest import without_marks
 from periplus.errors import StoreError, UsageError
 from periplus.model.duplicates import Contender, DuplicateGroup, Duplicates

@@ -138,7 +138,7 @@ class Page:
         """
         parts = self.parts()
         if parts is None:
-            from periplus.api.templates import parts_beside  # loads numpy
+            from periplus.api.marks import parts_beside  # loads numpy
 
             parts = parts_beside(self._connection, self._id)
         return "\n".join(self.blocks().content(parts, (BlockKind.TITLE, BlockKind.ALT)))

@@ -35,6 +35,7 @@ STEMMERS = {
 WORD_CHARS = 64  # longer ones are cut: identifiers and encoded data, which nobody types whole
 # of a language, with their terms: some 50 MB; a corpus of real pages has this many after a million pages
 KEPT_WORDS = 300_000
+FEW_FORMS = 20  # to look for one in the forms of a page takes 2 us, to cut 1,000 apart 50
 # Han, kana, Hangul, bopomofo; Thai, Lao, Tibetan, Burmese, Khmer: words that no space parts
 _UNPARTED = (
     "\u0e00-\u0e7f\u0e80-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-"
@@ -69,8 +70,9 @@ class WordUnit(NamedTuple):
 @lru_cache(maxsize=1)
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """(a word of any script, a unit within it, a character with its marks)."""
-    # beyond, sets are slow
-    marks = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")
+    # beyond, sets are slow; between these no script has marks, only ideographs and syllables, or nothing is defined
+    some = (*range(0x300, 0x3400), *range(0xA000, 0xAC00), *range(0xD7B0, 0xD800), *range(0xF900, 0x10000))
+    marks = "".join(char for char in map(chr, some) if unicodedata.category(char)[0] == "M")
     word = rf"\w+(?:[{marks}]+\w*)*(?:\+\+|#(?!\w))?"  # the underscore is a blank by then
     parted = rf"[^\W{_UNPARTED}]"
     units = rf"(?P<run>[{_UNPARTED}][{_UNPARTED}{marks}]*)|{parted}+(?:[{marks}]+{parted}*)*(?:\+\+|#(?!\w))?"
@@ -245,9 +247,14 @@ class TextCutter:
     def spellings(self, without: str) -> str:
         """As `shown_forms`, of all texts of the page, each form once, parted by blanks. without: what is none."""
         shown, strange = self._take_spellings()
-        if len(shown) == 1 and not strange:
-            return f" {shown[0]}".replace(f" {without} ", " ").strip()
-        return " ".join(shown_forms(strange).union(*map(str.split, shown)) - {without})
+        most = max(shown, key=len, default="")
+        shown.remove(most) if most else None
+        others = shown_forms(strange).union(*map(str.split, shown)) - {without}
+        if len(others) > FEW_FORMS:
+            return " ".join(others.union(most.split()) - {without})
+        spaced = f" {most}"
+        others_there = [form for form in others if f" {form} " not in spaced]
+        return " ".join([spaced.replace(f" {without} ", " ").strip(), *others_there]).strip()
 
     def _take_spellings(self) -> tuple[list[str], list[str]]:
         """(forms of each language, each once, with a blank behind each; forms that are not ASCII, or beside such)."""

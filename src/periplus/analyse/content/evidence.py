@@ -39,15 +39,21 @@ _MARKS = "|»›«‹•·→←↑↓©®™/\\▶►>*#"
 @cache
 def _counter() -> BlockCounter:
     """With the classes of characters."""
-    chars = [chr(code) for code in range(65_536)]
-    by_category = {"Lu": UPPER, "Lt": UPPER, "Ll": LOWER, "Lm": LOWER, "Lo": LOWER, "Nd": DIGIT, "Zs": SPACE}
-    table = np.array([by_category.get(unicodedata.category(char), OTHER) for char in chars], dtype=np.uint8)
+    every = np.arange(65_536, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    categories = list(map(unicodedata.category, every))
+    by_category = dict.fromkeys(categories, OTHER)
+    by_category |= {"Lu": UPPER, "Lt": UPPER, "Ll": LOWER, "Lm": LOWER, "Lo": LOWER, "Nd": DIGIT, "Zs": SPACE}
+    table = np.frombuffer(bytes(map(by_category.__getitem__, categories)), dtype=np.uint8).copy()
     table[0x3041:0xA000] = WIDE
     table[0xF900:0xFB00] = WIDE
     for letters, kind in ((_STOPS, STOP), (_COMMAS, COMMA), (_MARKS, MARK), ("\n\t", SPACE)):
         table[[ord(letter) for letter in letters]] = kind
-    table[[char.isalnum() or char == "_" for char in chars]] |= block_counts.WORD
-    lower = np.array([ord(char.lower()[0]) for char in chars], dtype=np.uint16)
+    is_word = np.frombuffer(bytes(map(str.isalnum, every)), dtype=np.bool).copy()
+    is_word[ord("_")] = True
+    table[is_word] |= block_counts.WORD
+    # in small letters one becomes two, and another is small otherwise where a word ends
+    small = every.replace("İ", "i").replace("Σ", "σ").lower()
+    lower = np.frombuffer(small.encode("utf-16-le", "surrogatepass"), dtype="<u2").astype(np.uint16)
     lower[[ord("\n"), ord("ς")]] = ord(" "), ord("σ")
     return BlockCounter(table.data, lower.data, DIGIT)
 

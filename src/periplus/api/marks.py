@@ -1,0 +1,152 @@
+"""Marks the blocks of pages, navigation or content, as they come, and learns their sites from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+
+from periplus.analyse.content.evidence import SiteEvidence, Traces, traces_of
+from periplus.analyse.content.marking import page_context, parts_of, parts_of_each
+from periplus.model.page import Part
+from periplus.model.web import Url, UrlId
+from periplus.store.sqlite import changes, reading, text_rows
+from periplus.store.sqlite.text_rows import PageBlocks
+
+# A page that has its parts was learned by its site's evidence already: parts, evidence and the follower's place
+# are stored in one transaction. The first pages of a site and of each of its sections are marked while little is known
+# of them, and once more when there is more to know.
+
+# names under which a site's evidence, and the ids of its first pages, are stored
+EVIDENCE, EARLY = "content", "marked early"
+EARLY_PAGES = 50  # of a site's section: with more behind them, marks hardly change any more
+MOST_EARLY = 500  # of a site of many small sections: what they cost twice is bounded
+EVIDENCE_BYTES = 64_000_000  # of sites that wait in memory for their next pages; a site of many texts has 8 MB
+AT_ONCE = 200
+LOOKED_AT = 40  # pages beside one that is asked for: 60 ms; as good as all of them
+
+Marked = tuple[PageBlocks, Sequence[Part]]
+
+
+def _section(url: Url) -> str:
+    """The first folder of its path; empty in the site's root."""
+    parts = url.split("/", 4)
+    return parts[3] if len(parts) > 4 else ""
+
+
+def parts_beside(connection: reading.Connection, url_id: UrlId) -> tuple[Part, ...]:
+    """One part for each block of a page that is not marked, by up to LOOKED_AT other pages of its site; none for a
+    page without text. Nothing is stored.
+    """
+    page = next(text_rows.pages_of(connection, [url_id]), None)
+    if page is None or not page.blocks:
+        return ()
+    evidence = SiteEvidence()
+    others = islice(
+        (other for other in text_rows.pages_of_site(connection, page.site_id, LOOKED_AT + 1) if other.url_id != url_id),
+        LOOKED_AT,
+    )
+    for other in others:
+        if other.blocks:
+            evidence.learn(other.blocks)
+    return parts_of(page.blocks, evidence, learnt=False)
+
+
+class Marks:
+    """Marks pages by what was learned of their sites, and learns from them."""
+
+    def __init__(self, connection: reading.Connection) -> None:
+        self._connection = connection
+        self._evidence: dict[int, SiteEvidence] = {}
+        self._early: dict[int, list[UrlId]] = {}
+        self._learned: Counter[tuple[int, str]] = Counter()  # pages since this began, by site and section
+        self._changed: set[int] = set()
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is something to store."""
+        return bool(self._changed)
+
+    def of(self, pages: Sequence[PageBlocks]) -> list[Sequence[Part]]:
+        """One part for each block of each page; none for a page without text."""
+        new = [(page, traces_of(page.blocks)) for page in pages if page.parts is None and page.blocks]
+        for page, traces in new:
+            self._learn(page, traces)
+        for page, _ in new:
+            self._note_early(page)
+        parts = parts_of_each(page_context(page.blocks, self._evidence[page.site_id], traces) for page, traces in new)
+        parts_of_page = {page.url_id: of_page for (page, _), of_page in zip(new, parts, strict=True)}
+        return [parts_of_page.get(page.url_id, page.parts or ()) for page in pages]
+
+    def _note_early(self, page: PageBlocks) -> None:
+        """Sections have menus of their own, as the languages of a site: the first pages of each are early."""
+        section, early = (page.site_id, _section(page.url)), self._early[page.site_id]
+        self._learned[section] += 1
+        if self._learned[section] <= EARLY_PAGES and len(early) < MOST_EARLY:
+            early.append(page.url_id)
+
+    def _learn(self, page: PageBlocks, traces: Traces) -> None:
+        self._load(page.site_id)
+        self._evidence[page.site_id].learn(page.blocks, traces)
+        self._changed.add(page.site_id)
+
+    def _load(self, site_id: int) -> None:
+        if site_id in self._evidence:
+            return
+        early = changes.evidence(self._connection, site_id, EARLY)
+        self._evidence[site_id] = self._stored(site_id)
+        self._early[site_id] = [UrlId(page) for page in np.frombuffer(early or b"", "<i8").tolist()]
+
+    def _stored(self, site_id: int) -> SiteEvidence:
+        """What was learned of a site; learned anew where another version stored it."""
+        stored = changes.evidence(self._connection, site_id, EVIDENCE)
+        if not stored:
+            return SiteEvidence()
+        try:
+            return SiteEvidence.from_bytes(stored)
+        except ValueError:
+            evidence = SiteEvidence()
+            for page in text_rows.pages_of_site(self._connection, site_id):
+                if page.parts is not None and page.blocks:
+                    evidence.learn(page.blocks)
+            return evidence
+
+    def store(self, marked: Iterable[Marked]) -> None:
+        """Keeps the parts of pages, and what was learned of their sites. Within a transaction."""
+        text_rows.write_parts(
+            self._connection,
+            [(page.url_id, page.body_id, parts) for page, parts in marked if parts and parts != page.parts],
+        )
+        for site_id in self._changed:
+            changes.write_evidence(self._connection, site_id, EVIDENCE, self._evidence[site_id].to_bytes())
+            changes.write_evidence(self._connection, site_id, EARLY, np.array(self._early[site_id], "<i8").tobytes())
+        self._changed.clear()
+        size = sum(evidence.size_bytes for evidence in self._evidence.values())
+        while size > EVIDENCE_BYTES:  # the one that came first; it is read again when it is asked for
+            size -= self._forget(next(iter(self._evidence)))
+
+    def _forget(self, site_id: int) -> int:
+        del self._early[site_id]
+        return self._evidence.pop(site_id).size_bytes
+
+    def again(self, site_id: int) -> Iterator[Marked]:
+        """The site's pages that were marked early and are marked otherwise now.
+
+        They are early no longer, once `store` was called.
+        """
+        if site_id not in self._evidence and not changes.evidence(self._connection, site_id, EARLY):
+            return
+        self._load(site_id)
+        evidence, early = self._evidence[site_id], self._early[site_id]
+        if not early:
+            return
+        for some in [early[start : start + AT_ONCE] for start in range(0, len(early), AT_ONCE)]:
+            pages = [
+                page for page in text_rows.pages_of(self._connection, some) if page.parts is not None and page.blocks
+            ]
+            marks = parts_of_each(page_context(page.blocks, evidence) for page in pages)
+            yield from [(page, parts) for page, parts in zip(pages, marks, strict=True) if parts != page.parts]
+        early.clear()
+        self._changed.add(site_id)
