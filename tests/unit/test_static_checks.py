@@ -13,7 +13,7 @@ from periplus.document.header_checks import (
     part_header_notes,
     undecided_crawlers,
 )
-from periplus.document.static_checks import static_notes
+from periplus.document.static_checks import static_notes, vitals_notes
 from periplus.model.visit import Headers
 
 SOUND = (
@@ -25,6 +25,20 @@ SOUND = (
 def notes(body: str = "", page: str = SOUND) -> dict[str, tuple[float, str]]:
     text = page.replace("{}", body)
     return {note.code: (note.number, note.words) for note in static_notes(text, html.parse(text))}
+
+
+@pytest.mark.parametrize(
+    ("paint_s", "shift", "expected"),
+    [
+        (None, None, []),
+        (2.5, 0.1, []),
+        (2.6, 0.0, [("slow-paint", "needs improvement")]),
+        (4.1, 0.26, [("slow-paint", "poor"), ("layout-shift", "poor")]),
+        (None, 0.25, [("layout-shift", "needs improvement")]),
+    ],
+)
+def test_what_a_browser_measured_is_judged_by_the_limits_of_web_vitals(paint_s, shift, expected):
+    assert [(note.code, note.words) for note in vitals_notes(paint_s, shift)] == expected
 
 
 def test_a_sound_page_has_no_notes():

@@ -21,6 +21,7 @@ from voyage import crawled
 import browser
 from interface import client
 from periplus.acquire.browser import _environment, browser_program
+from periplus.api.audit import issues_of
 from periplus.api.collection import Collection as Reader
 from periplus.api.joining import settings_of_run
 from periplus.api.moving import move
@@ -28,6 +29,7 @@ from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.ports import RunRecord
 from periplus.model.visit import Reason
+from periplus.settings import Settings
 from testweb import Page, Site, Web, serve
 from testweb.wire import Answer
 
@@ -117,6 +119,39 @@ class TestAnApp:
         assert ui.get(f"{address}&view=screenshot&raw=1").content[8:12] == b"WEBP"
         home = f"/c/c/page?url={quote(server.url('a.test', '/'), safe='')}"
         assert "As sent" not in ui.get(home).text
+
+    def test_has_what_the_browser_measured_as_columns_of_pages(self, rendered):
+        collection, server = rendered
+        rows = dict(collection.ask("SELECT url, paint_s FROM pages"))
+        assert rows[server.url("a.test", "/")] is None
+        # by the second page at the latest nothing of the app has to be waited for
+        timed = collection.ask("SELECT url, paint_s, shift FROM pages WHERE paint_s IS NOT NULL")
+        assert timed
+        assert all(0.0 < paint_s < 60.0 and shift >= 0.0 for _, paint_s, shift in timed)
+        words = ["page", timed[0][0], "-c", str(collection.folder)]
+        shown = CliRunner().invoke(main, words, catch_exceptions=False).output
+        assert "its largest part shown after" in shown
+        address = f"/c/c/page?url={quote(timed[0][0], safe='')}"
+        assert "its largest part shown after" in client(collection.folder.parent).get(address).text
+
+    def test_pages_that_are_shown_late_or_move_are_issues(self, tmp_path):
+        site = Site("a.test")
+        site.add(Page("/", "Home"))
+        late = b"""<!DOCTYPE html><html lang=en><title>Late</title><body><script>addEventListener("load", () => {
+            const end = performance.now() + 2700; while (performance.now() < end);
+            document.body.innerHTML = "<h1>At last there is something to be seen here</h1>"; });</script>"""
+        moving = b"""<!DOCTYPE html><html lang=en><title>Moving</title><body style="margin: 0"><div id=above></div>
+            <div style="height: 600px; background: teal">the text that is read</div><script>
+            addEventListener("load", () => setTimeout(() => above.style.height = "500px", 200));</script>"""
+        site.answer("/late", Answer(200, late))
+        site.answer("/moving", Answer(200, moving))
+        with serve(site) as server:
+            collection, _ = crawled(tmp_path / "c", server, "a.test", render="always")
+            issues = {(issue.code, issue.url): issue.detail for issue in issues_of(collection.folder, Settings())}
+            assert " s in a browser, more than 2.5: " in issues["slow-paint", server.url("a.test", "/late")]
+            assert "more than 0.1: poor" in issues["layout-shift", server.url("a.test", "/moving")]
+            pages = {url for code, url in issues if code == "layout-shift"}
+            assert pages == {server.url("a.test", "/moving")}
 
     def test_parts_are_asked_for_once_and_count_as_visits(self, rendered):
         collection, server = rendered

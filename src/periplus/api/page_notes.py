@@ -11,7 +11,7 @@ from periplus.api.facts import Start, site_starts
 from periplus.document import html
 from periplus.document.decode import decode
 from periplus.document.header_checks import page_header_notes, part_header_notes, undecided_crawlers
-from periplus.document.static_checks import StaticNote, static_notes
+from periplus.document.static_checks import StaticNote, static_notes, vitals_notes
 from periplus.errors import StoreError
 from periplus.model.visit import Certificate
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
@@ -98,6 +98,8 @@ def _all_notes(
         note(f"The markup of more than {UNNOTED_PAGES:,} pages was not looked at: `periplus check --offline` does.")
     for unnoted, (_, notes) in zip(lot[:UNNOTED_PAGES], _looked_at(connection, lot[:UNNOTED_PAGES]), strict=True):
         yield from ((unnoted.url_id, one) for one in notes)
+    for number, paint_s, shift in page_notes.measured(connection, start.site):
+        yield from ((number, one) for one in vitals_notes(paint_s, shift))
     if is_folder_host(host_key(start.url)):  # files have no headers: the server will add them
         return
     count = 0

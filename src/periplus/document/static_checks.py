@@ -250,3 +250,17 @@ def _of_structured(tree: html.Tree) -> _Noted:
     for code, words in rows:
         if words:
             yield StaticNote(code, len(words), "; ".join(words)[:500]), html.first(tree, _STRUCTURED)
+
+
+# (code, good up to, poor from) of Largest Contentful Paint, in seconds, and Cumulative Layout Shift; source: web.dev
+VITALS = (("slow-paint", 2.5, 4.0), ("layout-shift", 0.1, 0.25))
+
+
+def vitals_notes(paint_s: float | None, shift: float | None) -> list[StaticNote]:
+    """Notes on what a browser measured of a page; None: it did not."""
+    measured = zip(VITALS, (paint_s, shift), strict=True)
+    return [
+        StaticNote(code, value, "poor" if value > poor else "needs improvement")
+        for (code, good, poor), value in measured
+        if value is not None and value > good
+    ]

@@ -555,6 +555,8 @@ class PageSummary:
     text_digest: str | None
     folded_digest: str | None
     rendered: bool  # a browser made it of its scripts
+    paint_s: float | None  # until its largest part was shown in that browser (LCP)
+    shift: float | None  # how much it moved there (CLS)
     kept: tuple[str, ...]  # of bytes, text, xml, screenshot
     inlinks: int  # pages that link to it
     outlinks: int  # URLs that it links to

@@ -173,6 +173,7 @@ URLS = Table(
     key="u.id",
     order=("depth", "url"),
 )
+_MEASURED = ", without a network between; none where it was not rendered, or waited for its host"
 PAGES = Table(
     "pages",
     "Every URL that was asked for, with what came of it.",
@@ -208,11 +209,13 @@ PAGES = Table(
         _digest("text", "MD5 of the text, white space folded; equal for duplicates"),
         _digest("folded", "MD5 of the text without diacritics and case"),
         Column("response_s", REAL, "seconds from the request to the last byte", "p.took_s", unit="s"),
+        Column("paint_s", REAL, f"seconds to its largest part in a browser (LCP){_MEASURED}", "g.paint_s", unit="s"),
+        Column("shift", REAL, f"how much it moved in a browser (CLS){_MEASURED}", "g.shift"),
         Column("fetched_at", TIME, "when this page was fetched", "p.fetched"),
         Column("last_modified", TIME, "as the server or the page says", "p.last_modified"),
         Column("etag", TEXT, "the ETag as sent", _filled("p.etag")),
     ),
-    f"{_URL} LEFT JOIN {_READ}",
+    f"{_URL} LEFT JOIN {_READ} LEFT JOIN rendering g ON g.url_id = p.url_id",
     where="u.visited IS NOT NULL",
     key="u.id",
     order=("depth", "url"),

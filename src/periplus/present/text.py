@@ -127,6 +127,8 @@ def _facts(page: PageSummary) -> Iterator[tuple[str, str]]:
         yield "language", _language(page.declared_language or "", page.language or "")
         yield "charset", _charset(page.charset or "", page.charset_source or "", page.other_charset or "")
         yield "rendered", "in a browser; `--as source` gives the bytes as they were sent" if page.rendered else ""
+        measured = (page.paint_s, "its largest part shown after {:.2f} s"), (page.shift, "moved by {:.2f}")
+        yield "measured", ", ".join(words.format(value) for value, words in measured if value is not None)
         yield "canonical", page.canonical or ""
         yield "robots", page.robots or ""
         yield "text", f"{count_of(page.text_chars, 'character')}" if page.text_chars else "none"

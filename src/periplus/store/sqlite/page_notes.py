@@ -96,6 +96,12 @@ def part_headers(connection: sqlite3.Connection) -> Iterator[tuple[Url, Headers]
         yield Url(url), unpack_headers(head)
 
 
+def measured(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, float | None, float | None]]:
+    """(page, seconds to its largest part, how much it moved) of the site's rendered pages, as a browser measured."""
+    find = f"SELECT g.url_id, g.paint_s, g.shift FROM rendering g JOIN url u ON u.id = g.url_id WHERE {SITE_OF_URL}"
+    yield from connection.execute(find, (site,))
+
+
 CERTIFICATES = (
     "CREATE TABLE IF NOT EXISTS certificate (host TEXT PRIMARY KEY, seen REAL NOT NULL, ends REAL NOT NULL,"
     " old_tls INTEGER NOT NULL, fault TEXT NOT NULL)"
