@@ -49,6 +49,12 @@ def test_wacz_compressed_entries_are_stored(package):
     assert stored_names == {"archive/data.warc.gz", "indexes/index.cdx.gz"}
 
 
+def test_entries_have_a_field_in_the_list_as_in_their_heads(package):
+    """ReplayWeb.page 2.5 reads an entry's own head only then; else it begins within that head's fields."""
+    for info in package.infolist():
+        assert info.extra[:4] == b"UT\5\0", info.filename
+
+
 def test_wacz_the_manifest_has_length_and_digest_of_each_entry(package):
     manifest = json.loads(package.read("datapackage.json"))
     assert (manifest["profile"], manifest["wacz_version"]) == ("data-package", "1.1.1")

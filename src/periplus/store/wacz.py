@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import struct
 import tempfile
 import time
 import zipfile
@@ -27,6 +28,7 @@ from periplus.store.warc import WarcFiles, WarcTarget, Written, draft_of, record
 
 LINES_OF_BLOCK = 300  # lines of the index in one gzip member: as cdxj-indexer has it
 COPIED_BYTES = 1 << 16  # at a time
+_TIMESTAMP_FIELD = 0x5455  # seconds since the epoch, of Info-ZIP: extrafld.txt
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,9 @@ class _Package:
         """A new entry to write to; it is closed before the next is begun."""
         info = zipfile.ZipInfo(path, time.gmtime(self._created)[:6])
         info.compress_type = compression
+        # How long an entry will be is not known, so its own head has a field for lengths of 64 bits; the list at the
+        # end of the file has not. ReplayWeb.page 2.5 looks into an entry's head only where the list has a field at all.
+        info.extra = struct.pack("<HHBI", _TIMESTAMP_FIELD, 5, 1, int(self._created) & 0xFFFFFFFF)
         return cast(BinaryIO, _Entry(self._package.open(info, "w", force_zip64=True), path, self._resources))
 
     def end(self, note: WaczNote, version: str) -> None:
