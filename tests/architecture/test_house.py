@@ -18,14 +18,14 @@ BUDGETS = {
     "api": 13_200,
     "cli": 6_700,
     "document": 12_250,
-    "jobs": 1_100,
+    "jobs": 1_200,
     "mcp": 1_000,
     "model": 5_050,
     "present": 7_400,
     "schedule": 2_850,
     "search": 2_250,
     "store": 15_200,
-    "ui": 5_300,
+    "ui": 5_400,
     "urls": 2_350,
 }
 MODULES = 375

@@ -253,6 +253,67 @@ def with_segment_rules(text: str, rules: str) -> str:
     return _checked(text, made, "segments", content.get("segments", {}), "[segments]")
 
 
+_SETTINGS = re.compile(r"\[\s*settings\s*\]\s*(#.*)?")
+_LOGIN_LINE = re.compile(r"\s*login\s*=")
+_NAMED_SECRET = re.compile(r"env:[A-Za-z_]\w*|keyring:[^/\s][^/]*/\S.*", re.ASCII)
+
+
+def login_table(form: Form) -> dict[str, Any]:
+    """The table [login.NAME] that a form means; what is left empty is left out. Raises UsageError for a secret that is
+    written out, and for one that names a file.
+    """
+    given = {key: form.get(f"login_{key}", "").strip() for key in _LOGIN_FIELDS}
+    for key in ("secret", "bearer"):
+        if given[key] and not _NAMED_SECRET.fullmatch(given[key]):
+            raise UsageError(
+                "a password or token is named here, never written: env:NAME, a variable of the environment of this "
+                "server and its worker, or keyring:SERVICE/USER"
+            )
+    if given["user"].startswith("file:"):
+        raise UsageError("the name of a user is written here as it is, or as env:NAME")
+    table: dict[str, Any] = {"hosts": given["hosts"].split(), "form": given["form"]}
+    fields = {given["user_field"]: given["user"], given["secret_field"]: given["secret"]}
+    if given["form"] and all(fields) and all(fields.values()):
+        table["fields"] = fields
+    table |= {"bearer": given["bearer"], "check": given["check"]}
+    table |= {"signed_in": {"text": given["sign"]} if given["sign"] else {}}
+    return {key: value for key, value in table.items() if value}
+
+
+_LOGIN_FIELDS = ("form", "user_field", "user", "secret_field", "secret", "sign", "bearer", "hosts", "check")
+
+
+def with_login(text: str, name: str, table: Mapping[str, Any]) -> str:
+    """The text of a periplus.toml with the table [login.NAME], and NAME among the logins of its [settings]; of an empty
+    table, without both.
+
+    Everything else in it stays letter by letter. Raises UsageError for a name that is none.
+    """
+    if not _PRESET_NAME.fullmatch(name):
+        raise UsageError(f"a login cannot be called {name[:50]!r}: take letters, digits, - and _")
+    header = re.compile(rf"\[\s*login\s*\.\s*[\"']?{re.escape(name)}[\"']?\s*(\..*)?\]\s*(#.*)?")
+    lines = [f"[login.{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())] if table else []
+    made = "\n\n".join(filter(None, (table_apart(text, header)[1], "\n".join(lines)))) + "\n"
+    before = _parsed(text) or {}
+    others = {key: value for key, value in _table(before, "login").items() if key != name}
+    made = _checked(text, made, "login", others | ({name: dict(table)} if table else {}), f"[login.{name}]")
+    settings = {key: value for key, value in _table(before, "settings").items() if key != "login"}
+    used = _table(before, "settings").get("login", [])
+    names = [one for one in used if one != name] + [name] * bool(table)
+    own, rest = table_apart(made, _SETTINGS)
+    first, *further = own.splitlines() or ["[settings]"]
+    further = [line for line in further if not _LOGIN_LINE.match(line)]
+    own = "\n".join([first, *([f"login = {_toml(names)}"] if names else []), *further])
+    value = settings | ({"login": names} if names else {})
+    return _checked(made, "\n\n".join(filter(None, (rest, own))) + "\n", "settings", value, "[settings]")
+
+
+def _table(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A table of a TOML file; empty where it has none."""
+    table = content.get(name)
+    return table if isinstance(table, dict) else {}
+
+
 def table_apart(text: str, header: re.Pattern[str]) -> tuple[str, str]:
     """(the lines of the tables whose first line fits, all other lines), of a TOML text."""
     parts: tuple[list[str], list[str]] = ([], [])
@@ -280,9 +341,15 @@ def _parsed(text: str) -> dict[str, Any] | None:
         return None
 
 
+_BARE = re.compile(r"[A-Za-z0-9_-]+")  # keys that need no quotes
+
+
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, dict):
+        pairs = ((key if _BARE.fullmatch(key) else _toml(key), _toml(one)) for key, one in value.items())
+        return f"{{ {', '.join(f'{key} = {one}' for key, one in pairs)} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, str):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import anyio
@@ -16,17 +17,26 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from periplus.api.homes import home_of
+from periplus.api.logins import login_of
 from periplus.api.overview import Overview
 from periplus.api.segments import check_rules
 from periplus.errors import NoCollection, PeriplusError, UsageError
 from periplus.jobs.presets import gone_on
-from periplus.jobs.setting_fields import EVERYDAY, PREFIX, segments_written, setting_groups, with_segment_rules
+from periplus.jobs.setting_fields import (
+    EVERYDAY,
+    PREFIX,
+    login_table,
+    segments_written,
+    setting_groups,
+    with_login,
+    with_segment_rules,
+)
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.visit import Reason, State
 from periplus.present.charts import Area, write_areas
 from periplus.present.curves import GRADE_LINES, trend_lines, write_run_lines
 from periplus.present.wording import why_waits
-from periplus.settings import SETTINGS_FILE
+from periplus.settings import SETTINGS_FILE, read_tables
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
 from periplus.ui.state import OPEN, AppState, MovingPart, folder_of, now, state_of
@@ -176,7 +186,9 @@ def settings(request: Request, refused: rendering.Refused | None = None) -> Resp
     ]
     shown: dict[str, object] = {"title": "Settings", "name": name, "values": made, "file": str(folder / SETTINGS_FILE)}
     if not rendering.wants_json(request):
-        shown |= {"groups": groups, "everyday": EVERYDAY, **_segments(state, folder, refused)}
+        of_login = refused is not None and "login_name" in refused[0]
+        shown |= {"groups": groups, "everyday": EVERYDAY, **_segments(state, folder, None if of_login else refused)}
+        shown |= _logins(state, folder, refused if of_login else None)
     return rendering.answer(request, "settings.html", shown, 400 if refused else 200)
 
 
@@ -199,16 +211,63 @@ def name_segments(request: Request) -> Response:
     (name, folder), form = folder_of(request), form_of(request)
     path = folder / SETTINGS_FILE
     try:
-        text = with_segment_rules(path.read_text("utf-8") if path.is_file() else "", form.get("rules", ""))
+        text = with_segment_rules(_written(path), form.get("rules", ""))
         check_rules(text)
-        draft = path.with_suffix(".part")
-        draft.write_text(text, "utf-8")
-        draft.replace(path)
+        _write(path, text)
     except UsageError as error:
         return settings(request, (form, str(error)))
-    except OSError as error:
-        return settings(request, (form, f"{path} cannot be written: {error.strerror}"))
     return rendering.to_screen(name, "settings#segments")
+
+
+def _written(path: Path) -> str:
+    return path.read_text("utf-8") if path.is_file() else ""
+
+
+def _write(path: Path, text: str) -> None:
+    """Raises UsageError where it cannot be written."""
+    draft = path.with_suffix(".part")
+    try:
+        draft.write_text(text, "utf-8")
+        draft.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _logins(state: AppState, folder: Path, refused: rendering.Refused | None) -> dict[str, object]:
+    """The logins that crawls of the collection use, without their secrets; what a refused form had, and why."""
+    tables = read_tables(folder / SETTINGS_FILE)
+    used = tables.get("settings", {}).get("login", [])
+    logins = {name: table.get("form") or " ".join(table.get("hosts", [])) for name, table in _login_tables(tables)}
+    return {
+        "logins": {name: {"at": at, "used": name in used} for name, at in logins.items()},
+        "login_here": not state.locks.token,
+        "login_given": refused[0] if refused else {},
+        "login_fault": refused[1] if refused else "",
+    }
+
+
+def _login_tables(tables: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    logins = tables.get("login", {})
+    return [(name, table) for name, table in logins.items() if isinstance(table, dict)] if logins else []
+
+
+def sign_in(request: Request) -> Response:
+    """Writes the login that a form gives into the collection's periplus.toml, for all of its crawls; or takes it out.
+
+    Only where nobody from another machine can ask: it says to which host a variable of the environment is sent.
+    """
+    (name, folder), form = folder_of(request), form_of(request)
+    path, login = folder / SETTINGS_FILE, form.get("login_name", "").strip() or "site"
+    try:
+        if state_of(request).locks.token:
+            raise UsageError(f"this server listens for other machines: write [login.{login}] into {path} by hand")
+        table = {} if form.get("remove") else login_table(form)
+        if not form.get("remove"):
+            login_of(table, login, "this login", folder, is_public=True)
+        _write(path, with_login(_written(path), login, table))
+    except UsageError as error:
+        return settings(request, (form, str(error)))
+    return rendering.to_screen(name, "settings#login")
 
 
 def events(request: Request) -> Response:

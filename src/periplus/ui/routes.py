@@ -151,6 +151,7 @@ FORMS: dict[str, tuple[Role, Handler]] = {  # by the role that it takes to send 
     _C + "/stop": (Role.WORK, live.stop),
     _C + "/resume": (Role.WORK, live.resume),
     _C + "/segments": (Role.ADMINISTER, live.name_segments),
+    _C + "/login": (Role.ADMINISTER, live.sign_in),
     _C + "/survey/create": (Role.WORK, surveys.create),
     _C + "/survey/change": (Role.WORK, surveys.change),
     _TOPIC + "/do": (Role.WORK, topics.act),
