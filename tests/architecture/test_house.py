@@ -15,7 +15,7 @@ BUDGETS = {
     ".": 1_200,
     "acquire": 5_600,
     "analyse": 11_350,
-    "api": 13_200,
+    "api": 13_250,
     "cli": 6_700,
     "document": 12_250,
     "jobs": 1_200,

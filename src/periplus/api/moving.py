@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
+from periplus.api.archives import Imported
 from periplus.api.rules import rules_text
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.collection import RunNote
-from periplus.settings import SETTINGS_FILE
+from periplus.settings import SETTINGS_FILE, SUFFIX
 from periplus.store import runs as collection_runs
 from periplus.store.dialect import shard_of
 from periplus.store.moving import MovedBody, Row, Sum, summed
@@ -106,6 +108,19 @@ def into_database(folder: Path, store: str, watch: Watch) -> Moved:
         with writing(folder) as own:
             collection_runs.mark(SqliteStatements(own), str(address))
     return Moved(str(address), {name: total.rows for name, total in sent.items()})
+
+
+def imported_into_database(store: str, make: Callable[[Path], Imported]) -> Imported:
+    """What an import makes in a folder for temporary files, moved into a database. An import that read no page leaves
+    nothing there. Raises as `move` and make.
+    """
+    address_of(store)
+    with tempfile.TemporaryDirectory(prefix="periplus-") as temporary:
+        folder = Path(temporary) / f"imported{SUFFIX}"
+        done = make(folder)
+        if done.state != "failed":
+            into_database(folder, store, silent)
+    return done
 
 
 def _rules(folder: Path, connection: reading.Connection) -> str:
@@ -209,6 +224,25 @@ def into_folder(store: str, folder: Path, watch: Watch) -> Moved:
                 sent = _filled(connection, folder, watch)
             stack.pop_all()
     return Moved(str(folder), {name: total.rows for name, total in sent.items()})
+
+
+@contextlib.contextmanager
+def folder_of(place: Path | str, watch: Watch = silent) -> Iterator[Path]:
+    """The collection as a folder: itself, or for an address a copy as it stands at one moment, among temporary files,
+    which is gone afterwards. Who crawls it goes on. Raises NoCollection, UsageError, StoreError.
+    """
+    if isinstance(place, Path):
+        yield place
+        return
+    address = address_of(place)
+    with tempfile.TemporaryDirectory(prefix="periplus-") as temporary:
+        folder = Path(temporary) / (address.collection + SUFFIX)
+        with database_copying.reported(), contextlib.closing(connect(address)) as connection:
+            schema.check(connection, address.collection)
+            database_copying.take_time(connection)
+            with database_copying.one_moment(connection):
+                _filled(connection, folder, watch)
+        yield folder
 
 
 def _filled(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, Sum]:

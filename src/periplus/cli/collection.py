@@ -22,7 +22,7 @@ from periplus.cli.options import (
     store_option,
 )
 from periplus.cli.progress import Watch
-from periplus.errors import StoreError
+from periplus.errors import StoreError, UsageError
 from periplus.present.wording import count_of, number
 from periplus.settings import SUFFIX, Settings
 
@@ -121,6 +121,7 @@ def imports() -> None:
 @imports.command("warc")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @option("-o --output", f"The new collection. By default SITE{SUFFIX} here.", FOLDER)
+@store_option
 @option(
     "--start starts",
     "Where the site begins. By default as the archive says, else its first page.",
@@ -166,10 +167,18 @@ def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], 
     settings: Settings | None = settings_from({"scope": flags["scope"]}) if flags["scope"] else None
     begin, settings = origin_of_archives(files, start_urls(starts), settings)
     settings = replace(settings, storage=replace(settings.storage, keep_parts=flags["keep_parts"]))
-    folder = output or Path(site_name(begin[0]) + SUFFIX)
-    done = import_archives(
-        folder, files, begin, settings, times=ImportTimes(flags["gap"] * 86_400, end_of(flags["at"]))
-    )
+    times = ImportTimes(flags["gap"] * 86_400, end_of(flags["at"]))
+    folder: Path | str = flags["store"] or output or Path(site_name(begin[0]) + SUFFIX)
+    if flags["store"]:
+        if output:
+            raise UsageError("a collection lies in a folder (-o) or in a database (--store): name one of them")
+        from periplus.api.moving import imported_into_database
+
+        done = imported_into_database(
+            flags["store"], lambda draft: import_archives(draft, files, begin, settings, times=times)
+        )
+    else:
+        done = import_archives(Path(folder), files, begin, settings, times=times)
     for damage in done.damages:
         click.echo(f"periplus: {damage}", err=True)
     counts = (

@@ -21,6 +21,7 @@ from periplus.cli.options import (
     option,
     options,
     output_option,
+    place_option,
     segment_option,
     store_option,
 )
@@ -104,19 +105,21 @@ def export_table(
 @option("--cdxj", "Write an index beside it, for pywb: the same name with .cdxj.", bool)
 @option("--file-bytes", "Begin another file at this size; 0: never.", click.IntRange(0), 1_000_000_000)
 @option("--with-xml", "Beside each page a conversion record: the page as canonical XML.", bool)
-@collection_option
-def warc(collection: Path | None, output: Path | None, cdxj: bool, file_bytes: int, with_xml: bool) -> None:
+@place_option
+def warc(place: Path | str, output: Path | None, cdxj: bool, file_bytes: int, with_xml: bool) -> None:
     """Everything that was fetched, as WARC 1.1: one gzip member a record.
 
     Bodies are written inflated; the fields that spoke of their coding stand under X-Crawler-...; equal
     bodies are revisit records.
     """
     from periplus.api.archives import export_warc
+    from periplus.api.homes import name_of
+    from periplus.api.moving import folder_of
 
-    folder = collection_folder(collection)
-    path = output or Path(folder.resolve().name.removesuffix(".periplus") + ".warc.gz")
+    path = output or Path(name_of(place).removesuffix(".periplus") + ".warc.gz")
     index = path.with_name(path.name.removesuffix(".gz").removesuffix(".warc") + ".cdxj") if cdxj else None
-    done = export_warc(folder, path, file_bytes=file_bytes, index=index, with_xml=with_xml)
+    with folder_of(place) as folder:
+        done = export_warc(folder, path, file_bytes=file_bytes, index=index, with_xml=with_xml)
     counts = (
         f"{count_of(done.responses, 'response')}, {done.revisits} repeated, {done.failures} without an answer, "
         f"{number(done.size_bytes)} bytes"
@@ -127,26 +130,28 @@ def warc(collection: Path | None, output: Path | None, cdxj: bool, file_bytes: i
 
 @export.command()
 @option("-o --output", "By default the collection's name with .wacz, here.", FILE)
-@collection_option
-def wacz(collection: Path | None, output: Path | None) -> None:
+@place_option
+def wacz(place: Path | str, output: Path | None) -> None:
     """Everything that was fetched as one WACZ 1.1.1 file: the WARC, its index, and the pages with their texts.
 
     ReplayWeb.page and pywb show such a file; its manifest has a digest of each part. Its records are those of
     `periplus export warc`.
     """
     from periplus.api.archives import export_wacz
+    from periplus.api.homes import name_of
+    from periplus.api.moving import folder_of
 
-    folder = collection_folder(collection)
-    path = output or Path(folder.resolve().name.removesuffix(".periplus") + ".wacz")
-    done = export_wacz(folder, path, time.time())
+    path = output or Path(name_of(place).removesuffix(".periplus") + ".wacz")
+    with folder_of(place) as folder:
+        done = export_wacz(folder, path, time.time())
     counts = f"{count_of(done.responses, 'response')}, {done.revisits} repeated, {number(done.size_bytes)} bytes"
     click.echo(f"Written to {path}: {counts}", err=True)
 
 
 @export.command()
 @click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
-@collection_option
-def site(collection: Path | None, target: Path) -> None:
+@place_option
+def site(place: Path | str, target: Path) -> None:
     """A copy in a FOLDER that any browser reads without a server.
 
     Links and parts of pages lead to the files beside them; names are those that every file system takes. What was not
@@ -156,12 +161,13 @@ def site(collection: Path | None, target: Path) -> None:
     periplus export site copy -c example.org.periplus
     periplus check ./copy
     """
+    from periplus.api.moving import folder_of
     from periplus.api.site_copy import export_site
     from periplus.cli.progress import Watch
 
     watch = Watch()
-    folder = collection_folder(collection)
-    done = export_site(folder, target, lambda files, count: watch("Writing files", files, count))
+    with folder_of(place) as folder:
+        done = export_site(folder, target, lambda files, count: watch("Writing files", files, count))
     counts = f"{count_of(done.pages, 'page')}, {count_of(done.parts, 'part')}, {number(done.size_bytes)} bytes"
     click.echo(f"Written to {target}: {counts}", err=True)
     if done.not_kept:
