@@ -78,7 +78,7 @@ class Known(NamedTuple):
 def known(kept: Sequence[Manual]) -> Known:
     pages = [page for manual in kept for page in manual.pages]
     return Known(
-        Counter(name for page in pages for name in names(page, page.blocks.texts())),
+        Counter(name for page in pages for name in names(page, page.blocks.texts().__getitem__)),
         Counter(page.folded for page in pages),
         Counter(whole_name(anchor) for page in pages for anchor in page.anchors),
         Counter(name for page in pages for name in map(whole_name, _sentences_of(page))),

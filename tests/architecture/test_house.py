@@ -17,7 +17,7 @@ BUDGETS = {
     "analyse": 11_350,
     "api": 13_250,
     "cli": 6_700,
-    "document": 12_250,
+    "document": 12_450,
     "jobs": 1_200,
     "mcp": 1_000,
     "model": 5_050,

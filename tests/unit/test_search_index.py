@@ -14,6 +14,7 @@ from periplus.model.search import PageToIndex
 from periplus.search.asking import ENOUGH, MatchWindow, Searcher
 from periplus.search.index import (
     ASKED_S,
+    BETWEEN,
     FOLDER,
     FORMS,
     NOTHING,
@@ -37,7 +38,7 @@ from periplus.search.query import parse
 from periplus.search.snippets import CHARS, Highlighter, snippet
 from periplus.settings import Searching
 
-CUTTER = TextCutter()
+CUTTER = TextCutter(BETWEEN)
 NOW = 1.7e9
 
 
@@ -241,7 +242,7 @@ def defining(*texts, path="main/dl.py.function/dt.sig"):
     ],
 )  # fmt: skip
 def test_a_page_defines_names(blocks, names):
-    assert definitions(blocks, blocks.texts()) == names
+    assert definitions(blocks, blocks.texts().__getitem__) == names
 
 
 def test_the_page_that_defines_a_name_comes_before_those_that_use_it(fill):
@@ -310,7 +311,9 @@ def test_a_page_takes_the_place_of_its_earlier_self_and_may_go(fill):
     assert read_state(folder).position == (2, 2)
 
 
-def test_a_page_of_which_others_speak_later_is_as_one_put_with_their_words(tmp_path):
+@pytest.mark.parametrize("held_bytes", [0, 1 << 20])
+def test_a_page_of_which_others_speak_later_is_as_one_put_with_their_words(held_bytes, tmp_path, monkeypatch):
+    monkeypatch.setattr(periplus.search.index, "HELD_BYTES", held_bytes)
     early = page(1, "Přístav", text("lodě a 東京", heading="Maják"), parts=(Part.CONTENT, Part.CONTENT))
     with contextlib.closing(Drafts(tmp_path)) as drafts:
         drafts.keep(drafted(page(1, "earlier"), CUTTER))
@@ -345,6 +348,7 @@ def test_pages_that_are_kept_are_put_with_what_others_call_them(tmp_path):
 
 def test_pages_without_room_are_put_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(periplus.search.index, "MOST_DRAFTS", 1)
+    monkeypatch.setattr(periplus.search.index, "HELD_BYTES", 0)
     writer = IndexWriter(tmp_path, "c")
     writer.keep([page(number, f"number{number}") for number in (1, 2)])
     assert list(writer.waiting) == [1]
@@ -366,6 +370,7 @@ def test_who_searched_lately_is_heeded(tmp_path, age_s, expected):
 @pytest.mark.parametrize("room", [0, 300])
 def test_drafts_without_room_are_not_kept(tmp_path, monkeypatch, room):
     monkeypatch.setattr(periplus.search.index, "MOST_BYTES", room)
+    monkeypatch.setattr(periplus.search.index, "HELD_BYTES", 0)
     with contextlib.closing(Drafts(tmp_path)) as drafts:
         for number in range(5):
             drafts.keep(drafted(page(number, f"number{number}"), CUTTER))

@@ -22,6 +22,7 @@ from periplus.document.words import (
     shown_forms,
     table,
 )
+from periplus.model.page import Block, BlockKind, Blocks
 
 TEXTS = st.text(alphabet=st.one_of(st.characters(), st.sampled_from("aáčЁёй東京กำ한_+#' \n-")), max_size=60)
 LANGUAGES = st.sampled_from(["", "cs", "ru", "hu", "en", "de", "ja", "tr", "hi", "xx", "cs-CZ"])
@@ -134,10 +135,41 @@ ODD_TEXTS = (
 )
 
 
-@pytest.mark.parametrize("language", ["en", "", "cs", "de"])
+# of tables and beside them: marks, letters of two characters or of another one at the end of a word, digits, signs
+LETTERS = (
+    "aBc9 +#_.\n\t\x01\x02\u00e9\u00b6\u00df\u2014\u00ad\u0130\u4e2d-xyzZ+#"
+    "ÄöŠжЁёΣσςάאש٣ع²ªŉǅǆ·÷\u0301\u0345\u05b4\u0640\u0f0b\u1e9e\u212b\ufb01"
+)
+
+
+@pytest.mark.parametrize("language", ["en", "", "cs", "de", "ru", "el"])
+def test_blocks_are_cut_into_the_terms_and_spellings_of_their_forms(language):
+    cutter, rng = words.TextCutter("between"), random.Random(8)
+    between = words.table(language)["between"]
+    kinds = [BlockKind.PARAGRAPH] * 3 + [BlockKind.TITLE, BlockKind.ALT, BlockKind.CODE]
+    for _ in range(300):
+        texts = [
+            "".join(rng.choices(LETTERS.replace(" ", "    "), k=rng.randint(1, 40))) for _ in range(rng.randint(0, 9))
+        ]
+        blocks = Blocks.of([Block(rng.choice(kinds), text, "p") for text in texts])
+        groups = bytes(rng.choices((0, 1, 2), k=len(blocks)))
+        places, of_block = words.BlockTexts(blocks), blocks.texts()
+        assert [places(number) for number in range(len(blocks))] == of_block
+        cutter.begin_page()
+        for group in (1, 2):
+            own = [forms(text) for text, one in zip(of_block, groups, strict=True) if one == group]
+            terms = [" ".join(map(words.table(language).__getitem__, read)) for read in own]
+            cut = cutter.block_terms(places, groups, group, language, spelled=group == 1)
+            assert cut.split() == f" {between} ".join(terms).split()
+            if group == 1:
+                spelled = words.shown_forms([form for read in own for form in read])
+        assert sorted(cutter.spellings("").split()) == sorted(spelled)
+
+
+@pytest.mark.parametrize("language", ["en", "", "cs", "de", "ru", "el"])
 def test_pages_are_cut_into_the_terms_and_spellings_of_their_forms(language):
     cutter, rng = words.TextCutter(), random.Random(7)
-    letters = "aBc9 +#_.\n\t\x01\x02\u00e9\u00b6\u00df\u2014\u00ad\u0130\u4e2d-xyzZ+#"
+    letters = LETTERS
     made = ["".join(rng.choices(letters, k=rng.randint(0, 30))) for _ in range(2_000)]
     for text in (*ODD_TEXTS, *made, "\n".join(ODD_TEXTS), " ".join(made)):
         read = forms(text)

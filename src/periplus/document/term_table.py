@@ -1,4 +1,4 @@
-"""Cuts ASCII text into terms, and remembers the term of each word: what an index is made of.
+"""Cuts text into terms, and remembers the term of each word: what an index is made of.
 
 Compiled where there is a C compiler; term_table.pxd gives the types.
 """
@@ -8,29 +8,82 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 
-STRANGE, BLANK, PART, CAPITAL = range(4)
-"""Kinds of characters: of another script or with marks; what parts words; of a word; of a word, and large."""
+STRANGE, BLANK, PART = range(3)
+"""Kinds of characters: one that `words.forms` has further rules for; what parts words; of a word."""
 
+_STRANGE, _BLANK = STRANGE, BLANK  # these, and all that follow, are numbers of C where it is compiled
 _LINE_FEED, _SPACE, _PLUS, _SHARP = 0x0A, 0x20, 0x2B, 0x23
 _START, _PRIME = 0xCBF29CE484222325, 0x100000001B3  # FNV-1a of 64 bits
 _BITS = 0xFFFFFFFFFFFFFFFF
-# four numbers a word: where it stands in the arena, followed by its term; the length of each; the page that had it last
-_COLUMNS = 4
+_ASCII, _LEAD, _TAIL, _SIX_BITS = 0x7F, 0xC0, 0x80, 0x3F  # UTF-8: letters beyond the first have two bytes, of these
+MOST_CODE = 0x7FF
+"""The last letter of two bytes: beyond it all are STRANGE."""
+# five numbers a word: where it stands in the arena, with what is shown of it, then its term; the length of each; the
+# page that had it last
+_COLUMNS, _PAGE = 5, 4
 _LEAST_WORDS, _LEAST_BYTES = 1_024, 16_384
+
+
+def place_blocks(
+    codes: memoryview[int],
+    lines: memoryview[int],
+    is_apart: memoryview[int],
+    apart: int,
+    kinds: memoryview[int],
+    places: memoryview[int],
+) -> int:
+    """Where the texts of blocks lie; returns 0.
+
+    codes: `Blocks.text`, a line feed and `Blocks.apart`, as uint32. lines: of each block's text beyond the first, as
+    int32. is_apart: of each block, uint8. apart: where those begin. kinds: of characters, see `TermTable`. places:
+    three int32 a block: begin, end, and whether one of its characters is strange.
+    """
+    beyond, size, own = len(kinds), len(codes), 0
+    for block in range(len(lines)):
+        left, place, odd = lines[block], own, 0
+        if is_apart[block]:
+            left, place = 0, apart
+        places[3 * block] = place
+        while place < size:
+            code = codes[place]
+            if code == _LINE_FEED:
+                if left == 0:
+                    break
+                left -= 1
+            elif code >= beyond or kinds[code] == _STRANGE:
+                odd = 1
+            place += 1
+        places[3 * block + 1], places[3 * block + 2] = place, odd
+        if is_apart[block]:
+            apart = place + 1
+        else:
+            own = place + 1
+    return 0
 
 
 class TermTable:
     """The words of one language. A word is cut as `words.forms` cuts it."""
 
-    def __init__(self, kinds: memoryview[int], stem: Callable[[str], str], most_chars: int, most_words: int) -> None:
-        """kinds: of each character below len(kinds), as uint8; all beyond are STRANGE. stem: the term of a form in
-        small letters. most_chars: longer words are cut. most_words: then all are forgotten.
+    def __init__(
+        self,
+        kinds: memoryview[int],
+        small: memoryview[int],
+        learn: Callable[[str], tuple[str, str]],
+        between: bytes,
+        most_chars: int,
+        most_words: int,
+    ) -> None:
+        """kinds: of each character below len(kinds), as uint8; all beyond are STRANGE. small: as many uint16: of a PART
+        its small letter. learn: of a form in small letters what is shown of it, which begins with it, and its term.
+        between: the term between two blocks. most_chars: longer words are cut. most_words: then all are forgotten.
         """
         self.kinds = kinds
-        self.stem = stem
+        self.small = small
+        self.learn = learn
+        self.between = between
         self.most_chars = most_chars
         self.most_words = most_words
-        self.letters = bytearray(most_chars)
+        self.letters = bytearray(2 * most_chars)
         self.word = memoryview(self.letters)
         self.terms = memoryview(bytearray(_LEAST_BYTES))
         self.forms = memoryview(bytearray(_LEAST_BYTES))
@@ -51,68 +104,112 @@ class TermTable:
         codes: uint32. begin: where to begin. page: above 0, one more with each page; 0: no words are wanted. Returns
         where it stopped: at the beginning of a line with a strange character, else at the end.
         """
-        line_feed, plus, sharp, strange, blank, capital = _LINE_FEED, _PLUS, _SHARP, STRANGE, BLANK, CAPITAL
-        first, prime, bits, beyond, most = _START, _PRIME, _BITS, len(self.kinds), self.most_chars
-        place, size = begin, len(codes)
+        place, size, beyond = begin, len(codes), len(self.kinds)
         while place < size:
             end = place
-            while end < size and codes[end] != line_feed:
-                if codes[end] >= beyond or self.kinds[codes[end]] == strange:
+            while end < size and codes[end] != _LINE_FEED:
+                if codes[end] >= beyond or self.kinds[codes[end]] == _STRANGE:
                     return place
                 end += 1
-            while place < end:
-                kind = self.kinds[codes[place]]
-                if kind == blank:
-                    place += 1
-                    continue
-                digest, length = first, 0
-                while kind != blank:
-                    if length < most:
-                        code = codes[place] + 32 if kind == capital else codes[place]
-                        self.word[length] = code
-                        digest = ((digest ^ code) * prime) & bits
-                        length += 1
-                    place += 1
-                    kind = self.kinds[codes[place]] if place < end else blank
-                signs, sign = 0, plus  # c++, c#
-                if place + 1 < end and codes[place] == plus and codes[place + 1] == plus:
-                    signs = 2
-                elif place < end and codes[place] == sharp:
-                    signs, sign = 1, sharp
-                    if place + 1 < end and self.kinds[codes[place + 1]] != blank:
-                        signs = 0
-                place += signs
-                while signs and length < most:
-                    self.word[length] = sign
-                    digest = ((digest ^ sign) * prime) & bits
-                    length += 1
-                    signs -= 1
-                self.put(digest or 1, length, page)
-            place += 1
+            self.cut_words(codes, place, end, page)
+            place = end + 1
         return size
+
+    def cut_blocks(
+        self,
+        codes: memoryview[int],
+        places: memoryview[int],
+        groups: memoryview[int],
+        group: int,
+        block: int,
+        page: int,
+    ) -> int:
+        """As `cut`, of the blocks of a group from `block` on, the term between them before each.
+
+        places: as of `place_blocks`. groups: of each block, uint8. Returns where it stopped: at a strange block, of
+        which only the term before it was added, else at their number.
+        """
+        while block < len(groups):
+            if groups[block] == group:
+                self.add_between()
+                if places[3 * block + 2]:
+                    return block
+                self.cut_words(codes, places[3 * block], places[3 * block + 1], page)
+            block += 1
+        return block
+
+    def add_between(self) -> int:
+        """Adds the term between two blocks; returns 0."""
+        size = len(self.between)
+        if self.terms_end + size + 1 > len(self.terms):
+            self.terms = enlarged(self.terms, self.terms_end + size + 1)
+        for at in range(size):
+            self.terms[self.terms_end + at] = self.between[at]
+        self.terms[self.terms_end + size] = _SPACE
+        self.terms_end += size + 1
+        return 0
+
+    def cut_words(self, codes: memoryview[int], place: int, end: int, page: int) -> int:
+        """Adds the words between two places, where nothing is strange; returns 0."""
+        most = self.most_chars
+        while place < end:
+            kind = self.kinds[codes[place]]
+            if kind == _BLANK:
+                place += 1
+                continue
+            digest, length, chars = _START, 0, 0
+            while kind != _BLANK:
+                if chars < most:
+                    code = self.small[codes[place]]
+                    digest = ((digest ^ code) * _PRIME) & _BITS
+                    if code > _ASCII:
+                        self.word[length] = _LEAD | (code >> 6)
+                        length += 1
+                        code = _TAIL | (code & _SIX_BITS)
+                    self.word[length] = code
+                    length += 1
+                    chars += 1
+                place += 1
+                kind = self.kinds[codes[place]] if place < end else _BLANK
+            signs, sign = 0, _PLUS  # c++, c#
+            if place + 1 < end and codes[place] == _PLUS and codes[place + 1] == _PLUS:
+                signs = 2
+            elif place < end and codes[place] == _SHARP:
+                signs, sign = 1, _SHARP
+                if place + 1 < end and self.kinds[codes[place + 1]] != _BLANK:
+                    signs = 0
+            place += signs
+            while signs and chars < most:
+                self.word[length] = sign
+                digest = ((digest ^ sign) * _PRIME) & _BITS
+                length += 1
+                chars += 1
+                signs -= 1
+            self.put(digest or 1, length, page)
+        return 0
 
     def put(self, digest: int, length: int, page: int) -> int:
         """Adds one word and its term to what was cut; returns 0. The word is the first so many bytes of `word`."""
         slot = self.find(digest, length)
         if self.hashes[slot] == 0:
             slot = self.add(digest, length)
-        row, space = 4 * slot, _SPACE
-        start, term = self.rows[row], self.rows[row + 2]
+        row = slot * _COLUMNS
+        start, shown, term = self.rows[row], self.rows[row + 2], self.rows[row + 3]
         if self.terms_end + term + 1 > len(self.terms):
             self.terms = enlarged(self.terms, self.terms_end + term + 1)
-        for at in range(start + length, start + length + term):
+        for at in range(start + shown, start + shown + term):
             self.terms[self.terms_end] = self.arena[at]
             self.terms_end += 1
-        self.terms[self.terms_end] = space
+        self.terms[self.terms_end] = _SPACE
         self.terms_end += 1
-        if page and self.rows[row + 3] != page:
-            self.rows[row + 3] = page
-            if self.forms_end + length + 1 > len(self.forms):
-                self.forms = enlarged(self.forms, self.forms_end + length + 1)
-            for at in range(start, start + length):
+        if page and self.rows[row + _PAGE] != page:
+            self.rows[row + _PAGE] = page
+            if self.forms_end + shown + 1 > len(self.forms):
+                self.forms = enlarged(self.forms, self.forms_end + shown + 1)
+            for at in range(start, start + shown):
                 self.forms[self.forms_end] = self.arena[at]
                 self.forms_end += 1
-            self.forms[self.forms_end] = space
+            self.forms[self.forms_end] = _SPACE
             self.forms_end += 1
         return 0
 
@@ -126,7 +223,7 @@ class TermTable:
 
     def is_word(self, slot: int, length: int) -> int:
         """Whether that is the word in this place."""
-        row = 4 * slot
+        row = slot * _COLUMNS
         start = self.rows[row]
         if self.rows[row + 1] != length:
             return 0
@@ -141,17 +238,18 @@ class TermTable:
             self.clear()
         if 2 * self.count >= len(self.hashes):
             self._grow()
-        form = self.letters[:length]
-        term = self.stem(form.decode()).encode()
-        end = self.arena_end + len(form) + len(term)
+        shown, term = self.learn(self.letters[:length].decode())
+        shown_bytes, term_bytes = shown.encode(), term.encode()
+        end = self.arena_end + len(shown_bytes) + len(term_bytes)
         if end > len(self.arena):
             self.content = bytearray(enlarged(self.arena, end))
             self.arena = memoryview(self.content)
-        self.content[self.arena_end : end] = form + term
+        self.content[self.arena_end : end] = shown_bytes + term_bytes
         slot = self.find(digest, length)
         self.hashes[slot] = digest
-        row = 4 * slot
-        self.rows[row], self.rows[row + 1], self.rows[row + 2] = self.arena_end, len(form), len(term)
+        row = slot * _COLUMNS
+        self.rows[row], self.rows[row + 1] = self.arena_end, length
+        self.rows[row + 2], self.rows[row + 3] = len(shown_bytes), len(term_bytes)
         self.arena_end = end
         self.count += 1
         return slot
@@ -177,7 +275,7 @@ class TermTable:
         return text
 
     def take_forms(self) -> str:
-        """The words of the page, each once, parted by blanks."""
+        """What is shown of the words of the page, each once, parted by blanks."""
         text = bytes(self.forms[: self.forms_end]).decode()
         self.forms_end = 0
         return text

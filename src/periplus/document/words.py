@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import NamedTuple
 
 import Stemmer
@@ -20,6 +21,7 @@ import Stemmer
 from periplus.document import term_table
 from periplus.document.digest import UNMARKED
 from periplus.document.term_table import TermTable
+from periplus.model.page import IS_APART, Blocks
 
 STEMMERS = {
     "ar": "arabic", "hy": "armenian", "eu": "basque", "ca": "catalan", "cs": "czech", "da": "danish", "nl": "dutch",
@@ -189,6 +191,11 @@ class _Terms(dict[str, str]):
         self[form] = term = " ".join(pairs(form)) if is_run(form) else self.term(_cut(form))
         return term
 
+    def learn(self, form: str) -> tuple[str, str]:
+        """What is shown of a form that is no run, see `shown_forms`, parted by blanks; and its term."""
+        plain_form = _folded_form(form)
+        return form if plain_form == form else f"{form} ~{plain_form}", self.term(form)
+
     def term(self, form: str) -> str:
         """The term of a form that is no run."""
         if not form[:1].isalpha():  # numbers have no endings
@@ -212,16 +219,35 @@ def table(language: str) -> dict[str, str]:
     return _table(algorithm_of(language))
 
 
+class BlockTexts:
+    """The texts of a page's blocks, in the one text that holds them all. Not for several threads."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._whole = f"{blocks.text}\n{blocks.apart}"
+        self.codes = memoryview(self._whole.encode("utf-32-le", "surrogatepass")).cast("I")
+        self.places = memoryview(bytearray(12 * len(blocks))).cast("i")
+        lines = memoryview(array("i", blocks.lines or repeat(0, len(blocks))))
+        is_apart = memoryview(blocks.kinds.translate(IS_APART))
+        apart = len(blocks.text) + 1
+        term_table.place_blocks(self.codes, lines, is_apart, apart, _kinds(), self.places)
+
+    def __call__(self, block: int) -> str:
+        """The text of one block."""
+        return self._whole[self.places[3 * block] : self.places[3 * block + 1]]
+
+
 class TextCutter:
-    """Cuts the texts of pages into terms as `forms` and `table` do, at a third of the price where they are ASCII.
+    """Cuts the texts of pages into terms as `forms` and `table` do, at a third of the price for most European scripts.
 
     It remembers the words that it met. Not for several threads.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, between: str = "") -> None:
+        """between: a word that is set between two blocks."""
+        self._between = between
         self._tables: dict[str, TermTable] = {}
         self._page = 0
-        self._strange: list[str] = []  # forms of the page that are not ASCII, or beside such
+        self._strange: list[str] = []  # forms of lines with characters that tables do not know
 
     def begin_page(self) -> None:
         """What `spellings` gives is of this page."""
@@ -230,19 +256,38 @@ class TextCutter:
 
     def terms(self, text: str, language: str, *, spelled: bool = True) -> str:
         """The terms of a text, parted by blanks. spelled: its forms are among the spellings of the page."""
-        algorithm = algorithm_of(language)
-        if algorithm not in self._tables:
-            self._tables[algorithm] = TermTable(_kinds(), _table(algorithm).term, WORD_CHARS, KEPT_WORDS)
-        cutter, page = self._tables[algorithm], self._page if spelled else 0
+        cutter, page = self._table_of(language), self._page if spelled else 0
         codes = memoryview(text.encode("utf-32-le", "surrogatepass")).cast("I")
         place, terms = cutter.cut(codes, 0, page), []
         while place < len(codes):  # a line with some other sign
             end = text.find("\n", place)
-            of_line = forms(text[place : end if end >= 0 else len(text)])
-            terms += [cutter.take_terms(), *map(table(language).__getitem__, of_line)]
-            self._strange += of_line if spelled else ()
+            terms += [cutter.take_terms(), self._strange_terms(text[place : end if end >= 0 else None], language, page)]
             place = cutter.cut(codes, end, page) if end >= 0 else len(codes)
         return " ".join([*terms, cutter.take_terms()])
+
+    def block_terms(self, texts: BlockTexts, groups: bytes, group: int, language: str, *, spelled: bool = True) -> str:
+        """As `terms`, of the blocks of a group with the word between two of them. groups: of each block, a byte."""
+        cutter, page = self._table_of(language), self._page if spelled else 0
+        columns = texts.codes, texts.places, memoryview(groups), group
+        block, terms = cutter.cut_blocks(*columns, 0, page), []
+        while block < len(groups):
+            terms.append(cutter.take_terms())
+            terms += [self._strange_terms(line, language, page) for line in texts(block).split("\n")]
+            block = cutter.cut_blocks(*columns, block + 1, page)
+        return " ".join([*terms, cutter.take_terms()]).partition(" ")[2]  # without what is before the first
+
+    def _table_of(self, language: str) -> TermTable:
+        algorithm = algorithm_of(language)
+        if algorithm not in self._tables:
+            learn = _table(algorithm).learn
+            between = " ".join(map(_table(algorithm).__getitem__, forms(self._between))).encode()
+            self._tables[algorithm] = TermTable(_kinds(), _small(), learn, between, WORD_CHARS, KEPT_WORDS)
+        return self._tables[algorithm]
+
+    def _strange_terms(self, line: str, language: str, page: int) -> str:
+        of_line = forms(line)
+        self._strange += of_line if page else ()
+        return " ".join(map(table(language).__getitem__, of_line))
 
     def spellings(self, without: str) -> str:
         """As `shown_forms`, of all texts of the page, each form once, parted by blanks. without: what is none."""
@@ -267,13 +312,39 @@ class TextCutter:
 def _kinds() -> memoryview[int]:
     """Of each character up to the last of the typographic signs, what it is to a `TermTable`."""
     kinds = bytearray([term_table.STRANGE]) * (max(map(ord, _TYPESET)) + 1)
-    for code in range(128):
-        kinds[code] = term_table.PART if chr(code).isalnum() else term_table.BLANK
-    for code in range(ord("A"), ord("Z") + 1):
-        kinds[code] = term_table.CAPITAL
+    for code in range(term_table.MOST_CODE + 1):
+        kinds[code] = _kind(chr(code))
     for sign in _TYPESET:
         kinds[ord(sign)] = term_table.BLANK
     return memoryview(bytes(kinds))
+
+
+def _kind(char: str) -> int:
+    """PART or BLANK where `plain` and the patterns do nothing to the character but to write it small."""
+    category = unicodedata.category(char)
+    if char.isascii():
+        return term_table.PART if char.isalnum() else term_table.BLANK
+    small = plain(char)
+    if (
+        category[0] == "M"
+        or category in ("Cf", "Cn")
+        or char == "Σ"  # small it is another one where a word ends
+        or not all(unicodedata.is_normalized("NFKC", form) for form in (char, char.lower()))
+        or len(small) != 1
+        or not ord(small) <= term_table.MOST_CODE
+    ):
+        return term_table.STRANGE
+    return term_table.PART if char.isalnum() else term_table.BLANK
+
+
+@cache
+def _small() -> memoryview[int]:
+    """Of each of those characters its small letter."""
+    small = array("H", bytes(2 * len(_kinds())))
+    for code, kind in enumerate(_kinds()):
+        if kind == term_table.PART:
+            small[code] = ord(plain(chr(code)))
+    return memoryview(small)
 
 
 def pairs(run: str) -> list[str]:

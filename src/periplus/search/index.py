@@ -11,20 +11,21 @@ import sys
 import tempfile
 from array import array
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
+import numpy as np
 import tantivy
 import zstandard
 from xxhash import xxh3_64_intdigest
 
-from periplus.document.words import WORD_CHARS, TextCutter, folded, forms, shown_forms, table
+from periplus.document.words import WORD_CHARS, BlockTexts, TextCutter, folded, forms, shown_forms, table
 from periplus.errors import StoreError
 from periplus.model.page import BLOCK_KIND_CODES, POSITION_CODES, BlockKind, Blocks, Part, Position
 from periplus.model.search import PageToIndex
@@ -42,11 +43,11 @@ WORDS, WHOLE = "words", "raw"  # analysers: parted at blanks; as it is
 MOST_ANCHORS = 50  # different ones: a page that a whole site names otherwise is not known better by the fifty-first
 NAME_CHARS = 200  # a title that is longer is not typed
 # stands between two blocks, so that no phrase goes from one into the next; ASCII, since that is read quickest
-_BETWEEN = "qqblockqq"
-_BREAK = f"\n{_BETWEEN}\n"
+BETWEEN = "qqblockqq"
+_BREAK = f"\n{BETWEEN}\n"
 # Every page's words of links and headings are so many longer: many pages have none at all, which makes the average so
 # short that the engine holds three words for a long text, in which one hit counts for nothing.
-_PADDING = " ".join([_BETWEEN] * 8)
+_PADDING = " ".join([BETWEEN] * 8)
 _PARTS_OF_TITLE = re.compile(r"\s+[-–—|·•»:/]+\s+|\s*[|»—]\s*|:\s+")
 _DEFINITIONS = ("dt", "dt.", "dt#")  # how the last step of a path begins
 _NAME = re.compile(r"(?<![\w.:])(?=\w*[a-z][A-Z]|\w*\w[._:]+\w)[\w.:]+")  # in a heading: RewriteRule, pg_dump, os.path
@@ -58,6 +59,9 @@ _MENUS = frozenset(
     POSITION_CODES[position] for position in (Position.NAV, Position.FOOTER, Position.HEADER, Position.ASIDE)
 )
 _TITLE, _HEADING = BLOCK_KIND_CODES[BlockKind.TITLE], BLOCK_KIND_CODES[BlockKind.HEADING]
+_NAVIGATION_GROUP = 3
+_GROUPS = {1: HEADING, 2: TEXT, _NAVIGATION_GROUP: NAVIGATION}  # of blocks
+_GROUP_OF_KIND = bytes({_TITLE: 0, _HEADING: 1}.get(kind, 2) for kind in range(256))
 _TYPE_NAMES = {
     "application/xhtml+xml": "html",
     "application/msword": "doc",
@@ -101,18 +105,24 @@ class Draft(NamedTuple):
 
 
 def drafted(page: PageToIndex, cutter: TextCutter) -> Draft:
-    """The page, cut into terms."""
+    """The page, cut into terms. cutter: with the word BETWEEN."""
     cutter.begin_page()
-    of_blocks = page.blocks.texts()
-    texts = [
-        (field, cutter.terms(text, language, spelled=field != NAVIGATION))
-        for field, language, text in field_texts(page, of_blocks)
-    ]
-    texts += [(NAMES, name) for name in names(page, of_blocks)]
-    texts += [(DEFINED, name) for name in definitions(page.blocks, of_blocks)]
+    of_block = BlockTexts(page.blocks)
+    texts = [(TITLE, cutter.terms(page.title, page.language))] if page.title else []
+    for language, groups in groups_of_languages(page):
+        texts += [
+            (field, cutter.block_terms(of_block, groups, group, language, spelled=field != NAVIGATION))
+            for group, field in _GROUPS.items()
+            if group in groups
+        ]
+    padding = cutter.terms(_PADDING, page.language, spelled=False)
+    texts += [(ANCHOR, padding), (HEADING, padding)]
+    texts.append((ADDRESS, cutter.terms(_BREAK.join(address_words(page.url)), "")))
+    texts += [(NAMES, name) for name in names(page, of_block)]
+    texts += [(DEFINED, name) for name in definitions(page.blocks, of_block)]
     texts += labels(page)
     twin = int.from_bytes(page.folded[:8], "big", signed=True)
-    return Draft(page.url_id, twin, int(page.when), page.language, texts, cutter.spellings(_BETWEEN))
+    return Draft(page.url_id, twin, int(page.when), page.language, texts, cutter.spellings(BETWEEN))
 
 
 def document(draft: Draft, anchors: Sequence[str]) -> tantivy.Document:
@@ -126,7 +136,7 @@ def document(draft: Draft, anchors: Sequence[str]) -> tantivy.Document:
     if anchors:
         words = forms(_BREAK.join(anchors[:MOST_ANCHORS]))
         made.add_text(ANCHOR, _terms(words, draft.language))
-        spaced = f" {spellings} {_BETWEEN} "  # to look for some words takes less than to cut it into all of its own
+        spaced = f" {spellings} {BETWEEN} "  # to look for some words takes less than to cut it into all of its own
         spellings = " ".join([spellings, *(form for form in shown_forms(words) if f" {form} " not in spaced)])
     for field, text in draft.texts:
         made.add_text(field, text)
@@ -143,24 +153,21 @@ def said_digest(anchors: Sequence[str]) -> int:
     return xxh3_64_intdigest("\n".join(anchors[:MOST_ANCHORS]).encode("utf-8", "replace")) - (1 << 63) if anchors else 0
 
 
-def field_texts(page: PageToIndex, of_blocks: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """(field, language, text) of what is indexed word by word, links to the page left out;
-    several blocks are one text, parted. of_blocks: their texts.
-    """
-    texts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    if page.title:
-        texts[TITLE, page.language].append(page.title)
+def groups_of_languages(page: PageToIndex) -> Iterator[tuple[str, bytes]]:
+    """(language, of each block in which field its text is: a place in _GROUPS; 0: in none, or of another language)."""
     blocks = page.blocks
+    groups = np.frombuffer(blocks.kinds.translate(_GROUP_OF_KIND), np.uint8)
     parts = parts_or_guess(blocks, page.parts)
-    for kind, text, language, part in zip(blocks.kinds, of_blocks, blocks.own_languages(), parts, strict=False):
-        if kind == _TITLE:
-            continue
-        field = NAVIGATION if part is Part.NAVIGATION else HEADING if kind == _HEADING else TEXT
-        texts[field, language or page.language].append(text)
-    for (field, language), several in texts.items():
-        yield field, language, _BREAK.join(several)
-    yield from ((field, page.language, _PADDING) for field in (ANCHOR, HEADING))
-    yield ADDRESS, "", _BREAK.join(address_words(page.url))
+    menus = np.frombuffer(bytes([part is Part.NAVIGATION for part in parts]), np.uint8)
+    groups = np.where(menus & (groups > 0), np.uint8(_NAVIGATION_GROUP), groups)
+    if not blocks.language_names:
+        yield page.language, groups.tobytes()
+        return
+    numbers: dict[str, int] = {}
+    number_of = [numbers.setdefault(name or page.language, len(numbers)) for name in blocks.language_names]
+    own = np.array(number_of).take(np.asarray(blocks.languages))
+    for language, number in numbers.items():
+        yield language, np.where(own == number, groups, np.uint8(0)).tobytes()
 
 
 def parts_or_guess(blocks: Blocks, parts: Sequence[Part]) -> Sequence[Part]:
@@ -179,37 +186,43 @@ def address_words(url: str) -> tuple[str, str]:
     return host.partition(":")[0], unquote(slash + path)
 
 
-def names(page: PageToIndex, of_blocks: Sequence[str]) -> set[str]:
+def names(page: PageToIndex, of_block: Callable[[int], str]) -> set[str]:
     """By which words as a whole the page may be asked for: its title, main heading,
-    and the parts of a title like `Page - Site`. of_blocks: the texts of its blocks.
+    and the parts of a title like `Page - Site`. of_block: the text of each of its blocks.
     """
     blocks = page.blocks
     first = (number for number, level in enumerate(blocks.levels) if level == 1 and blocks.kinds[number] == _HEADING)
-    whole = [page.title, *[of_blocks[number] for number in islice(first, 1)]]
+    whole = [page.title, *map(of_block, islice(first, 1))]
     parts = [part for title in whole for part in (title, *_PARTS_OF_TITLE.split(title)[:1])]
     return {name for name in map(whole_name, parts) if name}
 
 
-def definitions(blocks: Blocks, of_blocks: Sequence[str]) -> set[str]:
+def definitions(blocks: Blocks, of_block: Callable[[int], str]) -> set[str]:
     """The names that a page defines: what its definition lists (`dt`) and signatures explain, as it is written but for
     case: `os.path.join`; and "~" with what stands behind a dot (`~join`, `~path.join`), and with names in headings.
     """
-    last = [path[path.rfind("/") + 1 :] for path in blocks.path_names]
-    defining = {place for place, name in enumerate(last) if name[:3] in _DEFINITIONS or "signature" in name}
+    defining = {place for place, path in enumerate(blocks.path_names) if _is_defining(path)}
     places = blocks.paths if len(blocks.paths) else bytes(len(blocks))
-    shares = blocks.shares
     chosen = [at for at, place in enumerate(places) if place in defining] if defining else []
+    shares = blocks.shares
     names = set[str]()
     for at in chosen[:MOST_DEFINED]:
-        text = of_blocks[at]
+        text = of_block(at)
         if not len(shares) or 0 < shares[at] <= len(text) // 2:  # an index leads elsewhere
             pieces = [piece.split() for piece in _VALUE.sub("", text[:NAME_CHARS]).split(",")]
             names.update(name for words in pieces if words for name in (" ".join(words), words[-1]))
-    headings = (of_blocks[at][:NAME_CHARS] for at, kind in enumerate(blocks.kinds) if kind == _HEADING)
-    mentioned = {name for text in headings for name in _NAME.findall(text)}
+    headings = "\n".join([of_block(at)[:NAME_CHARS] for at, kind in enumerate(blocks.kinds) if kind == _HEADING])
+    mentioned = set(_NAME.findall(headings))
     whole = {defined_name(name) for name in names} - {""}
     parts = {name[dot.end() :] for name in whole for dot in _DOTS.finditer(name)}
     return whole | {"~" + name for name in parts.union(map(defined_name, mentioned)) - whole}
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_defining(path: str) -> bool:
+    """Whether it is the path of what definition lists or signatures explain."""
+    last = path[path.rfind("/") + 1 :]
+    return last[:3] in _DEFINITIONS or "signature" in last
 
 
 def defined_name(text: str) -> str:
@@ -254,9 +267,10 @@ def type_names(media_type: str) -> tuple[str, ...]:
 
 
 # While a crawl goes on, most links to a page are not known yet, and the engine cannot change a part of a page. So what
-# was made of it lies in a file without a name until the crawl ends, or somebody searches. The file ends with the
-# process: whoever comes after reads such a page from the collection.
+# was made of it waits until the crawl ends, or somebody searches: the first pages in memory, the others compressed in a
+# file without a name. Both end with the process: whoever comes after reads such a page from the collection.
 
+HELD_BYTES = 32_000_000  # in memory: some 1,500 pages of 4,000 words; to pack and read them back takes .1 ms each
 MOST_BYTES = 1 << 30  # some 100,000 pages of 4,000 words; of a larger crawl the last pages are read again
 MOST_DRAFTS = 400_000  # 130 bytes of memory each
 LEVEL = 1  # 50 us a page of a manual, a third of its size
@@ -271,6 +285,8 @@ class Drafts:
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # ended by `close`
         self._end = 0
         self._places: dict[UrlId, int] = {}
+        self._held: dict[UrlId, Draft] = {}
+        self._held_bytes = 0
         self._writer, self._reader = zstandard.ZstdCompressor(level=LEVEL), zstandard.ZstdDecompressor()
 
     def close(self) -> None:
@@ -279,6 +295,11 @@ class Drafts:
     def keep(self, draft: Draft) -> bool:
         """In place of the page's earlier one. False: there is no room, and nothing is kept."""
         self.forget(draft.url_id)
+        size = _size_bytes(draft)
+        if self._held_bytes + size <= HELD_BYTES:
+            self._held[draft.url_id] = draft
+            self._held_bytes += size
+            return True
         data = self._writer.compress(_packed(draft))
         if self._end + len(data) > MOST_BYTES or len(self._places) >= MOST_DRAFTS or len(data) >> _SIZE_BITS:
             return False
@@ -294,14 +315,21 @@ class Drafts:
 
     def forget(self, url_id: UrlId) -> None:
         self._places.pop(url_id, None)
+        draft = self._held.pop(url_id, None)
+        self._held_bytes -= _size_bytes(draft) if draft is not None else 0
 
     def find(self, url_id: UrlId) -> Draft | None:
         """The page's draft; None: it was not kept."""
         place = self._places.get(url_id)
         if place is None:
-            return None
+            return self._held.get(url_id)
         self._file.seek(place >> _SIZE_BITS)
         return _unpacked(self._reader.decompress(self._file.read(place & ((1 << _SIZE_BITS) - 1))))
+
+
+def _size_bytes(draft: Draft) -> int:
+    """Of a draft in memory, with 120 for each pair."""
+    return sum([120 + sys.getsizeof(text) for _, text in draft.texts]) + sys.getsizeof(draft.spellings)
 
 
 def _packed(draft: Draft) -> bytes:
@@ -404,7 +432,7 @@ class IndexWriter:
             if index is None or state is None:
                 index, state = _emptied(folder), IndexState(collection, NOTHING)
                 _write_state(folder, state)
-            self._state, self._cutter = state, TextCutter()
+            self._state, self._cutter = state, TextCutter(BETWEEN)
             with _translated(folder):
                 # one thread of the engine: while it writes, this one cuts words
                 self._writer = index.writer(HEAP_BYTES, 1)
