@@ -278,6 +278,13 @@ class RenderSettings:
         low=0,
         high=1000,
     )
+    script_posts: bool = _row(
+        False,
+        (
+            "Let the scripts of a rendered page send JSON by POST to its own origin, as GraphQL reads; without, what "
+            "they send is refused. Never within a login."
+        ),
+    )
     screenshots: bool = _row(False, "Keep a picture of each rendered page; images and fonts are then fetched for it.")
 
 

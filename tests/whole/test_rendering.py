@@ -11,25 +11,28 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote
 
 import pytest
 from click.testing import CliRunner
 from postgres_voyage import crawled_into
-from voyage import crawled
+from voyage import QUICK, crawled
 
 import browser
 from interface import client
 from periplus.acquire.browser import _environment, browser_program
 from periplus.api.audit import issues_of
 from periplus.api.collection import Collection as Reader
+from periplus.api.crawling import CrawlOrder, crawl, refresh, refresh_order
 from periplus.api.joining import settings_of_run
 from periplus.api.moving import move
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.ports import RunRecord
 from periplus.model.visit import Reason
-from periplus.settings import Settings
+from periplus.settings import Settings, settings_from
+from periplus.urls.canonical import canonical
 from testweb import Page, Site, Web, serve
 from testweb.wire import Answer
 
@@ -168,8 +171,6 @@ class TestAnApp:
         with serve(app()) as server:
             collection, _ = crawled(tmp_path / "c", server, "a.test/app", render="auto")
             before = server.log.count("/api/items.json")
-            from periplus.api.crawling import refresh, refresh_order
-
             end = refresh(refresh_order(collection.folder, {}), lambda progress: False)
             assert end.end.state == "done"
             assert server.log.count("/api/items.json") == before + 1
@@ -235,6 +236,30 @@ class TestTheWire:
             assert took_s < 20.0
             assert collection.sane() == []
 
+    @pytest.mark.parametrize("allowed", [False, True])
+    def test_json_by_post_goes_to_the_page_s_own_origin_alone_and_where_it_is_allowed(self, tmp_path, allowed):
+        with posting() as (own, asked), posting() as (other, asked_elsewhere):
+            page = """<!DOCTYPE html><html lang=en><title>Graph</title><div id=root></div><script>
+                const send = (url, type, body) => fetch(url, {method: "POST", headers: {"Content-Type": type}, body})
+                    .then(a => a.json()).then(data => root.append(data.text + ". "), () => root.append("refused. "));
+                const query = JSON.stringify({query: "{ items { name } }"});
+                send("/graphql", "application/json", query); send("/graphql", "application/json", query);
+                send("/order", "application/x-www-form-urlencoded", "buy=1"); send("/note", "text/plain", "x");
+                send("/large", "application/json", JSON.stringify("x".repeat(70000)));
+                send("OTHER/graphql", "application/json", query);
+                navigator.sendBeacon("/beacon", "x"); fetch("/item", {method: "DELETE"}).catch(() => 0);
+                fetch("/put", {method: "PUT", body: "x"}).catch(() => 0);</script>""".replace("OTHER", other)
+            asked.append(page)
+            settings = settings_from({**QUICK, "render": "always", "script_posts": allowed, "sitemaps": False})
+            order = CrawlOrder(tmp_path / "c", (canonical(own + "/"),), settings)
+            assert crawl(order, lambda progress: False).state == "done"
+            with Reader(tmp_path / "c") as reader:
+                text = reader.page(own + "/").text()
+        query = ("POST", "/graphql", "application/json", '{"query":"{ items { name } }"}')
+        assert [one for one in asked[1:] if one[0] != "GET"] == ([query] if allowed else [])
+        assert asked_elsewhere == []
+        assert text.count("from the interface") == (2 if allowed else 0)
+
     def test_the_host_s_delay_holds_for_parts(self, tmp_path):
         with serve(app()) as server:
             crawled(tmp_path / "c", server, "a.test/app", render="auto", delay_s=0.5)
@@ -275,6 +300,43 @@ class TestTheWire:
             datagrams.setblocking(False)
             with pytest.raises(BlockingIOError):
                 datagrams.recv(1000)
+
+
+@contextlib.contextmanager
+def posting():
+    """(origin, list): answers GET / with the list's first text, and notes what else it is asked for in it."""
+    asked: list = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *words: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+            is_page = self.path == "/"
+            if not is_page:
+                asked.append((self.command, self.path, self.headers.get("Content-Type", ""), body))
+            content = (asked[0] if is_page else '{"text": "from the interface"}').encode()
+            self.send_response(404 if self.path == "/robots.txt" else 200)
+            self.send_header("Content-Type", "text/html" if is_page else "application/json")
+            self.send_header("Access-Control-Allow-Origin", "*")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+    for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+        setattr(Handler, f"do_{method}", Handler.do_GET)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def _escapes(port: int, udp: int) -> bytes:

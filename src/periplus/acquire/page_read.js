@@ -22,6 +22,12 @@ most => {
     };
     const paints = entries("largest-contentful-paint");
     const shifts = entries("layout-shift").filter(entry => !entry.hadRecentInput);
+    // web.dev, CLS: the largest sum of a window of shifts, of at most 5 s, with less than 1 s between two of them
+    let most_shift = 0, sum = 0, first = 0, last = 0;
+    for (const {startTime: at, value} of shifts) {
+        if (!sum || at - last >= 1000 || at - first >= 5000) { sum = 0; first = at; }
+        sum += value; last = at; most_shift = Math.max(most_shift, sum);
+    }
     let cut = false, html = "";
     try {
         // what is shown without scripts alone is not shown
@@ -42,6 +48,6 @@ most => {
     return {
         html, cut, url: document.URL,
         lcp: paints.length ? paints[paints.length - 1].startTime / 1000 : null,
-        cls: shifts.reduce((sum, entry) => sum + entry.value, 0),
+        cls: most_shift,
     };
 }

@@ -14,6 +14,7 @@ import base64
 import logging
 import math
 import os
+import re
 import signal
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -40,10 +41,12 @@ QUIET_S = 0.5  # without a request after the load event: what Playwright and Pup
 OWN_TIME_S = 15.0  # of one page, while none of its requests waits for us
 WHOLE_TIME_S = 180.0  # with what its host's delay costs it
 PART_TIME_S = 30.0  # that one request may wait for its host's turn
+DELAYED_S = 0.1  # what a reader takes for at once (web.dev, RAIL): less than that in all is no delay of ours
 READ_TIME_S = 5.0  # to hand over what it shows; then its scripts are stopped, and once more so long
 MOST_REQUESTS = 150  # of one page
 MOST_PART_BYTES = 32 << 20  # of one page
 MOST_DIALOGS = 20
+MOST_POST_BYTES = 64 << 10  # of one request; queries of GraphQL have some 1 to 10 KB
 MOST_ATTEMPTS = 2
 PARTS_BYTES = 64 << 20  # of answers that are kept for the pages to come
 PROCESS_BYTES = 1 << 30  # of one page's process; a page of 200 KB of scripts has 30 to 60 MB
@@ -70,6 +73,7 @@ _DROPPED = frozenset(
 )
 # of a script's own request, what an answer may hang on
 _PASSED = {"accept": "Accept", "authorization": "Authorization", "x-requested-with": "X-Requested-With"}
+_JSON = re.compile(r"application/(json|graphql(-response)?\+json)\s*(;[ -~]*)?", re.IGNORECASE)
 _KINDS = {"Script": "script", "Stylesheet": "style", "XHR": "data", "Fetch": "data", "Image": "image", "Font": "font"}
 _PREPARE = files("periplus.acquire").joinpath("page_prepare.js").read_text("utf-8")
 _READ = files("periplus.acquire").joinpath("page_read.js").read_text("utf-8")
@@ -111,7 +115,7 @@ class _Page:
         self.reading_since = math.inf
         self.stopped = self.ended = False
         self.dialogs = self.requests = self.part_bytes = self.refused = 0
-        self.waited_s = 0.0
+        self.delayed_s = 0.0  # that answers came later than their servers gave them
         self.scrolls = 0
         self.bytes_by_kind: dict[str, int] = {}
         self.bounds: list[str] = []
@@ -227,7 +231,7 @@ class _Page:
             return
         is_wanted = kind in _ASKED or (self.owner.shows and kind in _SHOWN)
         request = _request_of(asked) if is_wanted else None
-        if request is None or self.owner.is_closed(request.url, self.job.url):
+        if request is None or self.owner.refuses(request, self.job.url):
             self._refuse(number, session, counted=is_wanted)
             return
         self.requests += 1
@@ -246,8 +250,8 @@ class _Page:
         session, since = self.waiting.pop(number)
         now = self.owner.clock.monotonic()
         self.active_at = now
-        if not was_at_hand:
-            self.waited_s += now - since
+        if not was_at_hand and visit is not None:
+            self.delayed_s += max(0.0, now - since - visit.took_s)
         match visit.outcome if visit is not None else None:
             case Fetched(status=status, headers=headers, body=body):
                 self.part_bytes += len(body)
@@ -346,7 +350,7 @@ class _Page:
             return
         if value["cut"]:
             self.bounds.append("size")
-        timed = self.waited_s == 0.0  # else it tells our delay, not the page's
+        timed = self.delayed_s <= DELAYED_S  # else it tells our delay, not the page's
         rendering = Rendering(
             html=("\ufeff" + value["html"]).encode("utf-8", "replace"),
             sent=self.job.fetched.body if self.owner.keeps_sent else b"",
@@ -391,8 +395,9 @@ def _preflight(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _request_of(asked: Mapping[str, Any]) -> Request | None:
-    """What a page asks for, as our transport asks it; None: it is not ours to ask. A page's scripts change nothing."""
-    if asked["method"] != "GET":
+    """What a page asks for, as our transport asks it; None: it is not ours to ask. By POST it is JSON, and not much."""
+    body = _json_sent(asked) if asked["method"] == "POST" else b""
+    if asked["method"] not in ("GET", "POST") or (asked["method"] == "POST" and not body):
         return None
     try:
         url = canonical(asked["url"])
@@ -406,7 +411,16 @@ def _request_of(asked: Mapping[str, Any]) -> Request | None:
     fields = [f"{shown}: {headers[name]}" for name, shown in _PASSED.items() if headers.get(name, "*/*") != "*/*"]
     if "origin" in headers:
         fields.append(f"Origin: {headers['origin']}")
-    return Request(url, Purpose.PART, fields=tuple(fields))
+    if body:
+        fields.append(f"Content-Type: {headers['content-type']}")
+    return Request(url, Purpose.PART, fields=tuple(fields), body=body)
+
+
+def _json_sent(asked: Mapping[str, Any]) -> bytes:
+    """The body of a request that asks for data by JSON; empty: it is no such request."""
+    given = next((value for name, value in asked["headers"].items() if name.lower() == "content-type"), "")
+    body = b"".join(base64.b64decode(entry.get("bytes", "")) for entry in asked.get("postDataEntries", ()))
+    return body if _JSON.fullmatch(given) and len(body) <= MOST_POST_BYTES else b""
 
 
 class _Browser:
@@ -476,6 +490,8 @@ class Renderer:
 
     def __init__(self, program: str, settings: Settings, clock: Clock, closed: ClosedOrigins) -> None:
         self._closed = closed
+        # an archive has what was answered to GET
+        self._posts = settings.rendering.script_posts and not settings.past.from_archive
         self._program, self.clock, self.user_agent = program, clock, settings.identity.user_agent
         self._most, self.scroll = settings.rendering.browsers, settings.rendering.scroll
         self.shows, self.keeps_sent = settings.rendering.screenshots, settings.storage.keep_bodies
@@ -502,12 +518,18 @@ class Renderer:
         """What becomes readable when a browser says something."""
         return [browser.chromium.fd for browser in self._browsers]
 
-    def is_closed(self, url: Url, page: Url) -> bool:
-        """Whether a page is refused what it asks for: it is sent as the user who is signed in there, and the page is of
-        an origin that the login does not name. Its script would read it, and take it elsewhere.
+    def refuses(self, request: Request, page: Url) -> bool:
+        """Whether a page is refused what it asks for.
+
+        It is where one is signed in, and the page is of an origin that the login does not name: its script would read
+        the answer, and take it elsewhere. And what is sent by POST, unless the user lets it be sent to the page's own
+        origin; never where one is signed in.
         """
-        origins = self._closed.get(origin_of(url))
-        return origins is not None and origin_of(page) not in origins
+        asked, own = origin_of(request.url), origin_of(page)
+        origins = self._closed.get(asked)
+        if request.body:
+            return not self._posts or asked != own or origins is not None
+        return origins is not None and own not in origins
 
     def begin(self, job: RenderJob) -> None:
         self._jobs.append(job)

@@ -514,7 +514,7 @@ class Rendering:
     bytes_by_kind: tuple[tuple[str, int], ...] = ()  # (script, style, data, image or font; bytes, inflated)
     bounds: tuple[str, ...] = ()  # those that it met: time, size, `150 requests`
     leads_to: str = ""  # where its script wanted to go on to; empty: nowhere
-    paint_s: float | None = None  # until the largest part was shown (LCP); None: unknown, or it waited for a host
+    paint_s: float | None = None  # until the largest part was shown (LCP); None: unknown, or we delayed it
     shift: float | None = None  # how much what was shown moved (CLS); None: likewise
     screenshot: bytes = b""  # WebP; empty: none was wanted
 

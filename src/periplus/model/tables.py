@@ -173,7 +173,7 @@ URLS = Table(
     key="u.id",
     order=("depth", "url"),
 )
-_MEASURED = ", without a network between; none where it was not rendered, or waited for its host"
+_MEASURED = "; none where it was not rendered, or waited for its host"
 PAGES = Table(
     "pages",
     "Every URL that was asked for, with what came of it.",
