@@ -15,7 +15,7 @@ BUDGETS = {
     ".": 1_200,
     "acquire": 5_600,
     "analyse": 11_350,
-    "api": 13_250,
+    "api": 13_350,
     "cli": 6_700,
     "document": 12_450,
     "jobs": 1_200,
@@ -24,11 +24,11 @@ BUDGETS = {
     "present": 7_400,
     "schedule": 2_850,
     "search": 2_250,
-    "store": 15_200,
+    "store": 15_300,
     "ui": 5_400,
     "urls": 2_350,
 }
-MODULES = 375
+MODULES = 376
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

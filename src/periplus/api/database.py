@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -11,13 +12,21 @@ from typing import TYPE_CHECKING
 from periplus.api.collection import Status
 from periplus.api.exporting import export_rows, exported_columns
 from periplus.api.homes import home_of
+from periplus.api.page import markdown_of, pieces_of
 from periplus.api.rows import Rows
 from periplus.errors import UsageError
 from periplus.model.collection import SegmentState
+from periplus.model.page import Blocks, Part
+from periplus.model.tables import Row
+from periplus.model.visit import Fetched, Headers
+from periplus.model.web import Url
 from periplus.store.crawl_reads import backlog, hosts_at_work, state_tallies, traps
+from periplus.store.dialect import shard_of
 from periplus.store.postgres.address import Address, address_of
 from periplus.store.runs import is_paused, records
 from periplus.store.segments import object_storage, swept
+from periplus.urls.canonical import canonical, resolve, url_id
+from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:  # what needs the extra `postgres` is loaded by whichever function connects
     from periplus.api.site import Site
@@ -25,6 +34,51 @@ if TYPE_CHECKING:  # what needs the extra `postgres` is loaded by whichever func
     from periplus.store.postgres.connection import Connection
 
 BUSIEST = 10  # hosts that a status names
+
+
+@dataclass(frozen=True, slots=True)
+class DatabasePage:
+    """One page of a collection in a database, as it is kept. row: of `model.tables.SEEN`."""
+
+    row: Row
+    _text: str
+    _blocks: Blocks
+    _parts: tuple[Part, ...] | None
+    _body: bytes | None
+    _xml: tuple[bytes, str] | None
+
+    @property
+    def url(self) -> Url:
+        return Url(self.row.url)
+
+    def text(self) -> str:
+        """Its text, a block a line. Raises UsageError where there is none."""
+        return self._text if self._kept() else ""
+
+    def markdown(self, *, whole: bool = False) -> str:
+        """As `Page.markdown`."""
+        return markdown_of(self._pieces(whole), self._kept(), None if whole else self._parts)
+
+    def markdown_pieces(self, *, whole: bool = False) -> list[str]:
+        """The same in pieces, a heading, paragraph, list, table or code each."""
+        from periplus.present.markdown import pieces_of_blocks
+
+        pieces = self._pieces(whole)
+        return pieces if pieces is not None else pieces_of_blocks(self._kept(), None if whole else self._parts)
+
+    def _kept(self) -> Blocks:
+        if not self._blocks:
+            raise UsageError(f"there is no text of {self.url}: it was not fetched, has no words, or keep_text is off")
+        return self._blocks
+
+    def _pieces(self, whole: bool) -> list[str] | None:
+        from periplus.document.understand import canonical_xml
+
+        xml = self._xml
+        if xml is None and self._body is not None:
+            field = f"{self.row.media_type}; charset={self.row.charset or 'utf-8'}"
+            xml = canonical_xml(self.url, Fetched(200, Headers((("content-type", field),)), self._body))
+        return pieces_of(self.url, self.row.title or "", xml, self._kept(), None if whole else self._parts)
 
 
 class DatabaseCollection:
@@ -91,6 +145,28 @@ class DatabaseCollection:
         from periplus.api.site import stored_map
 
         return stored_map(self._text, site, RankOrder(scale, damping, rounds))
+
+    def page(self, url: str) -> DatabasePage:
+        """One page with what is known and kept of it. url: in full, or a path on the site where the crawl began.
+
+        Raises InvalidUrl, and UsageError for a URL that was never seen.
+        """
+        from periplus.store.postgres.page_texts import stored_page
+
+        starts = [start for run in self.runs() for start in run.starts]
+        target = resolve(url, Url(starts[0]))[0] if starts and url.startswith("/") else canonical(url)
+        page = stored_page(self._address, shard_of(site_key(target)), url_id(target))
+        if page is None:
+            raise UsageError(f"the collection does not know {target}")
+        return DatabasePage(*page)
+
+    @contextlib.contextmanager
+    def texts(self) -> Iterator[tuple[int, Iterator[DatabasePage]]]:
+        """(how many pages have a text, these pages, the nearest to the start first), at one moment; streamed."""
+        from periplus.store.postgres.page_texts import stored_pages
+
+        with stored_pages(self._address) as (count, pages):
+            yield count, (DatabasePage(*page) for page in pages)
 
     def table(self, name: str) -> Rows:
         """One table whole: `urls`, `pages`, `links`, `visits`, `hosts`, ...: docs/sql.md. Raises UsageError."""

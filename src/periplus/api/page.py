@@ -147,12 +147,7 @@ class Page:
         """It as Markdown, of its markup where that was kept, else of its blocks. whole: with navigation; otherwise that
         is left out where the two are told apart. Raises UsageError where there is no text.
         """
-        from periplus.present.markdown import markdown_of_blocks
-
-        pieces = self._pieces(whole)
-        return (
-            "\n\n".join(pieces) + "\n" if pieces is not None else markdown_of_blocks(self.blocks(), self._marks(whole))
-        )
+        return markdown_of(self._pieces(whole), self.blocks(), self._marks(whole))
 
     def markdown_pieces(self, *, whole: bool = False) -> list[str]:
         """The same in pieces, a heading, paragraph, list, table or code each."""
@@ -165,15 +160,10 @@ class Page:
         return None if whole else self.parts()
 
     def _pieces(self, whole: bool) -> list[str] | None:
-        from periplus.present.markdown import pieces_of_xml
-
         blocks = self.blocks()
         if not (self.row.has_bytes or self.row.has_xml):
             return None
-        xml, media_type = self.xml()
-        if media_type != "application/xhtml+xml":
-            return None
-        return pieces_of_xml(xml, self.url, self.row.title or "", blocks, self._marks(whole))
+        return pieces_of(self.url, self.row.title or "", self.xml(), blocks, self._marks(whole))
 
     def headers(self) -> tuple[int, Headers]:
         """(status, header) of the answer that brought it; of the last one where none did.
@@ -245,3 +235,24 @@ class Page:
         raise UsageError(
             f"no {what} of {self.url} was kept: the setting keep_bodies says whether, and a further crawl obeys it"
         )
+
+
+def pieces_of(
+    url: Url, title: str, xml: tuple[bytes, str] | None, blocks: Blocks, marks: tuple[Part, ...] | None
+) -> list[str] | None:
+    """A page's Markdown in pieces, of its canonical XML with its media type; None where that is no XHTML.
+
+    marks: one for each block: what is no content is left out.
+    """
+    from periplus.present.markdown import pieces_of_xml
+
+    if xml is None or xml[1] != "application/xhtml+xml":
+        return None
+    return pieces_of_xml(xml[0], url, title, blocks, marks)
+
+
+def markdown_of(pieces: list[str] | None, blocks: Blocks, marks: tuple[Part, ...] | None) -> str:
+    """The pieces as one text; None: that of the blocks."""
+    from periplus.present.markdown import markdown_of_blocks
+
+    return "\n\n".join(pieces) + "\n" if pieces is not None else markdown_of_blocks(blocks, marks)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from periplus.api.collection import Collection
+from periplus.api.database import DatabaseCollection, DatabasePage
 from periplus.api.page import Page
 from periplus.errors import StoreError, UsageError
-from periplus.model.tables import CHUNKS
+from periplus.model.tables import CHUNKS, Row
 from periplus.present.chunks import chunks
 from periplus.present.markdown import one_line
 from periplus.present.writers import writer_named
@@ -32,26 +34,51 @@ class TextExport:
     size_bytes: int
 
 
-class _Pages:
-    """The pages of a collection that have a text, the nearest to the start first, each text once."""
+AnyPage = Page | DatabasePage
 
-    def __init__(self, collection: Collection, watch: Watch) -> None:
-        self._collection, self._watch = collection, watch
+
+@contextlib.contextmanager
+def _pages_at(place: Path | str, watch: Watch) -> Iterator[_Pages]:
+    """place: a folder, or the address of a collection in a database."""
+    if isinstance(place, str):
+        with DatabaseCollection(place).texts() as (count, pages):
+            yield _Pages(count, ((page.row, partial(_itself, page)) for page in pages), watch)
+        return
+    with Collection(place) as collection:
+        rows = list(collection.pages(state="indexed", columns=("url", "text_chars", "text_digest")))
+        yield _Pages(len(rows), ((row, partial(_with_text, collection, row.url)) for row in rows), watch)
+
+
+def _itself(page: DatabasePage) -> DatabasePage:
+    return page
+
+
+def _with_text(collection: Collection, url: str) -> Page | None:
+    page = collection.page(url)
+    return page if page.row.has_text else None
+
+
+class _Pages:
+    """The pages of a collection that have a text, the nearest to the start first, each text once.
+
+    rows: of all pages, each with what reads the page; None: it has no text.
+    """
+
+    def __init__(self, total: int, rows: Iterable[tuple[Row, Callable[[], AnyPage | None]]], watch: Watch) -> None:
+        self._total, self._rows, self._watch = total, rows, watch
         self.count = self.same = 0
 
-    def __iter__(self) -> Iterator[Page]:
-        rows = list(self._collection.pages(state="indexed", columns=("url", "text_chars", "text_digest")))
+    def __iter__(self) -> Iterator[AnyPage]:
         texts: set[str] = set()
-        for done, row in enumerate(rows):
-            self._watch(done, len(rows))
+        for done, (row, read) in enumerate(self._rows):
+            self._watch(done, self._total)
             if not row.text_chars:
                 continue
             if row.text_digest in texts:
                 self.same += 1
                 continue
             texts.add(row.text_digest)
-            page = self._collection.page(row.url)
-            if page.row.has_text:
+            if (page := read()) is not None:
                 self.count += 1
                 yield page
         if not self.count:
@@ -59,17 +86,17 @@ class _Pages:
 
 
 def export_markdown(
-    folder: Path, target: Path, *, whole: bool = False, watch: Watch = lambda done, count: None
+    place: Path | str, target: Path, *, whole: bool = False, watch: Watch = lambda done, count: None
 ) -> TextExport:
     """Writes each page as a file of Markdown below target, with its facts before it (front matter in YAML).
 
-    Names are those that every file system takes. whole: with menus and frames, where they are told apart. Raises
+    place: a folder, or the address of a collection in a database. Names are those that every file system takes. whole:
+    with menus and frames, where they are told apart. Raises
     UsageError where target holds something or there is no text, NoCollection, StoreError.
     """
     _require_empty(target)
     names, size = FileNames(), 0
-    with Collection(folder) as collection, _writing(target):
-        pages = _Pages(collection, watch)
+    with _pages_at(place, watch) as pages, _writing(target):
         for page in pages:
             data = (front_matter(page) + page.markdown(whole=whole)).encode("utf-8", "replace")
             file = target / names.of(page.url, "text/markdown")
@@ -94,7 +121,7 @@ def _writing(target: Path) -> Iterator[None]:
         ) from error
 
 
-def front_matter(page: Page) -> str:
+def front_matter(page: AnyPage) -> str:
     """The page's facts in YAML, each value as JSON writes it, which YAML reads alike; what is not known is left out."""
     row = page.row
     facts = {
@@ -111,7 +138,7 @@ def front_matter(page: Page) -> str:
     return f"---\n{''.join(lines)}---\n\n"
 
 
-def export_llms(folder: Path, target: Path, *, watch: Watch = lambda done, count: None) -> TextExport:
+def export_llms(place: Path | str, target: Path, *, watch: Watch = lambda done, count: None) -> TextExport:
     """Writes llms.txt (title, summary, and a list of pages by section) and llms-full.txt (their contents) into target.
 
     Sections are the first folders of addresses. Raises UsageError where one of the files is there already or there is
@@ -122,8 +149,7 @@ def export_llms(folder: Path, target: Path, *, watch: Watch = lambda done, count
         raise UsageError(f"{there[0]} is there already: write into another folder, or remove it")
     sections: dict[str, list[str]] = {}
     home = about = ""
-    with Collection(folder) as collection, _writing(target):
-        pages = _Pages(collection, watch)
+    with _pages_at(place, watch) as pages, _writing(target):
         target.mkdir(parents=True, exist_ok=True)
         with full.open("w", encoding="utf-8", errors="replace") as out:
             for page in pages:
@@ -153,21 +179,20 @@ def _section(url: str) -> str:
 
 
 def export_chunks(
-    folder: Path, path: Path, *, format: str = "", words: int = 300, watch: Watch = lambda done, count: None
+    place: Path | str, path: Path, *, format: str = "", words: int = 300, watch: Watch = lambda done, count: None
 ) -> TextExport:
     """Writes every page in chunks of at most `words` words, a row of CHUNKS each, to a file.
 
     format: jsonl, parquet, csv, ...; empty: as the path ends. Raises UsageError, NoCollection, StoreError.
     """
     writer = writer_named(format or path.suffix.removeprefix(".").lower() or "jsonl")
-    with Collection(folder) as collection, _writing(path):
-        pages = _Pages(collection, watch)
+    with _pages_at(place, watch) as pages, _writing(path):
         rows = chain.from_iterable(_rows(page, words) for page in pages)
         writer.write(CHUNKS, rows, path)
         return TextExport(pages.count, pages.same, 1, path.stat().st_size)
 
 
-def _rows(page: Page, words: int) -> Iterator[tuple[object, ...]]:
+def _rows(page: AnyPage, words: int) -> Iterator[tuple[object, ...]]:
     row = page.row
     for number, chunk in enumerate(chunks(page.markdown_pieces(), words), 1):
         headings = " > ".join(chunk.headings)

@@ -178,8 +178,8 @@ def site(place: Path | str, target: Path) -> None:
 @export.command()
 @click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
 @option("--whole", "With menus, headers and footers, where they are told apart.", bool)
-@collection_option
-def markdown(collection: Path | None, target: Path, whole: bool) -> None:
+@place_option
+def markdown(place: Path | str, target: Path, whole: bool) -> None:
     """The pages as a FOLDER of Markdown files, their facts in front matter.
 
     Pages with the text of another are left out. Names are those that every file system takes.
@@ -188,15 +188,14 @@ def markdown(collection: Path | None, target: Path, whole: bool) -> None:
     from periplus.cli.progress import Watch
 
     watch = Watch()
-    folder = collection_folder(collection)
-    done = export_markdown(folder, target, whole=whole, watch=lambda pages, count: watch("Writing pages", pages, count))
+    done = export_markdown(place, target, whole=whole, watch=lambda pages, count: watch("Writing pages", pages, count))
     _say_texts(target, done)
 
 
 @export.command()
 @click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
-@collection_option
-def llms(collection: Path | None, target: Path) -> None:
+@place_option
+def llms(place: Path | str, target: Path) -> None:
     """llms.txt and llms-full.txt of the collection, in a FOLDER.
 
     The first lists the pages by section, the second holds their contents as Markdown (llmstxt.org).
@@ -205,16 +204,15 @@ def llms(collection: Path | None, target: Path) -> None:
     from periplus.cli.progress import Watch
 
     watch = Watch()
-    folder = collection_folder(collection)
-    _say_texts(target, export_llms(folder, target, watch=lambda pages, count: watch("Writing pages", pages, count)))
+    _say_texts(target, export_llms(place, target, watch=lambda pages, count: watch("Writing pages", pages, count)))
 
 
 @export.command("chunks")
 @option("-o --output", "By default the collection's name with .chunks.jsonl, here.", FILE)
 @option("-f --format", _FORMAT_SENTENCE.replace("else csv", "else jsonl"), str, "", metavar="FORMAT")
 @option("--words", "At most so many words in a chunk.", click.IntRange(20, 100_000), 300)
-@collection_option
-def chunks_command(collection: Path | None, output: Path | None, format: str, words: int) -> None:
+@place_option
+def chunks_command(place: Path | str, output: Path | None, format: str, words: int) -> None:
     """The pages in chunks by their headings, for indexes of vectors and language models.
 
     A chunk is of one section; sentences, code, items and rows are cut only where they alone are too long. Each has an
@@ -223,15 +221,15 @@ def chunks_command(collection: Path | None, output: Path | None, format: str, wo
     \b
     periplus export chunks -o chunks.parquet --words 200
     """
+    from periplus.api.homes import name_of
     from periplus.api.texts import export_chunks
     from periplus.cli.progress import Watch
 
     watch = Watch()
-    folder = collection_folder(collection)
-    name = folder.resolve().name.removesuffix(".periplus")
+    name = name_of(place).removesuffix(".periplus")
     path = output or Path(f"{name}.chunks.{format or 'jsonl'}")
     done = export_chunks(
-        folder, path, format=format, words=words, watch=lambda pages, count: watch("Cutting pages", pages, count)
+        place, path, format=format, words=words, watch=lambda pages, count: watch("Cutting pages", pages, count)
     )
     _say_texts(path, done)
 

@@ -196,7 +196,7 @@ def site_reader(address: Address) -> Iterator[DatabaseSite]:
 AT_ONCE = 2_000  # rows that are fetched from the server at once: the memory that a table of any length takes
 
 
-def _value(column: Column) -> str:
+def value_of(column: Column) -> str:
     """A column in PostgreSQL's SQL. Times are rounded to the millisecond, then cut to the second, as SQLite does it."""
     expression = column.postgres or column.sql
     if column.kind is ColumnKind.BOOLEAN:
@@ -209,7 +209,7 @@ def _value(column: Column) -> str:
 
 def numeric(table: Table) -> str:
     """A SELECT of the columns that have an expression, times in milliseconds, of all rows in any order."""
-    values = (_millis(column.sql) if column.kind is ColumnKind.TIME else _value(column) for column in table.columns)
+    values = (_millis(column.sql) if column.kind is ColumnKind.TIME else value_of(column) for column in table.columns)
     shown = ", ".join(value for value, column in zip(values, table.columns, strict=True) if column.sql)
     return f"SELECT {shown} FROM {table.source} WHERE {table.where or 'true'}"
 
@@ -222,7 +222,7 @@ def _millis(expression: str) -> str:
 def statement(table: Table) -> str:
     """A SELECT of all rows of a stored table; but for runs in the order in which the server finds them."""
     return (
-        f"SELECT {', '.join(map(_value, table.columns))} FROM {table.source}"
+        f"SELECT {', '.join(map(value_of, table.columns))} FROM {table.source}"
         + (f" WHERE {table.where}" if table.where else "")
         + (f" GROUP BY {table.group}" if table.group else "")
         + (" ORDER BY id" if table is RUNS else "")
