@@ -280,10 +280,10 @@ def test_wrong_arguments_are_refused_in_a_sentence():
     pytest.importorskip("mcp", reason="the extra mcp")
     from periplus.mcp.server import wrong_argument
 
-    assert wrong_argument("page", {"url": "/"}) == ""
-    assert wrong_argument("pages", {}).startswith("there is no tool 'pages': choose among collections, ")
+    assert wrong_argument(TOOLS, "page", {"url": "/"}) == ""
+    assert wrong_argument(TOOLS, "pages", {}).startswith("there is no tool 'pages': choose among collections, ")
     for arguments in ({}, {"url": 5}, {"url": "/", "limit": 10**9}, {"url": "/", "cursor": "-1"}, {"url": "/", "x": 1}):
-        assert wrong_argument("page", arguments)
+        assert wrong_argument(TOOLS, "page", arguments)
 
 
 def test_the_official_client_uses_the_program_over_its_standard_streams(folder):

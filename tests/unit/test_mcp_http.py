@@ -23,6 +23,7 @@ from starlette.testclient import TestClient
 
 from periplus.cli.mcp import host_and_port
 from periplus.mcp import http
+from periplus.mcp.crawling import CrawlBudget
 from periplus.mcp.server import server_of
 from periplus.ui.safety import Locks, require_locks
 from periplus.ui.users import Role, Users
@@ -44,8 +45,10 @@ async def _at_once(wait_s: float) -> None:
 
 
 @contextlib.contextmanager
-def asked(folder: Path, locks: Locks, rate: http.QuestionRate | None = None) -> Iterator[TestClient]:
-    served = Served(lambda: collections_at([folder], Path()))
+def asked(
+    folder: Path, locks: Locks, rate: http.QuestionRate | None = None, budget: CrawlBudget | None = None
+) -> Iterator[TestClient]:
+    served = Served(lambda: collections_at([folder], Path()), budget=budget)
     with TestClient(http.application(server_of(served), locks, rate), f"http://{HOST}") as client:
         client.headers.clear()
         client.headers.update(HEADERS)
@@ -124,6 +127,23 @@ def test_users_of_the_interface_have_their_tokens_here_too(folder, tmp_path):
         assert client.post("/mcp", json=ASK, headers={"authorization": f"Bearer {anna}"}).status_code == 401
         (tmp_path / "users.json").write_text("damaged", "utf-8")
         assert client.post("/mcp", json=ASK, headers={"authorization": f"Bearer {anna}"}).status_code == 503
+
+
+def test_crawls_take_the_role_work(folder, tmp_path):
+    users = Users(tmp_path)
+    tokens = {role: users.add(role.value, role) for role in (Role.LOOK, Role.WORK)}
+    question = ASK | {"params": {"name": "crawl", "arguments": {"urls": ["https://other.example/"]}}}
+    offered = {}
+    with asked(folder, Locks(users=users, sleep=_at_once), budget=CrawlBudget(1, 60.0, 1_000)) as client:
+        for role, token in tokens.items():
+            bearer = {"authorization": f"Bearer {token}"}
+            listed = client.post("/mcp", json=ASK | {"method": "tools/list", "params": {}}, headers=bearer).json()
+            answer = client.post("/mcp", json=question, headers=bearer).json()["result"]
+            offered[role] = "crawl" in {tool["name"] for tool in listed["result"]["tools"]}
+            why = "no tool 'crawl'" if role is Role.LOOK else "on no host of this collection"
+            assert answer["isError"]
+            assert why in answer["content"][0]["text"]
+    assert offered == {Role.LOOK: False, Role.WORK: True}
 
 
 def test_whoever_listens_for_others_needs_a_token_or_users(tmp_path):

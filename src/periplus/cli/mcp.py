@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from periplus.cli.options import FOLDER, option
+from periplus.cli.options import option
 from periplus.cli.progress import say
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.extras import extra_needed
+from periplus.store.postgres.address import is_address
 
 ADDRESS = "127.0.0.1:8322"
 
@@ -17,8 +19,10 @@ ADDRESS = "127.0.0.1:8322"
 @click.command()
 @option(
     "-c --collection",
-    "A collection's folder, or a folder that holds some; may be given several times. By default those here.",
-    FOLDER,
+    "A collection's folder, a folder that holds some, or postgresql://...; may be given several times. By default "
+    "those here.",
+    str,
+    metavar="PLACE",
     many=True,
 )
 @click.option(
@@ -43,39 +47,53 @@ ADDRESS = "127.0.0.1:8322"
     "",
     metavar="COMMAND",
 )
-def mcp(collection: tuple[Path, ...], http: str, token: str, names: tuple[str, ...], embed_with: str) -> None:
+@option("--allow-crawl", "Offer a tool that fetches pages, within the budget that the next flags say.", bool)
+@option("--crawl-pages", "Pages that it may fetch as long as this runs.", click.IntRange(1), 100)
+@option("--crawl-time", "Seconds that it may take for them in all.", click.FloatRange(1), 600.0, metavar="SECONDS")
+@option("--crawl-bytes", "Bytes that it may fetch in all.", click.IntRange(1), 100_000_000)
+@option("--crawl-host", "A host that it may ask beside those of the collections; *.HOST: all below.", str, many=True)
+def mcp(collection: tuple[str, ...], http: str, token: str, names: tuple[str, ...], **flags: Any) -> None:
     """Offer collections to language models, as tools of the Model Context Protocol.
 
     Speaks on standard input and output with the program that starts it (an assistant, an editor, a notebook), or with
     --http with any that ask, which may then search, read pages, follow links, and look at the map, faults and
-    differences between runs. Nothing is fetched or changed. docs/mcp.md says how programs are told of it, and what the
-    tools answer.
+    differences between runs. Nothing is fetched or changed, but with --allow-crawl. docs/mcp.md says how programs are
+    told of it, and what the tools answer.
 
     \b
     periplus mcp
     periplus mcp -c example.org.periplus -c ~/collections
+    periplus mcp -c example.org.periplus --allow-crawl --crawl-pages 50
     PERIPLUS_TOKEN=... periplus mcp --http 0.0.0.0:8322 --name tools.example.org
     """
+    from periplus.api.embedding import embedder
     from periplus.mcp.answers import Served, collections_at
+    from periplus.mcp.crawling import CrawlBudget
+    from periplus.urls.scope import own_hosts
 
     with extra_needed():
         from periplus.mcp import server
-    for path in collection:
+    places = [text if is_address(text) else Path(text) for text in collection]
+    folders = [place for place in places if isinstance(place, Path)]
+    for path in folders:
         if not path.is_dir():
             raise NoCollection(f"{path} is no folder: name a collection, or a folder that holds collections")
-    from periplus.api.embedding import embedder
-
-    served = Served(lambda: collections_at(collection, Path()), embedder(embed_with) if embed_with else None)
+    budget = None
+    if flags["allow_crawl"]:
+        own_hosts(flags["crawl_host"])
+        budget = CrawlBudget(flags["crawl_pages"], flags["crawl_time"], flags["crawl_bytes"], flags["crawl_host"])
+    embed = embedder(flags["embed_with"]) if flags["embed_with"] else None
+    served = Served(lambda: collections_at(places, Path()), embed, budget)
     if not http:
         server.serve_stdio(served)
         return
     from periplus.mcp.http import PATH, serve_http
     from periplus.ui.safety import Locks, require_locks
-    from periplus.ui.state import places
+    from periplus.ui.state import places as places_of
     from periplus.ui.users import Users
 
     host, port = host_and_port(http)
-    locks = Locks(token, tuple(name.lower() for name in names), Users(places(collection).base))
+    locks = Locks(token, tuple(name.lower() for name in names), Users(places_of(folders).base))
     require_locks(host, locks)
     say(f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}  Ctrl-C ends it.")
     if not serve_http(server.server_of(served), locks, host, port):

@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from periplus.api.homes import name_of
 from periplus.api.tables import Browser
-from periplus.errors import NoCollection
+from periplus.errors import NoCollection, UsageError
+from periplus.mcp.crawling import CrawlBudget
 from periplus.model.tables import Column, ColumnKind, Table
 from periplus.settings import SUFFIX
 
@@ -51,33 +53,51 @@ def shown(text: str) -> str:
 class Served:
     """The collections that are offered.
 
-    folders: by name, looked up anew for each question, so that what was crawled meanwhile is there.
-    embed: makes vectors of queries, for collections that have vectors; None: nothing does.
+    places: folders and addresses by name, looked up anew for each question, so that what was crawled meanwhile is
+    there. embed: makes vectors of queries, for collections that have vectors; None: nothing does. budget: of crawls;
+    None: nothing is fetched.
     """
 
-    folders: Callable[[], Mapping[str, Path]]
+    places: Callable[[], Mapping[str, Path | str]]
     embed: Callable[[str], list[float]] | None = None
+    budget: CrawlBudget | None = None
     browser: Browser = field(default_factory=Browser)
 
-    def folder(self, name: str) -> tuple[str, Path]:
+    def place(self, name: str) -> tuple[str, Path | str]:
         """The collection of this name, or the only one. Raises NoCollection, which names those there are."""
-        folders = self.folders()
-        if not name and len(folders) == 1:
-            return next(iter(folders.items()))
-        if name in folders:
-            return name, folders[name]
-        names = ", ".join(folders) or "there is none"
+        places = self.places()
+        if not name and len(places) == 1:
+            return next(iter(places.items()))
+        if name in places:
+            return name, places[name]
+        names = ", ".join(places) or "there is none"
         raise NoCollection(f"there is no collection {name!r}: {names}" if name else f"name a collection: {names}")
 
+    def folder(self, name: str) -> tuple[str, Path]:
+        """The same of a tool that reads folders alone. Raises UsageError for a collection in a database."""
+        name, place = self.place(name)
+        if isinstance(place, str):
+            raise UsageError(
+                f"{name} is in a database: `collections`, `page`, `map` and `crawl` can be asked of it, the others of "
+                "collections in folders (`periplus move` makes one)"
+            )
+        return name, place
 
-def collections_at(given: Sequence[Path], here: Path) -> dict[str, Path]:
-    """Collections by name: those given, or those that lie in a folder given; none given: those that lie here."""
-    paths = [
-        path
-        for place in given or [here]
-        for path in ([place] if (place / "collection.db").is_file() else sorted(place.glob(f"*{SUFFIX}")))
-    ]
-    return {path.resolve().name.removesuffix(SUFFIX): path for path in paths if (path / "collection.db").is_file()}
+
+def collections_at(given: Sequence[Path | str], here: Path) -> dict[str, Path | str]:
+    """Collections by name: those given, or those that lie in a folder given; none given: those that lie here. A text is
+    the address of one in a database, whose name is that of its schema.
+    """
+    named: dict[str, Path | str] = {}
+    for place in given or [here]:
+        if isinstance(place, str):
+            named[name_of(place)] = place
+            continue
+        inside = [place] if (place / "collection.db").is_file() else sorted(place.glob(f"*{SUFFIX}"))
+        named |= {
+            path.resolve().name.removesuffix(SUFFIX): path for path in inside if (path / "collection.db").is_file()
+        }
+    return named
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +150,7 @@ class Tool:
     answer: Callable[[Served, Arguments], ToolAnswer]
     required: tuple[str, ...] = ()
     row: Schema | None = None
+    reads: bool = True  # it changes nothing, and asks nobody
 
     @property
     def arguments(self) -> Schema:

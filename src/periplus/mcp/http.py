@@ -27,10 +27,10 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from periplus.errors import StoreError
+from periplus.mcp.server import ROLE
 from periplus.ui.safety import Locks, is_ours, visitor
 
 PATH = "/mcp"
-ROLE = "periplus.role"  # where a request's scope keeps what its sender may do
 BODY_BYTES = 262_144  # of a question; the longest that the tools take, a vector of numbers apart, has some 10,000
 BODY_S = 10.0  # in which a question must have come
 CONNECTIONS = 64  # at once; more are answered with 503

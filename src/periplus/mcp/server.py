@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -15,14 +18,21 @@ from mcp.server.stdio import stdio_server
 
 from periplus.errors import PeriplusError
 from periplus.mcp.answers import CELL_CHARS, NOTICE, Arguments, Served, Tool, shown
-from periplus.mcp.tools import TOOLS, answered
+from periplus.mcp.tools import answered, tools_of
 from periplus.settings import VERSION
+from periplus.ui.users import Role
 
 AT_ONCE = 4  # questions answered at a time: each reads a database of its own connection
-ABOUT = f"""\
-Periplus charts parts of the web and keeps them as collections. These tools read the collections of this machine; they
-ask no web server and change nothing. `collections` says what there is, `search` finds pages, `page` reads one.
-{NOTICE}"""
+ABOUT = (
+    """\
+Periplus charts parts of the web and keeps them as collections. These tools read the collections of this machine;
+{what}. `collections` says what there is, `search` finds pages, `page` reads one.
+"""
+    + NOTICE
+)
+_READS = "they ask no web server and change nothing"
+_CRAWLS = "all but `crawl`, which fetches pages within a budget, ask no web server and change nothing"
+ROLE = "periplus.role"  # where a request over HTTP keeps what its sender may do
 _log = logging.getLogger(__name__)
 
 
@@ -34,28 +44,32 @@ def _described(tool: Tool) -> types.Tool:
         input_schema=tool.arguments,
         output_schema=tool.result,
         annotations=types.ToolAnnotations(
-            read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+            read_only_hint=tool.reads,
+            destructive_hint=False,
+            idempotent_hint=tool.reads,
+            open_world_hint=not tool.reads,
         ),
     )
 
 
-def wrong_argument(name: str, arguments: Arguments) -> str:
+def wrong_argument(tools: Mapping[str, Tool], name: str, arguments: Arguments) -> str:
     """What is wrong with the arguments of a tool, in a sentence; empty: nothing."""
-    if name not in TOOLS:
-        return f"there is no tool {name!r}: choose among {', '.join(TOOLS)}"
-    error = next(iter(Draft202012Validator(TOOLS[name].arguments).iter_errors(arguments)), None)
+    if name not in tools:
+        return f"there is no tool {name!r}: choose among {', '.join(tools)}"
+    error = next(iter(Draft202012Validator(tools[name].arguments).iter_errors(arguments)), None)
     return f"{'.'.join(map(str, error.path)) or name}: {error.message[:300]}" if error else ""
 
 
-def result_of(served: Served, name: str, arguments: Arguments) -> types.CallToolResult:
+def result_of(served: Served, name: str, arguments: Arguments, *, may_crawl: bool = True) -> types.CallToolResult:
     """The answer, or why there is none: a sentence that the model can act on."""
+    tools = tools_of(served, may_crawl=may_crawl)
     try:
-        if wrong := wrong_argument(name, arguments):
+        if wrong := wrong_argument(tools, name, arguments):
             return _refusal(wrong)
-        answer = answered(served, name, arguments)
+        answer = answered(served, name, arguments, may_crawl=may_crawl)
     except PeriplusError as error:
         return _refusal(str(error))
-    structure = answer.structure() if TOOLS[name].result is not None else None
+    structure = answer.structure() if tools[name].result is not None else None
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=answer.text())], structured_content=structure
     )
@@ -67,6 +81,11 @@ def _refusal(why: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
 
 
+def _may_crawl(request: Any) -> bool:
+    """Whether the sender of a request over HTTP may have pages fetched; who started this program may."""
+    return request is None or bool(request.scope[ROLE].allows(Role.WORK))
+
+
 def server_of(served: Served) -> Server[dict[str, object]]:
     """A server that offers the tools over these collections, on whatever transport."""
     limiter = anyio.CapacityLimiter(AT_ONCE)
@@ -74,16 +93,19 @@ def server_of(served: Served) -> Server[dict[str, object]]:
     async def list_tools(
         context: ServerRequestContext[dict[str, object]], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_described(tool) for tool in TOOLS.values()])
+        tools = tools_of(served, may_crawl=_may_crawl(context.request))
+        return types.ListToolsResult(tools=[_described(tool) for tool in tools.values()])
 
     async def call_tool(
         context: ServerRequestContext[dict[str, object]], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         _log.info("tool %s", params.name)
-        return await anyio.to_thread.run_sync(result_of, served, params.name, params.arguments or {}, limiter=limiter)
+        answer = partial(result_of, served, params.name, params.arguments or {}, may_crawl=_may_crawl(context.request))
+        return await anyio.to_thread.run_sync(answer, limiter=limiter)
 
+    about = ABOUT.format(what=_READS if served.budget is None else _CRAWLS)
     return Server(
-        "periplus", version=VERSION, title="Periplus", instructions=ABOUT,
+        "periplus", version=VERSION, title="Periplus", instructions=about,
         on_list_tools=list_tools, on_call_tool=call_tool,
     )  # fmt: skip
 

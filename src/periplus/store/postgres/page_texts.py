@@ -26,6 +26,7 @@ FROM url u JOIN host h ON h.shard = u.shard AND h.id = u.host_id JOIN site s ON 
     LEFT JOIN body b ON b.shard = p.shard AND b.id = p.body_id
     LEFT JOIN dictionary d ON d.shard = b.shard AND d.id = b.dictionary_id
     LEFT JOIN xml x ON x.shard = b.shard AND x.body_id = b.id
+    LEFT JOIN rendering g ON g.shard = p.shard AND g.url_id = p.url_id
 """
 _FIND = f"""SELECT {", ".join(map(value_of, SEEN.columns))},
     b.text, b.blocks, p.parts, b.data, b.dictionary_id, d.data, b.segment, b.start, b.length, x.data, x.media_type

@@ -1,0 +1,166 @@
+"""The tool `crawl`: pages are fetched for a model, within a budget that the user gave to the server as a whole.
+
+Always: (1) all calls together fetch no more pages and bytes and take no more time than the budget says, but for what
+was on its way; (2) only hosts of the collection, and those that the user named, are asked; (3) the collection's own
+settings hold: delay, robots.txt, limits, guard of addresses; nothing that a model says changes them.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from periplus.api.crawling import CrawlOrder, Progress, crawl, last_settings, work
+from periplus.api.homes import home_of
+from periplus.errors import InvalidUrl, UsageError
+from periplus.model.frontier import PageVisit, ReadyHost
+from periplus.model.ports import CrawlScope, RunRecord, RunStore
+from periplus.model.web import HostKey, Url
+from periplus.schedule.turns import SiteTurns
+from periplus.settings import SETTINGS_FILE, Settings, read_settings, settings_from
+from periplus.store.sqlite.checks import CHECK
+from periplus.urls.canonical import resolve
+from periplus.urls.hosts import host_key, is_named
+from periplus.urls.scope import own_hosts, site_key, site_scope
+
+CALL_S = 45.0  # of one call: programs give an answer up after a minute
+URLS_MOST = 20  # of one call
+_KNOWN_SCOPES = ("site", "prefix")  # that lead to no further host
+
+
+@dataclass(slots=True)
+class CrawlBudget:
+    """What all calls of a server together may still fetch.
+
+    hosts: that may be asked beside those of the collection, `*.example.org` for all below.
+    """
+
+    pages: int
+    time_s: float
+    size_bytes: int
+    hosts: tuple[str, ...] = ()
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def spend(self, progress: Progress) -> None:
+        self.pages = max(0, self.pages - progress.counts.fetched)
+        self.time_s = max(0.0, self.time_s - progress.elapsed_s)
+        self.size_bytes = max(0, self.size_bytes - progress.counts.wire_bytes)
+
+    @property
+    def is_spent(self) -> bool:
+        return not self.pages or self.time_s < 1.0 or not self.size_bytes
+
+    def left(self) -> dict[str, int]:
+        return {"pages": self.pages, "seconds": round(self.time_s), "bytes": self.size_bytes}
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFirst:
+    """`api.crawling.RunPolicy`: hosts take turns as in any crawl; of each the pages that were named come first."""
+
+    urls: tuple[Url, ...]
+    scope: CrawlScope
+    turns: SiteTurns
+    patience_s: None = None
+    most_held: int = 0
+    reads_text: bool = False
+    mark: int = 0
+
+    def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
+        return self.turns.choose(ready, most)
+
+    def next(self, host: HostKey) -> Iterator[Url]:
+        """All of the host: those that were fetched do not wait any longer."""
+        return (url for url in self.urls if host_key(url) == host)
+
+    def learn(self, visits: Iterable[PageVisit]) -> None:
+        """What a page brought changes no turn."""
+
+
+def _named_first(
+    store: RunStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool]
+) -> tuple[str, float]:
+    scope, turns = site_scope(order.starts, order.settings.scope), SiteTurns(order.settings.budget.quantum)
+    return work(store, order, run_id, watch, NamedFirst(order.starts, scope, turns))
+
+
+def crawled(place: Path | str, urls: Sequence[str], pages: int, budget: CrawlBudget) -> dict[str, Any]:
+    """Fetches these URLs into a collection, then what else waits there, up to so many pages; says what came of it.
+
+    place: a folder, or an address. pages: 0: as many as URLs. Raises UsageError for another host, a budget that is
+    spent, and while another call is at it; StoreError while another crawl is.
+    """
+    if not budget.lock.acquire(blocking=False):
+        raise UsageError("a crawl goes on already: ask again when it has ended")
+    try:
+        if budget.is_spent:
+            left = ", ".join(f"{number:,} {what}" for what, number in budget.left().items())
+            raise UsageError(f"the budget of this server is spent; left are {left}")
+        runs = home_of(place).runs()
+        order = order_of(place, runs, urls, min(pages or len(urls), budget.pages), budget)
+        progress: list[Progress] = []
+
+        def watch(now: Progress) -> bool:
+            progress[:] = [now]
+            return now.counts.wire_bytes >= budget.size_bytes
+
+        try:
+            end = crawl(order, watch, _named_first)
+        finally:
+            gc.unfreeze()  # a crawl takes what is there then for lasting, and this server lives on
+            for now in progress:
+                budget.spend(now)
+        unseen = end.counts.fetched - (progress[-1].counts.fetched if progress else 0)
+        budget.pages = max(0, budget.pages - unseen)  # what came after the last look
+        return {
+            "state": end.state, "note": end.note, "fetched": end.counts.fetched, "bytes": end.counts.wire_bytes,
+            "waiting": end.counts.waiting, "seconds": round(end.elapsed_s, 1), "budget_left": budget.left(),
+        }  # fmt: skip
+    finally:
+        budget.lock.release()
+
+
+def order_of(
+    place: Path | str, runs: Sequence[RunRecord], urls: Sequence[str], pages: int, budget: CrawlBudget
+) -> CrawlOrder:
+    """A crawl of these URLs by the settings of the collection's last crawl, and of its periplus.toml over them.
+
+    Links are followed on the URLs' own hosts at most. Raises UsageError.
+    """
+    crawls = [run for run in runs if run.kind != CHECK]
+    starts = [Url(start) for run in crawls for start in run.starts]
+    if not starts:
+        raise UsageError("nothing was crawled into this collection yet: a user begins it, `periplus crawl URL`")
+    chosen = tuple(dict.fromkeys(_url(text, starts[0]) for text in urls))
+    hosts, named = {site_key(start) for start in starts}, frozenset(own_hosts(budget.hosts))
+    for url in chosen:
+        if site_key(url) not in hosts and not is_named(host_key(url), named):
+            raise UsageError(
+                f"{url} is on no host of this collection ({', '.join(sorted(hosts)[:10])}), and on none that the user "
+                "named for crawls (--crawl-host)"
+            )
+    settings = _settings(place, crawls[-1].settings)
+    given = {
+        "max_pages": pages,
+        "max_time_s": min(CALL_S, budget.time_s),
+        "workers": 1,
+        "scope": settings.scope.scope if settings.scope.scope in _KNOWN_SCOPES else "site",
+    }
+    folder, store = (Path(), place) if isinstance(place, str) else (place, "")
+    return CrawlOrder(folder, chosen, settings_from(given, settings), store=store)
+
+
+def _url(text: str, start: Url) -> Url:
+    try:
+        return resolve(text, start)[0]
+    except InvalidUrl as error:
+        raise UsageError(f"{text[:200]!r} is no address: {error}") from None
+
+
+def _settings(place: Path | str, stored: Mapping[str, object]) -> Settings:
+    settings = last_settings(stored)
+    return settings if isinstance(place, str) else read_settings(place / SETTINGS_FILE, settings)
