@@ -15,7 +15,7 @@ from periplus.acquire.cdx import captures_of, mementos_of, original_of, resume_k
 from periplus.acquire.transport import Wire
 from periplus.api.archives import export_wacz, import_archives, starts_of_archive
 from periplus.api.collection import Collection
-from periplus.api.crawling import CrawlOrder, crawl
+from periplus.api.crawling import CrawlOrder, crawl, refresh, refresh_order
 from periplus.errors import UsageError
 from periplus.model.ports import Response
 from periplus.model.visit import Cause, Cut, Headers, Request
@@ -360,6 +360,14 @@ def test_a_crawl_from_an_archive_goes_on_where_it_stopped(tmp_path, package):
     assert crawled(tmp_path / "c", package, HOME).went_on
     crawled(tmp_path / "whole", package, HOME)
     assert states(tmp_path / "c") == states(tmp_path / "whole")
+
+
+def test_a_refresh_of_another_date_is_what_was_then(tmp_path, package):
+    crawled(tmp_path / "c", package, HOME, at="2019-06-01")
+    end = refresh(refresh_order(tmp_path / "c", {"at": "2022-01-01"}), lambda progress: False)
+    assert end.end.state == "done"
+    assert {finding.value: count for finding, count in end.findings.items() if count} == {"changed": 1, "unchanged": 4}
+    assert states(tmp_path / "c")[NEXT][4] == "A now"
 
 
 def test_nothing_is_asked_of_the_live_web(tmp_path):
