@@ -2,6 +2,8 @@
 
 import sqlite3
 
+from periplus.model.page import Publication
+
 LINK = """
 CREATE TABLE link (
     source INTEGER NOT NULL, target INTEGER NOT NULL, kind TEXT NOT NULL, position TEXT NOT NULL, nofollow INTEGER NOT NULL,
@@ -10,8 +12,15 @@ CREATE TABLE link (
 """  # noqa: E501
 
 
+def as_schema_6(connection: sqlite3.Connection) -> None:
+    """Pages without author and dates, and without the view that shows them."""
+    drops = (f"ALTER TABLE page DROP COLUMN {name};" for name in Publication._fields)
+    connection.executescript("DROP VIEW pages;" + "".join(drops) + "UPDATE meta SET value = '6' WHERE name = 'schema';")
+
+
 def as_schema_5(connection: sqlite3.Connection) -> None:
     """A row a link, and a table of them."""
+    as_schema_6(connection)
     links = connection.execute("SELECT * FROM link").fetchall()
     connection.executescript(f"DROP VIEW link; DROP TABLE page_links; {LINK}")
     connection.executemany("INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", links)

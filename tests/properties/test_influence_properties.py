@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from periplus.analyse.cascades import cascades_of_lines
 from periplus.analyse.influence import best_of, bound_at, coverage, gains, lazy_greedy, swapped, value_of
-from periplus.document.dates import DateEvidence, feed_dates, page_date
+from periplus.document.dates import feed_dates
+from periplus.document.publication import DateEvidence, page_date
 from periplus.model.story import Cascades, Objective
 from periplus.model.web import Url
 

@@ -4,6 +4,7 @@ and whoever is killed when.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sqlite3
 import subprocess
@@ -11,7 +12,7 @@ import sys
 
 import pytest
 
-from older import as_schema_5
+from older import as_schema_5, as_schema_6
 from periplus.errors import StoreError
 from periplus.model.page import Block, BlockKind, Blocks, Part, Position
 from periplus.model.visit import STATE_OF
@@ -305,6 +306,25 @@ def as_schema_2(folder):
             "UPDATE meta SET value = '2' WHERE name = 'schema';"
         )
     connection.close()
+
+
+def test_a_collection_without_authors_and_dates_is_read_and_brought_up_to_date(folder, connection):
+    put(connection, 1)
+    connection.close()
+    with sqlite3.connect(folder / schema.DATABASE) as older:
+        as_schema_6(older)
+    older.close()
+    columns = "SELECT author, date_published, date_published_source, date_modified FROM pages"
+    with contextlib.closing(schema.connect(folder, read_only=True)) as older:
+        assert schema.version_of(older) == 6
+        assert older.execute("SELECT author, date_modified_source FROM page").fetchall() == [("", "")]
+        assert older.execute(columns).fetchall() in ([], [(None, None, None, None)])
+    for _ in range(2):
+        with contextlib.closing(schema.connect(folder)) as upgraded:
+            assert schema.version_of(upgraded) == schema.SCHEMA_VERSION
+            assert upgraded.execute("SELECT author, date_modified_source FROM page").fetchall() == [("", "")]
+            upgraded.execute("UPDATE url SET visited = 1")
+            assert upgraded.execute(columns).fetchall() == [(None, None, None, None)]
 
 
 def test_an_older_collection_stays_readable_and_is_not_touched(folder, connection):

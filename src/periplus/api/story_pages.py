@@ -30,8 +30,9 @@ from periplus.analyse.articles import (
     shingles_of,
     words_of,
 )
-from periplus.document.dates import DateEvidence, feed_dates, page_date
+from periplus.document.dates import feed_dates
 from periplus.document.decode import decode
+from periplus.document.publication import DateEvidence, page_date
 from periplus.model.page import Position
 from periplus.model.web import SiteKey, Url
 from periplus.store import column_files

@@ -117,6 +117,10 @@ _PROPERTIES = {
 }
 
 
+# What `marks` says of an element: what it is by its name, attributes and class; in what it stands
+MARKS: Final = tuple(1 << bit for bit in range(12))
+
+
 class LinkSource(NamedTuple):
     """An attribute that names documents."""
 

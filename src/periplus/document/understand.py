@@ -118,6 +118,7 @@ def understand(url: Url, fetched: Fetched, *, with_xml: bool = False) -> Documen
         bounds=(*content.bounds, *bounds),
         needs_script=content.needs_script,
         xml=_xml_of(source) if with_xml else None,
+        publication=content.publication,
     )
 
 

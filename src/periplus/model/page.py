@@ -465,6 +465,24 @@ class Digests:
     folded: bytes  # of the text without diacritics and case
 
 
+class Publication(NamedTuple):
+    """Who wrote a page and when, each with where the page says so. Empty: it does not say.
+
+    Dates are ISO 8601 as the page has them: 2024-03-01, or 2024-03-01T10:00:00+01:00 with the zone that it names.
+    Sources: json-ld, meta, microdata (RDFa too), time, class (of elements), url, text; of authors rel.
+    """
+
+    author: str = ""  # names, `; ` between
+    author_source: str = ""
+    date_published: str = ""
+    date_published_source: str = ""
+    date_modified: str = ""
+    date_modified_source: str = ""
+
+
+NO_PUBLICATION = Publication()
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A page understood. Empty strings and zeros mean: the page does not say."""
@@ -493,6 +511,7 @@ class Document:
     bounds: tuple[str, ...] = ()
     needs_script: bool = False  # it is an empty shell: what it shows is made by a script in a browser
     xml: tuple[bytes, str] | None = None  # as canonical XML, and the media type of that, where it was asked for
+    publication: Publication = NO_PUBLICATION
 
     @property
     def text(self) -> str:

@@ -145,6 +145,15 @@ def _filled(expression: str) -> str:
     return f"nullif({expression}, '')"
 
 
+def _with_source(name: str, sentence: str, others: str) -> tuple[Column, Column]:
+    """What a page says of its making, and where; others: places beside those for machines."""
+    sources = f"where it says so: json-ld, meta, microdata (RDFa too), {others}"
+    return (
+        Column(name, TEXT, sentence, _filled(f"p.{name}"), searched=name == "author"),
+        Column(f"{name}_source", TEXT, sources, _filled(f"p.{name}_source"), facet=True),
+    )
+
+
 _URL = "url u LEFT JOIN host h ON h.id = u.host_id LEFT JOIN site s ON s.id = h.site_id"
 HAS_PAGE = f"u.reason IN {any_of(FETCHED)}"
 """That the page that was read last is what a URL answers with now."""
@@ -160,9 +169,7 @@ URLS = Table(
         Column("site", TEXT, "the site that the host belongs to", "s.key"),
         Column("state", TEXT, "indexed, registered, ignored or invalid", _state("u.reason"), facet=True),
         Column("reason", TEXT, "why it is in its state", "u.reason", facet=True),
-        Column(
-            "rule", TEXT, "the rule, limit, failure or redirect target behind the reason", _filled("u.rule"), wide=True
-        ),
+        Column("rule", TEXT, "the rule, limit, failure or target behind the reason", _filled("u.rule"), wide=True),
         Column("status", INTEGER, "HTTP status of the last answer", "nullif(u.status, 0)", facet=True),
         Column("depth", INTEGER, "clicks from the start; none where no link leads", "u.depth", facet=True),
         Column("in_sitemap", BOOLEAN, "whether a sitemap names it", "u.in_sitemap"),
@@ -204,6 +211,11 @@ PAGES = Table(
         Column("h1", TEXT, "the first main heading", _filled("p.h1"), wide=True),
         Column("canonical", TEXT, "the canonical URL that the page names", _filled("p.canonical"), wide=True),
         Column("robots", TEXT, "noindex, nofollow, or both: from meta robots and X-Robots-Tag", _filled("p.robots")),
+        *_with_source("author", "who wrote it, as it says; `; ` between names", "rel, class, text"),
+        *_with_source(
+            "date_published", "when it was published: a day, or time and zone (ISO 8601)", "time, class, url, text"
+        ),
+        *_with_source("date_modified", "when it was last changed, as it says", "time, class, text"),
         Column("text_chars", INTEGER, "characters of text", "p.text_chars"),
         _digest("body", "128-bit xxh3 of the bytes, hexadecimal"),
         _digest("text", "MD5 of the text, white space folded; equal for duplicates"),
@@ -228,9 +240,7 @@ PAGE = replace(
     sentence="What is known of one URL; of one that is gone, with what was read of it last.",
     columns=(
         *SEEN.columns,
-        Column(
-            "other_charset", TEXT, "encoding that was declared, where another was taken", _filled("p.other_charset")
-        ),
+        Column("other_charset", TEXT, "encoding that was declared and not taken", _filled("p.other_charset")),
         Column("has_bytes", BOOLEAN, "whether its bytes were kept", "coalesce(length(b.data) > 0, 0)"),
         Column("has_text", BOOLEAN, "whether its text was kept", "b.text IS NOT NULL"),
         Column("has_xml", BOOLEAN, "whether it was kept as canonical XML", "x.body_id IS NOT NULL"),

@@ -159,6 +159,12 @@ class StoredPage(NamedTuple):
     translations: str  # JSON; empty: none
     language_found: str
     parts: bytes | None = None  # content and what is not, once they are told apart
+    author: str = ""  # these as `Publication`
+    author_source: str = ""
+    date_published: str = ""
+    date_published_source: str = ""
+    date_modified: str = ""
+    date_modified_source: str = ""
 
     @property
     def past_fields(self) -> tuple[object, ...]:
@@ -218,6 +224,7 @@ def page_row(completion: Completion, document: Document, body_id: int | None) ->
         other_charset=document.charset.other,
         translations=json.dumps(document.translations) if document.translations else "",
         language_found=document.language_found,
+        **document.publication._asdict(),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from periplus.document.decode import text_of
 from periplus.document.metadata import Metadata
-from periplus.model.page import NO_CHARSET, BadLink, Blocks, Charset, Links
+from periplus.model.page import NO_CHARSET, NO_PUBLICATION, BadLink, Blocks, Charset, Links, Publication
 from periplus.model.visit import Headers
 from periplus.model.web import Url
 
@@ -42,4 +42,5 @@ class Content:
     translations: tuple[tuple[str, Url], ...] = ()  # (hreflang as written, where its page is)
     bounds: tuple[str, ...] = ()  # which were met: what lies behind them is left out
     needs_script: bool = False  # it is an empty shell that a script fills
+    publication: Publication = NO_PUBLICATION
     written: bytes = field(default=b"", compare=False)  # the blocks' text in UTF-8, where the reader has it so

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from periplus.document import headers, whitespace
 from periplus.document.blocks import blocks_of, plain_blocks
+from periplus.document.dates import TOMORROW_S
 from periplus.document.formats.content import Content, Source
 from periplus.document.link_rows import GatheredLinks, place_of
 from periplus.document.links import add_document, add_headers, rows_of, translations_of
 from periplus.document.metadata import Metadata, metadata, metadata_of_headers
+from periplus.document.publication import publication_of
 from periplus.document.reader import Reader, read_page
+from periplus.document.tree import parse
 from periplus.model.page import BLOCK_KIND_CODES, BlockKind, Blocks, LinkKind, Links, Position
 from periplus.model.visit import Headers
 from periplus.urls.canonical import identity
@@ -28,10 +32,13 @@ SHELL_CHARS = 200  # of all text: "Loading", a name, a line of rights
 
 def read_html(source: Source) -> Content:
     """HTML with all its errors, as a browser takes it."""
-    page = read_page(source.page)
+    tree = parse(source.page)
+    page = Reader(tree).read()
     facts = metadata(page, source.headers)
     rows = rows_of(page, source, facts)
     blocks = blocks_of(page, facts.language)
+    answered = headers.date_s(source.headers.get("date"))
+    latest = answered + TOMORROW_S if answered else math.inf
     return Content(
         facts,
         blocks,
@@ -40,6 +47,7 @@ def read_html(source: Source) -> Content:
         translations_of(page, source),
         rows.bounds(),
         _is_shell(page, blocks),
+        publication_of(tree, source.url, page.h1 or page.title, blocks.text, facts.language, latest),
         page.blocks.written(),
     )
 

@@ -8,6 +8,7 @@ from typing import Final
 from psycopg import sql
 
 from periplus.errors import NoCollection, StoreError
+from periplus.model.page import Publication
 from periplus.model.visit import STATE_OF
 from periplus.store.postgres.connection import Connection
 from periplus.store.url_state import COLUMNS, FIELDS, new_ids
@@ -190,6 +191,9 @@ CREATE TABLE rendering (
     bounds text NOT NULL, leads_to text NOT NULL, paint_s float8, shift float8,
     sent_md5 bytea NOT NULL, sent_size bigint NOT NULL, sent bytea NOT NULL, screenshot bytea, PRIMARY KEY (shard, url_id));
 """  # noqa: E501
+PUBLICATION: Final = "".join(
+    f"ALTER TABLE page ADD COLUMN {name} text NOT NULL DEFAULT '';\n" for name in Publication._fields
+)
 IDENTITIES: Final = "5-identities"
 MIGRATIONS: Final = (
     ("1-tables", TABLES),
@@ -200,6 +204,7 @@ MIGRATIONS: Final = (
     (IDENTITIES, ""),  # ids of URLs, which only Python can tell: `respelled.rename`
     ("6-alive", ALIVE),
     ("7-rendering", RENDERING),
+    ("8-publication", PUBLICATION),
 )  # in order; a change of a released table is another entry, never an edit
 # without shard: small
 REFERENCE: Final = frozenset({"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule"})
@@ -213,6 +218,8 @@ def _kinds() -> dict[str, dict[str, str]]:
             kinds[words[2]] = dict(re.findall(r"\b(\w+) (smallint|bigint|text|float8|bytea)\b", statement))
         elif words[3:5] == ["RENAME", "COLUMN"]:
             kinds[words[2]][words[7]] = kinds[words[2]].pop(words[5])
+        elif words[3:5] == ["ADD", "COLUMN"]:
+            kinds[words[2]][words[5]] = words[6]
     return kinds
 
 

@@ -16,6 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from periplus.errors import NoCollection, StoreError, UsageError
+from periplus.model.page import Publication
 from periplus.model.survey import SiteMark, SiteStatus
 from periplus.model.visit import STATE_OF
 from periplus.store.dialect import SQLITE, Row
@@ -96,11 +97,12 @@ def store_marks(connection: sqlite3.Connection, noted: Iterable[SiteMark], now: 
 
 DATABASE = "collection.db"
 # 1: while the tables still changed from day to day; 2: without blocks, and nobody could follow;
-# 3: other lessons on traps; 4: without what browsers made of pages; 5: a row a link
-SCHEMA_VERSION = 6
+# 3: other lessons on traps; 4: without what browsers made of pages; 5: a row a link; 6: pages without author and dates
+SCHEMA_VERSION = 7
 OLDEST_READ = 2
 WITH_DEPTHS = 4  # the first whose columns have the names of today
 WITH_RENDERINGS = 5
+WITH_COLUMNS_OF_LINKS = 6
 MOUNTS = Path("/proc/mounts")
 ROWS_AT_ONCE = 20  # of one statement: 82 us for 60 links instead of 108 one by one; 30 gain nothing more
 BUSY_TIMEOUT_S = 60.0  # writers queue at the lock file; this is for readers that meet a checkpoint
@@ -163,7 +165,8 @@ CREATE TABLE page (
     last_modified REAL NOT NULL, expires REAL NOT NULL, etag TEXT NOT NULL, last_modified_field TEXT NOT NULL,
     text_chars INTEGER NOT NULL, body_md5 BLOB NOT NULL, text_md5 BLOB NOT NULL, folded_md5 BLOB NOT NULL, body_id INTEGER,
     h1s INTEGER NOT NULL, images_without_alt INTEGER NOT NULL, other_charset TEXT NOT NULL, translations TEXT NOT NULL,
-    language_found TEXT NOT NULL DEFAULT '', parts BLOB);
+    language_found TEXT NOT NULL DEFAULT '', parts BLOB,
+    {", ".join(f"{name} TEXT NOT NULL DEFAULT ''" for name in Publication._fields)});
 CREATE TABLE body (id INTEGER PRIMARY KEY, md5 BLOB NOT NULL, dictionary_id INTEGER, size INTEGER NOT NULL, data BLOB NOT NULL, text BLOB, blocks BLOB);
 CREATE TABLE xml (body_id INTEGER PRIMARY KEY, media_type TEXT NOT NULL, data BLOB NOT NULL);
 CREATE INDEX body_md5 ON body (md5);
@@ -199,14 +202,16 @@ INSERT OR IGNORE INTO reason VALUES {_REASONS};
 DROP TRIGGER page_restated;
 {changes.PAGE_RESTATED}
 """  # what was learned of traps is learned anew
-_UPGRADES = {2: _FROM_2 + _FROM_3 + _RENDERING, 3: _FROM_3 + _RENDERING, 4: _RENDERING, 5: ""}
+_PUBLICATION = "".join(
+    f"ALTER TABLE page ADD COLUMN {name} TEXT NOT NULL DEFAULT '';\n" for name in Publication._fields
+)
+_UPGRADES = {2: _FROM_2 + _FROM_3 + _RENDERING, 3: _FROM_3 + _RENDERING, 4: _RENDERING, 5: "", 6: ""}
 _RENAMED_IN_PLACE = """
 CREATE TEMP VIEW url AS SELECT id, text, host_id, reason, layer AS depth, rule, status, in_sitemap, first_seen, visited FROM main.url;
 CREATE TEMP VIEW url_history AS SELECT url_id, run_id, reason, rule, status, layer AS depth FROM main.url_history;
 CREATE TEMP VIEW alias AS SELECT url_id, page_id, rule, learned, was, was_rule, moved, page_layer AS page_depth FROM main.alias;
 """  # noqa: E501
 _IN_PLACE = """
-CREATE TEMP VIEW page AS SELECT *, '' AS language_found, NULL AS parts FROM main.page;
 CREATE TEMP VIEW body AS SELECT *, NULL AS blocks FROM main.body;
 CREATE TEMP TABLE xml (body_id INTEGER PRIMARY KEY, media_type TEXT, data BLOB);
 CREATE TEMP TABLE change (seq INTEGER PRIMARY KEY, url_id INTEGER NOT NULL);
@@ -370,15 +375,19 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
 def _read_in_place(connection: sqlite3.Connection, version: int) -> None:
     """Puts views and empty tables of this schema in memory before those of an older one."""
-    connection.executescript(page_links.IN_PLACE)
+    if version < WITH_COLUMNS_OF_LINKS:
+        connection.executescript(page_links.IN_PLACE)
     if version < WITH_DEPTHS:
         connection.executescript(_RENAMED_IN_PLACE)
         connection.execute(checks.VERDICTS.replace("CREATE TABLE", "CREATE TEMP TABLE"))
     if version < WITH_RENDERINGS:
-        scripts = _RENDERING.replace("CREATE TABLE", "CREATE TEMP TABLE"), CREATE_VIEWS
-        connection.executescript("".join(scripts).replace("CREATE VIEW", "CREATE TEMP VIEW"))
+        connection.executescript(_RENDERING.replace("CREATE TABLE", "CREATE TEMP TABLE"))
+    columns = [f"'' AS {name}" for name in Publication._fields]
     if version == OLDEST_READ:
         connection.executescript(_IN_PLACE)
+        columns += "'' AS language_found", "NULL AS parts"
+    connection.execute(f"CREATE TEMP VIEW page AS SELECT *, {', '.join(columns)} FROM main.page")
+    connection.executescript(CREATE_VIEWS.replace("CREATE VIEW", "CREATE TEMP VIEW"))
 
 
 def _place(path: Path, read_only: bool) -> str:
@@ -405,11 +414,12 @@ def _upgrade(folder: Path, connection: sqlite3.Connection) -> None:
         version = version_of(connection)
         if version == SCHEMA_VERSION:  # another process was first
             return
-        for statement in _statements(DROP_VIEWS + _UPGRADES[version]):
+        for statement in _statements(DROP_VIEWS + _UPGRADES[version] + _PUBLICATION):
             connection.execute(statement)
         if version < WITH_DEPTHS:
             rename(connection)
-        for statement in _statements(page_links.FROM_ROWS + CREATE_VIEWS):
+        links = page_links.FROM_ROWS if version < WITH_COLUMNS_OF_LINKS else ""
+        for statement in _statements(links + CREATE_VIEWS):
             connection.execute(statement)
         connection.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(SCHEMA_VERSION),))
 

@@ -1,0 +1,36 @@
+cimport cython
+
+from periplus.document.tree cimport PageTree
+
+cdef int JSON_LD, META, TIME, ITEM, REL, AUTHOR, DATE, MODIFIED, ELSEWHERE, ARTICLE, BOX, AROUND, MARKED
+cdef int MARKS_MOST, WORDS_COUNT, SCRIPT_TAG, META_TAG, TYPE, NAME, PROPERTY, ITEMPROP, STYLE_TAG, HTML_TAG, BODY_TAG, TAGS_KNOWN, NAMES_KNOWN
+cdef int A, PLUS, SPACE, LOWER
+cdef const unsigned char[::1] LETTERS
+cdef const short[::1] FIRST_WORDS
+cdef const int[::1] KINDS, BEGINS, TAG_MARKS, NAME_MARKS
+
+
+@cython.locals(
+    tags="const int[::1]", parents="const int[::1]", counts="const int[::1]", attributes="const int[::1]",
+    names="const int[::1]", starts="const int[::1]", ends="const int[::1]", chars="const unsigned char[::1]",
+    node=int, tag=int, rows=list, row=int, name=int, start=int, end=int,
+)
+cpdef list heads(PageTree tree)
+@cython.locals(
+    tags="const int[::1]", parents="const int[::1]", counts="const int[::1]", attributes="const int[::1]",
+    names="const int[::1]", starts="const int[::1]", ends="const int[::1]", chars="const unsigned char[::1]",
+    around="int[::1]", node=int, tag=int, parent=int, marks=int, inherited=int, rows=list, row=int, kind=int, start=int,
+    end=int,
+)
+cpdef list marked(PageTree tree)
+@cython.locals(marks=int, at=int, first=int, word=int, place=int, on=int)
+cdef int _of_name(const unsigned char[::1] chars, int start, int end) except -1
+cpdef dict values(PageTree tree, int node)
+cpdef str text(PageTree tree, int start, int end)
+@cython.locals(
+    pieces=list, size=int, children="const int[::1]", nexts="const int[::1]", parents="const int[::1]", at=int,
+)
+cpdef str text_of(PageTree tree, int node, int most)
+cpdef bint is_within(PageTree tree, int node, int outer)
+@cython.locals(pieces=list, at=int)
+cpdef str source_of(PageTree tree, int node, int most)

@@ -1,0 +1,185 @@
+"""Which elements of a page may say who wrote it and when: one pass over the columns of its tree.
+
+Compiled where there is a C compiler; marks.pxd gives the types.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from periplus.document.page_rules import MARKS
+from periplus.document.tags import ATTRIBUTE_NUMBERS, TAG_NUMBERS, TAGS
+from periplus.document.tree import PageTree
+
+JSON_LD, META, TIME, ITEM, REL, AUTHOR, DATE, MODIFIED, ELSEWHERE, ARTICLE, BOX, SILENT = MARKS
+AROUND = ELSEWHERE | ARTICLE | SILENT
+MARKED = TIME | ITEM | REL | AUTHOR | DATE | MODIFIED
+MARKS_MOST = 3_000  # elements of a page that are heeded
+
+# Pieces of class names and ids. Of ELSEWHERE a name must begin with one: `comment-list`, not `no-comments`.
+_WORDS = {
+    AUTHOR: "author byline autor auteur verfasser writer creator redakt postedby posted-by vcard journalist username "
+    "submitted",
+    DATE: "date datum fecha publi posted timestamp pubdate time created dato meta byline",
+    MODIFIED: "modif update revis changed lastmod",
+    ELSEWHERE: "comment related sidebar widget recent teaser popular disqus respond calendar copyright similar promo "
+    "trending most-read mostread also-read read-more more-news latest kommentar breadcrumb reply footer",
+}
+_ALL_WORDS = sorted((word.encode(), kind) for kind, words in _WORDS.items() for word in words.split())
+LETTERS = b"".join(word + b"\0" for word, _ in _ALL_WORDS)
+KINDS = array("i", (kind for _, kind in _ALL_WORDS))
+BEGINS = array("i", (sum(len(word) + 1 for word, _ in _ALL_WORDS[:place]) for place in range(len(_ALL_WORDS))))
+WORDS_COUNT = len(_ALL_WORDS)
+# by two letters, of each five bits: the first word that begins with them
+FIRST_WORDS = array(
+    "h",
+    (
+        next((row for row, (word, _) in enumerate(_ALL_WORDS) if (word[0] & 31, word[1] & 31) == divmod(pair, 32)), -1)
+        for pair in range(1024)
+    ),
+)
+
+_TAG_MARKS = {"time": TIME, "article": ARTICLE, "main": ARTICLE, "aside": ELSEWHERE}
+_TAG_MARKS |= {"nav": ELSEWHERE, "footer": BOX, "header": BOX}
+_TAG_MARKS |= dict.fromkeys(("pre", "code", "svg", "math"), SILENT)  # of no use, and full of classes
+TAG_MARKS = array("i", (_TAG_MARKS.get(name, 0) for name in TAGS))
+SCRIPT_TAG, META_TAG, HTML_TAG, BODY_TAG = map(TAG_NUMBERS.__getitem__, ("script", "meta", "html", "body"))
+TYPE, NAME, PROPERTY, ITEMPROP = map(ATTRIBUTE_NUMBERS.__getitem__, ("type", "name", "property", "itemprop"))
+_NAME_MARKS = {"class": -1, "id": -1, "itemprop": ITEM, "property": ITEM, "rel": REL}
+NAME_MARKS = array("i", (_NAME_MARKS.get(name, 0) for name in ATTRIBUTE_NUMBERS))
+TAGS_KNOWN, NAMES_KNOWN = len(TAGS), len(NAME_MARKS)
+A, PLUS, SPACE, LOWER = b"a+ \x20"
+
+
+def heads(tree: PageTree) -> list[tuple[int, int, str]]:
+    """(node, META or JSON_LD, name of a meta element) of what speaks to machines alone, in the page's order."""
+    tags, parents, counts, attributes = tree.tags, tree.parents, tree.attribute_counts, tree.attributes
+    names, starts, ends, chars = tree.attribute_names, tree.value_starts, tree.value_ends, tree.chars
+    rows = list[tuple[int, int, str]]()
+    for node in range(1, len(tags)):
+        tag = tags[node]
+        if tag not in (SCRIPT_TAG, META_TAG) or parents[node] < 0:
+            continue
+        for row in range(attributes[node], attributes[node] + counts[node]):
+            name, start, end = names[row], starts[row], ends[row]
+            if tag == META_TAG:
+                if name in (NAME, PROPERTY, ITEMPROP) and end > start:
+                    rows.append((node, META, text(tree, start, end)))
+            elif name == TYPE and end - start >= 19 and chars[start + 14] == PLUS:
+                # application/ld+json is the only type of so many letters that has a plus there
+                rows.append((node, JSON_LD, ""))
+        if len(rows) >= MARKS_MOST:
+            break
+    return rows
+
+
+def marked(tree: PageTree) -> list[tuple[int, int]]:
+    """(node, its marks) of the elements that may say who wrote the page and when, in the page's order."""
+    tags, parents, counts, attributes = tree.tags, tree.parents, tree.attribute_counts, tree.attributes
+    names, starts, ends, chars = tree.attribute_names, tree.value_starts, tree.value_ends, tree.chars
+    rows, around = list[tuple[int, int]](), memoryview(bytearray(4 * len(tags))).cast("i")
+    for node in range(1, len(tags)):
+        tag, parent = tags[node], parents[node]
+        if tag <= 0 or parent < 0:
+            continue
+        inherited = around[parent]
+        if inherited & SILENT:
+            around[node] = inherited
+            continue
+        marks = TAG_MARKS[tag] if tag < TAGS_KNOWN else 0
+        if marks == BOX:
+            marks = 0 if inherited & ARTICLE else ELSEWHERE
+        for row in range(attributes[node], attributes[node] + counts[node]):
+            kind = NAME_MARKS[names[row]] if names[row] < NAMES_KNOWN else 0
+            if not kind:
+                continue
+            start, end = starts[row], ends[row]
+            if kind < 0:
+                if end - start >= 4 and tag not in (HTML_TAG, BODY_TAG):
+                    marks |= _of_name(chars, start, end)
+            elif kind != REL or (end - start >= 6 and chars[start] | LOWER == A):
+                marks |= kind
+        marks |= inherited
+        around[node] = marks & AROUND
+        if marks & MARKED:
+            rows.append((node, marks))
+            if len(rows) == MARKS_MOST:
+                break
+    return rows
+
+
+def _of_name(chars: memoryview, start: int, end: int) -> int:
+    """The marks of an element of this class or id."""
+    marks = 0
+    for at in range(start, end - 3):
+        word = FIRST_WORDS[(chars[at] & 31) << 5 | (chars[at + 1] & 31)]
+        if word < 0:
+            continue
+        first = LETTERS[BEGINS[word]]
+        while word < WORDS_COUNT and LETTERS[BEGINS[word]] == first:
+            place, on = BEGINS[word], at
+            while on < end and LETTERS[place] and LETTERS[place] == chars[on] | LOWER:
+                place += 1
+                on += 1
+            if not LETTERS[place] and (KINDS[word] != ELSEWHERE or at == start or chars[at - 1] <= SPACE):
+                marks |= KINDS[word]
+            word += 1
+    return marks
+
+
+def values(tree: PageTree, node: int) -> dict[str, str]:
+    """The attributes of an element."""
+    first, names = tree.attributes[node], len(ATTRIBUTE_NAMES)
+    return {
+        ATTRIBUTE_NAMES[tree.attribute_names[row]]: text(tree, tree.value_starts[row], tree.value_ends[row])
+        for row in range(first, first + tree.attribute_counts[node])
+        if tree.attribute_names[row] < names
+    }
+
+
+def text(tree: PageTree, start: int, end: int) -> str:
+    """A slice of the page."""
+    return bytes(tree.chars[start:end]).decode("utf-8", "replace")
+
+
+def text_of(tree: PageTree, node: int, most: int) -> str:
+    """The first words below a node, white space folded; of more than `most` characters no more."""
+    pieces, size, children, nexts, parents = list[str](), 0, tree.firsts, tree.nexts, tree.parents
+    at = children[node]
+    while at > 0 and size < most:
+        if tree.tags[at] == -1:
+            piece = text(tree, tree.starts[at], min(tree.ends[at], tree.starts[at] + 4 * most))
+            pieces.append(piece)
+            size += len(piece.strip())
+        else:
+            pieces.append(" ")
+        if children[at] > 0 and tree.tags[at] != STYLE_TAG and tree.tags[at] != SCRIPT_TAG:
+            at = children[at]
+            continue
+        while nexts[at] < 0:
+            at = parents[at]
+            pieces.append(" ")
+            if at == node or at <= 0:
+                return " ".join("".join(pieces).split())[:most]
+        at = nexts[at]
+    return " ".join("".join(pieces).split())[:most]
+
+
+def is_within(tree: PageTree, node: int, outer: int) -> bool:
+    """Whether a node stands in another."""
+    while node > outer:
+        node = tree.parents[node]
+    return node == outer
+
+
+def source_of(tree: PageTree, node: int, most: int) -> str:
+    """What stands in a script, as written."""
+    pieces, at = list[str](), tree.firsts[node]
+    while at > 0:
+        pieces.append(text(tree, tree.starts[at], min(tree.ends[at], tree.starts[at] + most)))
+        at = tree.nexts[at]
+    return "".join(pieces)[:most]
+
+
+ATTRIBUTE_NAMES = tuple(ATTRIBUTE_NUMBERS)
+STYLE_TAG = TAG_NUMBERS["style"]

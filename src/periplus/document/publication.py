@@ -1,0 +1,533 @@
+"""Who wrote a page, when it was published and when it was last changed, each with how that is known.
+
+The page's own words for machines come first (JSON-LD, meta elements, Microdata and RDFa, `time`), then elements whose
+class calls them a date or an author, the address, and the words near the main heading. What the server says of the file
+(Last-Modified) is not asked: it is the time of a deployment as often as of an edit. Pure, and total.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import unescape
+from typing import NamedTuple
+
+from periplus.document import marks
+from periplus.document.dates import EARLIEST, TOMORROW_S, WrittenDate, machine_date, url_dates, written_dates
+from periplus.document.digest import without_marks
+from periplus.document.page_rules import MARKS
+from periplus.document.tree import PageTree, parse
+from periplus.model.page import NO_PUBLICATION, Publication
+from periplus.model.story import DateOrigin, PageDate
+from periplus.model.web import Url
+
+JSON_LD, META, TIME, ITEM, REL, AUTHOR, DATE, MODIFIED, ELSEWHERE = MARKS[:9]
+JSON_CHARS, JSON_NODES = 1_000_000, 20_000  # of JSON-LD that is read
+ELEMENT_CHARS = 160  # a longer element is no date and no name
+NAMES_MOST, NAME_CHARS = 20, 60  # authors of a page, characters of a name
+TIMES_MOST = 3  # different days of elements of one kind: a page with more of them is a list
+BLOCKS_AFTER, BLOCKS_BEFORE, BLOCKS_HEEDED = 15, 5, 60  # of the main heading; of a text without one
+BYLINE_CHARS, DATELINE_CHARS = 120, 40  # a longer block holds no byline, but may begin with a dateline
+TEXT_CHARS = 40_000  # of a text, among which its heading is looked for
+NEAR_CHARS, BEFORE_CHARS, ENDS_CHARS = 3_000, 1_000, 1_500  # after the heading, before it; of the text's ends
+LABEL_CHARS = 30  # of a line that may name what the next one says
+SHORT_CHARS = 40  # of a text that may hold 8.5.12
+SIGNS_MOST = 60  # elements of one kind
+HEADING_CHARS = 12  # a shorter heading may be in any title
+
+_ARTICLES = ("article", "posting", "report", "webpage", "creativework", "book", "recipe", "thesis", "review")
+_PARTS = ("comment", "answer", "imageobject", "person", "organization", "review", "rating", "question", "offer")
+_METAS_PUBLISHED = (
+    "article:published_time", "og:article:published_time", "og:published_time", "datepublished", "dcterms.issued",
+    "dc.date.issued", "dcterms.created", "dc.date.created", "dc.date.publication", "citation_publication_date",
+    "citation_online_date", "parsely-pub-date", "sailthru.date", "cxenseparse:recs:publishtime", "article.published",
+    "published_time", "publish-date", "publish_date", "publishdate", "publication_date", "pubdate", "date_published",
+    "originalpublicationdate", "article_date_original", "published_time_telegram", "article:published", "datecreated",
+    "og:pubdate", "og:publish_date", "pub_date", "published", "created", "creation_date", "last-published-date",
+    "ptime", "shareaholic:article_published_time", "rnews:datepublished", "dc.created", "created-at", "timestamp",
+    "dcterms.date", "dc.date", "dc:date", "dcterms:date", "dcterms:created", "dc:created", "dc:issued",
+    "dcterms:available", "citation_date", "date", "og:date", "release_date", "video:release_date",
+    "music:release_date", "book:release_date", "displaydate", "article:date", "article.created", "vr:published_time",
+)  # fmt: skip
+_METAS_MODIFIED = (
+    "article:modified_time", "og:article:modified_time", "og:updated_time", "datemodified", "dcterms.modified",
+    "dc.date.modified", "article.updated", "modified_time", "last-modified", "lastmod", "modificationdate", "revised",
+    "article:modified", "article:updated", "updated_time", "dcterms:modified", "dc:modified", "utime", "dc.modified",
+    "last_modified", "modified",
+)  # fmt: skip
+_METAS_AUTHOR = (
+    "author", "article:author", "parsely-author", "sailthru.author", "byl", "citation_author", "dc.creator",
+    "dcterms.creator", "dc:creator", "dcterms:creator", "og:author", "article:author_name", "article.author",
+    "cxenseparse:author", "book:author", "og:article:author", "vr:author", "creator", "shareaholic:article_author_name",
+    "dc.author", "citation_authors", "content_author", "rbauthors", "authors",
+)  # fmt: skip
+_METAS = frozenset(
+    (*_METAS_PUBLISHED, *_METAS_MODIFIED, *_METAS_AUTHOR, "og:site_name", "application-name", "publisher")
+)
+_WORDS_MODIFIED = re.compile(
+    r"updat|modif|revis|(?:letzte|zuletzt) \w*ander|aktualis|geandert|bearbeit|"
+    r"\bstand\b|mise? a jour|actualiz|aggiornat|atualiz|bijgewerkt|"
+    r"uppdater|oppdater|opdater|paivitetty|zmenen|aktualiz|izmen|обновл|изменен|оновлен|guncelle|frissit|edited|changed"
+)
+_WORDS_PUBLISHED = re.compile(
+    r"publi|posted|veroffentlicht|erschienen|vydan|zverejn|pubblicat|gepubliceerd|опубликован|дата|kozzete|megjelen|"
+    r"opublik|datum|date:|written|\bam\b|\bvom\b|geschrieben|erstellt|ecrit|escrito|skrevet|pridano|dodano|вiд|postato"
+)
+# The year of a line of rights, an event to come, or of what something else was
+_WORDS_OTHER = re.compile(
+    r"copyright|\(c\)|©|all rights|since \d|\bseit\b|register|geboren|born|deadline|until|expires"
+)
+
+
+_JSON_PUBLISHED = ("datepublished", "datecreated", "uploaddate", "dateposted")
+_ITEMS_PUBLISHED = (
+    "datepublished", "schema:datepublished", "pubdate", "dcterms:issued", "dc:date", "dcterms:created", "dc:issued",
+    "dc:created", "dcterms:date", "datecreated", "uploaddate", "published", "rnews:datepublished",
+)  # fmt: skip
+_ITEMS_AUTHOR = ("author", "schema:author", "dc:creator", "dcterms:creator", "creator", "foaf:name", "rnews:author")
+
+
+class HeadWords(NamedTuple):
+    """What a page says to machines apart from its text."""
+
+    things: Sequence[dict[str, object]] = ()  # objects of JSON-LD, outer ones first
+    metas: Sequence[tuple[str, str]] = ()  # (name in lower case, content)
+
+
+NO_HEAD_WORDS = HeadWords()
+
+
+class Signs(NamedTuple):
+    """What a page's elements say, by how they are marked; texts as written, in the page's order."""
+
+    items: Sequence[tuple[str, str]] = ()  # (property of Microdata or RDFa in lower case, value)
+    times: Sequence[tuple[int, str]] = ()  # (marks, date) of `time` elements
+    dates: Sequence[tuple[int, str]] = ()  # (marks, text) of elements whose class calls them dates
+    links: Sequence[str] = ()  # texts of links rel=author
+    names: Sequence[str] = ()  # texts of elements whose class calls them authors
+
+
+NO_SIGNS = Signs()
+
+
+def publication_of(
+    tree: PageTree, url: str, heading: str, text: str, language: str = "", latest: float = float("inf")
+) -> Publication:
+    """What a page of HTML says of its making.
+
+    heading: the main one. text: the page's blocks, a line each. language: BCP 47; of 3/4/2024, English of the United
+    States has the month first, others the day. latest: a date after it is none, seconds since the epoch.
+    """
+    head = head_of(tree)
+    names = _names_of_things(head.things) if head.things else []
+    is_whole = bool(names) and any(True for _ in _in_head(head))
+    signs = NO_SIGNS if is_whole else signs_of(tree)  # most of the time that this takes
+    if head is NO_HEAD_WORDS and signs is NO_SIGNS and not _has_year(url):
+        return NO_PUBLICATION  # 97 of 100 pages of manuals: their texts are full of years, and dated by none
+    near = () if is_whole else lines_near(heading, text)
+    dated = () if is_whole else dated_lines(text)
+    author = _author(head, url, _authors(names, head, signs, near))
+    published = _first(_published(head, signs, near, language), latest)
+    if _has_year(url):
+        day = next((moment.iso() for moment in url_dates(url) if EARLIEST <= moment.when <= latest), "")
+        if day and published[0][:10] != day:  # of what is published at midnight, machines often have the day of UTC
+            published = day, "url"
+    modified = _first(_modified(head, signs, dated, language), latest)
+    return Publication(*author, *published, *modified)
+
+
+@dataclass(frozen=True, slots=True)
+class DateEvidence:
+    """What is known of one page. 0.0 and empty: nothing."""
+
+    url: Url
+    source: str = ""  # HTML
+    title: str = ""
+    texts: Sequence[str] = ()  # its blocks, in order
+    language: str = ""  # BCP 47, as for `publication_of`
+    feed: float = 0.0
+    last_modified: float = 0.0
+    first_seen: float = 0.0
+
+
+def page_date(evidence: DateEvidence) -> PageDate:
+    """The date on the best word there is: the page's own to machines, a feed's, its address, its words, the server's,
+    and at last when it was first seen. A date before the web, or after the page was seen, is no date of the page.
+    """
+    latest = evidence.first_seen + TOMORROW_S if evidence.first_seen else float("inf")
+    tree = parse(evidence.source.encode("utf-8", "surrogatepass")) if evidence.source else None
+    head, signs = (head_of(tree), signs_of(tree)) if tree else (NO_HEAD_WORDS, NO_SIGNS)
+    near = lines_near(evidence.title, "\n".join(evidence.texts))
+    ways = dict(_published(head, signs, near, evidence.language))
+    marked = (moment for name in ("microdata", "time", "class") for moment in ways[name])
+    asked: tuple[tuple[DateOrigin, Iterable[WrittenDate]], ...] = (
+        (DateOrigin.JSON_LD, ways["json-ld"]),
+        (DateOrigin.META, ways["meta"]),
+        (DateOrigin.TIME, marked),
+        (DateOrigin.FEED, (WrittenDate(evidence.feed, whole_day=False),)),
+        (DateOrigin.URL, url_dates(evidence.url)),
+        (DateOrigin.TEXT, ways["text"]),
+        (DateOrigin.LAST_MODIFIED, (WrittenDate(evidence.last_modified, whole_day=False),)),
+    )
+    for source, moments in asked:
+        for moment in moments:
+            if EARLIEST <= moment.when <= latest:
+                return PageDate(moment.when, source, moment.whole_day)
+    return PageDate(evidence.first_seen, DateOrigin.FIRST_SEEN)
+
+
+def _first(ways: Iterable[tuple[str, Iterable[WrittenDate]]], latest: float) -> tuple[str, str]:
+    for source, moments in ways:
+        for moment in moments:
+            if EARLIEST <= moment.when <= latest:
+                return moment.iso(), source
+    return "", ""
+
+
+def _in_head(head: HeadWords) -> Iterator[WrittenDate]:
+    yield from _of_things(head.things, _JSON_PUBLISHED)
+    yield from _machine(_contents(head.metas, _METAS_PUBLISHED))
+
+
+def _published(
+    head: HeadWords, signs: Signs, near: Sequence[str], language: str
+) -> Iterator[tuple[str, Iterable[WrittenDate]]]:
+    yield "json-ld", _of_things(head.things, _JSON_PUBLISHED)
+    yield "meta", _machine(_contents(head.metas, _METAS_PUBLISHED))
+    yield "microdata", _machine(_contents(signs.items, _ITEMS_PUBLISHED))
+    times = [(mark, _written(text, language)) for mark, text in signs.times if not mark & MODIFIED]
+    yield "time", [date for mark, date in times if date and mark & DATE] or _few(date for _, date in times)
+    yield "class", _few(_written(text, language) for mark, text in signs.dates if not mark & MODIFIED)
+    yield "text", _of_texts(near, language)
+
+
+def _modified(
+    head: HeadWords, signs: Signs, dated: Sequence[str], language: str
+) -> Iterator[tuple[str, Iterable[WrittenDate]]]:
+    yield "json-ld", _of_things(head.things, ("datemodified",))
+    yield "meta", _machine(_contents(head.metas, _METAS_MODIFIED))
+    yield "microdata", _machine(_contents(signs.items, ("datemodified", "dcterms:modified", "dc:modified")))
+    yield "time", _few(_written(text, language) for mark, text in signs.times if mark & MODIFIED)
+    yield "class", _few(_written(text, language) for mark, text in signs.dates if mark & MODIFIED)
+    yield "text", _of_labelled(dated, language, _WORDS_MODIFIED)
+
+
+def _machine(texts: Iterable[str]) -> Iterator[WrittenDate]:
+    return (moment for text in texts if (moment := machine_date(text)))
+
+
+def _written(text: str, language: str) -> WrittenDate | None:
+    folded = without_marks(text)
+    return machine_date(text) if text[:4].isdigit() else next(written_dates(folded, language, short=True), None)
+
+
+def _few(moments: Iterable[WrittenDate | None]) -> list[WrittenDate]:
+    """The dates, unless they are those of a list."""
+    dates = [moment for moment in moments if moment]
+    return dates if len({moment.iso()[:10] for moment in dates}) <= TIMES_MOST else []
+
+
+def _contents(rows: Sequence[tuple[str, str]], names: Sequence[str]) -> Iterator[str]:
+    """The contents of those names, in the order of the names."""
+    if not rows:
+        return
+    by_name: dict[str, list[str]] = {}
+    for name, content in rows:
+        by_name.setdefault(name, []).append(content)
+    for name in names:
+        yield from by_name.get(name, ())
+
+
+def _of_things(things: Iterable[dict[str, object]], keys: Sequence[str]) -> Iterator[WrittenDate]:
+    """Dates of articles first, then those of whatever is not a part of the page."""
+    later: list[WrittenDate] = []
+    for thing in things:
+        kinds = str(thing.get("@type", "")).lower()
+        if any(kind in kinds for kind in _PARTS):
+            continue
+        values = {key.lower(): value for key, value in thing.items() if isinstance(value, str)}
+        moment = next((date for key in keys if key in values and (date := machine_date(values[key]))), None)
+        if moment and any(kind in kinds for kind in _ARTICLES):
+            yield moment
+        elif moment:
+            later.append(moment)
+    yield from later
+
+
+# What stands near the main heading
+
+
+_TITLE_PARTS = re.compile(r"\s[|–—·:»-]+\s")
+
+
+def lines_near(heading: str, text: str) -> list[str]:
+    """Lines in which a byline may stand: after the heading, then before it; without one, the first of the text.
+
+    Of a longer line only its beginning, where a dateline may stand.
+    """
+    at = text.find(heading, 0, TEXT_CHARS) if len(heading) >= HEADING_CHARS else -1
+    if at < 0:  # of a title the longest part: the others name the site
+        part = max(_TITLE_PARTS.split(heading), key=len)
+        at = text.find(part, 0, TEXT_CHARS) if len(part) >= HEADING_CHARS else -1
+    if at < 0:
+        lines = text[:NEAR_CHARS].split("\n", BLOCKS_HEEDED)[:BLOCKS_HEEDED]
+    else:
+        lines = text[at : at + NEAR_CHARS].split("\n", 1 + BLOCKS_AFTER)[1 : 1 + BLOCKS_AFTER]
+        lines += reversed(text[max(at - BEFORE_CHARS, 0) : at].split("\n")[-1 - BLOCKS_BEFORE :])
+    return [line if len(line) <= BYLINE_CHARS else line[:DATELINE_CHARS] for line in lines]
+
+
+def dated_lines(text: str) -> list[str]:
+    """Short lines with a year near the ends of the text, each behind the line before it where that may be its label."""
+    if len(text) > 2 * ENDS_CHARS:
+        text = f"{text[:ENDS_CHARS]}\n{text[-ENDS_CHARS:]}"
+    lines = dict[str, None]()
+    for century in ("20", "19"):
+        at = text.find(century)
+        while at >= 0:
+            if text[at + 2 : at + 4].isdecimal() and not text[at + 4 : at + 5].isdecimal():
+                start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+                end = len(text) if end < 0 else end
+                if end - start <= BYLINE_CHARS:
+                    label = text.rfind("\n", 0, max(start - 1, 0)) + 1
+                    lines[text[label if start - label <= LABEL_CHARS else start : end].replace("\n", " ")] = None
+                at = end
+            at = text.find(century, at + 2)
+    return list(lines)
+
+
+def _of_texts(lines: Sequence[str], language: str) -> Iterator[WrittenDate]:
+    plain: list[WrittenDate] = []
+    before = ""
+    for line in lines:
+        label, before = before, line if len(line) <= LABEL_CHARS else ""
+        # written out: most lines have none of these, and a call costs as much as all of them
+        if "20" not in line and "19" not in line and (len(line) > SHORT_CHARS or line.count(".") != 2):
+            continue
+        if _WORDS_MODIFIED.search(without_marks(label)):
+            continue
+        folded = without_marks(line)
+        if _WORDS_OTHER.search(folded) or _WORDS_MODIFIED.search(folded):
+            continue
+        moments = list(written_dates(folded, language, short=True))
+        if moments and _WORDS_PUBLISHED.search(f"{without_marks(label)} {folded}"):
+            yield from moments
+        plain += moments
+    yield from plain
+
+
+def _of_labelled(lines: Sequence[str], language: str, label: re.Pattern[str]) -> Iterator[WrittenDate]:
+    for line in lines:
+        folded = without_marks(line)
+        if (at := label.search(folded)) and not _WORDS_OTHER.search(folded):
+            yield from written_dates(folded[at.start() :], language)
+
+
+_YEAR = re.compile(r"20[012]\d|19\d\d")
+
+
+def _has_year(text: str) -> bool:
+    return ("20" in text or "19" in text) and _YEAR.search(text) is not None
+
+
+def _may_be_dated(text: str) -> bool:
+    if len(text) <= SHORT_CHARS and (text.count(".") == 2 or text.count("/") == 2):
+        return True
+    return _has_year(text)
+
+
+# Authors
+
+# What stands before and after names in bylines
+_PREFIX = re.compile(
+    r"^\W*(?:[^\W\d]+(?: [^\W\d]+)?:\s*|(?:.{0,40}\b)?(?:by|von|par|por|door|от)\b[:\s]+|"
+    r"(?:di|da|av|af|de|autor(?:in)?|author|auteur|autore|redaktion|text|foto)\b[:\s]+(?=[A-ZÄÖÜ]))",
+    re.IGNORECASE,
+)
+_SUFFIX = re.compile(
+    r"\s*(?:[|•·–—(\[<@]|\s-\s|\b(?:on|am|um|le|el|at|vor|hace|published|posted|updated|veröffentlicht|stand|"
+    r"chefredakteur(?:in)?|redakteur(?:in)?)(?:\b\s|$)|\s\d|:).*$",
+    re.DOTALL | re.IGNORECASE,
+)
+_BETWEEN = re.compile(r"\s*(?:;|,|/|\band\b|\bund\b|&|\bet\b|\by\b)\s*", re.IGNORECASE)
+_NO_NAME = re.compile(r"https?:|www\.|[@{}<>=_|]|\s\d|^[\W\d]*$|\.(?:com|de|net|org|at|ch)$")
+_SLUG = re.compile(r"[a-z]+(?:[._][a-z]+)+")
+_NO_NAMES = (
+    "admin administrator author autor autorin by von unknown anonymous anonimo editor staff none null webmaster follow "
+    "share home more mehr kommentare comments datum date name publisher phd md ph.d m.d dr user guest gast presse about"
+)
+_NOBODY = frozenset(_NO_NAMES.split())
+
+
+def _author(head: HeadWords, url: str, ways: Iterable[tuple[str, list[str]]]) -> tuple[str, str]:
+    """The names of the first way that names anybody but the site; else the site's."""
+    of_site = ("", "")
+    for source, names in ways:
+        site = _site_names(head, url) if names else frozenset()
+        if own := [name for name in names if _folded(name) not in site]:
+            return "; ".join(own), source
+        if names and not of_site[0]:
+            of_site = "; ".join(names), source
+    return of_site
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"\W", "", without_marks(name))
+
+
+def _site_names(head: HeadWords, url: str) -> Collection[str]:
+    """What the site calls itself, folded."""
+    host = url.partition("://")[2].partition("/")[0].partition(":")[0].removeprefix("www.")
+    names = {host, host.rpartition(".")[0], host.rpartition(".")[0].rpartition(".")[2]}
+    names |= {content for name, content in head.metas if name in ("og:site_name", "application-name", "publisher")}
+    for thing in head.things:
+        kinds = str(thing.get("@type", "")).lower()
+        if ("organization" in kinds or kinds == "website") and isinstance(name := thing.get("name"), str):
+            names.add(name)
+    return frozenset(map(_folded, names))
+
+
+def _authors(
+    of_things: list[str], head: HeadWords, signs: Signs, near: Sequence[str]
+) -> Iterator[tuple[str, list[str]]]:
+    yield "json-ld", of_things
+    yield "microdata", _names(_contents(signs.items, _ITEMS_AUTHOR))
+    yield "meta", _names(_contents(head.metas, _METAS_AUTHOR))
+    yield "rel", _names(signs.links[:3])
+    yield "class", _names(signs.names[:5])
+    yield "text", _bylines(near)
+
+
+def _names(texts: Iterable[str]) -> list[str]:
+    """The names in the first text that has any."""
+    for text in texts:
+        names: dict[str, str] = {}
+        for piece in _BETWEEN.split(_clean(text)):
+            name = piece.strip(" .:,-–")
+            if _SLUG.fullmatch(name):
+                name = name.replace(".", " ").replace("_", " ").title()
+            if 1 < len(name) <= NAME_CHARS and name.lower() not in _NOBODY and not _NO_NAME.search(name):
+                names.setdefault(name.casefold(), name)
+        if names:
+            return list(names.values())[:NAMES_MOST]
+    return []
+
+
+def _clean(text: str) -> str:
+    text = " ".join(unescape(text).replace("\xad", "").split())
+    if "http" in text or "www." in text:
+        return ""
+    return _SUFFIX.sub("", _PREFIX.sub("", text))
+
+
+def _names_of_things(things: Sequence[dict[str, object]]) -> list[str]:
+    by_id = {str(thing["@id"]): thing for thing in reversed(things) if "@id" in thing and "name" in thing}
+    for is_article in (True, False):
+        for thing in things:
+            kinds = str(thing.get("@type", "")).lower()
+            if any(kind in kinds for kind in _PARTS) or is_article != any(kind in kinds for kind in _ARTICLES):
+                continue
+            for key in ("author", "creator"):
+                if names := _names(_values_of(thing.get(key), by_id)):
+                    return names
+    return []
+
+
+def _values_of(value: object, by_id: dict[str, dict[str, object]]) -> Iterator[str]:
+    """The names of an author or several, which may be described elsewhere, as one text."""
+    names: list[str] = []
+    for one in value if isinstance(value, list) else [value]:
+        thing = by_id.get(str(one.get("@id")), one) if isinstance(one, dict) and "name" not in one else one
+        name = thing.get("name") if isinstance(thing, dict) else thing
+        name = name[0] if isinstance(name, list) and name else name
+        if isinstance(name, str):
+            names.append(name)
+    if names:
+        yield "; ".join(names)
+
+
+_NAME = r"[A-ZÄÖÜÉÈÁÍÓÚÑÇŠŽŘČŁŚА-Я][\w'’.\-]*"
+_BY_WORDS = (
+    "by By BY von Von par Par por Por door Door Di Da Av Af Autor Autorin Autoren Author Text Автор Autor: Autorin: "
+    "Autoren: Author: Text: Автор:"
+)
+_BY_PARTS = ("y ", "on ", "ar ", "or ", "Di ", "Da ", "Av ", "Af ", "uto", "uth", "Text:", "Text ", "втор")
+_BY = frozenset(_BY_WORDS.split())  # among the first three words of a byline
+_BYLINE = re.compile(
+    r"^(?:(?:\w+ ){0,2}(?:by|By|BY|von|Von|par|Par|por|Por|door|Door)|Di|Da|Av|Af|Autor(?:in|en)?:?|Author:?|Text:?|"
+    rf"Автор:?)\s+(?:Dr\. |Prof\. )*({_NAME}(?:\s(?:{_NAME}|van|von|de|der|den|la|di|da|del|und|and)){{0,7}})"
+    r"(?=\s*(?:$|[,|•·–—(/\-]|\d|(?:am|on|le|el)\s))"
+)
+
+
+def _bylines(lines: Sequence[str]) -> list[str]:
+    together = "\n".join(lines)
+    if any(part in together for part in _BY_PARTS):
+        for line in lines:
+            if not _BY.isdisjoint(line.split(" ", 3)[:3]) and (match := _BYLINE.match(line)):
+                return _names([match[1]])
+    return []
+
+
+# Reading the elements
+
+
+def head_of(tree: PageTree) -> HeadWords:
+    """JSON-LD and meta elements."""
+    things, metas = list[dict[str, object]](), list[tuple[str, str]]()
+    for node, mark, written in marks.heads(tree):
+        name = written.strip().lower()
+        if mark == JSON_LD:
+            things += _objects(marks.source_of(tree, node, JSON_CHARS))
+        elif name in _METAS and (content := marks.values(tree, node).get("content", "").strip()):
+            metas.append((name, content))
+    return HeadWords(things, metas) if things or metas else NO_HEAD_WORDS
+
+
+def signs_of(tree: PageTree) -> Signs:
+    """What elements say that their class, rel, property or name marks."""
+    items, times, dates = list[tuple[str, str]](), list[tuple[int, str]](), list[tuple[int, str]]()
+    links, names, outer = list[str](), list[str](), 0
+    for node, mark in marks.marked(tree):
+        if mark & ELSEWHERE:
+            continue
+        values = marks.values(tree, node)
+        text = marks.text_of(tree, node, ELEMENT_CHARS + 1)
+        if mark & ITEM:
+            value = (values.get("datetime") or values.get("content") or text)[:ELEMENT_CHARS]
+            properties = f"{values.get('itemprop', '')} {values.get('property', '')}".lower().split()
+            items += [(name, value) for name in properties]
+        if mark & TIME:
+            times.append((mark, values.get("datetime") or text[:ELEMENT_CHARS]))
+        elif mark & (DATE | MODIFIED) and len(dates) < SIGNS_MOST and len(text) <= ELEMENT_CHARS:
+            title = values.get("title", "")
+            if _may_be_dated(title) or _may_be_dated(text):
+                dates.append((mark, title if _may_be_dated(title) else text))
+        if mark & REL and "author" in values.get("rel", "").lower():
+            links.append(text)
+        if mark & AUTHOR and 0 < len(text) <= ELEMENT_CHARS:
+            # the innermost says it without words around
+            names.insert(len(names) - (outer > 0 and marks.is_within(tree, node, outer)), text)
+            outer = node
+    return Signs(items, times, dates, links, names) if items or times or dates or links or names else NO_SIGNS
+
+
+def _objects(text: str) -> list[dict[str, object]]:
+    """The objects of a JSON text, outer ones first; of what is none, none."""
+    text = text.strip().removeprefix("<!--").removesuffix("-->").strip().rstrip(";")
+    try:
+        waiting = [json.loads(text, strict=False)]
+    except (ValueError, RecursionError):
+        return []
+    objects: list[dict[str, object]] = []
+    for node in waiting:  # grows while it is walked
+        if len(waiting) > JSON_NODES:
+            break
+        if isinstance(node, dict):
+            objects.append(node)
+            waiting += [value for value in node.values() if isinstance(value, (dict, list))]
+        elif isinstance(node, list):
+            waiting += node
+    return objects
