@@ -207,6 +207,11 @@ class Chromium:
         self.process.wait()
         os.close(self._in_use)
         self._folder.cleanup()
+        for _ in range(20):  # its other processes were killed with it, and may write for a moment yet
+            if not Path(self._folder.name).exists():
+                break
+            time.sleep(0.05)
+            shutil.rmtree(self._folder.name, ignore_errors=True)
 
     def memory(self) -> list[tuple[int, int]]:
         """(bytes that a process of the browser holds for itself, its id), the largest first; none where it is not told.

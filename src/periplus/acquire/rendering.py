@@ -322,7 +322,17 @@ class _Page:
         self._read_markup()
 
     def _read_markup(self) -> None:
-        expression = {"expression": f"({_READ})({self.owner.most_chars})", "returnByValue": True}
+        """In a world of its own, which sees the page's elements and none of what its scripts put into their prototypes:
+        older libraries change what arrays and elements do, and a hostile page all of it.
+        """
+        self.send("Page.createIsolatedWorld", {"frameId": self.target_id}, self._on_world)
+
+    def _on_world(self, result: Mapping[str, Any]) -> None:
+        expression = {
+            "expression": f"({_READ})({self.owner.most_chars})",
+            "returnByValue": True,
+            "contextId": result.get("executionContextId", 0),
+        }
         self.send("Runtime.evaluate", expression, self._on_read)
 
     def _hurry(self, now: float) -> None:
