@@ -326,6 +326,25 @@ def test_a_table_of_periplus_toml_signs_in_for_a_refresh_too(tmp_path):
     assert len(site.paths("POST")) == 2
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_survey_reads_what_is_behind_a_login_wherever_its_form_is(tmp_path, apart):
+    with served(LoginSite(lasts=9)) as door, served(LoginSite(lasts=9, door="401" if apart else "redirect")) as site:
+        if apart:
+            site.sessions = door.sessions
+        file, folder = tmp_path / "door.toml", str(tmp_path / "s")
+        at = door if apart else site
+        file.write_text(f'hosts = ["{door.url}", "{site.url}"]\n' + form_login(at), "utf-8")
+        words = ["survey", "create", f"{site.url}/", "-c", folder, "--pages", "10"]
+        assert CliRunner().invoke(main, words).exit_code == 0
+        polite = ["--allow-private", "--mine", "127.0.0.1", "--delay", "0", "--retry-wait", "0.05", "--max-time", "60"]
+        result = CliRunner().invoke(main, ["survey", "run", "-c", folder, "--login", str(file), *polite])
+        assert result.exit_code == 0, result.output
+        with contextlib.closing(sqlite3.connect(tmp_path / "s" / "collection.db")) as connection:
+            texts_of = connection.execute("SELECT title FROM page").fetchall()
+    assert len(at.paths("POST")) >= 2
+    assert len(texts_of) == 10 and ("Sign in",) not in texts_of
+
+
 def test_the_log_at_its_fullest_holds_no_secret(tmp_path, caplog):
     caplog.set_level("DEBUG")
     with served(LoginSite(lasts=6)) as site:

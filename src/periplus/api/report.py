@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -17,7 +17,17 @@ from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external
 from periplus.analyse.segments import SegmentRule
 from periplus.analyse.sizes import site_sizes
 from periplus.api.audit import SiteAudit, site_audit
-from periplus.api.facts import RankOrder, SiteAnalysis, SiteRows, about, analysed, chosen_start, read_site, site_starts
+from periplus.api.facts import (
+    RankOrder,
+    SiteAnalysis,
+    SiteRows,
+    Start,
+    about,
+    analysed,
+    chosen_start,
+    read_site,
+    site_starts,
+)
 from periplus.api.grading import trend_points, unmeasured
 from periplus.api.positions import with_positions
 from periplus.api.segments import site_sums
@@ -37,10 +47,13 @@ from periplus.model.results import (
     SiteMap,
 )
 from periplus.model.visit import FETCHED, REASONS_OF, Reason, State
+from periplus.model.web import Url
 from periplus.present.wording import without_site_name
 from periplus.store.crawl_reads import state_tallies
 from periplus.store.sqlite import checks, reading, runs, site_rows
+from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.schema import SqliteStatements
+from periplus.urls.canonical import url_id
 
 MAP_NODES = 400  # of the report's map: it opens branch by branch
 DEAD_NAMED = 2_000  # dead URLs with their pages: each page costs two look-ups
@@ -50,6 +63,7 @@ ISSUES_NAMED = 10  # of one fault: a missing script stands on every page
 ISSUES_PLACED = 2  # of one fault whose places in the sources are looked up: the first may be the cause itself
 CHAINS_NAMED = 100_000
 HEAVIEST = 50
+SCREENSHOTS = 9  # some 30 KB each
 # those are our doing
 DEAD = [reason for reason in REASONS_OF[State.INVALID] if reason not in (Reason.BUG, Reason.PRIVATE)]
 _GRADES = list(Grade)
@@ -111,6 +125,7 @@ def _gathered(
 ) -> ReportData:
     facts, graph, site_map, site = analysis.facts, analysis.graph, analysis.site_map, rows.start.site
     fetched = np.flatnonzero(graph.indexed)
+    ranked = fetched[np.argsort(-facts.rank[fetched], kind="stable")].tolist()
     alone = len(site_starts(connection)) == 1
     sizes, heaviest = _weights(connection, audit)
     dead, dead_urls = dead_links(connection, audit)
@@ -124,7 +139,7 @@ def _gathered(
         # of all URLs, those outside included; only of the site's own where the collection has several sites
         counts=tuple(state_tallies(SqliteStatements(connection), None if alone else site)),
         pages=facts,
-        ranked=tuple(fetched[np.argsort(-facts.rank[fetched], kind="stable")].tolist()),
+        ranked=tuple(ranked),
         tree=map_tree(site_map, facts.rank, facts.size_bytes, graph.indexed, max_nodes=MAP_NODES) if site_map else None,
         depths=depth_tallies(site_map, graph.indexed) if site_map else (),
         groups=groups,
@@ -142,7 +157,18 @@ def _gathered(
         notes=audit.notes,
         grades=grades,
         trends=trend_points(connection) if alone else (),
+        screenshots=tuple(_screenshots(connection, rows.start, [facts.url[page] for page in ranked])),
     )
+
+
+def _screenshots(connection: reading.Connection, start: Start, ranked: Sequence[Url]) -> Iterator[tuple[str, bytes]]:
+    """Of the first SCREENSHOTS pages that have one, the home page before all."""
+    pictured, contents = site_rows.pictured(connection, start.site), Contents(connection)
+    pages = [url for url in dict.fromkeys((start.url, *ranked)) if url in pictured]
+    for url in pages[:SCREENSHOTS]:
+        picture = contents.screenshot(url_id(url)) or b""
+        if picture[8:12] == b"WEBP":
+            yield url, picture
 
 
 def depth_tallies(site_map: SiteMap, indexed: NDArray[np.bool_]) -> tuple[DepthTally, ...]:

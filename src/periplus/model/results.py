@@ -317,3 +317,5 @@ class ReportData:
     grades: tuple[FieldGrade, ...] = ()  # by field; none: nothing was graded
     trends: tuple[TrendPoint, ...] = ()  # oldest run first
     segments: tuple[SegmentSum, ...] = ()  # in the order of their rules; none: nobody wrote rules
+    # (URL, WebP) of rendered pages: the home page, then those that count most; none: no crawl kept any
+    screenshots: tuple[tuple[str, bytes], ...] = ()

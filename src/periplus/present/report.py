@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -45,6 +46,7 @@ def site_report(data: ReportData) -> str:
         ("Charsets", "charset", data.charsets),
         ("Languages", "language", data.languages),
     ]
+    pictures = [(url, b64encode(picture).decode()) for url, picture in data.screenshots]
     sections = [
         ("grades", "Grades", html.grades(data.grades, _trends(data))),
         ("repair", "What to repair first", html.repair(gravest(data.groups), origin)),
@@ -60,6 +62,7 @@ def site_report(data: ReportData) -> str:
         ("sites", "Other sites linked to", html.rows(_site_rows(data))),
         ("pages", "Pages that count most", html.ranked(_page_rows(data, origin))),
         ("kinds", "Kinds of pages", html.kinds(kinds)),
+        ("screenshots", "Screenshots", html.screenshots(pictures, origin)),
     ]
     fetched = urls_in(data, State.INDEXED)
     figures = [

@@ -378,6 +378,14 @@ def alias_texts(connection: sqlite3.Connection) -> Iterator[tuple[Url, Url]]:
         yield Url(other), Url(own)
 
 
+def pictured(connection: sqlite3.Connection, site: SiteKey) -> frozenset[Url]:
+    """The site's pages that have a screenshot."""
+    find = (
+        f"SELECT u.text FROM rendering g JOIN url u ON u.id = g.url_id WHERE g.screenshot IS NOT NULL AND {SITE_OF_URL}"
+    )
+    return frozenset(Url(text) for (text,) in connection.execute(find, (site,)))
+
+
 def bad_link_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, str, str]]:
     """(page, what stood there, why it is no link) of the site's mail links and malformed ones."""
     find = (
