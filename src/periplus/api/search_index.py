@@ -273,7 +273,7 @@ class IndexWorker:
             blocks=page.blocks,
             parts=parts,
             anchors=self._anchors(page.url_id),
-            when=page.last_modified or page.fetched,
+            when=page.when,
             folded=page.folded_md5,
             noindex=page.reason == Reason.NOINDEX,
         )

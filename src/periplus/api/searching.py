@@ -198,6 +198,6 @@ def _hit(
         site=site,
         media_type=page.media_type,
         language=language,
-        when=page.last_modified or page.fetched,
+        when=page.when,
         twins=twins,
     )

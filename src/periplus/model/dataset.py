@@ -14,7 +14,7 @@ from periplus.errors import StoreError
 from periplus.extras import extra_needed
 from periplus.model import tables
 from periplus.model.graph import LinkRows
-from periplus.model.page import LINK_KINDS, POSITIONS
+from periplus.model.page import LINK_KINDS, POSITIONS, Publication
 from periplus.model.ports import RunRecord
 from periplus.model.tables import Column, ColumnKind, Table
 
@@ -127,6 +127,7 @@ PAGES = Table(
     (
         Column("url", INTEGER, "the number of the page's URL, ascending, each once", "u.id"),
         *tables.PAGES.select(("media_type", "size", "charset", "language", "title", "h1", "canonical", "text_chars")),
+        *tables.PAGES.select(Publication._fields),
         *tables.PAGES.select(("body_digest", "text_digest", "folded_digest", "fetched_at", "last_modified")),
     ),
     "page p JOIN url u ON u.id = p.url_id",

@@ -566,6 +566,12 @@ class PageSummary:
     declared_language: str | None
     charset: str | None
     charset_source: str | None
+    author: str | None
+    author_source: str | None
+    date_published: str | None
+    date_published_source: str | None
+    date_modified: str | None
+    date_modified_source: str | None
     other_charset: str | None
     canonical: str | None
     robots: str | None

@@ -124,6 +124,9 @@ def _facts(page: PageSummary) -> Iterator[tuple[str, str]]:
         yield "title", page.title or ""
         yield "description", page.description or ""
         yield "heading", page.h1 or ""
+        yield "author", _with_source(page.author, page.author_source)
+        yield "published", _with_source(page.date_published, page.date_published_source)
+        yield "modified", _with_source(page.date_modified, page.date_modified_source)
         yield "language", _language(page.declared_language or "", page.language or "")
         yield "charset", _charset(page.charset or "", page.charset_source or "", page.other_charset or "")
         yield "rendered", "in a browser; `--as source` gives the bytes as they were sent" if page.rendered else ""
@@ -137,6 +140,10 @@ def _facts(page: PageSummary) -> Iterator[tuple[str, str]]:
         yield "", f"words {page.text_digest}"
         yield "", f"folded {page.folded_digest}"
     yield "links", f"from {count_of(page.inlinks, 'page')}, to {count_of(page.outlinks, 'URL')}"
+
+
+def _with_source(value: str | None, source: str | None) -> str:
+    return f"{value} ({source})" if value else ""
 
 
 def _language(declared: str, language: str) -> str:

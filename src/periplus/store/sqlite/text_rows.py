@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
+from periplus.document.dates import machine_date
 from periplus.document.digest import without_marks
 from periplus.document.whitespace import folded
 from periplus.model.duplicates import Contender, SameText
@@ -26,7 +27,8 @@ BLOCK_ROWS = 100  # rows with packed texts, fetched at once: some 1 MB
 _PAGES = (
     "SELECT u.id, u.text, h.site_id, u.reason, coalesce(p.body_id, 0), b.text, b.blocks, p.parts, p.title, "
     "p.language, p.language_found, p.media_type,"
-    " p.last_modified, p.fetched, p.text_md5, p.folded_md5"
+    " p.last_modified, p.fetched, p.text_md5, p.folded_md5,"
+    " coalesce(nullif(p.date_published, ''), p.date_modified)"
     " FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id LEFT JOIN body b ON b.id = p.body_id"
     f" WHERE {HAS_PAGE}"
 )
@@ -53,6 +55,13 @@ class PageBlocks(NamedTuple):
     fetched: float
     text_md5: bytes
     folded_md5: bytes
+    dated: str  # when it was published, else last changed, as it says
+
+    @property
+    def when(self) -> float:
+        """When it was published, else last changed, as the page says; else as the server says, or when it was read."""
+        date = machine_date(self.dated)
+        return date.when if date else self.last_modified or self.fetched
 
 
 def pages_of(connection: sqlite3.Connection, ids: Iterable[UrlId]) -> Iterator[PageBlocks]:
