@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from login_site import PASSWORD, TOKEN, LoginSite, served
+from periplus.api import crawling
 from periplus.cli.main import main
 from periplus.model.visit import Purpose
 from periplus.store.postgres.connection import connect
@@ -343,6 +344,30 @@ def test_a_survey_reads_what_is_behind_a_login_wherever_its_form_is(tmp_path, ap
             texts_of = connection.execute("SELECT title FROM page").fetchall()
     assert len(at.paths("POST")) >= 2
     assert len(texts_of) == 10 and ("Sign in",) not in texts_of
+
+
+def test_a_token_that_each_request_carries_lets_several_workers_crawl(tmp_path, monkeypatch):
+    begin, begun = crawling.start_worker, []
+
+    def noted(order, run_id):
+        begun.append(run_id)
+        return begin(order, run_id)
+
+    monkeypatch.setattr(crawling, "start_worker", noted)
+    with served(LoginSite(pages=30)) as site, served(LoginSite(pages=30)) as other:
+        hosts = f'hosts = ["{site.url}", "{other.url}"]\nbearer = "env:DOOR_TOKEN"\n'
+        several = (f"{other.url}/", "--workers", "2", "--delay", "0.05")
+        result = run(tmp_path, site, hosts, *several)
+        assert result.exit_code == 0, result.output
+        assert len(begun) == 1
+        for one in (site, other):
+            asked = [request for request in one.asked if request.path != "/robots.txt"]
+            assert len(asked) >= 31
+            assert {request.authorization for request in asked} == {f"Bearer {TOKEN}"}
+        begun.clear()
+        cookies = f'hosts = ["{site.url}"]\ncookies = {{ sid = "env:DOOR_TOKEN" }}\n'
+        run(tmp_path, site, cookies, *several, "--fresh")
+    assert begun == []
 
 
 def test_the_log_at_its_fullest_holds_no_secret(tmp_path, caplog):

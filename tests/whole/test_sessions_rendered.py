@@ -12,6 +12,7 @@ from voyage import Collection
 import browser
 from login_site import PASSWORD, LoginSite, served
 from periplus.api.collection import Collection as Reader
+from periplus.api.moving import move
 from periplus.cli.main import main
 
 pytestmark = [
@@ -27,7 +28,9 @@ show("cookies of the page: " + document.cookie);
 </script>"""
 
 
-def run(tmp_path: Path, site: LoginSite, start: str, monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
+def run(
+    tmp_path: Path, site: LoginSite, start: str, monkeypatch: pytest.MonkeyPatch, *words: str, store: str = ""
+) -> Result:
     monkeypatch.setenv("DOOR_PASSWORD", PASSWORD)
     file = tmp_path / "door.toml"
     file.write_text(
@@ -35,7 +38,8 @@ def run(tmp_path: Path, site: LoginSite, start: str, monkeypatch: pytest.MonkeyP
         '[fields]\nusername = "ada"\npassword = "env:DOOR_PASSWORD"\n'
     )
     polite = ["--allow-private", "--mine", "127.0.0.1", "--delay", "0", "--retry-wait", "0.05", "--no-sitemaps", "-q"]
-    order = ["crawl", start, "-o", str(tmp_path / "c"), "--login", str(file), "--render", "always", *polite, *words]
+    place = ["--store", store] if store else ["-o", str(tmp_path / "c")]
+    order = ["crawl", start, *place, "--login", str(file), "--render", "always", *polite, *words]
     return CliRunner().invoke(main, order, catch_exceptions=False)
 
 
@@ -54,6 +58,17 @@ def test_what_a_page_fetches_behind_the_login_is_fetched_with_its_session(tmp_pa
     assert MATTER in text
     assert "the way out is closed" in text
     assert not re.search("cookies of the page: .", text)  # no script of a page holds the session
+    assert [secret for secret in site.secrets if secret in text] == []
+
+
+def test_a_database_holds_what_a_page_fetched_behind_the_login(tmp_path, monkeypatch, address):
+    with served(LoginSite(pages=2, lasts=5)) as site:
+        site.markup["/app"], site.data["/data.json"] = APP, f'{{"text": "{MATTER}"}}'
+        result = run(tmp_path, site, f"{site.url}/", monkeypatch, store=address.text)
+        assert result.exit_code == 0, result.output
+    move(address.text, str(tmp_path / "c"))
+    text = text_of(tmp_path, f"{site.url}/app")
+    assert MATTER in text
     assert [secret for secret in site.secrets if secret in text] == []
 
 

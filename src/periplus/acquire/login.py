@@ -93,6 +93,11 @@ class Login:
     def __str__(self) -> str:
         return f"login {self.name!r}"
 
+    @property
+    def has_session(self) -> bool:
+        """Whether the server remembers who is in, as after a form or by cookies, and not each request says it."""
+        return self.form is not None or bool(self.cookies)
+
 
 # Links that end the session or delete something ----------------------------------------------------------------------
 

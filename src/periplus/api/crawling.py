@@ -385,7 +385,9 @@ class Supervisor:
         is_rendering = order.settings.rendering.render != "never"
         # a session has one worker too, which keeps its cookies in memory: one that signed in beside it might end it
         # and so has an archive, to which all hosts are one
-        is_alone = is_rendering or bool(order.settings.identity.login or order.settings.past.from_archive)
+        logins = logins_of(order.settings.identity.login, order.folder)
+        has_session = any(login.has_session for login in logins)
+        is_alone = is_rendering or has_session or bool(order.settings.past.from_archive)
         self._most = 0 if is_alone else (order.settings.storage.workers or os.cpu_count() or 1) - 1
         self._started = time.monotonic()
         self._measured, self._cpu = self._started, time.process_time()
