@@ -6,9 +6,9 @@ cdef int BATCH, APART, LONGEST_REFERENCE, SLOTS, SHIFT
 cdef unsigned long long SPREAD, MOST
 cdef int WHITE, SLASH, CLOSE, NOTHING, EQUALS
 cdef int ELEMENTS, NAMES, PUBLIC, SYSTEM
-cdef const unsigned char[::1] ENDS, LOWER, FOLD, WORD, TAG_LETTERS, NAME_LETTERS
-cdef unsigned long long[::1] TAG_KEYS, NAME_KEYS
-cdef int[::1] STOPPING, TAG_SLOTS, TAG_ENDS, NAME_SLOTS, NAME_ENDS
+cdef const unsigned char[::1] ENDS, LOWER, FOLD, WORD, KNOWN_LETTERS
+cdef unsigned long long[::1] KNOWN_KEYS
+cdef int[::1] STOPPING, KNOWN_SLOTS, KNOWN_ENDS, KNOWN_SIZES
 cdef dict REFERENCES, WINDOWS_1252
 
 cdef bytes _expansion(bytes name)
@@ -31,6 +31,7 @@ cdef class Tokens:
     @cython.locals(row=int)
     cpdef int joined(self, int first, int count, int other, int more) except -1
     @cython.final
+    @cython.locals(at=size_t)
     cdef inline int _put(self, int kind, int tag, int start, int end) except -1
     @cython.final
     @cython.locals(at=size_t)
@@ -49,11 +50,11 @@ cdef class Tokens:
     @cython.final
     cdef inline int _add(self, int name, int start, int end) except -1
     @cython.final
-    @cython.locals(slot=int, number=int, name=int, name_end=int, at=int)
-    cdef inline int _tag_number(self, int begin, int end, unsigned long long value) except -1
+    @cython.locals(slot=int, number=int, name=int, at=int)
+    cdef inline int _number(self, int begin, int end, unsigned long long value, int slots) except -1
     @cython.final
-    @cython.locals(slot=int, number=int, name=int, name_end=int, at=int)
-    cdef inline int _name_number(self, int begin, int end, unsigned long long value) except -1
+    @cython.locals(number=int)
+    cdef int _own_number(self, bytes key, int slots) except -1
     @cython.locals(name=int, stop=int)
     cdef int _is_named(self, int at, int tag) except -1
     @cython.final

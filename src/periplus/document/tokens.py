@@ -10,6 +10,7 @@ character, and then what had to be rewritten. Line ends are expected to be LF. t
 from __future__ import annotations
 
 from array import array
+from itertools import accumulate
 from typing import Final
 
 from periplus.document.tags import ATTRIBUTE_NUMBERS, ATTRIBUTES, BITS, FLAGS_OF, TAGS
@@ -45,10 +46,12 @@ def key_of(name: bytes) -> int:
     return int.from_bytes(name.lower()[max(len(name) - 8, 0) :], "big")
 
 
-def _slots(names: tuple[str, ...]) -> array[int]:
-    """The numbers of names in lower case, each at its key's place or the next free one; -1 where there is none."""
+def _slots(names: tuple[str, ...], first: int) -> array[int]:
+    """The numbers of names in lower case, counted from the first, each at its key's place or the next free one; -1
+    where there is none.
+    """
     slots = array("i", [-1]) * SLOTS
-    for number, name in enumerate(names):
+    for number, name in enumerate(names, first):
         if name == name.lower() and name:
             slot = ((key_of(name.encode()) * SPREAD) & MOST) >> SHIFT
             while slots[slot] >= 0:
@@ -57,22 +60,14 @@ def _slots(names: tuple[str, ...]) -> array[int]:
     return slots
 
 
-def _keys(names: tuple[str, ...]) -> array[int]:
-    return array("Q", (key_of(name.encode()) for name in names))
-
-
-def _ends(names: tuple[str, ...]) -> array[int]:
-    """Where the names end that stand in a row."""
-    ends, end = array("i"), 0
-    for name in names:
-        end += len(name)
-        ends.append(end)
-    return ends
-
-
-TAG_SLOTS, TAG_KEYS, TAG_ENDS, TAG_LETTERS = _slots(TAGS), _keys(TAGS), _ends(TAGS), "".join(TAGS).encode()
-NAME_SLOTS, NAME_KEYS, NAME_ENDS = _slots(ATTRIBUTES), _keys(ATTRIBUTES), _ends(ATTRIBUTES)
-NAME_LETTERS = "".join(ATTRIBUTES).encode()
+# the names of elements, and after them those of attributes: slots of each kind, and of each name its key, how long it
+# is, and where it ends in the letters of all
+KNOWN = (*TAGS, *ATTRIBUTES)
+KNOWN_SLOTS = _slots(TAGS, 0) + _slots(ATTRIBUTES, ELEMENTS)
+KNOWN_KEYS = array("Q", (key_of(name.encode()) for name in KNOWN))
+KNOWN_SIZES = array("i", map(len, KNOWN))
+KNOWN_ENDS = array("i", accumulate(map(len, KNOWN)))
+KNOWN_LETTERS = "".join(KNOWN).encode()
 
 
 def _expansion(name: bytes) -> bytes | None:
@@ -227,7 +222,7 @@ class Tokens:
                 letter = code
             value = ((value << 8) | letter) & MOST
             at += 1
-        tag = self._tag_number(begin, at, value)
+        tag = self._number(begin, at, value, 0)
         first = self.rows
         closing = 0
         self.serial += 1
@@ -271,7 +266,7 @@ class Tokens:
                 letter = code
             value = ((value << 8) | letter) & MOST
             at += 1
-        name = self._name_number(begin, at, value)
+        name = self._number(begin, at, value, SLOTS)
         while ENDS[self.chars[at]] == WHITE:
             at += 1
         start = end = at
@@ -286,7 +281,7 @@ class Tokens:
                 start = at = at + 1
                 code = self.chars[at]
                 while True:
-                    while code not in (quote, 38) and code:
+                    while code > 39 or (code not in (quote, 38) and code):  # 39, of both quotes and & the last
                         at += 1
                         code = self.chars[at]
                     if code == quote or (not code and at >= self.size):
@@ -326,42 +321,27 @@ class Tokens:
         self.rows = row + 1
         return 0
 
-    def _tag_number(self, begin: int, end: int, value: int) -> int:
+    def _number(self, begin: int, end: int, value: int, slots: int) -> int:
+        """Of the name of an element (slots: 0) or an attribute (slots: SLOTS). value: its key."""
         slot = ((value * SPREAD) & MOST) >> SHIFT
-        number = TAG_SLOTS[slot]
+        number = KNOWN_SLOTS[slots + slot]
         while number >= 0:
-            name_end = TAG_ENDS[number]
-            name = TAG_ENDS[number - 1]
-            if TAG_KEYS[number] == value and name_end - name == end - begin:
+            if KNOWN_KEYS[number] == value and KNOWN_SIZES[number] == end - begin:
                 at = begin
-                name_end -= 8  # the key holds the rest
-                while name < name_end and TAG_LETTERS[name] == LOWER[self.chars[at]]:
+                name = KNOWN_ENDS[number] - (end - begin)
+                while at < end - 8 and KNOWN_LETTERS[name] == LOWER[self.chars[at]]:  # the key holds the rest
                     at += 1
                     name += 1
-                if name >= name_end:
-                    return number
+                if at >= end - 8:
+                    return number if not slots else number - ELEMENTS
             slot = (slot + 1) & (SLOTS - 1)
-            number = TAG_SLOTS[slot]
-        key = self.page[begin:end].lower()
-        return self.own_tags.setdefault(key, ELEMENTS + len(self.own_tags))
+            number = KNOWN_SLOTS[slots + slot]
+        return self._own_number(self.page[begin:end].lower(), slots)
 
-    def _name_number(self, begin: int, end: int, value: int) -> int:
-        slot = ((value * SPREAD) & MOST) >> SHIFT
-        number = NAME_SLOTS[slot]
-        while number >= 0:
-            name_end = NAME_ENDS[number]
-            name = NAME_ENDS[number - 1] if number else 0
-            if NAME_KEYS[number] == value and name_end - name == end - begin:
-                at = begin
-                name_end -= 8  # the key holds the rest
-                while name < name_end and NAME_LETTERS[name] == LOWER[self.chars[at]]:
-                    at += 1
-                    name += 1
-                if name >= name_end:
-                    return number
-            slot = (slot + 1) & (SLOTS - 1)
-            number = NAME_SLOTS[slot]
-        key = self.page[begin:end].lower()
+    def _own_number(self, key: bytes, slots: int) -> int:
+        """Of a name that is none of the standard's."""
+        if not slots:
+            return self.own_tags.setdefault(key, ELEMENTS + len(self.own_tags))
         number = self.own_names.setdefault(key, NAMES + len(self.own_names))
         if number >= len(self.stamps):
             self.stamps = _wider(self.stamps)
@@ -371,9 +351,9 @@ class Tokens:
         """Whether the name of an element stands here, and ends; never that of none, 0."""
         if not tag:
             return False
-        name = TAG_ENDS[tag - 1]
-        while name < TAG_ENDS[tag]:
-            if TAG_LETTERS[name] != LOWER[self.chars[at]]:
+        name = KNOWN_ENDS[tag] - KNOWN_SIZES[tag]
+        while name < KNOWN_ENDS[tag]:
+            if KNOWN_LETTERS[name] != LOWER[self.chars[at]]:
                 return False
             at += 1
             name += 1
