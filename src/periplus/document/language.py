@@ -144,15 +144,15 @@ def log_chances(
     """
     import numpy as np
 
-    shape = (-1, trigrams.languages)
     threes, pairs, unseen = (
-        np.asarray(table).reshape(shape) for table in (trigrams.threes, trigrams.pairs, trigrams.unseen)
+        np.asarray(table).reshape(-1, trigrams.columns) for table in (trigrams.threes, trigrams.pairs, trigrams.unseen)
     )
     before = first * trigrams.width + second
     rows = np.asarray(trigrams.rows)[before * trigrams.width + third]
-    each = threes.take(rows, 0)
+    costs = threes.take(rows, 0)
     nowhere = rows == 0
-    each[nowhere] = pairs.take((second * trigrams.width + third)[nowhere], 0) + unseen.take(before[nowhere], 0)
+    costs[nowhere] = pairs.take((second * trigrams.width + third)[nowhere], 0) + unseen.take(before[nowhere], 0)
+    each = -costs[..., : trigrams.languages].astype(np.int16)
     if least is not None:
         each = np.maximum(each, least[..., None])
     total = each.sum(-2, dtype=np.int32)
@@ -233,7 +233,7 @@ def _likeliest(scores: dict[str, float], letters: int) -> str:
     best, *others = sorted(scores.values(), reverse=True)
     if others and (best - others[0] < _SURE or best < _NONSENSE * letters):
         return ""
-    return max(scores, key=lambda language: scores[language])
+    return max(scores, key=scores.__getitem__)
 
 
 def page_language(declared: str, text: str) -> str:
@@ -246,7 +246,7 @@ def page_language(declared: str, text: str) -> str:
     scores, letters = _scores(text)
     if not tagged or not scores or letters < _LEAST_LETTERS:
         return tagged or _likeliest(scores, letters)
-    best = max(scores, key=lambda language: scores[language])
+    best = max(scores, key=scores.__getitem__)
     if tagged in scores:
         return tagged if scores[best] - scores[tagged] <= _CLOSE * letters else best
     is_readable = tagged in _readable_languages()
