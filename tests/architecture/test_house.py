@@ -17,7 +17,7 @@ BUDGETS = {
     "analyse": 11_350,
     "api": 13_350,
     "cli": 6_700,
-    "document": 13_050,
+    "document": 13_150,
     "jobs": 1_200,
     "mcp": 1_250,
     "model": 5_100,

@@ -171,7 +171,13 @@ def test_taking_marks_away_goes_character_by_character_and_settles(text):
     assert without_marks(plain) == plain
 
 
-@given(text=st.text(alphabet="aB \n’ÉßİΣςΐЙᏸ\ud800中\u200e", min_size=1) | st.text(min_size=1))
+@given(
+    text=st.text(alphabet="aB \n’ÉßİΣςΐЙᏸ\ud800中\u200e", min_size=1)
+    | st.text(min_size=1)
+    | st.lists(st.sampled_from(["More than forty letters, all of ASCII, in a row. ", "’", "a B"]), min_size=1).map(
+        "".join
+    )
+)
 def test_the_folded_digest_is_that_of_the_text_without_marks(text):
     """Of few characters outside ASCII and of many: each takes its own way."""
     assert (

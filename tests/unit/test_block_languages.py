@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from periplus.document.blocks import with_languages
+from periplus.document.blocks import lines_of, with_languages
 from periplus.model.page import Block, BlockKind, Blocks
 
 CZECH = (
@@ -36,11 +36,13 @@ RUSSIAN = (
     ],
 )
 def test_what_the_letters_tell(page, text, language):
-    (block,) = with_languages(Blocks.of([Block(BlockKind.PARAGRAPH, text, "p")]), text.encode(), page)
+    blocks = Blocks.of([Block(BlockKind.PARAGRAPH, text, "p")])
+    (block,) = with_languages(blocks, text.encode(), lines_of(blocks), page)
     assert block.language == language
     assert block.text == text
 
 
 def test_what_a_block_declares_stays():
     rows = [Block(BlockKind.PARAGRAPH, ENGLISH, "p", language="la"), Block(BlockKind.CODE, ENGLISH, "pre")]
-    assert with_languages(Blocks.of(rows), f"{ENGLISH}\n{ENGLISH}".encode(), "cs") == rows
+    blocks = Blocks.of(rows)
+    assert with_languages(blocks, f"{ENGLISH}\n{ENGLISH}".encode(), lines_of(blocks), "cs") == rows

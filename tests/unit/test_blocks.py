@@ -8,7 +8,7 @@ import pytest
 
 import slow_html as html
 from periplus.document import whitespace
-from periplus.document.blocks import blocks_of, first_blocks, plain_blocks, words_of
+from periplus.document.blocks import blocks_of, first_blocks, lines_of, plain_blocks, words_of
 from periplus.document.formats.content import Source
 from periplus.document.formats.markup import read_html
 from periplus.document.page_rules import BLOCKS_MOST, PATH_CHARS, PATHS_MOST
@@ -140,7 +140,7 @@ def test_languages_that_differ_from_the_page():
 def test_digests_are_taken_of_folded_words():
     found = blocks("<title>T</title><p>one  two<pre>  x\n\n   y</pre><img alt=a>")
     assert found.text == "one two\n  x\n\n   y"
-    assert words_of(found, found.text.encode()) == b"one two\nx\ny"
+    assert words_of(found, found.text.encode(), lines_of(found)) == b"one two\nx\ny"
 
 
 def test_the_last_block_is_cut():

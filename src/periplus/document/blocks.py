@@ -33,14 +33,16 @@ _MARKED = frozenset([
     "cs", "sk", "pl", "hu", "tr", "ro", "lv", "lt", "vi", "ru", "uk", "bg", "sr", "mk", "be", "el", "he", "ar", "fa",
     "th", "ja", "ko", "zh", "ka", "hy", "hi", "bn", "ta",
 ])  # fmt: skip
+_ONE_EACH = array("i")  # line, of the blocks apart
 _PLAIN = frozenset(("en", "nl", "id", "it"))  # written with hardly a mark
 _SHARE = 40  # of the characters one in so many is beyond ASCII, where a language with marks is suspected
 
 
-def with_languages(blocks: Blocks, written: bytes, language: str) -> Blocks:
+def with_languages(blocks: Blocks, written: bytes, lines: Sequence[int], language: str) -> Blocks:
     """The blocks, with the languages of those that are in another than the page's.
 
-    written: their text in UTF-8. language: the page's primary tag. What a block declares for itself stays.
+    written, lines: their text in UTF-8, and the block of each line. language: the page's primary tag. What a block
+    declares for itself stays.
     """
     is_marked = language in _MARKED
     if not is_marked and (language not in _PLAIN or blocks.text.isascii()):
@@ -48,8 +50,11 @@ def with_languages(blocks: Blocks, written: bytes, language: str) -> Blocks:
     share = 0 if is_marked else _SHARE
     strange = [
         (block, words[start:end])
-        for words, table in ((written, IS_TEXT), (blocks.apart.encode("utf-8", "surrogatepass"), IS_APART))
-        for block, start, end in unlikely_blocks(words, _line_blocks(blocks, table), CHARS_LEAST, share)
+        for words, numbers in (
+            (written, lines),
+            (blocks.apart.encode("utf-8", "surrogatepass"), line_blocks(blocks.kinds, IS_APART, _ONE_EACH)),
+        )
+        for block, start, end in unlikely_blocks(words, numbers, CHARS_LEAST, share)
         if blocks.kinds[block] != _CODE and not (blocks.languages and blocks.language_names[blocks.languages[block]])
     ]
     others = {
@@ -73,9 +78,9 @@ def with_own_languages(blocks: Blocks, languages: Sequence[str]) -> Blocks:
     return dataclasses.replace(blocks, languages=numbers, language_names=names)
 
 
-def _line_blocks(blocks: Blocks, members: bytes) -> Sequence[int]:
-    lines = blocks.lines.tolist() if members is IS_TEXT else ()  # those apart have one each; of a list: 7 -> 5 us
-    return line_blocks(blocks.kinds, members, array("i", lines))
+def lines_of(blocks: Blocks) -> Sequence[int]:
+    """The block that each line of the text belongs to."""
+    return line_blocks(blocks.kinds, IS_TEXT, array("i", blocks.lines.tolist()))  # of a list: 7 -> 5 us
 
 
 def blocks_of(page: Reader, language: str = "") -> Blocks:
@@ -98,11 +103,12 @@ def _declared(language: str, page_language: str) -> str:
     return tag if tag.partition("-")[0] != page_language else ""
 
 
-def words_of(blocks: Blocks, written: bytes) -> bytes:
-    """The text with the white space of code folded too: what digests are taken of. written: it, in UTF-8."""
-    if _CODE not in blocks.kinds:
-        return written
-    return fold_lines(written, _line_blocks(blocks, IS_TEXT), blocks.kinds, _CODE)
+def words_of(blocks: Blocks, written: bytes, lines: Sequence[int]) -> bytes:
+    """The text with the white space of code folded too: what digests are taken of.
+
+    written, lines: it in UTF-8, and the block of each line.
+    """
+    return fold_lines(written, lines, blocks.kinds, _CODE) if _CODE in blocks.kinds else written
 
 
 def first_blocks(blocks: Blocks, most_chars: int) -> tuple[Blocks, tuple[str, ...]]:

@@ -3,7 +3,7 @@ cimport cython
 cdef int NEWLINE, SPACE, RETURN, SLASH, PLAIN, WHITE, MAY_BE_WHITE, GOING_ON
 cdef const unsigned char[::1] SPACES, IMG_NAME, TITLE_PATH
 cdef int PARAGRAPH, HEADING, CODE, LINK_KIND, ALT_KIND, TITLE_KIND, AT_BODY, AT_HEAD
-cdef int BLOCKS_MOST, PATHS_MOST, PATH_CHARS, PROBES, ROW_FIELDS, PATH_FIELDS, NAME_FIELDS
+cdef int COPIED_SINGLY, BLOCKS_MOST, PATHS_MOST, PATH_CHARS, PROBES, ROW_FIELDS, PATH_FIELDS, NAME_FIELDS
 cdef int[::1] NO_NUMBERS
 cdef unsigned char[::1] NO_CHARS
 cdef unsigned long long SEED, MASK, FACTOR
@@ -29,6 +29,7 @@ cdef class Text:
     cdef inline int reserve(self, int more) except -1
     cdef int _grow(self, int more) except -1
     cdef inline int put(self, int code) except -1
+    @cython.locals(size=int)
     cdef int copy(self, const unsigned char[::1] source, int start, int end) except -1
     @cython.locals(size=size_t, at=size_t)
     cdef inline int _copy(
@@ -69,7 +70,7 @@ cdef class Names:
 @cython.locals(value="unsigned long long", at=size_t)
 cdef int hash_of(int owner, const unsigned char[::1] source, size_t start, size_t end) except -1
 @cython.locals(at=size_t)
-cdef inline int stands_at(
+cpdef int stands_at(
     const unsigned char[::1] chars, size_t place, const unsigned char[::1] source, size_t start, size_t end
 ) except -1
 @cython.locals(lead=int, second=int, third=int)

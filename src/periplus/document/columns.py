@@ -21,6 +21,7 @@ PARAGRAPH, HEADING, CODE, LINK_KIND, ALT_KIND, TITLE_KIND = map(
 AT_BODY, AT_HEAD = POSITION_CODES[Position.BODY], POSITION_CODES[Position.HEAD]
 IMG_NAME, TITLE_PATH = b"img", b"head/title\n"
 BLOCKS_MOST, PATHS_MOST, PATH_CHARS = rules.BLOCKS_MOST, rules.PATHS_MOST, rules.PATH_CHARS
+COPIED_SINGLY = rules.COPIED_SINGLY
 PROBES = 32  # places of a table of names that are looked at for one: then a dict decides, whatever was made to collide
 # of the hashes: Python's own is another one in each process, so nobody can prepare names that collide
 SEED = hash("names") & 0xFFFFFFFF
@@ -112,12 +113,17 @@ class Text:
         self.size += 1
         return 0
 
-    def copy(self, source: Sequence[int], start: int, end: int) -> int:
+    def copy(self, source: bytes | memoryview, start: int, end: int) -> int:
         """Appends bytes as they are."""
         self.reserve(end - start)
+        if end - start > COPIED_SINGLY:
+            size = self.size
+            self.size = size + end - start
+            self.chars[size : self.size] = source[start:end]
+            return 0
         return self._copy(self.chars, source, start, end)
 
-    def _copy(self, chars: memoryview, source: Sequence[int], start: int, end: int) -> int:
+    def _copy(self, chars: memoryview, source: bytes | memoryview, start: int, end: int) -> int:
         size = self.size
         for at in range(start, end):
             chars[size] = source[at]
@@ -125,12 +131,12 @@ class Text:
         self.size = size
         return 0
 
-    def fold(self, source: Sequence[int], start: int, end: int) -> int:
+    def fold(self, source: bytes | memoryview, start: int, end: int) -> int:
         """Appends words to the piece: white space between them, here or earlier, becomes one space."""
         self.reserve(end - start + 1)
         return self._fold(self.chars, SPACES, source, start, end)
 
-    def _fold(self, chars: memoryview, spaces: Sequence[int], source: Sequence[int], start: int, end: int) -> int:
+    def _fold(self, chars: memoryview, spaces: Sequence[int], source: bytes | memoryview, start: int, end: int) -> int:
         size, begin, pending, at = self.size, self.begin, self.pending, start
         while at < end:
             kind = spaces[source[at]]
@@ -181,7 +187,7 @@ class Names:
         self.count = 0
         self.spilled: dict[tuple[int, bytes], int] = {}
 
-    def number(self, owner: int, source: Sequence[int], start: int, end: int) -> int:
+    def number(self, owner: int, source: bytes | memoryview, start: int, end: int) -> int:
         """The number of a text, from 1 on; negative when it is a new one."""
         key = hash_of(owner, source, start, end)
         slot = key & self.mask
@@ -229,7 +235,7 @@ class Names:
         """Where a text ends."""
         return self.rows.values[(number - 1) * NAME_FIELDS + 2]
 
-    def _is(self, number: int, key: int, owner: int, source: Sequence[int], start: int, end: int) -> int:
+    def _is(self, number: int, key: int, owner: int, source: bytes | memoryview, start: int, end: int) -> int:
         row = (number - 1) * NAME_FIELDS
         if self.rows.values[row + 3] != key or self.rows.values[row] != owner:
             return 0
@@ -254,7 +260,7 @@ class Names:
         return 0
 
 
-def hash_of(owner: int, source: Sequence[int], start: int, end: int) -> int:
+def hash_of(owner: int, source: bytes | memoryview, start: int, end: int) -> int:
     """Of an owner and a text, 31 bits."""
     value = owner
     value = (SEED ^ value) * FACTOR & MASK
@@ -263,7 +269,7 @@ def hash_of(owner: int, source: Sequence[int], start: int, end: int) -> int:
     return (value ^ value >> 15) >> 1
 
 
-def stands_at(chars: Sequence[int], place: int, source: Sequence[int], start: int, end: int) -> int:
+def stands_at(chars: Sequence[int], place: int, source: bytes | memoryview, start: int, end: int) -> int:
     """Whether the same bytes stand there."""
     for at in range(start, end):
         if chars[place] != source[at]:
@@ -272,7 +278,7 @@ def stands_at(chars: Sequence[int], place: int, source: Sequence[int], start: in
     return 1
 
 
-def white_bytes(source: Sequence[int], at: int, end: int) -> int:
+def white_bytes(source: bytes | memoryview, at: int, end: int) -> int:
     """How many bytes the white space beyond ASCII has that begins there; 0: it is none."""
     lead = source[at]
     if at + 1 >= end:
@@ -292,7 +298,7 @@ def white_bytes(source: Sequence[int], at: int, end: int) -> int:
     return 3 if lead == 0xE3 and second == 0x80 and third == 0x80 else 0
 
 
-def white_at(source: Sequence[int], at: int, end: int) -> int:
+def white_at(source: bytes | memoryview, at: int, end: int) -> int:
     """How many bytes the white space has that begins there; 0: it is none."""
     kind = SPACES[source[at]]
     if kind == WHITE:
@@ -300,7 +306,7 @@ def white_at(source: Sequence[int], at: int, end: int) -> int:
     return white_bytes(source, at, end) if kind == MAY_BE_WHITE else 0
 
 
-def has_words(source: Sequence[int], start: int, end: int) -> int:
+def has_words(source: bytes | memoryview, start: int, end: int) -> int:
     """Whether anything but white space stands there."""
     at = start
     while at < end:
@@ -311,7 +317,7 @@ def has_words(source: Sequence[int], start: int, end: int) -> int:
     return 0
 
 
-def folded_chars(source: Sequence[int], start: int, end: int) -> int:
+def folded_chars(source: bytes | memoryview, start: int, end: int) -> int:
     """How many characters a text has with its white space folded."""
     count, pending, at = 0, 0, start
     while at < end:
@@ -328,7 +334,7 @@ def folded_chars(source: Sequence[int], start: int, end: int) -> int:
     return count
 
 
-def end_of_chars(source: Sequence[int], start: int, end: int, most: int) -> int:
+def end_of_chars(source: bytes | memoryview, start: int, end: int, most: int) -> int:
     """Where the first so many characters end."""
     if end - start <= most:
         return end
@@ -377,7 +383,7 @@ class BlockColumns:
         """Whether there are more blocks than are kept."""
         return self.rows.size > (BLOCKS_MOST + 1) * ROW_FIELDS
 
-    def write(self, source: Sequence[int], start: int, end: int) -> int:
+    def write(self, source: bytes | memoryview, start: int, end: int) -> int:
         """Appends text to the piece, unless there are more blocks than are kept."""
         if self.full():
             return 0
@@ -475,7 +481,7 @@ class BlockColumns:
         self.text.size = words_end
         return lines_before_words
 
-    def image(self, source: Sequence[int], start: int, end: int) -> int:
+    def image(self, source: bytes | memoryview, start: int, end: int) -> int:
         """Notes what stands for an image."""
         self.apart.fold(source, start, end)
         if self.apart.size > self.apart.begin:
@@ -483,7 +489,7 @@ class BlockColumns:
             self.images += 1
         return 0
 
-    def path_below(self, source: Sequence[int], start: int, end: int) -> int:
+    def path_below(self, source: bytes | memoryview, start: int, end: int) -> int:
         """The number of the path to an element of that name."""
         above = self.path * PATH_FIELDS
         start_above, chars = self.paths.values[above], self.paths.values[above + 2]

@@ -8,10 +8,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 
+from periplus.document import page_rules as rules
+
 REMEMBERED = 0x10000  # code points: beyond are hardly any letters with a case or a mark
 WIDEST = 8  # bytes that stand for one of them, and are remembered
 LONGER = WIDEST + 1
 UNASKED = LONGER + 1
+HIGH_BITS = 0x8080808080808080
+COPIED_SINGLY = rules.COPIED_SINGLY
 
 
 class Folding:
@@ -25,25 +29,36 @@ class Folding:
 
     def fold(self, written: bytes) -> bytes:
         """The text with each character replaced; letters of ASCII in lower case."""
-        size = room = len(written)
+        plain = written.lower()  # letters of ASCII alone
+        if plain.isascii():
+            return plain
+        lower = plain
+        size = room = len(plain)
+        words = memoryview(plain)[: size & ~7].cast("Q")
         output = bytearray(room)
         start = end = 0
         while start < size:
-            char = written[start]
+            char = lower[start]
             if char < 0x80:
-                output[end] = char + 32 if 65 <= char <= 90 else char
-                start += 1
-                end += 1
+                place = after_ascii(lower, words, start)
+                if place - start > COPIED_SINGLY:
+                    output[end : end + place - start] = lower[start:place]
+                    end += place - start
+                    start = place
+                while start < place:
+                    output[end] = lower[start]
+                    start += 1
+                    end += 1
                 continue
             width = 2 if char < 0xE0 else 3 if char < 0xF0 else 4
             code = REMEMBERED
             if width == 2:
-                code = (char & 0x1F) << 6 | (written[start + 1] & 0x3F)
+                code = (char & 0x1F) << 6 | (lower[start + 1] & 0x3F)
             elif width == 3:
-                code = (char & 0x0F) << 12 | (written[start + 1] & 0x3F) << 6 | (written[start + 2] & 0x3F)
+                code = (char & 0x0F) << 12 | (lower[start + 1] & 0x3F) << 6 | (lower[start + 2] & 0x3F)
             count = self.sizes[code] if code < REMEMBERED else LONGER
             if count > WIDEST:
-                piece = self.ask(bytes(written[start : start + width]), code if count == UNASKED else REMEMBERED)
+                piece = self.ask(plain[start : start + width], code if count == UNASKED else REMEMBERED)
                 count = len(piece)
             else:
                 piece = b""
@@ -67,6 +82,19 @@ class Folding:
                 for place in range(len(piece)):
                     self.pieces[code * WIDEST + place] = piece[place]
         return piece
+
+
+def after_ascii(chars: Sequence[int], words: Sequence[int], place: int) -> int:
+    """Where the next byte beyond ASCII stands, or the end. words: the same bytes by eight, but for the last."""
+    size, count = len(chars), len(words)
+    while place < size and chars[place] < 0x80:
+        place += 1
+        if place & 7 == 0:
+            word = place >> 3
+            while word < count and not words[word] & HIGH_BITS:
+                word += 1
+            place = word << 3
+    return place
 
 
 def width_of_space(written: bytes, place: int) -> int:
@@ -117,14 +145,21 @@ def fold_lines(written: bytes, blocks: Sequence[int], kinds: Sequence[int], kind
     """
     size = len(written)
     output = bytearray(size + 1)
-    start = end = 0
+    start = end = copied = 0  # copied: where what is not folded begins, which is copied as one piece
     for line in range(len(blocks)):
-        begin, is_apart, is_folded = end, False, kinds[blocks[line]] == kind
+        if kinds[blocks[line]] != kind:
+            while start < size and written[start] != 10:
+                start += 1
+            start += 1
+            continue
+        output[end : end + start - copied] = written[copied:start]
+        end += start - copied
+        begin, is_apart = end, False
         while start < size:
             char = written[start]
             if char == 10:
                 break
-            width = width_of_space(written, start) if is_folded and (char <= 32 or char >= 0xC2) else 0
+            width = width_of_space(written, start) if char <= 32 or char >= 0xC2 else 0
             if width:
                 is_apart = end > begin
                 start += width
@@ -136,10 +171,14 @@ def fold_lines(written: bytes, blocks: Sequence[int], kinds: Sequence[int], kind
             output[end] = char
             start += 1
             end += 1
-        if end > begin or not is_folded:
+        if end > begin:
             output[end] = 10
             end += 1
         start += 1
+        copied = start
+    if copied < start:
+        output[end : end + size - copied] = written[copied:size]
+        end += size - copied + 1
     return bytes(output[: max(0, end - 1)])
 
 

@@ -322,7 +322,7 @@ def by_structure(body: bytes) -> Encoding | None:
     head = body[:4096]
     if b"\0" in head:
         return _by_zeros(head)
-    if b"\x1b$" in head or b"\x1b(J" in head:
+    if b"\x1b" in head and (b"\x1b$" in head or b"\x1b(J" in head):  # one byte is looked for ten times as quickly
         encoding = encoding_of("iso-2022-jp")
         return encoding if encoding and _reads(head[: head.rfind(b"\x1b") + 3], encoding) else None
     return None

@@ -226,6 +226,7 @@ _PATH_NAMES = ["pre" if name in ("xmp", "plaintext") else name for name in TAGS]
 TAG_LETTERS: Final = "".join(_PATH_NAMES).encode()
 TAG_ENDS: Final = _ends(_PATH_NAMES)
 
+COPIED_SINGLY: Final = 40  # bytes: more are copied as one piece, which costs as much as these
 PLAIN, WHITE, MAY_BE_WHITE, GOING_ON = range(4)
 # What a byte of UTF-8 is to white space as Unicode has it (str.split): U+0085, 00A0, 1680, 2000-200A, 2028, 2029, 202F,
 # 205F and 3000 begin with 0xC2, E1, E2 or E3

@@ -1,6 +1,6 @@
 cimport cython
 
-from periplus.document.columns cimport BlockColumns, Names, NumberColumn, Text, end_of_chars, folded_chars, has_words, white_at
+from periplus.document.columns cimport BlockColumns, Names, NumberColumn, Text, end_of_chars, folded_chars, has_words, stands_at, white_at
 from periplus.document.tree cimport PageTree
 
 cdef int NEWLINE, SPACE, SHARP, SLASH, DOT, LOW_LINE, PARENTHESIS, DIGIT
@@ -34,7 +34,7 @@ cdef class Reader:
     cdef readonly object base, language, title, h1
     cdef readonly int titled, h1_count, script_count, svg_count, root_count, filled_roots, images_without_alt
     cdef readonly int unscripted_chars, too_many
-    cdef int[::1] slots, stamps, tag_counts, above, below
+    cdef int[::1] slots, stamps, tag_counts, above, below, class_starts, class_ends
     cdef int serial, position, sectioned, unseen, sheet, title_count, html_count, h1_place, link_count
     cdef int noscripts, landmark
     cdef NumberColumn open, gathering, head_rows, entry_rows, anchor_starts, roots
@@ -74,8 +74,10 @@ cdef class Reader:
     cdef int _begin_block(self, int tag, int properties) except -1
     @cython.locals(row=int, number=int)
     cdef int _find_language(self, int slot) except -1
-    @cython.locals(blocks=BlockColumns, part=Text, named=int)
+    @cython.locals(blocks=BlockColumns, part=Text, named=int, start=int, end=int, row=int, path=int)
     cdef int _path(self, int tag, int properties) except -1
+    @cython.locals(before=int)
+    cdef inline int _is_as_before(self, int tag, int start, int end) except -1
     @cython.locals(part=Text, row=int, at=int, end=int, count=int, pending=int, width=int, code=int)
     cdef int _add_name(self, int slot, int separator) except -1
     @cython.locals(ends=int, place=int)

@@ -7,7 +7,6 @@ Compiled where there is a C compiler; reader.pxd gives the types.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 from periplus.document import page_rules as rules
@@ -19,6 +18,7 @@ from periplus.document.columns import (
     end_of_chars,
     folded_chars,
     has_words,
+    stands_at,
     white_at,
 )
 from periplus.document.page_rules import Element
@@ -76,19 +76,16 @@ class Reader:
         self.unseen = 0
         self.sheet = 0
         self.words = Text(1024)  # of elements whose words are gathered apart
-        self.gathering = NumberColumn(
-            4 * WORDS_FIELDS
-        )  # purpose, number, start, start and end of an image's words, title
+        # purpose, number, start, start and end of an image's words, title
+        self.gathering = NumberColumn(4 * WORDS_FIELDS)
         self.anchors = Text(4096)  # texts of links
         self.anchor_starts = NumberColumn(128)
         self.heads = Names(256)  # what links lead to, but for fragments
         self.entries = Names(256)  # fragments, with their `#`; the owner is the head
         self.head_rows = NumberColumn(256 * HEAD_FIELDS)  # how often, which of the anchors
         self.entry_rows = NumberColumn(256)  # which of the anchors
-        self.by_head, self.ends_by_head = (
-            NumberColumn(0),
-            NumberColumn(0),
-        )  # entries, head by head; where each one's end
+        # entries, head by head; where each one's end
+        self.by_head, self.ends_by_head = NumberColumn(0), NumberColumn(0)
         self.languages = Names(16)
         self.metas, self.links, self.frames, self.sheets, self.styles = Text(512), Text(512), Text(0), Text(0), Text(0)
         self.base = self.language = self.title = self.h1 = ""
@@ -101,14 +98,16 @@ class Reader:
 
     def _take(self, tree: PageTree) -> int:
         """The tree's columns, and those by attribute and tag: here they have types, in `__init__` they would not."""
-        cells = NumberColumn(2 * 64 + 3 * TAGS_KNOWN)  # one piece for all that is by attribute or tag
+        cells = NumberColumn(2 * 64 + 5 * TAGS_KNOWN)  # one piece for all that is by attribute or tag
         # by attribute: its row, while its stamp is the serial
         self.slots, self.stamps = cells.values[:64], cells.values[64:128]
         # of each tag: how often it was met with links
         self.tag_counts = cells.values[128 : 128 + TAGS_KNOWN]
-        # of each tag: where its last element without attributes that name it stood, and the path to it
+        # of each tag's last element without an id: the path above it, the path to it, where its class stands
         self.above = cells.values[128 + TAGS_KNOWN : 128 + 2 * TAGS_KNOWN]
-        self.below = cells.values[128 + 2 * TAGS_KNOWN :]
+        self.below = cells.values[128 + 2 * TAGS_KNOWN : 128 + 3 * TAGS_KNOWN]
+        self.class_starts = cells.values[128 + 3 * TAGS_KNOWN : 128 + 4 * TAGS_KNOWN]
+        self.class_ends = cells.values[128 + 4 * TAGS_KNOWN :]
         self.chars, self.tags, self.spaces = tree.chars, tree.tags, tree.spaces
         self.parents, self.children, self.nexts = tree.parents, tree.firsts, tree.nexts
         self.starts, self.ends = tree.starts, tree.ends
@@ -191,8 +190,7 @@ class Reader:
         """What the end of an element brings back."""
         stack, blocks, row = self.open, self.blocks, self.open.size
         stack.reserve(OPEN_FIELDS)
-        stack.values[row] = node
-        stack.values[row + 1] = 0
+        stack.values[row], stack.values[row + 1] = node, 0
         stack.values[row + 2], stack.values[row + 3] = self.position, self.sectioned
         stack.values[row + 4], stack.values[row + 5], stack.values[row + 6] = blocks.kind, blocks.level, blocks.position
         stack.values[row + 7], stack.values[row + 8] = blocks.language, blocks.path
@@ -337,11 +335,14 @@ class Reader:
     def _path(self, tag: int, properties: int) -> int:
         """The number of the path to the element: its parts are as `div#content.main`."""
         blocks, named = self.blocks, not properties & LEAF and self._has(ID)
-        if not named and not self._has(CLASS):
-            if blocks.path != self.above[tag] or not self.below[tag] or blocks.parts.count >= PATHS_MOST:
-                self.above[tag] = blocks.path
-                self.below[tag] = blocks.path_below(TAG_LETTERS, TAG_ENDS[tag - 1], TAG_ENDS[tag])
-            return self.below[tag]
+        start = end = 0
+        if not named:
+            if self._has(CLASS):
+                row = self.slots[CLASS]
+                start, end = self.value_starts[row], self.value_ends[row]
+            if self._is_as_before(tag, start, end):
+                return self.below[tag]
+            self.above[tag], self.class_starts[tag], self.class_ends[tag] = blocks.path, start, end
         part = blocks.scratch
         part.size = 0
         part.copy(TAG_LETTERS, TAG_ENDS[tag - 1], TAG_ENDS[tag])
@@ -351,7 +352,17 @@ class Reader:
         if self._has(CLASS):
             part.put(DOT)
             self._add_name(CLASS, DOT)
-        return blocks.path_below(part.chars, 0, part.size)
+        path = blocks.path_below(part.chars, 0, part.size)
+        if not named:
+            self.below[tag] = path
+        return path
+
+    def _is_as_before(self, tag: int, start: int, end: int) -> int:
+        """Whether the last element of that tag without an id had the same path above it, and this class."""
+        if self.blocks.path != self.above[tag] or not self.below[tag] or self.blocks.parts.count >= PATHS_MOST:
+            return 0
+        before = self.class_starts[tag]
+        return self.class_ends[tag] - before == end - start and stands_at(self.chars, before, self.chars, start, end)
 
     def _add_name(self, slot: int, separator: int) -> int:
         """Adds the first characters of an attribute to the part of a path. A slash would look like the path's own."""
@@ -499,7 +510,7 @@ class Reader:
             self._add_anchor(entry * 2, self.chars, self.value_starts[row], self.value_ends[row])
         return 0
 
-    def _add_anchor(self, number: int, source: Sequence[int], start: int, end: int) -> int:
+    def _add_anchor(self, number: int, source: bytes | memoryview, start: int, end: int) -> int:
         """Gives a link its text, if there are words.
 
         number: twice the link's entry, and one more where no link to the same head had a text when it began: its text
@@ -675,14 +686,8 @@ def read_page(page: str | bytes) -> Reader:
 def names_of_places(tree: PageTree) -> list[str]:
     """Each `id`, and the `name` of each `a`, that is not empty."""
     texts = Text(1024)
-    chars, parents, tags, names, counts = (
-        tree.chars,
-        tree.parents,
-        tree.tags,
-        tree.attribute_names,
-        tree.attribute_counts,
-    )
-    firsts, starts, ends = tree.attributes, tree.value_starts, tree.value_ends
+    chars, parents, tags, names = tree.chars, tree.parents, tree.tags, tree.attribute_names
+    counts, firsts, starts, ends = tree.attribute_counts, tree.attributes, tree.value_starts, tree.value_ends
     for node in range(len(tags)):
         if parents[node] < 0:
             continue

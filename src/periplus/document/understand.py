@@ -6,7 +6,7 @@ from dataclasses import replace
 from unicodedata import normalize
 
 from periplus.document import headers
-from periplus.document.blocks import first_blocks, with_languages, words_of
+from periplus.document.blocks import first_blocks, lines_of, with_languages, words_of
 from periplus.document.decode import decode, text_of, utf_8_of
 from periplus.document.digest import digests
 from periplus.document.formats.content import Content, Source
@@ -32,18 +32,19 @@ def source_of(url: Url, fetched: Fetched) -> Source:
     """What a parser is given of a document. Pure, and total."""
     declared, header_charset = headers.media_type(fetched.headers)
     media_type = media_type_of(declared, fetched.body, url.partition("?")[0])
-    source = Source(url, fetched.headers, b"", media_type=media_type)
     if (from_bytes := file_readers().get(media_type)) is not None:
+        source = Source(url, fetched.headers, b"", media_type=media_type)
         return _converted(source, from_bytes(fetched.body) if fetched.body else Converted(""))
     from_text = TEXTS.get(media_type)
     if from_text is None and media_type not in MARKUP:
-        return source
+        return Source(url, fetched.headers, b"", media_type=media_type)
     if binary := binary_type(fetched.body):
-        return replace(source, fault=f"{binary}, sent as {media_type}")
+        return Source(url, fetched.headers, b"", media_type=media_type, fault=f"{binary}, sent as {media_type}")
     page, encoding = utf_8_of(fetched.body, header_charset, media_type, hosts.host_name(url).rpartition(".")[2])
     if from_text is None:
-        return replace(source, page=page, charset=encoding.name, kind=media_type, encoding=encoding)
-    return replace(_converted(source, from_text(text_of(page))), encoding=encoding)
+        return Source(url, fetched.headers, page, encoding.name, media_type, media_type, encoding)
+    source = Source(url, fetched.headers, b"", media_type=media_type, encoding=encoding)
+    return _converted(source, from_text(text_of(page)))
 
 
 def _converted(source: Source, converted: Converted) -> Source:
@@ -90,7 +91,8 @@ def understand(url: Url, fetched: Fetched, *, with_xml: bool = False) -> Documen
     language = page_language(metadata.language, blocks.text)
     is_whole = blocks is content.blocks and content.written
     written = content.written if is_whole else blocks.text.encode("utf-8", "surrogatepass")
-    words = without_session_values(words_of(blocks, written), url, links)
+    lines = lines_of(blocks)
+    words = without_session_values(words_of(blocks, written, lines), url, links)
     # the one that writes letter and mark apart: its pages have the digests of others' nevertheless
     if source.encoding.name == "windows-1258":
         words = normalize("NFC", words.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
@@ -100,7 +102,7 @@ def understand(url: Url, fetched: Fetched, *, with_xml: bool = False) -> Documen
         language=metadata.language,
         title=metadata.title,
         description=metadata.description,
-        blocks=with_languages(blocks, written, language),
+        blocks=with_languages(blocks, written, lines, language),
         links=links,
         bad_links=content.bad_links,
         digests=digests(fetched.body, words),
