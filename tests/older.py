@@ -12,6 +12,13 @@ CREATE TABLE link (
 """  # noqa: E501
 
 
+def as_schema_7(connection: sqlite3.Connection) -> None:
+    """Pages without the types of what they describe."""
+    connection.executescript(
+        "DROP VIEW pages; ALTER TABLE page DROP COLUMN types; UPDATE meta SET value = '7' WHERE name = 'schema';"
+    )
+
+
 def as_schema_6(connection: sqlite3.Connection) -> None:
     """Pages without author and dates, and without the view that shows them."""
     drops = (f"ALTER TABLE page DROP COLUMN {name};" for name in Publication._fields)

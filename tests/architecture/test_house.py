@@ -24,7 +24,7 @@ BUDGETS = {
     "present": 7_400,
     "schedule": 2_850,
     "search": 2_250,
-    "store": 15_300,
+    "store": 15_350,
     "ui": 5_400,
     "urls": 2_350,
 }

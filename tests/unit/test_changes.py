@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from older import as_schema_5, as_schema_6
+from older import as_schema_5, as_schema_6, as_schema_7
 from periplus.errors import StoreError
 from periplus.model.page import Block, BlockKind, Blocks, Part, Position
 from periplus.model.visit import STATE_OF
@@ -308,15 +308,16 @@ def as_schema_2(folder):
     connection.close()
 
 
-def test_a_collection_without_authors_and_dates_is_read_and_brought_up_to_date(folder, connection):
+@pytest.mark.parametrize(("made", "version"), [(as_schema_6, 6), (as_schema_7, 7)])
+def test_a_collection_without_authors_and_dates_is_read_and_brought_up_to_date(folder, connection, made, version):
     put(connection, 1)
     connection.close()
     with sqlite3.connect(folder / schema.DATABASE) as older:
-        as_schema_6(older)
+        made(older)
     older.close()
-    columns = "SELECT author, date_published, date_published_source, date_modified FROM pages"
+    columns = "SELECT author, date_published, date_published_source, types FROM pages"
     with contextlib.closing(schema.connect(folder, read_only=True)) as older:
-        assert schema.version_of(older) == 6
+        assert schema.version_of(older) == version
         assert older.execute("SELECT author, date_modified_source FROM page").fetchall() == [("", "")]
         assert older.execute(columns).fetchall() in ([], [(None, None, None, None)])
     for _ in range(2):

@@ -34,6 +34,7 @@ ARTICLE = {
 def test_json_ld_says_all_three_with_the_zone_that_it_names() -> None:
     assert of(script(ARTICLE)) == (
         "Ann Lee; Bo Dee", "json-ld", "2024-03-01T23:30:00-05:00", "json-ld", "2024-03-02T08:00:00Z", "json-ld",
+        "NewsArticle; Person",
     )  # fmt: skip
 
 
@@ -121,6 +122,15 @@ def test_words_of_the_text_say_which_date_it_is(text: str, published: str, modif
 def test_ours_the_text_of_a_page_that_marks_nothing_is_left_alone() -> None:
     """Manuals are full of years, and 97 of 100 of their pages mark nothing."""
     assert of("<p>x", heading="A heading of the page", text="A heading of the page\n1 March 2024") == NO_PUBLICATION
+
+
+def test_types_of_what_a_page_describes_stand_once_without_their_vocabulary() -> None:
+    """The first of a page that has nothing else; the second beside author and dates."""
+    items = '<div itemscope itemtype="http://schema.org/Product"><b itemscope itemtype="https://schema.org/Offer">1</b></div>'
+    assert of(items) == Publication(types="Product; Offer")
+    things = {"@graph": [ARTICLE | {"@type": ["NewsArticle", "schema:Report"]}, {"@type": "Person"}]}
+    page = of(script(things) + items)
+    assert (page.author, page.types) == ("Ann Lee; Bo Dee", "NewsArticle; Report; Person; Product; Offer")
 
 
 @pytest.mark.parametrize("body", ["", "<p>x", '<script type="application/ld+json">[[[', "<time>", "<p class=date>20"])

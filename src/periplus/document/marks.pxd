@@ -3,7 +3,7 @@ cimport cython
 from periplus.document.tree cimport PageTree
 
 cdef int JSON_LD, META, TIME, ITEM, REL, AUTHOR, DATE, MODIFIED, ELSEWHERE, ARTICLE, BOX, AROUND, MARKED
-cdef int MARKS_MOST, WORDS_COUNT, SCRIPT_TAG, META_TAG, TYPE, NAME, PROPERTY, ITEMPROP, STYLE_TAG, HTML_TAG, BODY_TAG, TAGS_KNOWN, NAMES_KNOWN
+cdef int MARKS_MOST, WORDS_COUNT, SCRIPT_TAG, META_TAG, TYPE, NAME, PROPERTY, ITEMPROP, ITEMTYPE, STYLE_TAG, HTML_TAG, BODY_TAG, TAGS_KNOWN, NAMES_KNOWN
 cdef int A, PLUS, SPACE, LOWER
 cdef const unsigned char[::1] LETTERS
 cdef const short[::1] FIRST_WORDS
@@ -25,6 +25,8 @@ cpdef list heads(PageTree tree)
 cpdef list marked(PageTree tree)
 @cython.locals(marks=int, at=int, first=int, word=int, place=int, on=int)
 cdef int _of_name(const unsigned char[::1] chars, int start, int end) except -1
+@cython.locals(names="const int[::1]", row=int, rows=list)
+cpdef list item_types(PageTree tree)
 cpdef dict values(PageTree tree, int node)
 cpdef str text(PageTree tree, int start, int end)
 @cython.locals(

@@ -44,7 +44,9 @@ _TAG_MARKS |= {"nav": ELSEWHERE, "footer": BOX, "header": BOX}
 _TAG_MARKS |= dict.fromkeys(("pre", "code", "svg", "math"), SILENT)  # of no use, and full of classes
 TAG_MARKS = array("i", (_TAG_MARKS.get(name, 0) for name in TAGS))
 SCRIPT_TAG, META_TAG, HTML_TAG, BODY_TAG = map(TAG_NUMBERS.__getitem__, ("script", "meta", "html", "body"))
-TYPE, NAME, PROPERTY, ITEMPROP = map(ATTRIBUTE_NUMBERS.__getitem__, ("type", "name", "property", "itemprop"))
+TYPE, NAME, PROPERTY, ITEMPROP, ITEMTYPE = map(
+    ATTRIBUTE_NUMBERS.__getitem__, ("type", "name", "property", "itemprop", "itemtype")
+)
 _NAME_MARKS = {"class": -1, "id": -1, "itemprop": ITEM, "property": ITEM, "rel": REL}
 NAME_MARKS = array("i", (_NAME_MARKS.get(name, 0) for name in ATTRIBUTE_NUMBERS))
 TAGS_KNOWN, NAMES_KNOWN = len(TAGS), len(NAME_MARKS)
@@ -71,6 +73,13 @@ def heads(tree: PageTree) -> list[tuple[int, int, str]]:
         if len(rows) >= MARKS_MOST:
             break
     return rows
+
+
+def item_types(tree: PageTree) -> list[str]:
+    """Each `itemtype`, as written."""
+    names = tree.attribute_names
+    rows = [row for row in range(len(names)) if names[row] == ITEMTYPE]
+    return [text(tree, tree.value_starts[row], tree.value_ends[row]) for row in rows[:MARKS_MOST]]
 
 
 def marked(tree: PageTree) -> list[tuple[int, int]]:

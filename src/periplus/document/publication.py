@@ -34,7 +34,7 @@ TEXT_CHARS = 40_000  # of a text, among which its heading is looked for
 NEAR_CHARS, BEFORE_CHARS, ENDS_CHARS = 3_000, 1_000, 1_500  # after the heading, before it; of the text's ends
 LABEL_CHARS = 30  # of a line that may name what the next one says
 SHORT_CHARS = 40  # of a text that may hold 8.5.12
-SIGNS_MOST = 60  # elements of one kind
+SIGNS_MOST, TYPES_MOST = 60, 20  # elements of one kind, types of what a page describes
 HEADING_CHARS = 12  # a shorter heading may be in any title
 
 _ARTICLES = ("article", "posting", "report", "webpage", "creativework", "book", "recipe", "thesis", "review")
@@ -121,11 +121,13 @@ def publication_of(
     States has the month first, others the day. latest: a date after it is none, seconds since the epoch.
     """
     head = head_of(tree)
+    types = types_of(head.things, marks.item_types(tree))
     names = _names_of_things(head.things) if head.things else []
     is_whole = bool(names) and any(True for _ in _in_head(head))
     signs = NO_SIGNS if is_whole else signs_of(tree)  # most of the time that this takes
     if head is NO_HEAD_WORDS and signs is NO_SIGNS and not _has_year(url):
-        return NO_PUBLICATION  # 97 of 100 pages of manuals: their texts are full of years, and dated by none
+        # 97 of 100 pages of manuals: their texts are full of years, and dated by none
+        return Publication(types=types) if types else NO_PUBLICATION
     near = () if is_whole else lines_near(heading, text)
     dated = () if is_whole else dated_lines(text)
     author = _author(head, url, _authors(names, head, signs, near))
@@ -135,7 +137,7 @@ def publication_of(
         if day and published[0][:10] != day:  # of what is published at midnight, machines often have the day of UTC
             published = day, "url"
     modified = _first(_modified(head, signs, dated, language), latest)
-    return Publication(*author, *published, *modified)
+    return Publication(*author, *published, *modified, types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,18 @@ def page_date(evidence: DateEvidence) -> PageDate:
             if EARLIEST <= moment.when <= latest:
                 return PageDate(moment.when, source, moment.whole_day)
     return PageDate(evidence.first_seen, DateOrigin.FIRST_SEEN)
+
+
+def types_of(things: Iterable[dict[str, object]], written: Iterable[str]) -> str:
+    """The types of things of JSON-LD and Microdata, each once, without their vocabulary."""
+    names = dict[str, None]()
+    for thing in things:
+        kinds = thing.get("@type")
+        listed = kinds if isinstance(kinds, list) else [kinds]
+        names |= dict.fromkeys(kind for kind in listed if isinstance(kind, str))
+    names |= dict.fromkeys(kind for text in written for kind in text.split())
+    short = (re.split(r"[/#:]", name.rstrip("/#"))[-1][:NAME_CHARS] for name in names)
+    return "; ".join(list(dict.fromkeys(filter(None, short)))[:TYPES_MOST])
 
 
 def _first(ways: Iterable[tuple[str, Iterable[WrittenDate]]], latest: float) -> tuple[str, str]:

@@ -478,6 +478,7 @@ class Publication(NamedTuple):
     date_published_source: str = ""
     date_modified: str = ""
     date_modified_source: str = ""
+    types: str = ""  # of what it describes in JSON-LD and Microdata, without their vocabulary; `; ` between
 
 
 NO_PUBLICATION = Publication()
@@ -572,6 +573,7 @@ class PageSummary:
     date_published_source: str | None
     date_modified: str | None
     date_modified_source: str | None
+    types: str | None
     other_charset: str | None
     canonical: str | None
     robots: str | None

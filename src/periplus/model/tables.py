@@ -150,7 +150,7 @@ def _with_source(name: str, sentence: str, others: str) -> tuple[Column, Column]
     sources = f"where it says so: json-ld, meta, microdata (RDFa too), {others}"
     return (
         Column(name, TEXT, sentence, _filled(f"p.{name}"), searched=name == "author"),
-        Column(f"{name}_source", TEXT, sources, _filled(f"p.{name}_source"), facet=True),
+        Column(f"{name}_source", TEXT, sources, _filled(f"p.{name}_source")),
     )
 
 
@@ -212,10 +212,9 @@ PAGES = Table(
         Column("canonical", TEXT, "the canonical URL that the page names", _filled("p.canonical"), wide=True),
         Column("robots", TEXT, "noindex, nofollow, or both: from meta robots and X-Robots-Tag", _filled("p.robots")),
         *_with_source("author", "who wrote it, as it says; `; ` between names", "rel, class, text"),
-        *_with_source(
-            "date_published", "when it was published: a day, or time and zone (ISO 8601)", "time, class, url, text"
-        ),
+        *_with_source("date_published", "when it was published: a day or a time (ISO 8601)", "time, class, url, text"),
         *_with_source("date_modified", "when it was last changed, as it says", "time, class, text"),
+        Column("types", TEXT, "what it describes, by JSON-LD and Microdata", _filled("p.types"), facet=True),
         Column("text_chars", INTEGER, "characters of text", "p.text_chars"),
         _digest("body", "128-bit xxh3 of the bytes, hexadecimal"),
         _digest("text", "MD5 of the text, white space folded; equal for duplicates"),

@@ -124,6 +124,7 @@ def _facts(page: PageSummary) -> Iterator[tuple[str, str]]:
         yield "title", page.title or ""
         yield "description", page.description or ""
         yield "heading", page.h1 or ""
+        yield "describes", page.types or ""
         yield "author", _with_source(page.author, page.author_source)
         yield "published", _with_source(page.date_published, page.date_published_source)
         yield "modified", _with_source(page.date_modified, page.date_modified_source)

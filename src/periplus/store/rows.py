@@ -165,6 +165,7 @@ class StoredPage(NamedTuple):
     date_published_source: str = ""
     date_modified: str = ""
     date_modified_source: str = ""
+    types: str = ""
 
     @property
     def past_fields(self) -> tuple[object, ...]:

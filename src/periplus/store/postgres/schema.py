@@ -8,7 +8,6 @@ from typing import Final
 from psycopg import sql
 
 from periplus.errors import NoCollection, StoreError
-from periplus.model.page import Publication
 from periplus.model.visit import STATE_OF
 from periplus.store.postgres.connection import Connection
 from periplus.store.url_state import COLUMNS, FIELDS, new_ids
@@ -191,9 +190,15 @@ CREATE TABLE rendering (
     bounds text NOT NULL, leads_to text NOT NULL, paint_s float8, shift float8,
     sent_md5 bytea NOT NULL, sent_size bigint NOT NULL, sent bytea NOT NULL, screenshot bytea, PRIMARY KEY (shard, url_id));
 """  # noqa: E501
-PUBLICATION: Final = "".join(
-    f"ALTER TABLE page ADD COLUMN {name} text NOT NULL DEFAULT '';\n" for name in Publication._fields
-)
+PUBLICATION: Final = """
+ALTER TABLE page ADD COLUMN author text NOT NULL DEFAULT '';
+ALTER TABLE page ADD COLUMN author_source text NOT NULL DEFAULT '';
+ALTER TABLE page ADD COLUMN date_published text NOT NULL DEFAULT '';
+ALTER TABLE page ADD COLUMN date_published_source text NOT NULL DEFAULT '';
+ALTER TABLE page ADD COLUMN date_modified text NOT NULL DEFAULT '';
+ALTER TABLE page ADD COLUMN date_modified_source text NOT NULL DEFAULT '';
+"""
+TYPES: Final = "ALTER TABLE page ADD COLUMN types text NOT NULL DEFAULT '';"
 IDENTITIES: Final = "5-identities"
 MIGRATIONS: Final = (
     ("1-tables", TABLES),
@@ -205,6 +210,7 @@ MIGRATIONS: Final = (
     ("6-alive", ALIVE),
     ("7-rendering", RENDERING),
     ("8-publication", PUBLICATION),
+    ("9-types", TYPES),
 )  # in order; a change of a released table is another entry, never an edit
 # without shard: small
 REFERENCE: Final = frozenset({"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule"})

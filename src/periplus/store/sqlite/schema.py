@@ -97,12 +97,14 @@ def store_marks(connection: sqlite3.Connection, noted: Iterable[SiteMark], now: 
 
 DATABASE = "collection.db"
 # 1: while the tables still changed from day to day; 2: without blocks, and nobody could follow;
-# 3: other lessons on traps; 4: without what browsers made of pages; 5: a row a link; 6: pages without author and dates
-SCHEMA_VERSION = 7
+# 3: other lessons on traps; 4: without what browsers made of pages; 5: a row a link; 6: pages without author and dates;
+# 7: without types
+SCHEMA_VERSION = 8
 OLDEST_READ = 2
 WITH_DEPTHS = 4  # the first whose columns have the names of today
 WITH_RENDERINGS = 5
 WITH_COLUMNS_OF_LINKS = 6
+WITH_DATES = 7
 MOUNTS = Path("/proc/mounts")
 ROWS_AT_ONCE = 20  # of one statement: 82 us for 60 links instead of 108 one by one; 30 gain nothing more
 BUSY_TIMEOUT_S = 60.0  # writers queue at the lock file; this is for readers that meet a checkpoint
@@ -202,10 +204,14 @@ INSERT OR IGNORE INTO reason VALUES {_REASONS};
 DROP TRIGGER page_restated;
 {changes.PAGE_RESTATED}
 """  # what was learned of traps is learned anew
-_PUBLICATION = "".join(
-    f"ALTER TABLE page ADD COLUMN {name} TEXT NOT NULL DEFAULT '';\n" for name in Publication._fields
-)
-_UPGRADES = {2: _FROM_2 + _FROM_3 + _RENDERING, 3: _FROM_3 + _RENDERING, 4: _RENDERING, 5: "", 6: ""}
+
+
+def _columns_since(version: int) -> tuple[str, ...]:
+    """Columns of pages that a file of this version lacks, all of them texts that may be empty."""
+    return Publication._fields if version < WITH_DATES else ("types",)
+
+
+_UPGRADES = {2: _FROM_2 + _FROM_3 + _RENDERING, 3: _FROM_3 + _RENDERING, 4: _RENDERING, 5: "", 6: "", 7: ""}
 _RENAMED_IN_PLACE = """
 CREATE TEMP VIEW url AS SELECT id, text, host_id, reason, layer AS depth, rule, status, in_sitemap, first_seen, visited FROM main.url;
 CREATE TEMP VIEW url_history AS SELECT url_id, run_id, reason, rule, status, layer AS depth FROM main.url_history;
@@ -382,7 +388,7 @@ def _read_in_place(connection: sqlite3.Connection, version: int) -> None:
         connection.execute(checks.VERDICTS.replace("CREATE TABLE", "CREATE TEMP TABLE"))
     if version < WITH_RENDERINGS:
         connection.executescript(_RENDERING.replace("CREATE TABLE", "CREATE TEMP TABLE"))
-    columns = [f"'' AS {name}" for name in Publication._fields]
+    columns = [f"'' AS {name}" for name in _columns_since(version)]
     if version == OLDEST_READ:
         connection.executescript(_IN_PLACE)
         columns += "'' AS language_found", "NULL AS parts"
@@ -414,7 +420,10 @@ def _upgrade(folder: Path, connection: sqlite3.Connection) -> None:
         version = version_of(connection)
         if version == SCHEMA_VERSION:  # another process was first
             return
-        for statement in _statements(DROP_VIEWS + _UPGRADES[version] + _PUBLICATION):
+        columns = "".join(
+            f"ALTER TABLE page ADD COLUMN {name} TEXT NOT NULL DEFAULT '';\n" for name in _columns_since(version)
+        )
+        for statement in _statements(DROP_VIEWS + _UPGRADES[version] + columns):
             connection.execute(statement)
         if version < WITH_DEPTHS:
             rename(connection)
