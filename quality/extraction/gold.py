@@ -28,6 +28,7 @@ class GoldPage(NamedTuple):
     site: str  # one's own name where the set knows none
     html: str
     gold: str
+    kind: str = ""  # of page, where the set knows it: article, documentation, forum, ...
 
 
 def folder() -> Path | None:
@@ -47,7 +48,7 @@ def _lines(path: Path) -> Iterator[GoldPage]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for number, line in enumerate(file):
             row = json.loads(line)
-            yield GoldPage(row["site"] or f"page {number}", row["html"], row["gold"])
+            yield GoldPage(row["site"] or f"page {number}", row["html"], row["gold"], row.get("kind") or "")
 
 
 def by_site(pages: list[GoldPage]) -> dict[str, list[GoldPage]]:
@@ -56,6 +57,14 @@ def by_site(pages: list[GoldPage]) -> dict[str, list[GoldPage]]:
     for page in pages:
         sites[page.site].append(page)
     return dict(sites)
+
+
+_FAMILIES = ("gimp-help", "debian-handbook", "lo-help", "aptitude")  # manuals in several languages, of one template
+
+
+def source(site: str) -> str:
+    """What is left out together when a site is held out: the site, or all languages of a manual."""
+    return next((family for family in _FAMILIES if site.startswith(family)), site)
 
 
 def counts(name: str, site: list[GoldPage]) -> bool:

@@ -1,10 +1,11 @@
 """How well is content told from navigation: by us, and by others on the same pages?
 
-    python quality/extraction/measure.py [--no-peers] [--json FILE]
+    python quality/extraction/measure.py [--no-peers] [--only SET...] [--json FILE]
 
 Word F1 per page, mean over pages; of sets with many pages a site, over the sites of four pages and more. Each site is
 learnt whole, then its pages are marked. Without CORPORA only the project's own made sites are scored. The shipped
-weights have seen the sets of CORPORA, so these are not held-out scores: `train.py --held-out` gives those.
+weights have seen the sets of CORPORA and MANUALS, so these are not held-out scores: `train.py --held-out` gives those,
+by set and by kind of page.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # beside this file, however it i
 sys.path.insert(1, str(Path(__file__).parents[1]))
 
 import gold
+import manuals
 import scoring
 from figures import Figure, digest_of, write
 from made_sites import made
@@ -32,6 +34,8 @@ from periplus.document.blocks import blocks_of
 from periplus.document.reader import read_page
 from periplus.model.page import Blocks, Part
 
+LOST = 0.5  # of a page's content, that is kept at least
+
 
 class SetScore(NamedTuple):
     """One set's figures."""
@@ -40,6 +44,7 @@ class SetScore(NamedTuple):
     sites: list[scoring.SiteScore]
     digest: str
     cpu_s: float
+    lost: float  # share of the pages that keep less than half of their content
 
 
 def marked(pages: Sequence[gold.GoldPage]) -> list[tuple[Blocks, tuple[Part, ...]]]:
@@ -53,7 +58,7 @@ def marked(pages: Sequence[gold.GoldPage]) -> list[tuple[Blocks, tuple[Part, ...
 
 def set_score(name: str, pages: list[gold.GoldPage]) -> SetScore:
     """Our score of a set."""
-    scores, sites, cpu_s = [], [], 0.0
+    scores, sites, recalls, cpu_s = [], [], [], 0.0
     for site in gold.by_site(pages).values():
         if not gold.counts(name, site):
             continue
@@ -62,13 +67,18 @@ def set_score(name: str, pages: list[gold.GoldPage]) -> SetScore:
         cpu_s += time.process_time() - begun
         golds = [scoring.words(page.gold) for page in site]
         scores += [scoring.word_f1(scoring.kept(*page), words) for page, words in zip(found, golds, strict=True)]
+        recalls += [
+            (scoring.kept(*page) & words).total() / max(words.total(), 1)
+            for page, words in zip(found, golds, strict=True)
+        ]
         score = (
             scoring.site_score([(*page, words) for page, words in zip(found, golds, strict=True)])
             if len(site) >= gold.LEAST_PAGES
             else None
         )
         sites += [score] if score else []
-    return SetScore(scores, sites, gold.digest(pages), cpu_s)
+    lost = statistics.fmean(recall < LOST for recall in recalls)
+    return SetScore(scores, sites, gold.digest(pages), cpu_s, lost)
 
 
 def peer_scores(name: str, pages: list[gold.GoldPage]) -> dict[str, list[float]]:
@@ -99,18 +109,21 @@ def sets() -> dict[str, list[gold.GoldPage]]:
     """All labelled pages that are to be had."""
     found = {"made": made()}
     found |= {name: pages for name in gold.SETS if (pages := gold.read(name))}
-    return found
+    return found | ({"manuals": pages} if (pages := manuals.read()) else {})
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--no-peers", action="store_true", help="leave the installed peers out")
+    parser.add_argument("--only", nargs="+", metavar="SET", help="of the sets these")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     args = parser.parse_args()
     ours: dict[str, SetScore] = {}
     theirs: dict[str, dict[str, list[float]]] = {}
     for name, pages in sets().items():
+        if args.only and name not in args.only:
+            continue
         ours[name] = set_score(name, pages)
         for peer, values in ({} if args.no_peers else peer_scores(name, pages)).items():
             theirs.setdefault(peer, {})[name] = values
@@ -170,7 +183,9 @@ def _titled(name: str) -> str:
 
 def print_set(name: str, score: SetScore) -> None:
     """What became of the templates of a set's sites, and how fast."""
-    line = f"{name}: {len(score.pages)} pages at {len(score.pages) / max(score.cpu_s, 1e-9):.0f}/s"
+    line = (
+        f"{name}: {len(score.pages)} pages at {len(score.pages) / max(score.cpu_s, 1e-9):.0f}/s, {score.lost:.1%} lost"
+    )
     if score.sites:
         removed, recall = (
             statistics.fmean(values)

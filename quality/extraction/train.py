@@ -1,10 +1,11 @@
 """How are the weights learnt that are shipped? And what do they score on sites that they have not seen?
 
-    CORPORA=... python quality/extraction/train.py [--held-out FOLDS]
+    CORPORA=... MANUALS=... python quality/extraction/train.py [--held-out] [--folds N] [--report FILE]
 
-Needs catboost, which is no dependency of the project: it grows the trees, NumPy does the rest. Writes
-`weights.json`; with --held-out it writes nothing and prints the scores of each set, no page of a site having been
-used for the weights that judge the site.
+Needs catboost, which is no dependency of the project: it grows the trees, NumPy does the rest. Prints the scores of
+each set and of each kind of page, no page of a source (a site, or all languages of a manual) having been used for the
+weights that judge it; then writes `weights.json`, learnt from all, unless --held-out. --report: the worst 40 pages with
+their blocks.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import math
 import random
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -26,10 +27,11 @@ import numpy.typing as npt
 sys.path.insert(0, str(Path(__file__).parent))  # beside this file, however it is started
 
 import gold
+import manuals
 import scoring
 from labelling import shares
-from measure import means
 from net_training import Example, Learnt, forward, learn, scaled
+from worst import Judged, write_report
 
 from periplus.analyse.content import features, marking
 from periplus.analyse.content.evidence import Pages, SiteEvidence, facts, traces_of
@@ -39,37 +41,64 @@ from periplus.model.page import Blocks, Part
 
 Floats = npt.NDArray[np.float32]
 TABLE = Path(__file__).parents[2] / "src/periplus/analyse/content/weights.json"
-THRESHOLD = 0.40  # the best of 0.36 to 0.52 for the mean of the five sets, held out
-TREES = 300
+THRESHOLD = 0.30  # the best of 0.25, 0.30, 0.35 and 0.40 for the mean of the five sets, held out
+TREES = 200
 # so that small sets and hard ones are heard
-SET_WEIGHT = {"cleanportal": 2.0, "debdocs": 2.0, "wcxb-dev350": 3.0, "cleaneval": 0.4}
+SET_WEIGHT = {"cleanportal": 2.0, "debdocs": 1.5, "wcxb-dev350": 2.0, "cleaneval": 0.4}
+NO_ARTICLE_WEIGHT = 2.0  # of a page that is known to be a forum, a shop, a list, ...: articles are many
 PAGES_OF_A_SITE = 25
 LEAST_SITES = 6  # that use a word in their paths, for the word to have a weight
-ALONE_SHARE = 0.4  # of pages that are shown with little or nothing known of their site, too
+ALONE_SHARE = 0.4  # of pages that are shown with little known of their site, and with nothing, too
+MANUALS = "manuals"
+
+
+class LabelledPage(NamedTuple):
+    """A page read once, with the share of each block's words that is content."""
+
+    blocks: Blocks
+    share: Floats
+    words: Floats
+    gold: gold.GoldPage
 
 
 class Row(NamedTuple):
     """One page as it is learnt from, under one state of knowledge of its site."""
 
+    source: str
     site: int
     page: int
-    whole: bool  # whether all of its site was known
+    state: str  # alone: nothing is known of its site; few: one to three pages; whole: all
+    is_main: bool  # the state with most that there is of this page
     measures: Floats  # [n, m]
-    share: Floats
-    words: Floats
-    gold: str
+    labelled: LabelledPage
     set_name: str
-    blocks: Blocks
     counts: bool
 
+    @property
+    def weight(self) -> float:
+        """Of the page in learning."""
+        kind = self.labelled.gold.kind
+        return SET_WEIGHT.get(self.set_name, 1.0) * (NO_ARTICLE_WEIGHT if kind not in ("", "article") else 1.0)
 
-def name_votes(pages: list[tuple[Blocks, Floats, Floats]]) -> dict[str, float]:
+
+def labelled_sites() -> Iterator[tuple[str, str, list[LabelledPage]]]:
+    """(set, source, pages) of each site."""
+    for name in (*gold.SETS, MANUALS):
+        pages = manuals.read() if name == MANUALS else gold.read(name)
+        for site, of_site in gold.by_site(pages).items():
+            read = [(page, blocks_of(read_page(page.html))) for page in of_site]
+            labelled = [LabelledPage(blocks, *shares(blocks, page.gold), page) for page, blocks in read if blocks]
+            # the English manual of one set and the Czech of another are one source; pages without a site are not
+            yield name, gold.source(site) if name in ("debdocs", MANUALS) else f"{name} {site}", labelled
+
+
+def name_votes(pages: Sequence[LabelledPage]) -> dict[str, float]:
     """One site's log-odds for content of each word in its paths."""
     content: dict[str, float] = defaultdict(float)
     every: dict[str, float] = defaultdict(float)
-    for blocks, share, words in pages:
-        total = max(float(words.sum()), 1.0)
-        for block, part, size in zip(blocks, share.tolist(), words.tolist(), strict=True):
+    for page in pages:
+        total = max(float(page.words.sum()), 1.0)
+        for block, part, size in zip(page.blocks, page.share.tolist(), page.words.tolist(), strict=True):
             for word in {word for step in facts(block.path).steps for word in step.words} if size else ():
                 content[word] += part * size / total
                 every[word] += size / total
@@ -78,64 +107,56 @@ def name_votes(pages: list[tuple[Blocks, Floats, Floats]]) -> dict[str, float]:
     return {word: math.log(rate / (1 - rate)) for word, rate in rates.items()}
 
 
-def name_weights(votes: Sequence[dict[str, float]]) -> dict[str, float]:
-    """The sites' mean vote for each word, drawn towards none."""
-    prior = sum(map(math.fsum, (vote.values() for vote in votes))) / max(sum(map(len, votes)), 1)
-    sites = Counter(word for vote in votes for word in vote)
-    sums: dict[str, float] = defaultdict(float)
-    for vote in votes:
-        for word, odds in vote.items():
-            sums[word] += odds - prior
-    return {word: sums[word] / (count + 4) for word, count in sites.items() if count >= LEAST_SITES}
+class NameVotes:
+    """The votes of all sites, to be summed without those of one source."""
+
+    def __init__(self, votes: Sequence[tuple[str, dict[str, float]]]) -> None:
+        """votes: (source, log-odds) of each site."""
+        self._sums: dict[str, float] = defaultdict(float)
+        self._sites: Counter[str] = Counter()
+        self._of_source: dict[str, list[dict[str, float]]] = defaultdict(list)
+        for source, vote in votes:
+            self._of_source[source].append(vote)
+            self._sites.update(vote.keys())
+            for word, odds in vote.items():
+                self._sums[word] += odds
+
+    def weights(self, without: str = "") -> dict[str, float]:
+        """The sites' mean vote for each word, drawn towards none. without: a source whose votes are left out."""
+        sums, sites = dict(self._sums), Counter(self._sites)
+        for vote in self._of_source.get(without, ()):
+            sites.subtract(vote.keys())
+            for word, odds in vote.items():
+                sums[word] -= odds
+        prior = sum(sums.values()) / max(sites.total(), 1)
+        return {
+            word: (sums[word] - prior * count) / (count + 4) for word, count in sites.items() if count >= LEAST_SITES
+        }
 
 
 def rows() -> tuple[list[Row], dict[str, float]]:
-    """All pages measured, and the weights of words. A site's own votes are left out when its pages are measured."""
-    sites: list[tuple[str, list[tuple[Blocks, Floats, Floats]], list[str], bool]] = []
-    for name in gold.SETS:
-        for pages in gold.by_site(gold.read(name)).values():
-            read = [blocks_of(read_page(page.html)) for page in pages]
-            sites.append(
-                (
-                    name,
-                    [(blocks, *shares(blocks, page.gold)) for blocks, page in zip(read, pages, strict=True)],
-                    [page.gold for page in pages],
-                    gold.counts(name, pages),
-                )
-            )
-    votes = [name_votes(pages) for _, pages, _, _ in sites]
-    rng, found, number = random.Random(1), [], 0
-    for at, (name, pages, golds, counts) in enumerate(sites):
-        names = marking.StepWeights(name_weights(votes[:at] + votes[at + 1 :]))
-        whole = _learnt([blocks for blocks, _, _ in pages])
-        for (blocks, share, words), text in zip(pages, golds, strict=True):
-            number += 1
-            if not blocks:
-                continue
-            page = Pages([blocks], [traces_of(blocks)])
-            seen = [(True, whole.seen(blocks, counted=True))]
+    """All pages measured, and the weights of words. A source's own votes are left out when its pages are measured."""
+    sites = list(labelled_sites())
+    votes = NameVotes([(source, name_votes(pages)) for _, source, pages in sites])
+    rng, measured = random.Random(1), []
+    for at, (name, source, pages) in enumerate(sites):
+        names = marking.StepWeights(votes.weights(without=source))
+        whole = _learnt([page.blocks for page in pages])
+        counts = name in gold.SINGLE or len(pages) >= gold.LEAST_PAGES
+        for number, page in enumerate(pages):
+            around = Pages([page.blocks], [traces_of(page.blocks)])
+            seen = {"alone": SiteEvidence().seen(page.blocks, counted=False)}
             if len(pages) > 1:
-                few = rng.sample(
-                    [other for other, _, _ in pages if other is not blocks],
-                    min(rng.choice((0, 1, 2, 3)), len(pages) - 1),
-                )
-                seen.append((False, _learnt(few).seen(blocks, counted=False)))
-            for is_whole, known in seen:
-                found.append(
-                    Row(
-                        at,
-                        number,
-                        is_whole,
-                        features.matrix(page, known, names).T.copy(),
-                        share,
-                        words,
-                        text,
-                        name,
-                        blocks,
-                        counts,
-                    )
-                )
-    return found, name_weights(votes)
+                others = [other.blocks for other in pages if other is not page]
+                few = rng.sample(others, min(rng.choice((1, 2, 3)), len(others)))
+                seen["few"] = _learnt(few).seen(page.blocks, counted=False)
+            if len(pages) >= gold.LEAST_PAGES:
+                seen["whole"] = whole.seen(page.blocks, counted=True)
+            main = [*seen][-1]
+            for state, known in seen.items():
+                measures = features.matrix(around, known, names).T.copy()
+                measured.append(Row(source, at, number, state, state == main, measures, page, name, counts))
+    return measured, votes.weights()
 
 
 def _learnt(pages: Sequence[Blocks]) -> SiteEvidence:
@@ -149,7 +170,7 @@ def chosen(all_rows: Sequence[Row], rng: np.random.Generator) -> list[Row]:
     """At most so many pages of a site, mostly as they look when all of the site is known."""
     by_site: dict[int, list[Row]] = defaultdict(list)
     for row in all_rows:
-        if row.whole or rng.random() < ALONE_SHARE:
+        if row.is_main or rng.random() < ALONE_SHARE:
             by_site[row.site].append(row)
     return [site[at] for site in by_site.values() for at in rng.permutation(len(site))[: PAGES_OF_A_SITE * 3 // 2]]
 
@@ -159,15 +180,16 @@ def grown(all_rows: Sequence[Row], seed: int = 0) -> object:
     rng = np.random.default_rng(seed)
     parts: list[tuple[Floats, Floats, Floats]] = []
     for row in chosen(all_rows, rng):
-        weight = np.minimum(row.words / (len(row.gold.split()) + 20), 0.5) * SET_WEIGHT.get(row.set_name, 1.0)
+        words = row.labelled.words
+        weight = np.minimum(words / (len(row.labelled.gold.gold.split()) + 20), 0.5) * row.weight
         # small blocks are many and weigh little: a few of them stand for all
         chance = np.minimum(weight / 0.03 + 0.02, 1)
-        taken = (row.words > 0) & (rng.random(len(weight)) < chance)
-        parts.append((row.measures[taken], row.share[taken], (weight / chance)[taken]))
+        taken = (words > 0) & (rng.random(len(weight)) < chance)
+        parts.append((row.measures[taken], row.labelled.share[taken], (weight / chance)[taken]))
     measures, share, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     catboost = import_module("catboost")
     model = catboost.CatBoostClassifier(
-        iterations=TREES, depth=6, learning_rate=0.1, loss_function="CrossEntropy", border_count=32, l2_leaf_reg=5,
+        iterations=TREES, depth=6, learning_rate=0.15, loss_function="CrossEntropy", border_count=32, l2_leaf_reg=5,
         random_seed=seed,
         bootstrap_type="Bernoulli", subsample=0.7, rsm=0.25, verbose=0, allow_writing_files=False,
     )  # fmt: skip
@@ -178,16 +200,16 @@ def tree_scores(model: object, some: Sequence[Row]) -> list[Floats]:
     """What the trees say of each page."""
     # catboost's
     odds = model.predict(np.concatenate([row.measures for row in some]), prediction_type="RawFormulaVal")  # type: ignore[attr-defined]
-    ends = np.cumsum([len(row.words) for row in some])[:-1]
+    ends = np.cumsum([len(row.labelled.words) for row in some])[:-1]
     return [(1 / (1 + np.exp(-part))).astype(np.float32) for part in np.split(odds, ends)]
 
 
 def example(row: Row, score: Floats) -> Example:
     """A page as the net sees it."""
-    measures = np.concatenate(
-        (row.measures, marking.matrix(Pages([row.blocks], [traces_of(row.blocks)]), score).T), axis=1
-    )
-    return Example(measures, row.share, row.words, len(row.gold.split()), SET_WEIGHT.get(row.set_name, 1.0))
+    page = row.labelled
+    second = marking.matrix(Pages([page.blocks], [traces_of(page.blocks)]), score).T
+    measures = np.concatenate((row.measures, second), axis=1)
+    return Example(measures, page.share, page.words, len(page.gold.gold.split()), row.weight)
 
 
 def net_of(pairs: Sequence[tuple[Row, Example]]) -> Learnt:
@@ -197,40 +219,81 @@ def net_of(pairs: Sequence[tuple[Row, Example]]) -> Learnt:
 
 
 def main() -> None:
-    """Learn, then write or score."""
+    """Learn, score, and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--held-out", action="store_true", help="score sites that were not learnt from; write nothing")
-    parser.add_argument("--folds", type=int, default=4)
+    parser.add_argument("--held-out", action="store_true", help="print the scores; write nothing")
+    parser.add_argument("--folds", type=int, default=3, help="into which the sources of each set are dealt")
+    parser.add_argument("--report", type=Path, help="write the worst pages with their blocks to this file")
     args = parser.parse_args()
     all_rows, names = rows()
-    fold = {
-        site: at % args.folds
-        for at, site in enumerate(
-            random.Random(5).sample(sorted({row.site for row in all_rows}), len({row.site for row in all_rows}))
-        )
-    }
+    fold = _folds(all_rows, args.folds)
     pairs: list[tuple[Row, Example]] = []
+    first: dict[int, Floats] = {}
     for number in range(args.folds):
-        model = grown([row for row in all_rows if fold[row.site] != number])
-        some = [row for row in all_rows if fold[row.site] == number]
-        pairs += [(row, example(row, score)) for row, score in zip(some, tree_scores(model, some), strict=True)]
-    if args.held_out:
-        print(json.dumps(means(held_out(pairs, fold, args.folds)), indent=1))
-    else:
+        model = grown([row for row in all_rows if fold[row.source] != number])
+        for row, score in zip(
+            some := [row for row in all_rows if fold[row.source] == number], tree_scores(model, some), strict=True
+        ):
+            pairs.append((row, example(row, score)))
+            first[id(row)] = score
+    judged = list(held_out(pairs, first, fold))
+    print_scores(judged)
+    if args.report:
+        write_report([page for page in judged if page.is_main and page.counts], args.report)
+    if not args.held_out:
         write(grown(all_rows), net_of(pairs), names)
 
 
-def held_out(pairs: Sequence[tuple[Row, Example]], fold: dict[int, int], folds: int) -> dict[str, list[float]]:
-    """Word F1 of the pages that count, each by a net that did not learn from its site."""
-    scores: dict[str, list[float]] = defaultdict(list)
-    for number in range(folds):
-        net = net_of([(row, shown) for row, shown in pairs if fold[row.site] != number])
+def _folds(all_rows: Sequence[Row], count: int) -> dict[str, int]:
+    """The fold of each source: those of each set are dealt evenly."""
+    fold: dict[str, int] = {}
+    for name in (*gold.SETS, MANUALS):
+        sources = sorted({row.source for row in all_rows if row.set_name == name} - fold.keys())
+        fold |= {source: at % count for at, source in enumerate(random.Random(5).sample(sources, len(sources)))}
+    return fold
+
+
+def held_out(pairs: Sequence[tuple[Row, Example]], first: dict[int, Floats], fold: dict[str, int]) -> Iterator[Judged]:
+    """The pages with their scores, each by trees and a net that did not learn from its source.
+
+    first: what such trees say, by the row's identity.
+    """
+    for number in sorted({*fold.values()}):
+        net = net_of([(row, shown) for row, shown in pairs if fold[row.source] != number])
         for row, shown in pairs:
-            if fold[row.site] == number and row.whole and row.counts:
-                share = forward(net.depths, scaled(shown.measures, net.mean, net.spread))[1]
-                parts = [Part.CONTENT if value > THRESHOLD else Part.NAVIGATION for value in share.tolist()]
-                scores[row.set_name].append(scoring.word_f1(scoring.kept(row.blocks, parts), scoring.words(row.gold)))
-    return scores
+            if fold[row.source] == number:
+                second = forward(net.depths, scaled(shown.measures, net.mean, net.spread))[1]
+                page = row.labelled
+                yield Judged(
+                    row.set_name, page.gold, page.blocks, page.share, page.words,
+                    marking.both(first[id(row)], second.astype(np.float32)), row.state, row.is_main, row.counts,
+                )  # fmt: skip
+
+
+def print_scores(judged: Sequence[Judged]) -> None:
+    """Word F1, and how many pages keep less than half of their content, by set and by kind of page."""
+    groups: dict[str, list[tuple[str, bool, float, float]]] = defaultdict(list)
+    for page in judged:
+        if page.counts:
+            parts = [Part.CONTENT if score > THRESHOLD else Part.NAVIGATION for score in page.scores.tolist()]
+            kept, words = scoring.kept(page.blocks, parts), scoring.words(page.gold.gold)
+            value = (page.state, page.is_main, scoring.word_f1(kept, words), page.recall(THRESHOLD))
+            groups[page.set_name].append(value)
+            if page.gold.kind:
+                groups[f"  {page.gold.kind}"].append(value)
+    print(f"{'':16s}{'pages':>7s}{'F1':>8s}{'alone':>8s}{'few':>8s}{'lost':>8s}")
+    means: dict[str, float] = {}
+    for name, values in sorted(groups.items(), key=lambda group: group[0].startswith(" ")):
+        main = [value for value in values if value[1]]
+        means[name] = sum(value[2] for value in main) / len(main)
+        line = f"{name:16s}{len(main):7d}{means[name]:8.3f}"
+        for state in ("alone", "few"):
+            some = [value[2] for value in values if value[0] == state]
+            line += f"{sum(some) / len(some):8.3f}" if some else " " * 8
+        print(line + f"{sum(value[3] < 0.5 for value in main) / len(main):8.1%}")
+    if all(name in means for name in gold.FIVE):
+        print(f"mean of five    {'':7s}{sum(means[name] for name in gold.FIVE) / len(gold.FIVE):8.3f}")
+    print("few: of the pages with others of their site; lost: pages that keep less than half of their content")
 
 
 def write(model: object, net: Learnt, names: dict[str, float]) -> None:

@@ -118,6 +118,40 @@ def test_a_page_that_is_fetched_later_is_marked_by_what_is_known():
     )
 
 
+def reference(number):
+    """A page of a manual without one paragraph: options and what they do, in a few words each."""
+    rng = random.Random(number)
+    menu = "".join(f'<li><a href="/{at}">{text}</a></li>' for at, text in enumerate(MENU))
+    options = [f"{first}_{second}" for first in WORDS[:6] for second in WORDS[6:10]]
+    listed = "".join(
+        f"<dt><code>{name}</code></dt><dd>{' '.join(rng.choices(WORDS, k=3)).capitalize()}</dd>" for name in options
+    )
+    return blocks_of(
+        read_page(
+            f"<title>Options of part {number}</title><div id=nav><ul>{menu}</ul></div>"
+            f"<div id=body><h1>Options of part {number}</h1><dl>{listed}</dl></div>"
+        )
+    )
+
+
+@pytest.mark.parametrize("others", [0, 1, 8])
+def test_a_page_of_short_alike_blocks_does_not_sink_as_a_whole(others):
+    blocks = reference(0)
+    content = texts(blocks, parts_of(blocks, learnt(map(reference, range(1, others + 1))), learnt=False), Part.CONTENT)
+    assert len([text for text in content if "_" in text]) >= 22  # of 24 options
+    assert not set(content) & set(MENU)
+
+
+def test_few_other_pages_count_for_less_than_many(monkeypatch):
+    page, other = made_page(3), learnt([made_page(1)])
+    alone, beside = scores_of(page), scores_of(page, other, learnt=False)
+    monkeypatch.setattr(marking, "SURE_PAGES", 0)
+    by_site = scores_of(page, other, learnt=False)
+    assert not np.allclose(alone, by_site, atol=1e-3)
+    assert (beside >= np.minimum(alone, by_site) - 1e-5).all()
+    assert (beside <= np.maximum(alone, by_site) + 1e-5).all()
+
+
 def test_no_blocks_have_no_parts():
     assert parts_of(NO_BLOCKS) == ()
     assert parts_of(NO_BLOCKS, SiteEvidence()) == ()

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from periplus.analyse.content import evidence
-from periplus.analyse.content.evidence import Array, Floats, Ints, PageEvidence, Pages, PathStep, signed_distance
+from periplus.analyse.content.evidence import (
+    Array,
+    Doubles,
+    Floats,
+    Ints,
+    PageEvidence,
+    Pages,
+    PathStep,
+    signed_distance,
+)
 from periplus.document import block_counts
 from periplus.model.page import BLOCK_KIND_CODES, POSITIONS, BlockKind
 
@@ -118,10 +128,18 @@ def of_headline(pages: Pages) -> Measures:
     ]
 
 
-def of_containers(pages: Pages, seen: PageEvidence) -> Measures:
+class Held(NamedTuple):
+    """What each container of the pages holds."""
+
+    words: Doubles
+    plain: Doubles  # words beside links
+    page_plain: Doubles  # of each page, 1 at least
+
+
+def of_containers(pages: Pages, seen: PageEvidence, held: Held) -> Measures:
     """What the containers hold in which a block stands."""
     long_plain = pages.plain * (pages.plain >= _LONG_WORDS)
-    words, plain, long = pages.sums(pages.words), pages.sums(pages.plain), pages.sums(long_plain)
+    words, plain, long = held.words, held.plain, pages.sums(long_plain)
     blocks = pages.sums(np.ones(len(pages.page)))
     again = pages.sums(pages.words * (seen.text_pages > 0))
     total = pages.total[pages.path_page].astype(np.float64)
@@ -137,10 +155,87 @@ def of_containers(pages: Pages, seen: PageEvidence) -> Measures:
     return list(pages.of_paths(out))
 
 
-def of_site(pages: Pages, seen: PageEvidence) -> Measures:
-    """What other pages of the site tell."""
+def _at_least_1(pages: Pages, values: Floats) -> Doubles:
+    """The values of each page's blocks summed, one after the other, so that pages beside it change nothing."""
+    sums: Doubles = np.maximum(np.bincount(pages.page, weights=values), 1)
+    return sums
+
+
+def of_groups(pages: Pages, held: Held) -> Measures:
+    """How the blocks of one path, and those of the elements around it, are written and linked: blocks that are alike
+    are judged together by what they have in common, however short each of them is.
+    """
+    words, plain = held.words, held.plain
+    stops, commas = pages.sums(pages.letters[:, evidence.STOP]), pages.sums(pages.letters[:, evidence.COMMA])
+    unlinked = pages.sums(pages.words * (pages.linked == 0))
+    all_plain = held.page_plain[pages.path_page]
+    out: list[Array] = []
+    for level in (0, 1, 2, 3):
+        at = pages.container_at(level)
+        size = words[at] + 1
+        out += [plain[at] / all_plain, unlinked[at] / size]
+        if level < 3:
+            out += [stops[at] / size, commas[at] / size]
+    return list(pages.of_paths(out))
+
+
+def of_sections(pages: Pages, held: Held) -> Measures:
+    """What stands below the same heading: from one heading to the next."""
+    is_heading = pages.kind == BLOCK_KIND_CODES[BlockKind.HEADING]
+    begins = is_heading.copy()
+    begins[pages.begins] = True
+    section = np.cumsum(begins) - 1
+    first = np.flatnonzero(begins)
+    blocks = np.bincount(section)
+    words, plain = np.bincount(section, weights=pages.words), np.bincount(section, weights=pages.plain)
+    rows = np.array(
+        [
+            np.log1p(plain),
+            plain / (words + 0.1),
+            np.log1p(blocks),
+            np.log1p(words / blocks),
+            pages.level[first],
+            pages.linked[first],
+            plain / held.page_plain[pages.page[first]],
+        ]
+    ).astype(np.float32)
+    return [*rows.take(section, axis=1), np.log1p(np.arange(len(section)) - first[section])]
+
+
+def of_rest(pages: Pages, seen: PageEvidence, held: Held, share: Floats) -> Measures:
+    """How much of what other pages do not say stands in a block's containers, and on the page.
+
+    share: as of `of_site`.
+    """
+    fresh = pages.words * (1 - share)
+    plain = fresh * (1 - pages.linked)
+    of_page = _at_least_1(pages, fresh)
+    plain_of_page = _at_least_1(pages, plain)
+    unseen = pages.words * (seen.text_pages == 0)
+    unseen_of_page = _at_least_1(pages, unseen)
+    in_containers, plain_in, unseen_in = pages.sums(fresh), pages.sums(plain), pages.sums(unseen)
+    words = held.words
+    out: list[Array] = []
+    for level in (0, 1, 2, 3, 5):
+        at = pages.container_at(level)
+        out += [in_containers[at] / of_page[pages.path_page], plain_in[at] / plain_of_page[pages.path_page]]
+        out += [in_containers[at] / (words[at] + 0.1), unseen_in[at] / unseen_of_page[pages.path_page]]
+    return [
+        *pages.of_paths(out),
+        fresh / of_page[pages.page],
+        unseen / unseen_of_page[pages.page],
+        *pages.of_pages([np.log1p(unseen_of_page), np.log1p(of_page), np.log1p(plain_of_page), of_page / pages.total]),
+        *pages.means([plain], (2, 6)),
+    ]
+
+
+def of_site(pages: Pages, seen: PageEvidence, most: Floats, share: Floats) -> Measures:
+    """What other pages of the site tell.
+
+    most: of each page, how many other pages its paths are on, the 75th percentile. share: of these, how many carry a
+    block's text.
+    """
     mates = seen.path_pages
-    most = _upper_quarters(pages, mates[pages.path])
     again = seen.text_pages > 0
     pages_seen = np.maximum(seen.pages, 1)
     distinct_on_path = seen.path_texts / np.maximum(seen.path_blocks, 1)
@@ -153,7 +248,6 @@ def of_site(pages: Pages, seen: PageEvidence) -> Measures:
             np.maximum(mates, 1),
         ]
     )
-    share = np.minimum(seen.text_pages / np.maximum(most, 1)[pages.page], 1)
     return [
         np.log1p(seen.text_pages),
         share,
@@ -243,11 +337,17 @@ def matrix(pages: Pages, seen: PageEvidence, weights: Mapping[PathStep, float]) 
 
     seen: of all the pages. weights: as of `of_names`.
     """
+    held = Held(pages.sums(pages.words), pages.sums(pages.plain), _at_least_1(pages, pages.plain))
+    most = _upper_quarters(pages, seen.path_pages[pages.path])
+    share = np.minimum(seen.text_pages / np.maximum(most, 1)[pages.page], 1)
     rows = [
         *of_blocks(pages),
         *of_headline(pages),
-        *of_containers(pages, seen),
-        *of_site(pages, seen),
+        *of_containers(pages, seen, held),
+        *of_groups(pages, held),
+        *of_sections(pages, held),
+        *of_rest(pages, seen, held, share),
+        *of_site(pages, seen, most, share),
         *of_neighbours(pages),
         *of_runs(pages),
         *of_copies(pages),
