@@ -20,6 +20,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
@@ -101,28 +102,43 @@ def declarations(name: str, found: list[Sample]) -> list[Figure]:
     ]
 
 
-def languages(name: str, of_set: dict[str, list[str]]) -> list[Figure]:
+def languages(name: str, of_set: dict[str, list[str]], with_peers: bool) -> list[Figure]:
     """How often the language of a short piece is told; one that is not told is not right."""
     figures = []
     for size in LANGUAGE_SIZES:
         rng = random.Random(3)
-        right: list[bool] = []
-        cut = []
-        answers: Counter[str] = Counter()
+        pieces: list[tuple[str, str]] = []
         for language, parts in of_set.items():
             for _ in range(40):
                 text = rng.choice(parts)
                 start = rng.randrange(max(1, len(text) - size))
-                cut.append(text[start : start + size])
-                told = language_of(cut[-1])
-                right.append(told == language.partition("-")[0])
-                answers["none" if not told else "right" if right[-1] else f"{language} for {told}"] += 1
-        print(
-            f"  language of {size} characters: {100 * share(right):.1f} %  "
-            + ", ".join(f"{what} {count}" for what, count in answers.most_common(7))
+                pieces.append((language.partition("-")[0], text[start : start + size]))
+        started = time.process_time()
+        answers = [language_of(piece) for _, piece in pieces]
+        took_s = time.process_time() - started
+        right = _language_table(f"language of {size} characters", pieces, answers, took_s)
+        figures.append(
+            Figure(f"{name}, language of {size} characters", right, None, digest_of(piece for _, piece in pieces))
         )
-        figures.append(Figure(f"{name}, language of {size} characters", share(right), None, digest_of(cut)))
+        for told in _asked(["--languages"], [json.dumps(piece) for _, piece in pieces]) if with_peers else ():
+            _language_table(f"  {told['peer']}", pieces, told["labels"], told["took_s"])
     return figures
+
+
+def _language_table(what: str, pieces: list[tuple[str, str]], answers: list[str], took_s: float) -> float:
+    """Prints the share of right answers and the commonest wrong ones, and returns the share."""
+    same = {"nb": "no", "nn": "no", "bs": "hr"}
+    wrong = Counter(
+        f"{language} for {answer or 'none'}"
+        for (language, _), answer in zip(pieces, answers, strict=True)
+        if same.get(answer, answer) != same.get(language, language)
+    )
+    right = 1 - wrong.total() / len(pieces)
+    print(
+        f"  {what}: {100 * right:.1f} % of {len(pieces)}, {len(pieces) / took_s:,.0f}/s  "
+        + ", ".join(f"{pair} {count}" for pair, count in wrong.most_common(7))
+    )
+    return right
 
 
 def speed(of_set: dict[str, list[str]]) -> Figure:
@@ -155,21 +171,19 @@ def _read(body: bytes, label: str) -> str:
         return ""
 
 
-def peers(name: str, found: list[Sample]) -> None:
-    """Prints what others read of the same samples; their times are their own process's."""
+def _asked(options: list[str], lines: list[str]) -> list[dict[str, Any]]:
+    """What the peers answer, one after another; none without their Python."""
     venv = Path(os.environ.get("PEERS_VENV", "/tmp/peers-venv"))
     if not (venv / "bin/python").exists():
-        return
-    bodies = "\n".join(base64.b64encode(sample.body).decode() for sample in found)
-    done = subprocess.run(
-        [venv / "bin/python", Path(__file__).parent / "peers.py"],
-        input=bodies,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    for line in done.stdout.splitlines():
-        told = json.loads(line)
+        return []
+    command = [venv / "bin/python", Path(__file__).parent / "peers.py", *options]
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def peers(name: str, found: list[Sample]) -> None:
+    """Prints what others read of the same samples; their times are their own process's."""
+    for told in _asked([], [base64.b64encode(sample.body).decode() for sample in found]):
         right: list[bool] = []
         of_aims: list[bool] = []
         for sample, label in zip(found, told["labels"], strict=True):
@@ -191,9 +205,13 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--texts", type=Path, help="a folder of LANGUAGE/*.txt to measure on too")
     parser.add_argument("--peers", action="store_true", help="other detectors too")
+    parser.add_argument("--languages", action="store_true", help="languages alone")
     options = parser.parse_args()
     figures = []
     for name, of_set in texts(options.texts).items():
+        figures += languages(name, of_set, options.peers)
+        if options.languages:
+            continue
         for kind, sizes, aim in (("200 and more", LONG, AIM_LONG), ("120 and fewer", SHORT, AIM_SHORT)):
             found = samples(of_set, sizes)
             figures += exactness(f"{name}, {kind}", found, aim, hinted=False)
@@ -202,7 +220,6 @@ def main() -> None:
                 figures += declarations(name, found)
             if options.peers:
                 peers(f"{name}, {kind}", found)
-        figures += languages(name, of_set)
     figures.append(speed(texts()["made"]))
     if options.json:
         write(options.json, figures)

@@ -1,6 +1,7 @@
 """What do other detectors say?
 
-Run with the peers' own Python: a sample a line in base64 on its input, a line of JSON for each peer out.
+Run with the peers' own Python: a sample a line in base64 on its input (--languages: a text in JSON), a line of JSON for
+each peer out.
 """
 
 from __future__ import annotations
@@ -34,7 +35,23 @@ def detectors() -> dict[str, Callable[[bytes], str]]:
     return found
 
 
+def languages() -> None:
+    """What language each text is in: a line of JSON for each of the peers that are installed."""
+    texts = [json.loads(line) for line in sys.stdin]
+    try:
+        peer = importlib.import_module("py3langid")
+    except ImportError:
+        return
+    peer.classify(texts[0])  # the model is loaded
+    started = time.process_time()
+    labels = [str(peer.classify(text)[0]) for text in texts]
+    print(json.dumps({"peer": "py3langid", "labels": labels, "took_s": time.process_time() - started}))
+
+
 def main() -> None:
+    if "--languages" in sys.argv:
+        languages()
+        return
     bodies = [base64.b64decode(line) for line in sys.stdin]
     for name, detect in detectors().items():
         started = time.process_time()

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from periplus.document.language import BOX, CONTROL, FOREIGN, KINDS, LATIN, OTHER, RARE, SCRIPTS, STEP, Letters
+from periplus.document.letters import BOX, CONTROL, FOREIGN, KINDS, LATIN, OTHER, RARE, SCRIPTS, STEP, Letters
 
 CHARS = 1_500_000  # of a language that are counted
 ROWS = {"latin": 24_000, "cyrillic": 12_000, "thai": 5_000}

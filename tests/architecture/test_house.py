@@ -17,18 +17,18 @@ BUDGETS = {
     "analyse": 11_500,
     "api": 13_350,
     "cli": 6_700,
-    "document": 13_150,
+    "document": 13_350,
     "jobs": 1_200,
     "mcp": 1_250,
     "model": 5_100,
     "present": 7_400,
     "schedule": 2_850,
-    "search": 2_250,
+    "search": 2_300,
     "store": 15_350,
     "ui": 5_400,
     "urls": 2_350,
 }
-MODULES = 379
+MODULES = 381
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

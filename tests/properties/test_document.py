@@ -153,15 +153,21 @@ def test_lines_of_code_are_folded_where_they_stand(blocks):
     assert written.decode("utf-8", "surrogatepass") == expected
 
 
-@given(texts=st.lists(st.text(alphabet="ab\xe9\u20ac\n", min_size=1), min_size=1), share=st.integers(0, 5))
-def test_blocks_with_unlikely_letters_are_told_by_their_bytes(texts, share):
+@given(
+    texts=st.lists(st.text(alphabet="ab\xe9\u20ac\n", min_size=1), min_size=1),
+    share=st.integers(0, 5),
+    foreign=st.integers(0, 2),
+)
+def test_blocks_with_unlikely_letters_are_told_by_their_bytes(texts, share, foreign):
     kinds, counts = bytes(len(texts)), array("i", (text.count("\n") for text in texts))
     written = "\n".join(texts).encode()
-    rows = unlikely_blocks(written, line_blocks(kinds, b"\1" * 256, counts), 3, share)
+    rows = unlikely_blocks(written, line_blocks(kinds, b"\1" * 256, counts), 3, share, foreign)
+    more = [len(text.encode()) - len(text) for text in texts]
     assert [(place, written[start:end].decode()) for place, start, end in rows] == [
         (place, text)
         for place, text in enumerate(texts)
-        if len(text) >= 3 and ((len(text.encode()) - len(text)) * share > len(text) if share else text.isascii())
+        if (len(text) >= 3 and (more[place] * share > len(text) if share else text.isascii()))
+        or (foreign and len(text) >= foreign and more[place] * 2 > len(text))
     ]
 
 

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from array import array
 
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from periplus.document.decode import decode
 from periplus.document.guess import guessed
-from periplus.document.language import (
-    KINDS,
-    SCRIPTS,
-    STEP,
-    _symbols,
-    language_of,
-    log_chances,
-    page_language,
-    trigrams_of,
-)
+from periplus.document.language import ALPHABETS, LONGEST, language_of, ngrams_of, page_language, symbols_of
+from periplus.document.ngrams import BIAS, FACTOR, SPACE
 from periplus.document.utf8 import is_utf_8
 from testweb.tongues import ENCODINGS, TEXTS, written
 
@@ -93,12 +84,27 @@ def test_what_the_strict_decoder_takes_is_utf_8(body):
         assert is_utf_8(body)
 
 
-@given(st.sampled_from(sorted(SCRIPTS)), st.lists(st.integers(0, 0x6FF) | st.integers(0, 0xFFFF), max_size=80))
-def test_trigrams_add_up_to_what_arrays_say(script, units):
-    tables, symbols = trigrams_of(script), _symbols(script)
-    totals = array("i", bytes(4 * tables.languages))
-    first, second, third = (np.array([symbols[unit] for unit in units[back:]], np.int64) for back in range(3))
-    ends = third >= KINDS
-    count = tables.add(array("H", units), symbols, KINDS, totals)
-    chances = log_chances(tables, first[: len(third)][ends], second[: len(third)][ends], third[ends])
-    assert (count, [total / STEP for total in totals]) == (ends.sum(), list(chances))
+@given(st.sampled_from(sorted(ALPHABETS)), st.lists(st.integers(0, 0x6FF) | st.integers(0, 0xFFFF), max_size=80))
+def test_weights_of_the_longest_ngrams_add_up(script, units):
+    table, symbols = ngrams_of(script), memoryview(symbols_of(script)).cast("H")
+    each = []
+    for unit in units:
+        if symbols[unit] != SPACE or (each and each[-1] != SPACE):
+            each.append(symbols[unit])
+    rows = {key: row for row, key in enumerate(table.keys) if row}
+    expected = [0] * table.classes
+    for end in range(len(each)):
+        key = longest = 0
+        for start in range(end, max(end - LONGEST, -1), -1):
+            key = (key ^ each[start]) * FACTOR & 0xFFFFFFFF
+            key ^= key >> 15
+            if key not in rows:
+                break
+            longest = rows[key]
+        if longest:
+            start = longest * table.columns
+            weights = table.weights[start : start + table.classes]
+            expected = [total + weight - BIAS for total, weight in zip(expected, weights, strict=True)]
+    totals = array("i", bytes(4 * table.classes))
+    assert table.add(array("H", units), symbols, totals) == len(each)
+    assert totals.tolist() == expected

@@ -42,6 +42,32 @@ def test_what_the_letters_tell(page, text, language):
     assert block.text == text
 
 
+@pytest.mark.parametrize(
+    ("page", "title", "language"),
+    [
+        ("en", "Гавань на острове", "ru"),
+        ("de", "Гавань на острове", "ru"),
+        ("cs", "Το λιμάνι του νησιού", "el"),
+        ("ru", "The harbour of the island", "en"),
+        ("ja", "The harbour of the island", "en"),
+        ("de", "The harbour of the island", ""),  # in the same letters: too short to be asked
+        ("en", "—— … ——", ""),
+    ],
+)
+def test_a_title_in_another_script_has_its_own_language(page, title, language):
+    rows = [Block(BlockKind.PARAGRAPH, title, "p"), Block(BlockKind.PARAGRAPH, "x", "p")]
+    blocks = Blocks.of(rows)
+    block, _ = with_languages(blocks, f"{title}\nx".encode(), lines_of(blocks), page)
+    assert block.language == language
+
+
+def test_a_title_too_short_to_tell_is_in_the_language_of_the_others_in_its_script():
+    rows = [Block(BlockKind.PARAGRAPH, text, "p") for text in ("Новости !", RUSSIAN[:90], "Harbour")]
+    blocks = Blocks.of(rows)
+    told = with_languages(blocks, "\n".join(row.text for row in rows).encode(), lines_of(blocks), "en")
+    assert [block.language for block in told] == ["ru", "ru", ""]
+
+
 def test_what_a_block_declares_stays():
     rows = [Block(BlockKind.PARAGRAPH, ENGLISH, "p", language="la"), Block(BlockKind.CODE, ENGLISH, "pre")]
     blocks = Blocks.of(rows)

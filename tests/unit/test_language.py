@@ -42,6 +42,34 @@ def test_a_script_of_its_own_tells_the_language(text, language):
 
 
 @pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Ngọn hải đăng này đứng ở rìa vách đá, và tàu thuyền nhìn thấy ánh sáng của nó từ rất xa.", "vi"),
+        ("Hierdie vuurtoring staan aan die rand van die krans, en skepe sien sy lig van ver af.", "af"),
+        ("Este faro está á beira do cantil e os barcos ven a súa luz desde moi lonxe.", "gl"),
+        ("Itsasargi hau labarraren ertzean dago eta itsasontziek urrutitik ikusten dute haren argia.", "eu"),
+        ("Mae'r goleudy hwn yn sefyll ar ymyl y clogwyn ac mae'r llongau yn gweld ei olau o bell.", "cy"),
+        ("Tá an teach solais seo ar imeall na haille agus feiceann na longa a sholas i bhfad uathu.", "ga"),
+        ("Ĉi tiu lumturo staras ĉe la rando de la klifo kaj la ŝipoj vidas ĝian lumon de malproksime.", "eo"),
+        ("Mnara huu wa taa unasimama kwenye ukingo wa mwamba na meli huona mwanga wake kutoka mbali.", "sw"),
+        ("Бұл маяк жартастың шетінде тұр, кемелер оның жарығын алыстан көреді.", "kk"),
+        ("Энэ гэрэлт цамхаг хадан цохионы ирмэг дээр байрладаг бөгөөд гэрлийг нь алсаас хардаг.", "mn"),
+        ("یہ مینار چٹان کے کنارے پر کھڑا ہے اور جہاز اس کی روشنی دور سے دیکھتے ہیں۔", "ur"),
+        ("हा दीपस्तंभ कड्याच्या काठावर उभा आहे आणि जहाजांना त्याचा प्रकाश दुरून दिसतो.", "mr"),
+        ("यो प्रकाशस्तम्भ चट्टानको छेउमा छ र जहाजहरूले यसको उज्यालो टाढैबाट देख्छन्।", "ne"),
+    ],
+)
+def test_languages_that_share_a_script_are_told_apart(text, language):
+    assert language_of(text) == language
+    assert language_of(text[: len(text) // 2]) == language
+
+
+@pytest.mark.parametrize("declared", ["sr", "bs", "hr"])
+def test_croatian_and_its_neighbours_in_latin_letters_are_as_they_are_declared(declared):
+    assert page_language(declared, "\n".join(TEXTS["hr"])) == declared
+
+
+@pytest.mark.parametrize(
     ("declared", "language", "told"),
     [
         ("cs", "cs", "cs"),

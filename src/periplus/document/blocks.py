@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Sequence
 
 from periplus.document.folding import fold_lines, line_blocks, unlikely_blocks
-from periplus.document.language import language_of
+from periplus.document.language import is_beyond_latin, language_of
 from periplus.document.metadata import TITLE_CHARS
 from periplus.document.page_rules import BLOCKS_MOST
 from periplus.document.reader import Reader
@@ -22,52 +22,60 @@ from periplus.model.page import (
 )
 
 # Asked only where the letters themselves are suspicious: long plain ASCII within a language that cannot write so
-# much without a mark or a script of its own, and marks within a language that has none. A quotation in French on a
-# German page stays unnoticed.
+# much without a mark, any within one that has a script of its own, marks within a language that has none, and another
+# script than Latin on a page in Latin letters. A quotation in French on a German page stays unnoticed.
 
 _CODE = BLOCK_KIND_CODES[BlockKind.CODE]
 LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: more than any sensible tag has
-CHARS_LEAST = 100  # of a block; 70 us each, so what is shorter is not asked
-ASKED_MOST = 40  # blocks of one page
-_MARKED = frozenset([
-    "cs", "sk", "pl", "hu", "tr", "ro", "lv", "lt", "vi", "ru", "uk", "bg", "sr", "mk", "be", "el", "he", "ar", "fa",
-    "th", "ja", "ko", "zh", "ka", "hy", "hi", "bn", "ta",
-])  # fmt: skip
-_ONE_EACH = array("i")  # line, of the blocks apart
-_PLAIN = frozenset(("en", "nl", "id", "it"))  # written with hardly a mark
+CHARS_LEAST = 100  # of a block in the page's script
+FOREIGN_CHARS = 8, 20  # of one that is mostly beyond ASCII; of one in plain ASCII on a page in another script
+ASKED_MOST = 40  # blocks of one page: 10 us each
+_MARKED = frozenset(["cs", "sk", "pl", "hu", "tr", "ro", "lv", "lt", "vi", "is", "et", "az"])
+_PLAIN = frozenset(("en", "nl", "id", "it", "ms"))  # written with hardly a mark
 _SHARE = 40  # of the characters one in so many is beyond ASCII, where a language with marks is suspected
+_ONE_EACH = array("i")  # line, of the blocks apart
+_NONE = 1 << 60  # no block has so many characters
 
 
 def with_languages(blocks: Blocks, written: bytes, lines: Sequence[int], language: str) -> Blocks:
     """The blocks, with the languages of those that are in another than the page's.
 
     written, lines: their text in UTF-8, and the block of each line. language: the page's primary tag. What a block
-    declares for itself stays.
+    declares for itself stays. A block in another script that is too short to tell has the language of all such blocks
+    together.
     """
-    is_marked = language in _MARKED
-    if not is_marked and (language not in _PLAIN or blocks.text.isascii()):
+    if not language or (blocks.text.isascii() and language not in _MARKED and not is_beyond_latin(language)):
         return blocks
-    share = 0 if is_marked else _SHARE
-    strange = [
-        (block, words[start:end])
+    least, share, foreign = _suspicion(language)
+    strange = {
+        block: words[start:end].decode("utf-8", "surrogatepass")
         for words, numbers in (
             (written, lines),
             (blocks.apart.encode("utf-8", "surrogatepass"), line_blocks(blocks.kinds, IS_APART, _ONE_EACH)),
         )
-        for block, start, end in unlikely_blocks(words, numbers, CHARS_LEAST, share)
+        for block, start, end in unlikely_blocks(words, numbers, least, share, foreign)
         if blocks.kinds[block] != _CODE and not (blocks.languages and blocks.language_names[blocks.languages[block]])
-    ]
-    others = {
-        block: other
-        for block, words in sorted(strange)[:ASKED_MOST]
-        if (other := language_of(words.decode("utf-8", "surrogatepass"))) not in ("", language)
     }
-    if not others:
+    if not strange:
         return blocks
+    asked = {block: strange[block] for block in sorted(strange)[:ASKED_MOST]}
+    others = {block: language_of(words) for block, words in asked.items()}
+    if foreign and not all(others.values()):
+        together = language_of("\n".join(words for words in asked.values() if len(words) < CHARS_LEAST))
+        others = {block: other or together for block, other in others.items()}
     declared = blocks.own_languages()
     for block, other in others.items():
-        declared[block] = other
+        declared[block] = other if other != language else ""
     return with_own_languages(blocks, declared)
+
+
+def _suspicion(language: str) -> tuple[int, int, int]:
+    """What `unlikely_blocks` is asked for on a page in this language."""
+    if is_beyond_latin(language):
+        return FOREIGN_CHARS[1], 0, 0
+    if language in _MARKED:
+        return CHARS_LEAST, 0, FOREIGN_CHARS[0]
+    return (CHARS_LEAST, _SHARE, FOREIGN_CHARS[0]) if language in _PLAIN else (_NONE, 0, FOREIGN_CHARS[0])
 
 
 def with_own_languages(blocks: Blocks, languages: Sequence[str]) -> Blocks:

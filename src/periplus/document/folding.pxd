@@ -42,4 +42,6 @@ cpdef bytes fold_lines(
     size=Py_ssize_t, line=Py_ssize_t, start=Py_ssize_t, place=Py_ssize_t, block=int, more=Py_ssize_t, chars=Py_ssize_t,
     char=int,
 )
-cpdef list unlikely_blocks(const unsigned char[::1] written, const int[::1] blocks, Py_ssize_t least, Py_ssize_t share)
+cpdef list unlikely_blocks(
+    const unsigned char[::1] written, const int[::1] blocks, Py_ssize_t least, Py_ssize_t share, Py_ssize_t foreign
+)

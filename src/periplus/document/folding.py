@@ -182,11 +182,14 @@ def fold_lines(written: bytes, blocks: Sequence[int], kinds: Sequence[int], kind
     return bytes(output[: max(0, end - 1)])
 
 
-def unlikely_blocks(written: bytes, blocks: Sequence[int], least: int, share: int) -> list[tuple[int, int, int]]:
+def unlikely_blocks(
+    written: bytes, blocks: Sequence[int], least: int, share: int, foreign: int
+) -> list[tuple[int, int, int]]:
     """(block, start, end) of the blocks with at least so many characters and unlikely ones; where they stand, in bytes.
 
     blocks: of each line, as `line_blocks` gives them. share: unlikely are more than one in so many beyond ASCII, by the
-    bytes that UTF-8 takes for them beyond their first; 0: none beyond ASCII at all.
+    bytes that UTF-8 takes for them beyond their first; 0: none beyond ASCII at all. foreign: of so many characters a
+    block is unlikely, too, when it has more of these bytes than half as many; 0: no block is.
     """
     rows = []
     size, line, start, place = len(written), 0, 0, 0
@@ -199,7 +202,9 @@ def unlikely_blocks(written: bytes, blocks: Sequence[int], least: int, share: in
             more += char & 0xC0 == 0x80
             place += 1
         chars = place - start - more
-        if chars >= least and (more * share > chars if share else more == 0):
+        if (chars >= least and (more * share > chars if share else more == 0)) or (
+            foreign and chars >= foreign and more * 2 > chars
+        ):
             rows.append((block, start, place))
         place += 1
         start = place

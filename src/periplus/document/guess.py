@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote_from_bytes
 
-from periplus.document.language import SCRIPTS, STEP, frequent_of, letters_of, log_chances, trigrams_of
+from periplus.document.letters import SCRIPTS, STEP, frequent_of, letters_of, log_chances, trigrams_of
 from periplus.document.trigrams import Trigrams
 
 if TYPE_CHECKING:

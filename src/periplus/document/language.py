@@ -1,4 +1,4 @@
-"""Which language a text is in, by trigrams of letters."""
+"""Which language a text is in: by its script where one language has it for itself, else by n-grams of its letters."""
 
 from __future__ import annotations
 
@@ -11,181 +11,121 @@ from array import array
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from math import inf, sqrt
 
-from periplus.document.trigrams import Trigrams, count_units
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-
-# A script has its alphabet of symbols: first the kinds of signs that all scripts share, then its letters in lower case.
-# The table `letters.bin` is made by quality/charset/train.py, which says from what.
-
-# Kinds of signs; their number is their symbol. A sign outside ASCII shares its kind's chance with that many others.
-SPACE, DIGIT, MARK, LATIN, APOSTROPHE, QUOTE, DASH, NO_BREAK, SIGN, RARE, BOX, CONTROL, OTHER, FOREIGN = range(14)
-KINDS = 14
-_SHARES = (1, 1, 1, 26, 1, 5, 2, 1, 12, 60, 24, 1, 60, 100)
-_KIND_OF = {
-    **dict.fromkeys(" \t\n\r\f\v", SPACE),
-    **dict.fromkeys("0123456789", DIGIT),
-    **dict.fromkeys("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", MARK),
-    **dict.fromkeys("„“”‚‘«»‹›「」『』", QUOTE),
-    **dict.fromkeys("–—", DASH),
-    **dict.fromkeys("…•·¶©®°§™€£±×½²³№→", SIGN),
-    "\u2019": APOSTROPHE,
-    "\xa0": NO_BREAK,
-}
-
-_TWINS = str.maketrans("șț", "şţ")  # old encodings of Romanian have only these
-# script: its letters outside ASCII, its languages. Order counts: letters.bin numbers by it.
-SCRIPTS = {
-    "latin": (
-        "abcdefghijklmnopqrstuvwxyzáàâäãåăąāæćçčďđðéèêëěęēėíìîïīįıģğķĺľļłńñňņóòôöõőøœŕřśšşșťţțþúùûüůűūųýÿźżžßªº¿¡",
-        "cs sk pl hu ro hr sl sq de nl en da sv nb fi is et lt lv fr es it pt ca tr id",
-    ),
-    "cyrillic": ("абвгдеёжзийклмнопрстуфхцчшщъыьэюяґєіїўђѓѕјљњћќџѐѝ", "ru uk bg be sr mk"),
-    "greek": ("αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΐΰ", "el"),
-    "hebrew": ("אבגדהוזחטיךכלםמןנסעףפץצקרשת", "he"),
-    "arabic": ("ءآأؤإئابةتثجحخدذرزسشصضطظعغـفقكلمنهوىيپچژکگی،؛؟ًٌٍَُِّْ", "ar fa"),
-    "thai": ("".join(chr(code) for code in (*range(0x0E01, 0x0E3B), *range(0x0E40, 0x0E50))), "th"),
-}
-STEP = 8  # steps of the tables to a nat
+from periplus.document.ngrams import SPACE, Ngrams, count_units
 
 
 @dataclass(frozen=True, slots=True)
-class Letters:
-    """What a script is written with, and the languages that are written in it."""
+class Alphabet:
+    """Letters that several languages are written with.
 
-    script: str
+    ranges: first and last code point. languages: BCP 47; the last class, without a name, is for all others, for
+    ciphers and noise.
+    """
+
+    ranges: tuple[tuple[int, int], ...]
     languages: tuple[str, ...]
-    symbols: dict[str, int]  # of each letter, in lower case
-
-    @property
-    def width(self) -> int:
-        """How many symbols there are."""
-        return KINDS + len(self.symbols)
-
-    def symbol_of(self, char: str) -> tuple[int, float]:
-        """The symbol of a character, and the log chance of the character among those that share it."""
-        kind = _KIND_OF.get(char)
-        if kind is None:
-            if symbol := self.symbols.get(char.lower().translate(_TWINS)):
-                return symbol, 0.0
-            kind = _kind_of_other(char, self.script)
-        return kind, -_log(_SHARES[kind])
 
 
-def _log(number: float) -> float:
-    from math import log
-
-    return log(number)
-
-
-def _kind_of_other(char: str, script: str) -> int:
-    if char.isascii() and char.isalpha():
-        return LATIN
-    category = unicodedata.category(char)
-    if char == "\ufffd" or category in ("Cc", "Cn", "Co", "Cs"):
-        return CONTROL
-    if "\u2500" <= char <= "\u25ff" or "\u2320" <= char <= "\u2321":
-        return BOX
-    if category[0] == "L":
-        return OTHER if script_of(char) == script else FOREIGN
-    return RARE
-
-
-def script_of(char: str) -> str:
-    """Which script a letter belongs to, by its name: "latin", "cyrillic", ..."""
-    return unicodedata.name(char, "").partition(" ")[0].lower()
-
-
-@cache
-def letters_of(script: str) -> Letters:
-    """The letters and languages of a script."""
-    alphabet, spoken = SCRIPTS[script]
-    return Letters(script, tuple(spoken.split()), {letter: number for number, letter in enumerate(alphabet, KINDS)})
-
-
-@cache
-def _file() -> tuple[dict[str, int], dict[str, tuple[str, str]], bytes]:
-    """How many trigrams each script has, the frequent signs of the East Asian languages, and the tables."""
-    head, _, body = zlib.decompress(files("periplus.document").joinpath("letters.bin").read_bytes()).partition(b"\n")
-    contents = json.loads(head)
-    return {name: contents.pop(name) for name in SCRIPTS}, contents, body
-
-
-@cache
-def trigrams_of(script: str) -> Trigrams:
-    """The tables of a script."""
-    counts, _, body = _file()
-    start = 0
-    for name, count in counts.items():
-        letters = letters_of(name)
-        end = start + 2 * letters.width**2 * len(letters.languages) + count * (4 + len(letters.languages))
-        if name == script:
-            return Trigrams(letters.width, len(letters.languages), count, body[start:end])
-        start = end
-    raise KeyError(script)
-
-
-def log_chances(
-    trigrams: Trigrams,
-    first: NDArray[np.int32],
-    second: NDArray[np.int32],
-    third: NDArray[np.int32],
-    least: NDArray[np.int32] | None = None,
-) -> NDArray[np.float64]:
-    """How likely the third of each three symbols is after the two before it, summed over the last axis,
-    in nats. [..., languages]
-
-    least: of each place, in steps: a sign is never less likely in any language.
-    """
-    import numpy as np
-
-    threes, pairs, unseen = (
-        np.asarray(table).reshape(-1, trigrams.columns) for table in (trigrams.threes, trigrams.pairs, trigrams.unseen)
-    )
-    before = first * trigrams.width + second
-    rows = np.asarray(trigrams.rows)[before * trigrams.width + third]
-    costs = threes.take(rows, 0)
-    nowhere = rows == 0
-    costs[nowhere] = pairs.take((second * trigrams.width + third)[nowhere], 0) + unseen.take(before[nowhere], 0)
-    each = -costs[..., : trigrams.languages].astype(np.int16)
-    if least is not None:
-        each = np.maximum(each, least[..., None])
-    total = each.sum(-2, dtype=np.int32)
-    return np.asarray(total / STEP)
+# The table `languages.bin` has the classes in this order. It is made by quality/charset/train_languages.py, which says
+# from what. Bosnian, Croatian and Serbian in Latin letters are one class.
+ALPHABETS = {
+    "latin": Alphabet(
+        ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x24F), (0x1E00, 0x1EFF)),
+        (
+            *[
+                "cs",
+                "sk",
+                "pl",
+                "hu",
+                "ro",
+                "hr",
+                "sl",
+                "sq",
+                "de",
+                "nl",
+                "en",
+                "da",
+                "sv",
+                "nb",
+                "nn",
+                "fi",
+                "is",
+                "et",
+                "lt",
+                "lv",
+                "fr",
+                "es",
+                "it",
+                "pt",
+                "ca",
+                "tr",
+                "id",
+                "vi",
+                "gl",
+                "eu",
+                "cy",
+                "af",
+            ],
+            *["ga", "gd", "eo", "az", "uz", "ms", "tl", "lb", "br", "oc", "ku", "fy", "mt", "sw"],
+            "",
+        ),
+    ),
+    "cyrillic": Alphabet(((0x400, 0x52F),), ("ru", "uk", "bg", "be", "sr", "mk", "kk", "mn", "tg", "ky", "tt", "")),
+    "arabic": Alphabet(
+        ((0x620, 0x65F), (0x66E, 0x6D3), (0x6D5, 0x6D5), (0x6EE, 0x6EF), (0x6FA, 0x6FF)),
+        ("ar", "fa", "ur", "ug", "ckb", "ps", ""),
+    ),
+    "devanagari": Alphabet(((0x900, 0x963), (0x970, 0x97F)), ("hi", "mr", "ne", "")),
+    "bengali": Alphabet(((0x980, 0x9E3), (0x9F0, 0x9F1)), ("bn", "as", "")),
+    "hebrew": Alphabet(((0x5D0, 0x5EA), (0x5F0, 0x5F2)), ("he", "yi", "")),
+}
+# the scripts of one language that we know
+_ALONE = (
+    *((first, last, "el") for first, last in ((0x386, 0x3FF), (0x1F00, 0x1FFF))),
+    (0x531, 0x58F, "hy"),
+    (0xA01, 0xA75, "pa"),
+    (0xA81, 0xAF9, "gu"),
+    (0xB01, 0xB71, "or"),
+    (0xB82, 0xBD7, "ta"),
+    (0xC00, 0xC63, "te"),
+    (0xC80, 0xCE3, "kn"),
+    (0xD00, 0xD63, "ml"),
+    (0xD81, 0xDF3, "si"),
+    (0xE01, 0xE4E, "th"),
+    (0xE81, 0xEDF, "lo"),
+    (0xF40, 0xFBC, "bo"),
+    (0x1000, 0x109F, "my"),
+    (0x10A0, 0x10FF, "ka"),
+    (0x1200, 0x137F, "am"),
+    (0x1780, 0x17D3, "km"),
+    (0x3041, 0x30FF, "ja"),
+    (0x3400, 0x9FFF, "zh"),
+    (0xAC00, 0xD7A3, "ko"),
+)
+LONGEST = 5  # letters of an n-gram
+_STEP = 0.25  # of a weight, in nats
 
 
-@cache
-def frequent_of(language: str) -> NDArray[np.uint8]:
-    """How seldom each of 65,536 characters stands in an East Asian language: -log chance,
-    in quarters of a nat; ASCII: 0.
-    """
-    import numpy as np
-
-    chars, seldom = _file()[1][language]
-    table = np.full(65536, 64, np.uint8)
-    for start, end in ((0x3000, 0x3100), (0x4E00, 0xA000), (0xAC00, 0xD7A4), (0xFF01, 0xFF5F)):
-        table[start:end] = 48
-    table[np.frombuffer(chars.encode("utf-16-le"), np.uint16)] = np.frombuffer(seldom.encode("ascii"), np.uint8) - 48
-    table[:128] = 0
-    return table
-
-
-# By its script where one language has it for itself, else by the trigrams of its letters.
-
-_LEAST_LETTERS = 12  # of fewer nobody can tell; of ideographs and the like a third
-_SAMPLES, _SAMPLE_CHARS = 4, 150  # from a long text, evenly: more tell no more (quality/charset)
+_LEAST_LETTERS = 8  # of fewer nobody can tell; of ideographs and the like a third
+_SAMPLES, _SAMPLE_CHARS = 4, 50  # from a long text, evenly: 200 letters tell 99.9 of 100 (quality/charset)
 _UNITS = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
-_SURE = 1.5  # nats by which the likeliest language is ahead of the next: the closest pairs are told apart by as much
-# nats a letter: what is less likely in all languages is in none of them, or in code; real texts are at -3.6 and up
-_NONSENSE = -4.6
+# nats by which the likeliest language is ahead of the next, by the square root of the letters: the weights were
+# learnt so
+_SURE = 0.05
+# how much oftener the web has a language than those without a figure here, in nats: what a few letters leave open
+_OFTENER = {
+    **dict.fromkeys(("en",), 6.0),
+    **dict.fromkeys(["de", "fr", "es", "it", "pt", "nl", "pl", "ru"], 3.0),
+    **dict.fromkeys(["cs", "sv", "tr", "id", "vi", "hu", "ro", "da", "nb", "uk", "ar", "fa", "hi"], 1.5),
+    **dict.fromkeys(["oc", "lb", "fy", "br", "gl", "gd", "mt", "sw", "nn", "ms", "eo", "tl", "af", "ast"], -2.0),
+}
 # A declared language is believed while the text is nearly as likely in it as in the likeliest, nats a letter ...
-_CLOSE = 0.12
-_STRANGE = -3.0  # ... and one whose letters we do not know, while the text is this unlikely in all that we know
+_CLOSE = 0.3
+# ... and one that we do not know, while the text has less than so much of every other: at the median, texts in one
+# that we know have 3.6, others 2.4
+_STRANGE = 2.5
 _OTHER_NAMES = {
     "nb": "no",
     "nn": "no",
@@ -198,28 +138,16 @@ _OTHER_NAMES = {
     "kr": "ko",
     "cn": "zh",
     "dk": "da",
+    "fil": "tl",
+    "dz": "bo",
 }
+_NEAR = {
+    "bs": "hr",
+    "sr": "hr",
+    "sh": "hr",
+    "cnr": "hr",
+}  # a language and the class that it is read as in Latin letters
 _TAG = re.compile(r"[a-z]{2,3}(?![a-z])")
-# first and last code point, what stands there: a script of those above, or the one language that we know in it
-_RANGES = (
-    *(
-        (first, last, "latin")
-        for first, last in ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x24F), (0x1E00, 0x1EFF))
-    ),
-    *((first, last, "greek") for first, last in ((0x386, 0x3FF), (0x1F00, 0x1FFF))),
-    (0x400, 0x52F, "cyrillic"),
-    (0x531, 0x58F, "hy"),
-    (0x5D0, 0x5EA, "hebrew"),
-    (0x620, 0x6FF, "arabic"),
-    (0x904, 0x939, "hi"),
-    (0x995, 0x9B9, "bn"),
-    (0xB85, 0xBB9, "ta"),
-    (0xE01, 0xE4F, "thai"),
-    (0x10D0, 0x10FF, "ka"),
-    (0x3041, 0x30FF, "ja"),
-    (0x3400, 0x9FFF, "zh"),
-    (0xAC00, 0xD7A3, "ko"),
-)
 
 
 def language_of(text: str) -> str:
@@ -230,10 +158,9 @@ def language_of(text: str) -> str:
 def _likeliest(scores: dict[str, float], letters: int) -> str:
     if not scores or letters < _LEAST_LETTERS:
         return ""
-    best, *others = sorted(scores.values(), reverse=True)
-    if others and (best - others[0] < _SURE or best < _NONSENSE * letters):
-        return ""
-    return max(scores, key=scores.__getitem__)
+    best = max(scores, key=scores.__getitem__)
+    others = [score for language, score in scores.items() if language != best]
+    return "" if others and scores[best] - max(others) < _SURE * sqrt(letters) else best
 
 
 def page_language(declared: str, text: str) -> str:
@@ -247,22 +174,32 @@ def page_language(declared: str, text: str) -> str:
     if not tagged or not scores or letters < _LEAST_LETTERS:
         return tagged or _likeliest(scores, letters)
     best = max(scores, key=scores.__getitem__)
-    if tagged in scores:
-        return tagged if scores[best] - scores[tagged] <= _CLOSE * letters else best
-    is_readable = tagged in _readable_languages()
-    return best if is_readable or len(scores) == 1 or scores[best] > _STRANGE * letters else tagged
+    read_as = tagged if tagged in scores else _NEAR.get(tagged, tagged)
+    if read_as in scores:
+        return tagged if scores[best] - scores[read_as] <= _CLOSE * letters else best or tagged
+    is_plain = tagged in _languages() or len(scores) == 1 or scores[best] > _STRANGE * letters
+    return best if best and is_plain else tagged
+
+
+def is_beyond_latin(language: str) -> bool:
+    """Whether we know a language, BCP 47 primary tag, and it is not written in Latin letters."""
+    return language in _languages() and language not in _languages("latin")
 
 
 @cache
-def _readable_languages() -> frozenset[str]:
-    spoken = {language for _, languages in SCRIPTS.values() for language in languages.split()}
-    return frozenset(
-        {_OTHER_NAMES.get(language, language) for language in spoken} | {what for *_, what in _RANGES if len(what) == 2}
-    )
+def _languages(script: str = "") -> frozenset[str]:
+    """Those that we know, of one script or of all."""
+    alphabets = [ALPHABETS[script]] if script else ALPHABETS.values()
+    classes = {language for alphabet in alphabets for language in alphabet.languages if language}
+    alone = set() if script else {name for *_, name in _ALONE}
+    return frozenset({_OTHER_NAMES.get(language, language) for language in classes} | alone)
 
 
 def _scores(text: str) -> tuple[dict[str, float], int]:
-    """The log chance of a sample in each language of its script, in nats, and how many letters of the script it has."""
+    """How much speaks for each language of the script of a sample, in nats, and how many letters of the script it has.
+
+    The empty name is that of all other languages.
+    """
     codes = memoryview(_sample(text).encode(_UNITS, "replace")).cast("H")
     names, places = _scripts()
     counts = array("i", bytes(4 * len(names)))
@@ -273,44 +210,79 @@ def _scores(text: str) -> tuple[dict[str, float], int]:
     counts[names.index("ja")] *= 6  # a Japanese text has other signs too, but no other text has its syllables
     letters = max(counts)
     script = names[counts.index(letters)]
-    if script not in SCRIPTS:
+    if script not in ALPHABETS:
         return ({script: 0.0} if script else {}), letters
-    languages = letters_of(script).languages
+    languages, oftener, twins = _classes(script)
     totals = array("i", bytes(4 * len(languages)))
-    if not trigrams_of(script).add(codes, _symbols(script), KINDS, totals):
-        return {}, 0
-    return {
-        _OTHER_NAMES.get(language, language): total / STEP for language, total in zip(languages, totals, strict=True)
-    }, letters
+    ngrams_of(script).add(codes, _symbol_units(script), totals)
+    scores = {language: total * _STEP + more for language, total, more in zip(languages, totals, oftener, strict=True)}
+    for twin, language in twins:
+        scores[language] = max(scores.pop(twin), scores.get(language, -inf))
+    return scores, letters
+
+
+@cache
+def _classes(script: str) -> tuple[tuple[str, ...], tuple[float, ...], tuple[tuple[str, str], ...]]:
+    """The classes of a script, how much oftener the web has each, and those that go by another name."""
+    languages = ALPHABETS[script].languages
+    twins = tuple((language, _OTHER_NAMES[language]) for language in languages if language in _OTHER_NAMES)
+    return languages, tuple(_OFTENER.get(language, 0.0) for language in languages), twins
+
+
+@cache
+def _symbol_units(script: str) -> memoryview[int]:
+    return memoryview(symbols_of(script)).cast("H")
 
 
 def _sample(text: str) -> str:
-    if len(text) <= _SAMPLES * _SAMPLE_CHARS:
-        return f"  {text} "
-    step = (len(text) - _SAMPLE_CHARS) // (_SAMPLES - 1)
-    return "  " + " ".join(text[start : start + _SAMPLE_CHARS] for start in range(0, step * _SAMPLES, step)) + " "
+    if len(text) > _SAMPLES * _SAMPLE_CHARS:
+        step = (len(text) - _SAMPLE_CHARS) // (_SAMPLES - 1)
+        text = " ".join(text[start : start + _SAMPLE_CHARS] for start in range(0, step * _SAMPLES, step))
+    return f" {text} " if text.isascii() else f" {unicodedata.normalize('NFC', text)} "
 
 
 @cache
 def _scripts() -> tuple[list[str], bytes]:
-    """Scripts and the like, and for each of 65,536 characters which it belongs to; 0: none."""
-    names = ["", *dict.fromkeys(what for *_, what in _RANGES)]
+    """Scripts and languages with their own, and for each of 65,536 characters which it belongs to; 0: none."""
+    names = ["", *ALPHABETS, *dict.fromkeys(name for *_, name in _ALONE)]
     table = bytearray(65536)
-    for first, last, what in _RANGES:
-        table[first : last + 1] = bytes([names.index(what)]) * (last + 1 - first)
-    table[0xD7] = table[0xF7] = 0
+    shared = [(first, last, name) for name, alphabet in ALPHABETS.items() for first, last in alphabet.ranges]
+    for first, last, name in (*shared, *_ALONE):
+        table[first : last + 1] = bytes([names.index(name)]) * (last + 1 - first)
     return names, bytes(table)
 
 
 @cache
-def _symbols(script: str) -> bytes:
-    """The symbol of each of 65,536 characters: letters of the script; all others are as spaces."""
-    table = bytearray(65536)
-    for letter, symbol in letters_of(script).symbols.items():
-        for form in (letter, letter.upper()):
-            if len(form) == 1:
-                table[ord(form)] = symbol
-    if script == "latin":
-        for letter, twin in ("șş", "ȘŞ", "țţ", "ȚŢ"):
-            table[ord(letter)] = table[ord(twin.lower())]
-    return bytes(table)
+def symbols_of(script: str) -> bytes:
+    """The symbol of each of 65,536 characters, uint16: the small letter for a letter of the script, else SPACE."""
+    table = array("H", [SPACE]) * 65536
+    for first, last in ALPHABETS[script].ranges:
+        for code in range(first, last + 1):
+            small = chr(code).lower()
+            table[code] = ord(small) if len(small) == 1 else code
+    if script == "latin":  # i with a dot; old encodings of Romanian have only cedillas
+        for letter, twin in ("İi", "șş", "ȘŞ", "țţ", "ȚŢ"):
+            table[ord(letter)] = ord(twin.lower())
+    return table.tobytes()
+
+
+@cache
+def _file() -> tuple[dict[str, int], bytes]:
+    """How many n-grams each script has, and the tables."""
+    data = zlib.decompress(files("periplus.document").joinpath("languages.bin").read_bytes())
+    head, _, body = data.partition(b"\n")
+    return json.loads(head), body
+
+
+@cache
+def ngrams_of(script: str) -> Ngrams:
+    """The weights of a script's n-grams."""
+    counts, body = _file()
+    start = 0
+    for name, rows in counts.items():
+        classes = len(ALPHABETS[name].languages)
+        end = start + rows * (3 + classes)
+        if name == script:
+            return Ngrams(LONGEST, classes, rows, body[start:end])
+        start = end
+    raise KeyError(script)

@@ -34,6 +34,16 @@ STEMMERS = {
     "sr": "serbian",
     "st": "sesotho", "es": "spanish", "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
 }  # fmt: skip
+# script of a word, by its first letter: the first and last code point, and the stemmed languages most written in it
+_SCRIPT_LANGUAGES = (
+    (0x41, 0x24F, ("en",)),
+    (0x370, 0x3FF, ("el",)),
+    (0x400, 0x52F, ("ru",)),
+    (0x531, 0x58F, ("hy",)),
+    (0x620, 0x6FF, ("ar", "fa")),
+    (0x900, 0x97F, ("hi",)),
+    (0xB82, 0xBD7, ("ta",)),
+)
 WORD_CHARS = 64  # longer ones are cut: identifiers and encoded data, which nobody types whole
 # of a language, with their terms: some 50 MB; a corpus of real pages has this many after a million pages
 KEPT_WORDS = 300_000
@@ -212,6 +222,11 @@ def _table(algorithm: str) -> _Terms:
 def algorithm_of(language: str) -> str:
     """The stemmer of a language, BCP 47; empty: it has none, and stems equal to its forms."""
     return STEMMERS.get(language.lower().partition("-")[0].partition("_")[0], "")
+
+
+def script_languages(form: str) -> tuple[str, ...]:
+    """The languages whose stems a word may stand by where no page is in a language of its script: blocks may be."""
+    return next((languages for first, last, languages in _SCRIPT_LANGUAGES if first <= ord(form[0]) <= last), ())
 
 
 def table(language: str) -> dict[str, str]:

@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 import tantivy
 
+from periplus.document.language import is_beyond_latin
 from periplus.document.words import (
     asked_terms,
     folded,
     forms,
     is_run,
+    script_languages,
     table,
 )
 from periplus.model.search import Facet, Match, Matches
@@ -285,8 +287,15 @@ class Matcher:
         """The form's terms in each of the languages, each once; and the bare form,
         as addresses and pages of unknown language have it.
         """
-        terms = [term for language in self.languages for term in asked_terms(form, language)[:1]]
+        terms = [term for language in self._languages_of(form) for term in asked_terms(form, language)[:1]]
         return list(dict.fromkeys([*terms, folded(form)]))
+
+    def _languages_of(self, form: str) -> Sequence[str]:
+        """Those of the pages; and those of the form's script, where no page is in one: a Russian title in English."""
+        others = script_languages(form)
+        if "en" in others and not all(map(is_beyond_latin, self.languages)):
+            return self.languages
+        return [*self.languages, *(one for one in others if one not in self.languages)]
 
     def _spelled(self, form: str, *, exact: bool) -> list[tantivy.Query]:
         """By spelling: this very one, then the same without diacritics, then others that are alike without them.
@@ -317,7 +326,7 @@ class Matcher:
 
     def _phrase(self, read: Sequence[str], within: str, share: float, *, prefix: bool = False) -> tantivy.Query:
         """The forms one after another, in one field. With prefix, the last is the beginning of a word."""
-        rows = dict.fromkeys(self._phrase_terms(read, language) for language in [*self.languages, ""])
+        rows = dict.fromkeys(self._phrase_terms(read, language) for language in [*self._languages_of(read[0]), ""])
         return _either(
             self._weighed(self._in_row(field, terms, prefix=prefix, is_sign=is_run(read[0])), field, share)
             for terms in rows
