@@ -153,7 +153,9 @@ def test_pages_read_before_the_links_to_them_are_in_the_end_as_if_read_after(
 ):
     put = []
     put_kept = search_index.IndexWriter.put_kept
-    monkeypatch.setattr(search_index.IndexWriter, "put_kept", lambda *page: put.append(put_kept(*page)) or put[-1])
+    monkeypatch.setattr(
+        search_index.IndexWriter, "put_kept", lambda *page, **last: put.append(put_kept(*page, **last)) or put[-1]
+    )
     with IndexWorker(folder) as follower:
         while follower.step():
             pass

@@ -62,6 +62,8 @@ class Marks:
         self._evidence: dict[int, SiteEvidence] = {}
         self._early: dict[int, list[UrlId]] = {}
         self._learned: Counter[tuple[int, str]] = Counter()  # pages since this began, by site and section
+        # of early pages that were marked since this began: the section, and how many pages of it were learned then
+        self._marked_by: dict[UrlId, tuple[tuple[int, str], int]] = {}
         self._changed: set[int] = set()
 
     @property
@@ -74,18 +76,27 @@ class Marks:
         new = [(page, traces_of(page.blocks)) for page in pages if page.parts is None and page.blocks]
         for page, traces in new:
             self._learn(page, traces)
-        for page, _ in new:
-            self._note_early(page)
+        self._note_early([page for page, _ in new])
         parts = parts_of_each(page_context(page.blocks, self._evidence[page.site_id], traces) for page, traces in new)
         parts_of_page = {page.url_id: of_page for (page, _), of_page in zip(new, parts, strict=True)}
         return [parts_of_page.get(page.url_id, page.parts or ()) for page in pages]
 
-    def _note_early(self, page: PageBlocks) -> None:
-        """Sections have menus of their own, as the languages of a site: the first pages of each are early."""
-        section, early = (page.site_id, _section(page.url)), self._early[page.site_id]
-        self._learned[section] += 1
-        if self._learned[section] <= EARLY_PAGES and len(early) < MOST_EARLY:
-            early.append(page.url_id)
+    def _note_early(self, pages: Sequence[PageBlocks]) -> None:
+        """Sections have menus of their own, as the languages of a site: pages of each are early as long as few of it
+        are learned, these with them.
+        """
+        sections = [(page.site_id, _section(page.url)) for page in pages]
+        self._learned.update(sections)
+        for page, section in zip(pages, sections, strict=True):
+            early, learned = self._early[page.site_id], self._learned[section]
+            if learned <= EARLY_PAGES and len(early) < MOST_EARLY:
+                early.append(page.url_id)
+                self._marked_by[page.url_id] = section, learned
+
+    def _is_outgrown(self, page: UrlId) -> bool:
+        """Whether more is learned of an early page's section by now, so that it may be marked otherwise."""
+        section, learned = self._marked_by.pop(page, ((0, ""), -1))
+        return self._learned[section] > learned
 
     def _learn(self, page: PageBlocks, traces: Traces) -> None:
         self._load(page.site_id)
@@ -142,7 +153,8 @@ class Marks:
         evidence, early = self._evidence[site_id], self._early[site_id]
         if not early:
             return
-        for some in [early[start : start + AT_ONCE] for start in range(0, len(early), AT_ONCE)]:
+        outgrown = [page for page in early if self._is_outgrown(page)]
+        for some in [outgrown[start : start + AT_ONCE] for start in range(0, len(outgrown), AT_ONCE)]:
             pages = [
                 page for page in text_rows.pages_of(self._connection, some) if page.parts is not None and page.blocks
             ]

@@ -186,7 +186,7 @@ class IndexWorker:
             for number, page in enumerate(some):
                 if number % BATCH_PAGES == 0 and stop():
                     return False
-                self._writer.put_kept(page, anchors(page))
+                self._writer.put_kept(page, anchors(page), last=listen)
         if self._writer.position != position_of(self._place):
             self._pass(searchable=True)
         return True

@@ -475,8 +475,9 @@ class IndexWriter:
             else:
                 self._put(draft, page.anchors)
 
-    def put_kept(self, url_id: UrlId, anchors: Sequence[str]) -> bool:
-        """Puts a page that `keep` took in, once more where it was put before; anchors: what others call it.
+    def put_kept(self, url_id: UrlId, anchors: Sequence[str], *, last: bool = False) -> bool:
+        """Puts a page that `keep` took in, once more where it was put before; anchors: what others call it. last: it
+        need not be kept any longer.
 
         False: it is not kept, and has to be put.
         """
@@ -484,6 +485,8 @@ class IndexWriter:
         if draft is not None:
             self._put(draft, anchors)
             self._waiting.pop(url_id, None)
+            if last:
+                self._drafts.forget(url_id)
         return draft is not None
 
     def _forget(self, url_id: UrlId) -> None:
