@@ -15,7 +15,7 @@ BUDGETS = {
     ".": 1_200,
     "acquire": 5_600,
     "analyse": 11_500,
-    "api": 13_350,
+    "api": 13_400,
     "cli": 6_700,
     "document": 13_350,
     "jobs": 1_200,

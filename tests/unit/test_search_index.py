@@ -453,6 +453,17 @@ def test_what_is_left_unread_has_no_hits():
         assert all(highlighter.hits(word, "en") == [(0, len(word), 0)] for word in answers), asked
 
 
+@pytest.mark.parametrize(
+    ("asked", "counted"),
+    [("hafen", [2, 0, 1]), ("Häfen", [2, 0, 1]), ("haf*", [3, 0, 1]), ("turm", [0, 1, 1]), ("c++ hafen", [0, 0, 1])],
+)
+def test_forms_of_any_language_are_counted_in_each_block(asked, counted):
+    blocks = text("Der Hafen — „Häfen“ und ein Hafermeer", "Leuchtfeuer\nTürme", "C++ im Turm am Hafen 港")
+    highlighter = Highlighter(parse(asked).root, ["de"])
+    counts, unread = highlighter.candidates(blocks, blocks.texts(), ["de"] * 3)
+    assert (counts[0].tolist(), unread.any()) == (counted, False)
+
+
 def test_blocks_of_less_worth_than_the_best_are_not_searched_for_places():
     rng = random.Random(7)
     vocabulary = ["harbour", "harbours", "city", "cities", "c++", "of", "the", "far_away", "Příliš", "it’s", "end\nof"]
@@ -463,6 +474,7 @@ def test_blocks_of_less_worth_than_the_best_are_not_searched_for_places():
         blocks = [snippet(text(one), (), highlighter, "en") for one in text(*texts).texts()]
         assert best in blocks
         for one in text(*texts).texts():
-            counts, unread = highlighter.candidates([one], ["en"])
-            hits = Counter(word for _, _, word in highlighter.hits(one, "en"))
-            assert unread[0] or all(counts[word, 0] >= times for word, times in hits.items())
+            for language in ("en", "cs"):
+                counts, unread = highlighter.candidates(text(one), [one], [language])
+                hits = Counter(word for _, _, word in highlighter.hits(one, language))
+                assert unread[0] or all(counts[word, 0] >= times for word, times in hits.items())

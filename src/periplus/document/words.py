@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise, repeat
+from threading import Lock
 from typing import NamedTuple
 
 import Stemmer
@@ -61,6 +62,7 @@ _PLUS, _SHARP = "\x01", "\x02"  # such signs, until all others are blanks
 _BLANKED = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()} | {_PLUS: "+", _SHARP: "#"})
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _TYPESET = "—–’‘“”…•·\u00a0¶©→«»"
+_PUNCTUATION = range(0x2010, 0x2060)  # in most European scripts: quotation marks, dashes
 _LOOKALIKES = str.maketrans(
     UNMARKED
     | {"ß": "ss", "ð": "d", "þ": "th", "ŋ": "n", "ĸ": "k"}
@@ -323,12 +325,49 @@ class TextCutter:
         return shown, strange
 
 
+class FormMarker:
+    """Tells of each form of a page's blocks its spelling without marks, and its term: where words of a query may be.
+
+    All of a language share what was learned of forms, so one asks at a time.
+    """
+
+    def __init__(self, language: str) -> None:
+        self._terms = table(language)
+        self._table = TermTable(_kinds(), _small(), self._learn, b"\n", WORD_CHARS, KEPT_WORDS)
+        self._lock = Lock()
+
+    def _learn(self, form: str) -> tuple[str, str]:
+        return form, f"{_folded_form(form)}={self._terms[form]}"
+
+    def marked(self, texts: BlockTexts, groups: bytes) -> str:
+        """Of the blocks of group 1, each behind a line feed, for each form ` PLAIN=TERM `, one blank between two."""
+        with self._lock:
+            block, forms_of_blocks = 0, list[str]()
+            while block < len(groups):
+                block = self._table.cut_blocks(texts.codes, texts.places, memoryview(groups), 1, block, 0)
+                forms_of_blocks.append(self._table.take_terms())
+                if block < len(groups):  # with a letter that the table does not know
+                    read = [form for form in forms(texts(block)) if not is_run(form)]
+                    forms_of_blocks += [f"{self._learn(_cut(form))[1]} " for form in read]
+                    block += 1
+        return "".join(forms_of_blocks)
+
+
+@lru_cache(maxsize=8)  # some 10 MB each where much was read
+def form_marker(algorithm: str) -> FormMarker:
+    """That of all languages with a stemmer, as of `algorithm_of`."""
+    return FormMarker(next((language for language, name in STEMMERS.items() if name == algorithm), ""))
+
+
 @cache
 def _kinds() -> memoryview[int]:
     """Of each character up to the last of the typographic signs, what it is to a `TermTable`."""
     kinds = bytearray([term_table.STRANGE]) * (max(map(ord, _TYPESET)) + 1)
     for code in range(term_table.MOST_CODE + 1):
         kinds[code] = _kind(chr(code))
+    for code in _PUNCTUATION:
+        if _kind(chr(code)) == term_table.BLANK:
+            kinds[code] = term_table.BLANK
     for sign in _TYPESET:
         kinds[ord(sign)] = term_table.BLANK
     return memoryview(bytes(kinds))
@@ -339,17 +378,17 @@ def _kind(char: str) -> int:
     category = unicodedata.category(char)
     if char.isascii():
         return term_table.PART if char.isalnum() else term_table.BLANK
-    small = plain(char)
     if (
         category[0] == "M"
         or category in ("Cf", "Cn")
         or char == "Σ"  # small it is another one where a word ends
         or not all(unicodedata.is_normalized("NFKC", form) for form in (char, char.lower()))
-        or len(small) != 1
-        or not ord(small) <= term_table.MOST_CODE
     ):
         return term_table.STRANGE
-    return term_table.PART if char.isalnum() else term_table.BLANK
+    if not char.isalnum():
+        return term_table.BLANK
+    small = plain(char)
+    return term_table.PART if len(small) == 1 and ord(small) <= term_table.MOST_CODE else term_table.STRANGE
 
 
 @cache

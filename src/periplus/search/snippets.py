@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import inf
 from typing import NamedTuple
@@ -13,15 +13,18 @@ import numpy.typing as npt
 
 from periplus.document.words import (
     WORD_CHARS,
+    BlockTexts,
     WordUnit,
     algorithm_of,
     ascii_line,
     ascii_whole,
     asked_terms,
     folded,
+    form_marker,
     forms,
     is_run,
     located,
+    table,
 )
 from periplus.model.page import BLOCK_KIND_CODES, BLOCK_KINDS, BlockKind, Blocks, Part
 from periplus.model.search import Snippet
@@ -35,6 +38,8 @@ Marks = tuple[tuple[int, int], ...]
 Counts = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool]
 _ELLIPSIS = "…"
+_BEGIN = re.compile("\n")  # of a block, as `FormMarker.marked` writes it
+NOWHERE = 1 << 30  # in place of a word of the query
 _PERMALINK = " ¶#"  # behind headings of manuals
 # against a word more
 _KIND_COUNTS = {
@@ -73,6 +78,9 @@ class Highlighter:
                 prefix = not isinstance(word, Phrase) and word.prefix and at == len(read) - 1
                 terms = frozenset(term for language in languages for term in asked_terms(form, language))
                 self._terms.append(QueryTerms(form, folded(form), terms, prefix, len(self._terms)))
+        self._plain = {word.plain: word.place for word in reversed(self._terms)}  # of equal words the first
+        self._answering = {term: word.place for word in reversed(self._terms) for term in word.terms}
+        self._prefixes = [word for word in self._terms if word.prefix]
         self._stretches = {
             algorithm: [(word.place, _stretches(word, stemmed=bool(algorithm))) for word in self._terms]
             for algorithm in _READ_AT_SIGHT
@@ -120,37 +128,35 @@ class Highlighter:
             return True
         return any(stretch.search(line) for _, several in self._patterns[algorithm] for stretch in several)
 
-    def candidates(self, texts: Sequence[str], languages: Sequence[str]) -> tuple[Counts, Mask]:
+    def candidates(self, blocks: Blocks, texts: Sequence[str], languages: Sequence[str]) -> tuple[Counts, Mask]:
         """(int64[words, n]: how often at most each word of the query is answered in each text; bool[n]: of which it
-        takes reading to tell). languages: of each.
+        takes reading to tell). texts, languages: of the first n of the blocks.
         """
         counts = np.zeros((len(self._terms), len(texts)), dtype=np.int64)
         unread = np.zeros(len(texts), dtype=np.bool)
         if self._runs:
             unread[:] = [self._may_answer(text, None, "") for text in texts]
             return counts, unread
-        algorithms = {language: algorithm_of(language) for language in set(languages)}
-        whole = ascii_whole(texts)
-        if whole is not None and len(set(algorithms.values())) == 1:  # nearly every page
-            self._count(whole, texts, algorithms[languages[0]], counts, unread)
+        algorithms = set(map(algorithm_of, set(languages)))
+        whole = ascii_whole(texts) if len(algorithms) == 1 and algorithms <= _READ_AT_SIGHT else None
+        if whole is not None:  # nearly every page in English
+            (algorithm,) = algorithms
+            self._count(whole, texts, algorithm, counts)
             return counts, unread
-        lines = list(map(ascii_line, texts))
-        unread |= np.array([line is None for line in lines], dtype=np.bool)
-        for algorithm in set(algorithms.values()):
-            own = [
-                line if line and algorithms[language] == algorithm else ""
-                for line, language in zip(lines, languages, strict=True)
-            ]
-            self._count("\0".join(own), own, algorithm, counts, unread)
+        of_block = BlockTexts(blocks)
+        for algorithm in algorithms:
+            groups = bytes([algorithm_of(language) == algorithm for language in languages])
+            read = form_marker(algorithm).marked(of_block, groups)
+            begins = np.array([match.start() for match in _BEGIN.finditer(read)])
+            numbers = np.flatnonzero(np.frombuffer(groups, np.uint8))
+            for word in self._terms:
+                places = begins.searchsorted(_places_of(word, read), "right") - 1
+                counts[word.place, numbers] = np.bincount(places, minlength=len(numbers))
         return counts, unread
 
-    def _count(self, whole: str, texts: Sequence[str], algorithm: str, counts: Counts, unread: Mask) -> None:
+    def _count(self, whole: str, texts: Sequence[str], algorithm: str, counts: Counts) -> None:
         """Adds to the counts of texts of one algorithm. whole: their `ascii_line`, a sign between two."""
-        lengths = np.fromiter(map(len, texts), np.intp, len(texts))
-        if algorithm not in _READ_AT_SIGHT:
-            unread |= lengths > 0
-            return
-        ends = np.cumsum(lengths + 1)
+        ends = np.cumsum(np.fromiter(map(len, texts), np.intp, len(texts)) + 1)
         for place, patterns in self._patterns[algorithm]:
             for stretch in patterns:
                 starts = [match.start() for match in stretch.finditer(whole)]
@@ -201,14 +207,29 @@ class Highlighter:
     def _judge(self, form: str, language: str) -> int:
         """The word of the query that the form answers; -1: none."""
         bare = folded(form)
-        for word in self._terms:
-            if form == word.form or bare == word.plain or (word.prefix and bare.startswith(word.plain)):
-                return word.place
-        term = asked_terms(form, language)[:1]
-        return next((word.place for word in self._terms if term and term[0] in word.terms), -1)
+        named = self._plain.get(bare, NOWHERE)
+        named = min([named, *(word.place for word in self._prefixes if bare.startswith(word.plain))])
+        if named < NOWHERE:
+            return named
+        return self._answering.get(table(language)[form], -1)
 
 
-_READ_AT_SIGHT = ("", "english")  # stemmers, none among them, of which is known what they leave of a form
+def _places_of(word: QueryTerms, read: str) -> list[int]:
+    """Where the forms stand that answer a word. read: as of `FormMarker.marked`."""
+    places = set(_occurrences(f" {word.plain}" if word.prefix else f" {word.plain}=", read))
+    for term in word.terms:
+        places.update(read.rfind(" ", 0, place) for place in _occurrences(f"={term} ", read))
+    return sorted(places)
+
+
+def _occurrences(stretch: str, text: str) -> Iterator[int]:
+    place = text.find(stretch)
+    while place >= 0:
+        yield place
+        place = text.find(stretch, place + 1)
+
+
+_READ_AT_SIGHT = {"", "english"}  # stemmers, none among them, of which is known what they leave of a form
 _SIGNS = re.compile(r"\+\+|#")  # parts of words at times
 _ONLY_WORDS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
 # English stems that end so may have replaced what stands there in a form, two characters at most: able of ability,
@@ -238,7 +259,7 @@ def snippet(
     texts = (blocks.texts() if texts is None else texts)[:LOOKED_THROUGH]
     languages = [own or language for own in blocks.own_languages()[: len(texts)]]
     kinds, of_blocks = blocks.kinds, parts_or_guess(blocks, parts)
-    counts, unread = highlighter.candidates(texts, languages)
+    counts, unread = highlighter.candidates(blocks, texts, languages)
     worths = _most_worths(counts, unread, kinds, texts, [part is Part.CONTENT for part in of_blocks[: len(texts)]])
     numbers = np.flatnonzero((unread | counts.any(axis=0)) & (np.frombuffer(kinds, np.uint8)[: len(texts)] != _TITLE))
     # First those that may be ample, in their order, then those that may be worth most: where all of a page is about the
