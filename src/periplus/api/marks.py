@@ -23,6 +23,8 @@ from periplus.store.sqlite.text_rows import PageBlocks
 EVIDENCE, EARLY = "content", "marked early"
 EARLY_PAGES = 50  # of a site's section: with more behind them, marks hardly change any more
 MOST_EARLY = 500  # of a site of many small sections: what they cost twice is bounded
+FEW_PAGES = 10  # of a section: each more tells of its menu
+OUTGROWN = 1.5  # times as many pages as a page was marked by, where these were not few
 EVIDENCE_BYTES = 64_000_000  # of sites that wait in memory for their next pages; a site of many texts has 8 MB
 AT_ONCE = 200
 LOOKED_AT = 40  # pages beside one that is asked for: 60 ms; as good as all of them
@@ -94,9 +96,9 @@ class Marks:
                 self._marked_by[page.url_id] = section, learned
 
     def _is_outgrown(self, page: UrlId) -> bool:
-        """Whether more is learned of an early page's section by now, so that it may be marked otherwise."""
+        """Whether so much more is learned of an early page's section by now that it may be marked otherwise."""
         section, learned = self._marked_by.pop(page, ((0, ""), -1))
-        return self._learned[section] > learned
+        return self._learned[section] > (learned if learned < FEW_PAGES else OUTGROWN * learned)
 
     def _learn(self, page: PageBlocks, traces: Traces) -> None:
         self._load(page.site_id)
