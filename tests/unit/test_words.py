@@ -193,3 +193,10 @@ def test_no_character_is_a_mark_where_none_is_looked_for():
     _, _, character = words._patterns()
     marks = [chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M"]
     assert character.fullmatch("a" + "".join(marks))
+
+
+def test_two_forms_with_one_plain_spelling_show_it_once():
+    cutter = words.TextCutter()
+    cutter.begin_page()
+    cutter.terms("Où va-t-on, oú, ou où ?", "fr")
+    assert sorted(cutter.spellings("").split()) == sorted(["on", "ou", "oú", "où", "t", "va", "~ou"])

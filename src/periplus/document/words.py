@@ -314,6 +314,8 @@ class TextCutter:
         others = shown_forms(strange).union(*map(str.split, shown)) - {without}
         if len(others) > FEW_FORMS:
             return " ".join(others.union(most.split()) - {without})
+        if "~" in most:  # two forms may have the same plain spelling
+            most = " ".join(dict.fromkeys(most.split(" ")))
         spaced = f" {most}"
         others_there = [form for form in others if f" {form} " not in spaced]
         return " ".join([spaced.replace(f" {without} ", " ").strip(), *others_there]).strip()
