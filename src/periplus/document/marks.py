@@ -16,8 +16,10 @@ AROUND = ELSEWHERE | ARTICLE | SILENT
 MARKED = TIME | ITEM | REL | AUTHOR | DATE | MODIFIED
 MARKS_MOST = 3_000  # elements of a page that are heeded
 
+NOTHING = 0  # what a manual says of its versions: `versionchanged`
 # Pieces of class names and ids. Of ELSEWHERE a name must begin with one: `comment-list`, not `no-comments`.
 _WORDS = {
+    NOTHING: "version",
     AUTHOR: "author byline autor auteur verfasser writer creator redakt postedby posted-by vcard journalist username "
     "submitted",
     DATE: "date datum fecha publi posted timestamp pubdate time created dato meta byline",
@@ -47,10 +49,13 @@ SCRIPT_TAG, META_TAG, HTML_TAG, BODY_TAG = map(TAG_NUMBERS.__getitem__, ("script
 TYPE, NAME, PROPERTY, ITEMPROP, ITEMTYPE = map(
     ATTRIBUTE_NUMBERS.__getitem__, ("type", "name", "property", "itemprop", "itemtype")
 )
-_NAME_MARKS = {"class": -1, "id": -1, "itemprop": ITEM, "property": ITEM, "rel": REL}
+CLASS_OF, ID_OF = -1, -2
+_NAME_MARKS = {"class": CLASS_OF, "id": ID_OF, "itemprop": ITEM, "property": ITEM, "rel": REL}
 NAME_MARKS = array("i", (_NAME_MARKS.get(name, 0) for name in ATTRIBUTE_NUMBERS))
 TAGS_KNOWN, NAMES_KNOWN = len(TAGS), len(NAME_MARKS)
-A, PLUS, SPACE, LOWER = b"a+ \x20"
+A, PLUS, SPACE, LOWER, DOT = b"a+ \x20."
+ID_CHARS = 24  # of an id that is heeded: longer ones, and those with a dot, are anchors of documentation
+CLASSES_KEPT = 64  # a power of 2: a page has a thousand class attributes, and some dozens of different ones
 
 
 def heads(tree: PageTree) -> list[tuple[int, int, str]]:
@@ -87,6 +92,7 @@ def marked(tree: PageTree) -> list[tuple[int, int]]:
     tags, parents, counts, attributes = tree.tags, tree.parents, tree.attribute_counts, tree.attributes
     names, starts, ends, chars = tree.attribute_names, tree.value_starts, tree.value_ends, tree.chars
     rows, around = list[tuple[int, int]](), memoryview(bytearray(4 * len(tags))).cast("i")
+    earlier = memoryview(bytearray(12 * CLASSES_KEPT)).cast("i")  # of a class: where it stands, its end, its marks
     for node in range(1, len(tags)):
         tag, parent = tags[node], parents[node]
         if tag <= 0 or parent < 0:
@@ -105,7 +111,7 @@ def marked(tree: PageTree) -> list[tuple[int, int]]:
             start, end = starts[row], ends[row]
             if kind < 0:
                 if end - start >= 4 and tag not in (HTML_TAG, BODY_TAG):
-                    marks |= _of_name(chars, start, end)
+                    marks |= _of_class(chars, start, end, earlier) if kind == CLASS_OF else _of_id(chars, start, end)
             elif kind != REL or (end - start >= 6 and chars[start] | LOWER == A):
                 marks |= kind
         marks |= inherited
@@ -115,6 +121,30 @@ def marked(tree: PageTree) -> list[tuple[int, int]]:
             if len(rows) == MARKS_MOST:
                 break
     return rows
+
+
+def _of_class(chars: memoryview, start: int, end: int, earlier: memoryview) -> int:
+    """The marks of a class, remembered while no other takes its slot."""
+    slot = 3 * ((end - start + 7 * chars[start] + 31 * chars[end - 1] + 3 * chars[start + 3]) & (CLASSES_KEPT - 1))
+    first = earlier[slot]
+    if earlier[slot + 1] - first == end - start:
+        at = start
+        while at < end and chars[at] == chars[first]:
+            at += 1
+            first += 1
+        if at == end:
+            return earlier[slot + 2]
+    earlier[slot], earlier[slot + 1], earlier[slot + 2] = start, end, _of_name(chars, start, end)
+    return earlier[slot + 2]
+
+
+def _of_id(chars: memoryview, start: int, end: int) -> int:
+    if end - start > ID_CHARS:
+        return 0
+    for at in range(start, end):
+        if chars[at] == DOT:
+            return 0
+    return _of_name(chars, start, end)
 
 
 def _of_name(chars: memoryview, start: int, end: int) -> int:
@@ -130,6 +160,8 @@ def _of_name(chars: memoryview, start: int, end: int) -> int:
             while on < end and LETTERS[place] and LETTERS[place] == chars[on] | LOWER:
                 place += 1
                 on += 1
+            if not LETTERS[place] and KINDS[word] == NOTHING:
+                return NOTHING
             if not LETTERS[place] and (KINDS[word] != ELSEWHERE or at == start or chars[at - 1] <= SPACE):
                 marks |= KINDS[word]
             word += 1
