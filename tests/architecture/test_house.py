@@ -17,7 +17,7 @@ BUDGETS = {
     "analyse": 11_500,
     "api": 13_400,
     "cli": 6_700,
-    "document": 13_350,
+    "document": 13_450,
     "jobs": 1_200,
     "mcp": 1_250,
     "model": 5_100,
