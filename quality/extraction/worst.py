@@ -43,7 +43,7 @@ class Judged(NamedTuple):
         return float(2 * right / total) if total else 1.0
 
 
-def write_report(judged: Sequence[Judged], path: Path, threshold: float = 0.3) -> None:
+def write_report(judged: Sequence[Judged], path: Path, threshold: float = 0.33) -> None:
     """The worst pages, each with its blocks: whether it is content (G), whether it is judged wrongly (X), its score."""
     worst = sorted(judged, key=lambda page: page.f1(threshold))[:PAGES]
     with path.open("w", encoding="utf-8") as out:

@@ -120,7 +120,7 @@ class Weights(NamedTuple):
 def weights() -> Weights:
     """The table that is shipped, read once."""
     table = json.loads((files("periplus.analyse.content") / "weights.json").read_text(encoding="utf-8"))
-    names = {word: value / 100 for word, value in table["names"].items()}
+    names = {word: value / 1_000 for word, value in table["names"].items()}
     return Weights(names, _forest(table["first"]), _net(table["second"]), table["threshold"])
 
 
