@@ -14,7 +14,7 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 BUDGETS = {
     ".": 1_200,
     "acquire": 5_600,
-    "analyse": 11_500,
+    "analyse": 11_550,
     "api": 13_400,
     "cli": 6_700,
     "document": 13_450,

@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from periplus.analyse.keywords.choosing import METHODS, Contrast, keywords_of, keywords_of_all, scored
-from periplus.analyse.keywords.measures import DAMPING, GRAPH_WINDOW, NAMES, is_passage, measures, ranked, word_graph
+from periplus.analyse.keywords.measures import (
+    DAMPING,
+    GRAPH_WINDOW,
+    NAMES,
+    is_passage,
+    measures,
+    page_measures,
+    ranked,
+    word_graph,
+)
 from periplus.analyse.keywords.reading import LONG, MOST, NOTHING, candidates, counted, read, together
 
 HARBOUR = (
@@ -95,6 +104,20 @@ def test_measures_are_numbers(text):
     matrix = measures(kept, found, counted([kept, kept]))
     assert matrix.shape == (len(NAMES), len(found.keys))
     assert np.isfinite(matrix).all()
+
+
+@pytest.mark.parametrize("others", [3, 30, 300])
+def test_what_stands_in_one_page_alone_is_as_rare_in_a_collection_of_any_size(others):
+    kept = read(HARBOUR, "en")
+    found = candidates(kept)
+    counts = counted([kept, *(read(OTHERS[number % 3], "en") for number in range(others))])
+    matrix = page_measures(kept, found, counts)
+    rarity = dict(zip(found.keys.tolist(), matrix[NAMES.index("idf")].tolist(), strict=True))
+    lighthouse, lens = (int(candidates(read(word, "en")).keys[0]) for word in ("lighthouse", "lens"))
+    assert rarity[lighthouse] == pytest.approx(1.0, abs=1e-6)
+    assert rarity[lens] < 1.0
+    assert matrix[-1] == pytest.approx(math.log(others + 2))
+    assert np.isfinite(page_measures(kept, found, NOTHING)).all()
 
 
 def test_counts_are_of_texts_and_leave_out_what_stands_in_one():

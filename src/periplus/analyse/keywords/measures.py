@@ -58,6 +58,19 @@ def measures(text: Reading, phrases: Candidates, counts: Counts) -> npt.NDArray[
     return np.array(rows, np.float32)
 
 
+def page_measures(text: Reading, phrases: Candidates, counts: Counts) -> npt.NDArray[np.float32]:
+    """float32[len(NAMES) + 1, n]: as `measures`, rarity as a share of that of what stands in one text alone, so that it
+    means the same in a collection of any size; and the number of its texts.
+    """
+    matrix = measures(text, phrases, counts)
+    scale = np.float32(1 / max(1.0, np.log(max(1, counts.texts))))
+    first, last, product = map(NAMES.index, ("idf", "idf_mean", "tfidf"))
+    matrix[first : last + 1] *= scale
+    matrix[product] = np.log1p(np.expm1(matrix[product]) * scale)
+    texts = np.full((1, len(phrases.keys)), np.log1p(counts.texts), np.float32)
+    return np.concatenate((matrix, texts))
+
+
 def _mean(values: npt.NDArray[np.generic], phrases: Candidates) -> Floats:
     """Over the places of each candidate."""
     return np.bincount(phrases.owner, values, len(phrases.keys)) / phrases.times
@@ -233,10 +246,9 @@ def likelihoods(text: Reading, phrases: Candidates, counts: Counts) -> npt.NDArr
     """float64[n], 0 to 1; alike for candidates of one text only."""
     if not len(phrases.keys):
         return np.zeros(0)
-    matrix = measures(text, phrases, counts)
     if not is_passage(text):
-        return forest("page").scores(matrix).astype(np.float64)
-    tags = tag_measures(tagged(text), phrases)
+        return forest("page").scores(page_measures(text, phrases, counts)).astype(np.float64)
+    matrix, tags = measures(text, phrases, counts), tag_measures(tagged(text), phrases)
     return forest("passage").scores(np.concatenate((matrix, tags))).astype(np.float64)
 
 
