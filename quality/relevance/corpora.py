@@ -1,7 +1,8 @@
 """Which topics do labelled texts know that come from several sources, when CORPORA names their folder?
 
 Encyclopedia articles with subjects; news with a category; abstracts of research on computing; manuals of programs.
-A task is learned from one source, or from some subjects, and judged on others. Lines that name an article's
+Pages of seven kinds, of many sites.
+A task is learned from one source, or from some subjects or sites, and judged on others. Lines that name an article's
 subjects are taken out first.
 """
 
@@ -114,6 +115,54 @@ def tasks() -> list[Task]:
     return [
         Task(task.name, *(random.Random(SEED).sample(texts, min(MOST, len(texts))) for texts in task[1:]))
         for task in made
+    ]
+
+
+SUBJECTS = (
+    *("Citizenship", "Everyday_life", "Geography", "History", "IT", "Music", "People"),
+    *("Science.Biology", "Science.Chemistry", "Science.Physics"),
+)
+FEW, AGAINST = 30, 5  # positives to learn from, negatives to each
+ASKED_POSITIVE, ASKED_NEGATIVE = 250, 1_200
+KINDS = ("article", "service", "documentation", "forum", "product", "collection")
+
+
+def subject_tasks() -> list[Task]:
+    """Learned from half of a subject's branches, judged on the others, where one article in five to thirty belongs."""
+    rows, made = articles(), []
+    for subject in SUBJECTS:
+        rng = random.Random(f"{SEED} {subject}")
+        branches = sorted({one for own, _ in rows for one in own if one.startswith(subject + ".")})
+        rng.shuffle(branches)
+        here, there = set(branches[::2]), set(branches[1::2])
+        known = [text for own, text in rows if here.intersection(own)]
+        other = [text for own, text in rows if there.intersection(own) and not here.intersection(own)]
+        rest = [text for own, text in rows if not any(one.startswith(subject) for one in own)]
+        rng.shuffle(rest)
+        few = rng.sample(known, min(FEW, len(known)))
+        learned_from = AGAINST * len(few)
+        asked = rest[learned_from : learned_from + ASKED_NEGATIVE]
+        made.append(Task(subject, few, rest[:learned_from], other[:ASKED_POSITIVE], asked))
+    return made
+
+
+def kind_tasks() -> list[Task]:
+    """What kind of page it is, of 331 sites with a page each: half of the sites are learned from, the others judged."""
+    rows = sorted(_rows("extraction-wcxb-dev350"), key=lambda row: (str(row["site"]), str(row["gold"])))
+    rows = [row for row in rows if row["gold"].strip()]
+    sites = sorted({row["site"] for row in rows})
+    random.Random(SEED).shuffle(sites)
+    here = set(sites[::2])
+    return [
+        Task(
+            kind,
+            *(
+                [row["gold"] for row in rows if (row["site"] in here) is learned and (row["kind"] == kind) is belongs]
+                for learned in (True, False)
+                for belongs in (True, False)
+            ),
+        )
+        for kind in KINDS
     ]
 
 

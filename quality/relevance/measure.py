@@ -3,7 +3,8 @@
 In source: cross-validated F with 2,000 positive examples, and with 30. Out of source: learned from one source, judged
 on others, with unlabelled pages of these to see the threshold on; half of the others are seen so, without their labels,
 and the other half judged. Always on texts of our own making in three languages; and, when CORPORA names them, on
-labelled ones. scikit-learn's linear machine stands beside ours where PEERS_VENV has it.
+labelled ones, where one page in five to thirty belongs (`subjects`) and of all kinds of sites (`kinds`).
+scikit-learn's linear machines stand beside ours where PEERS_VENV has them.
 
     python quality/relevance/measure.py [--json FILE]
 """
@@ -34,13 +35,21 @@ from figures import Figure, digest_of, write
 from made_sources import TOPICS, Made, made_texts
 
 from periplus.analyse.topic.judging import Judge, word_counts
-from periplus.analyse.topic.training import best_threshold, common_words_tell, examples_of, learned, scores_of
+from periplus.analyse.topic.training import (
+    average_precision,
+    best_threshold,
+    common_words_tell,
+    examples_of,
+    learned,
+    scores_of,
+)
 from periplus.model.topic import Example, Method, TopicScores
 
 SEED = 11
 MANY, FEW = 2_000, 30  # positive examples
+MANY_TASKS = 12  # so many are not printed one by one
 PEERS = Path(os.environ.get("PEERS_VENV", "/tmp/peers-venv")) / "bin" / "python"
-PEER = Path(__file__).parent / "peer_svm.py"
+PEER = Path(__file__).parent / "peer_linear.py"
 
 
 def examples(positive: Sequence[str], negative: Sequence[str], source: str = "") -> list[Example]:
@@ -91,7 +100,7 @@ def out_of_source(name: str, tasks: Sequence[Task]) -> list[Figure]:
         for task in tasks:
             scores, inside, best, _, _ = judged_elsewhere(task, method)
             rows.append((scores.f, scores.average_precision, best, inside))
-            if len(tasks) < 8:
+            if len(tasks) < MANY_TASKS:
                 print(f"{task.name:36} {method:10} F {scores.f:.3f}  AP {scores.average_precision:.3f}  P "
 f"{scores.precision:.3f}  R {scores.recall:.3f}"
                       f"  best F {best:.3f}   in source {inside:.4f}", flush=True)  # fmt: skip
@@ -104,6 +113,8 @@ f"{scores.precision:.3f}  R {scores.recall:.3f}"
             flush=True,
         )
         ours = method is Method.CALIBRATED
+        if ours:
+            figures.append(Figure(f"{name}, best F less F at the threshold, out of source", float(mean[2] - mean[0])))
         figures += [
             Figure(f"{name}, {method}, F out of source", float(mean[0]), 0.95 if ours else None, data),
             Figure(f"{name}, {method}, AP out of source", float(mean[1]), 0.985 if ours else None, data),
@@ -112,10 +123,10 @@ f"{scores.precision:.3f}  R {scores.recall:.3f}"
 
 
 def peer_figures(name: str, tasks: Sequence[Task]) -> list[Figure]:
-    """Of scikit-learn's TfidfVectorizer with LinearSVC, on the same halves."""
+    """Of scikit-learn's TfidfVectorizer with LinearSVC and logistic regression, on the same halves."""
     if not PEERS.exists():
         return []
-    rows = []
+    rows: dict[str, list[tuple[float, float]]] = {}
     for task in tasks:
         texts = [*task.other_positive, *task.other_negative]
         truth = np.arange(len(texts)) < len(task.other_positive)
@@ -128,15 +139,21 @@ def peer_figures(name: str, tasks: Sequence[Task]) -> list[Figure]:
         done = subprocess.run([PEERS, PEER], input=json.dumps(given), capture_output=True, text=True, check=False)
         if done.returncode:
             return []
-        scores = np.array(json.loads(done.stdout))
-        found = scores_of(truth[asked], (scores > 0).astype(np.float64)), scores_of(truth[asked], scores)
-        rows.append((found[0].f, found[1].average_precision))
-    mean = np.mean(rows, axis=0)
-    print(f"{name + ', mean':36} {'scikit-learn LinearSVC':10} F {mean[0]:.3f}  AP {mean[1]:.3f}")
-    return [
-        Figure(f"{name}, LinearSVC, F out of source", float(mean[0])),
-        Figure(f"{name}, LinearSVC, AP out of source", float(mean[1])),
-    ]
+        for machine, values in json.loads(done.stdout).items():
+            scores = np.array(values)
+            at_zero = scores_of(truth[asked], (scores > 0).astype(np.float64))
+            rows.setdefault(machine, []).append((at_zero.f, average_precision(truth[asked], scores)))
+            if len(tasks) < MANY_TASKS:
+                print(f"{task.name:36} {machine:18} F {at_zero.f:.3f}  AP {rows[machine][-1][1]:.3f}", flush=True)
+    figures = []
+    for machine, pairs in rows.items():
+        f, precision = np.mean(pairs, axis=0)
+        print(f"{name + ', mean':36} {machine:18} F {f:.3f}  AP {precision:.3f}")
+        figures += [
+            Figure(f"{name}, {machine}, F out of source", float(f)),
+            Figure(f"{name}, {machine}, AP out of source", float(precision)),
+        ]
+    return figures
 
 
 def in_source(name: str, positive: Sequence[str], negative: Sequence[str]) -> list[Figure]:
@@ -204,6 +221,8 @@ def main() -> None:
     if corpora.folder():
         tasks = corpora.tasks()
         figures += out_of_source("corpora", tasks) + peer_figures("corpora", tasks)
+        for name, own in (("subjects", corpora.subject_tasks()), ("kinds", corpora.kind_tasks())):
+            figures += out_of_source(name, own) + peer_figures(name, own)
         known = corpora.articles()
         figures += in_source(
             "abstracts",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 
@@ -25,16 +26,20 @@ from periplus.analyse.topic.training import (
     average_precision,
     best_threshold,
     examples_of,
+    expected_threshold,
+    f_interval,
     learned,
     rows_of,
     scores_of,
     space_of,
+    usual_threshold,
 )
 from periplus.api.topics import judge_of, stored_examples, topic_of
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.page import Block, BlockKind, Blocks, Part
 from periplus.model.topic import Example, Method
+from periplus.present.text import topic_lines
 from stored import stored
 
 SEA = [
@@ -183,19 +188,6 @@ def test_forms_of_a_word_share_grams():
     assert not set(grams("loď")) & set(grams("soud"))
 
 
-def test_words_that_were_not_learned_are_known_by_their_grams():
-    rng = random.Random(4)
-    stems = ["přístav", "námořník", "kapitán", "plachta"], ["polévka", "mouka", "koření", "omáčka"]
-    texts = [
-        Example(" ".join(rng.choice(own) + rng.choice(["u", "em", "y"]) for _ in range(12)), positive)
-        for own, positive in zip(stems, (True, False), strict=True)
-        for _ in range(15)
-    ]
-    judge = Judge(learned("sea", examples_of(texts)).topic)
-    sea, food = judge.judge(["přístavech námořníků kapitánovi", "polévkách moukami kořeněný"])
-    assert sea > food
-
-
 def test_the_judge_agrees_with_the_rows_that_were_learned_from():
     """The slow twin: weights times rows."""
     found = learned("sea", examples_of(some_examples()), (), Method.SVM)
@@ -212,6 +204,46 @@ def test_rows_are_tf_idf():
     (row,) = rows_of([{"a": 2, "b": 1}], space).toarray()
     plain = np.array([1 + np.log(2), np.log(4 / 3) + 1])
     assert row == pytest.approx(plain / np.linalg.norm(plain))
+    (other,) = rows_of([{"a": 2, "b": 1, "c": 5}], space).toarray()
+    assert other == pytest.approx(row)
+
+
+def test_the_threshold_follows_f_where_positives_are_rare():
+    """Far above the middle between both kinds, where a tenth of many negatives scores like the weakest positives."""
+    rng = np.random.default_rng(3)
+    labels = np.arange(1_000) < 50
+    scores = np.where(labels, rng.normal(3.0, 1.0, 1_000), rng.normal(0.0, 1.0, 1_000))
+    best = scores_of(labels, (scores >= best_threshold(labels, scores)).astype(np.float64)).f
+    middle = float(np.median(scores[labels]) + np.median(scores[~labels])) / 2
+    seen = np.concatenate([rng.normal(3.0, 1.0, 20), rng.normal(0.0, 1.0, 400)])
+    for threshold in (usual_threshold(labels, scores), expected_threshold(labels, scores, seen)):
+        assert scores_of(labels, (scores >= threshold).astype(np.float64)).f > best - 0.03
+        assert threshold > middle
+
+
+def test_the_interval_of_f_holds_f_and_narrows_with_examples():
+    rng = np.random.default_rng(4)
+    few, many = ((np.arange(size) < size // 4) for size in (40, 1_000))
+    intervals = []
+    for labels in (few, many):
+        chances = np.clip(np.where(labels, 0.7, 0.3) + rng.normal(0, 0.25, len(labels)), 0, 1)
+        low, high = f_interval(labels, chances)
+        assert 0 <= low <= scores_of(labels, chances).f <= high <= 1
+        intervals.append(high - low)
+    assert intervals[1] < intervals[0] / 2
+
+
+def test_a_topic_of_an_earlier_version_is_read():
+    """Without an interval, with weights of grams."""
+    fields = json.loads(topic_text(_TOPICS[Method.CALIBRATED]))
+    del fields["report"]["f_interval"]
+    fields["hashed"] = base64.b64encode(np.full(1 << 14, 0.1, "<f4").tobytes()).decode("ascii")
+    fields["unknown_rarity"] = 3.0
+    earlier = topic_of_text(json.dumps(fields), "")
+    assert earlier.report is not None
+    assert earlier.report.f_interval == (0.0, 1.0)
+    assert not any("F of such examples" in line for line in topic_lines(earlier))
+    assert 0 < Judge(earlier).judge(["zeppelin " + " ".join(SEA)])[0] < 1
 
 
 def test_content_is_judged_and_navigation_is_not():

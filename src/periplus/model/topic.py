@@ -17,7 +17,7 @@ Floats32 = NDArray[np.float32]
 class Method(StrEnum):
     """By which rule a topic's weights are learned."""
 
-    # logistic regression and log-odds of words together; the threshold seen on unlabelled pages too
+    # linear support vector machine with a share of the log-odds of words; the threshold by cross-validated F
     CALIBRATED = "calibrated"
     SVM = "svm"  # linear support vector machine over tf-idf, as published
     ONLINE = "online"  # hashed words, one example after the other; learns on without the old examples
@@ -63,6 +63,7 @@ class TopicReport:
     """How well a topic was learned."""
 
     scores: TopicScores  # cross-validated
+    f_interval: tuple[float, float]  # F in nine of ten resamples of the examples; 0 to 1: not measured
     curve: tuple[tuple[int, float], ...]  # (positive examples, F on the others)
     held_out: tuple[tuple[str, float], ...]  # (a source of positive examples, recall on it when learned without it)
     telling: tuple[TellingWord, ...]  # those for it, strongest first, then those against it
@@ -82,8 +83,8 @@ class Topic:
     words: tuple[str, ...]  # v, ascending
     rarities: Floats32  # v: inverse document frequencies
     weights: Floats32  # v
-    hashed: Floats32  # of grams of unknown words, or of whole words (online); a power of two of them, or none
-    unknown_rarity: float
+    hashed: Floats32  # of whole words (online), or of grams of unknown words (topics of earlier versions); or none
+    unknown_rarity: float  # of a word that is not among them; 0: it counts for nothing
     usual: float  # score of most pages that do not belong: what a page is given of whose words hardly one is known
     threshold: float
     steepness: float

@@ -457,6 +457,9 @@ def topic_lines(topic: Topic) -> Iterator[str]:
         "average precision": scores.average_precision,
     }
     yield "  cross-validated   " + "   ".join(f"{name} {value:.3f}" for name, value in measures.items())
+    low, high = report.f_interval
+    if (low, high) != (0.0, 1.0):
+        yield f"  F of such examples   {low:.3f} to {high:.3f} in nine cases of ten"
     if report.curve:
         yield "  F by positive examples   " + "   ".join(f"{size:,}: {f:.3f}" for size, f in report.curve)
     for source, recall in report.held_out:
@@ -489,6 +492,7 @@ def topic_values(topic: Topic) -> dict[str, object]:
         return values
     return values | {
         "scores": report.scores._asdict(),
+        "f_interval": list(report.f_interval),
         "curve": [{"positives": size, "f": f} for size, f in report.curve],
         "held_out": [{"source": source, "recall": recall} for source, recall in report.held_out],
         "telling": [_word_values(word) for word in report.telling],

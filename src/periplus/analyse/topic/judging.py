@@ -102,6 +102,7 @@ def topic_text(topic: Topic) -> str:
         if report is None
         else {
             "scores": report.scores._asdict(),
+            "f_interval": report.f_interval,
             "curve": report.curve,
             "held_out": report.held_out,
             "telling": [word._asdict() for word in report.telling],
@@ -158,11 +159,17 @@ def _topic(fields: dict[str, Any]) -> Topic:
 def _report(fields: dict[str, Any]) -> TopicReport:
     return TopicReport(
         TopicScores(**fields["scores"]),
+        _interval(fields.get("f_interval", (0.0, 1.0))),
         tuple((int(size), float(f)) for size, f in fields["curve"]),
         tuple((str(source), float(recall)) for source, recall in fields["held_out"]),
         tuple(TellingWord(**word) for word in fields["telling"]),
         tuple(fields["warnings"]),
     )
+
+
+def _interval(fields: Sequence[float]) -> tuple[float, float]:
+    low, high = map(float, fields)
+    return low, high
 
 
 def _array(written: str) -> Floats32:
@@ -226,7 +233,7 @@ class _Words(dict[str, complex]):
             weight = complex(topic.weights[place], topic.rarities[place])
         elif self._whole:
             weight = complex(topic.hashed[bucket(word, len(topic.hashed))], 1.0)
-        elif len(topic.hashed):
+        elif len(topic.hashed):  # learned by an earlier version
             own = grams(word)
             weight = complex(topic.hashed[own].sum() / len(own) ** 0.5, -topic.unknown_rarity)
         else:
