@@ -16,7 +16,7 @@ BUDGETS = {
     "acquire": 5_600,
     "analyse": 11_550,
     "api": 13_400,
-    "cli": 6_700,
+    "cli": 6_750,
     "document": 13_450,
     "jobs": 1_200,
     "mcp": 1_250,

@@ -31,6 +31,7 @@ from periplus.cli.options import (
 )
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import PeriplusError, UsageError
+from periplus.model.collection import without_password
 from periplus.model.frontier import TrapTally
 from periplus.model.visit import FETCHED
 from periplus.present.wording import duration, size, utc
@@ -42,7 +43,6 @@ from periplus.urls.scope import site_name
 EXIT = {"done": 0, "stopped": 0, "suspicious": 3, "failed": 4}
 INTERRUPTED = 130
 TRAPS_NAMED = 3  # patterns of what was left out, at the end of a crawl
-_PASSWORD = re.compile(r"(postgres(?:ql)?://[^:@/?]*):[^@/?]*@")  # of a database's address
 
 
 @click.command(cls=LongCommand)
@@ -242,7 +242,7 @@ def summary(end: Any, place: str, following: str) -> None:
     if end.went_on and read and not counts.fetched and not counts.waiting:
         say("This crawl was complete already; --fresh begins anew.")
     if counts.waiting:
-        words = [_PASSWORD.sub(r"\1@", word) for word in sys.argv[1:]]
+        words = map(without_password, sys.argv[1:])  # of databases
         say(f"To go on: {shlex.join(['periplus', *words])}".replace(" --fresh", ""))
     say(f"Kept in {place} — next: {following if read else following.replace('periplus map ', 'periplus status ')}")
 

@@ -28,7 +28,7 @@ from periplus.cli.options import (
     verbose_option,
 )
 from periplus.cli.progress import crawl_display, say
-from periplus.errors import StoreError
+from periplus.errors import StoreError, UsageError
 from periplus.extras import extra_needed
 from periplus.present.tables import write_table
 from periplus.present.wording import utc
@@ -90,7 +90,7 @@ def jobs() -> None:
     """
 
 
-@jobs.command(context_settings={"ignore_unknown_options": True})
+@jobs.command(context_settings={"allow_interspersed_args": False})
 @_queue_options
 @option("-p --priority", "Greater comes first; by default 0.", click.IntRange(-1_000_000, 1_000_000), 0)
 @option("--every", "Again each period: 24h, 90m, 7d.", Period())
@@ -98,11 +98,16 @@ def jobs() -> None:
 def add(folder: Path, store: str, priority: int, every: float | None, command: tuple[str, ...]) -> None:
     """Ask for a command, given as after `periplus`: `periplus jobs add check example.org`.
 
-    An equal job that waits or runs already is joined, not doubled.
+    What stands after the command's name is the command's own, a further --store too. An equal job that waits or runs
+    already is joined, not doubled. A database's password is not kept: the worker needs PGPASSFILE or PGPASSWORD.
     """
     from periplus.jobs.runner import opened_queue, ordered
+    from periplus.model.collection import without_password
 
-    order = ordered(command, priority)
+    order = ordered(tuple(map(without_password, command)), priority)
+    _refuse_unknown_options(order.command)
+    if order.command != command:
+        say("The password is not kept with the job: its worker needs it in PGPASSFILE or PGPASSWORD.", "yellow")
     with opened_queue(folder, store, make=True) as (queue, clock):
         if every is not None:
             schedule = queue.repeat(order, every, clock.now())
@@ -110,6 +115,20 @@ def add(folder: Path, store: str, priority: int, every: float | None, command: t
         else:
             does = "periplus worker --store ADDRESS" if store else "periplus worker"
             say(f"Job {queue.add(order, clock.now()).id} waits for a worker: `{does}` starts one.")
+
+
+def _refuse_unknown_options(words: Sequence[str]) -> None:
+    """Raises click.NoSuchOption for an option that the command of a job does not know, or that lacks its value."""
+    from periplus.cli.main import main
+
+    command: click.Command | None = main
+    context, rest = click.Context(main, info_name="periplus"), list(words)
+    while isinstance(command, click.Group) and rest:
+        command = command.get_command(context, rest[0])
+        if command is None:
+            raise UsageError(f"{context.command_path} has no command {rest[0]}")
+        context = click.Context(command, parent=context, info_name=rest[0], **command.context_settings)
+        rest = command.make_parser(context).parse_args(rest[1:])[1]
 
 
 @jobs.command("list")
@@ -181,13 +200,15 @@ def run(folder: Path, store: str) -> None:
     "",
     metavar="USER:PASSWORD",
 )
+@option("--until-done", "End when no job waits or is at work, as `periplus jobs run`.", bool)
 @option("-q --quiet", "No progress of a crawl; only the end is told.", bool)
 @verbose_option
-def worker(folder: Path, store: str, auth: str, quiet: bool, verbose: int) -> None:
+def worker(folder: Path, store: str, auth: str, until_done: bool, quiet: bool, verbose: int) -> None:
     """Join a crawl in a database; or do jobs as they come.
 
     With --store, where a crawl goes on there: works on it with its own settings, beside any number of others on any
-    machines, and ends with it. Else: does the jobs of the queue until Ctrl-C; several workers share one.
+    machines, and ends with it. Else: does the jobs of the queue until Ctrl-C, or with --until-done until none is left;
+    several workers share one.
 
     A worker that is killed loses nothing: its hosts are others' when its lease is over, its job is taken
     again after half a minute.
@@ -197,7 +218,7 @@ def worker(folder: Path, store: str, auth: str, quiet: bool, verbose: int) -> No
     """
     if store:
         help_with_crawl(store, auth, quiet=quiet, verbose=verbose)
-    _work(folder, store, forever=True)
+    _work(folder, store, forever=not until_done)
 
 
 def _work(folder: Path, store: str, *, forever: bool) -> None:

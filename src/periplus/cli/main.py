@@ -12,6 +12,7 @@ import click
 
 from periplus.errors import PeriplusError, UsageError
 from periplus.extensions import extensions
+from periplus.model.collection import without_password
 from periplus.model.job import PIPES
 from periplus.settings import VERSION
 
@@ -195,11 +196,14 @@ class _Commands(click.Group):
 
             with Pulse(lambda: "" if ctx.invoked_subcommand in _STANDING else ctx.invoked_subcommand or "periplus"):
                 return _flushed(super().invoke(ctx))
+        except click.ClickException as error:
+            error.message = without_password(error.message)  # type: ignore[misc]  # final for those who subclass it
+            raise
         except UsageError as error:
-            click.echo(f"periplus: {error}", err=True)
+            click.echo(f"periplus: {without_password(str(error))}", err=True)
             sys.exit(2)
         except PeriplusError as error:
-            click.echo(f"periplus: {error}", err=True)
+            click.echo(f"periplus: {without_password(str(error))}", err=True)
             sys.exit(1)
         except _BREAKS as error:
             if not (damage := _damage(ctx)):

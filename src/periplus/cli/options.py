@@ -35,7 +35,19 @@ LARGEST = 2**63 - 1  # of SQLite's integers
 _SHORT = {"max_depth": "-l", "delay_s": "-w"}
 
 
-FOLDER = click.Path(path_type=Path, file_okay=False)
+class FolderPath(click.Path):
+    """A folder. The address of a database is refused: as a path it would be shown, and be a folder of that name."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, file_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if str(value).startswith(("postgresql:/", "postgres:/")):
+            self.fail("a folder is meant here; commands that read databases take an address with --store", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FOLDER = FolderPath()
 FILE = click.Path(path_type=Path, dir_okay=False)
 PATH = click.Path(path_type=Path)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]

@@ -37,7 +37,7 @@ Marks = tuple[tuple[int, int], ...]
 EXAMPLES = """
 \b
 words                   in any of their forms: `cities` finds `city`; pages with all of them first
-os.path, --flag, C++    names: as they are written first, then their parts
+os.path, --flag, C++    names: as they are written first, then their parts; what begins with - after a -- or in quotes
 "exact words"           one after another
 word*                   what begins so
 a OR b, -word, ( )      either; without it; a part of the query
@@ -50,7 +50,18 @@ after:2024 before:2024-03-31    last modified, or fetched, in that time
 """
 
 
-@click.command(context_settings={"ignore_unknown_options": True}, epilog=EXAMPLES)
+class SearchCommand(click.Command):
+    """A command whose arguments are words. An unknown option is refused, and how a word begins with - is said."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            how = "Words that begin with - stand after --, or within quotes: periplus search 'port -storm'."
+            raise click.UsageError(f"{error.format_message()} {how}", ctx) from None
+
+
+@click.command(cls=SearchCommand, epilog=EXAMPLES)
 @click.argument("query", nargs=-1, type=click.UNPROCESSED)
 @collection_option
 @option("--vectors", "Vectors of pages or chunks, taken in where they are not yet: docs/vectors.md.", FILE)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from periplus.errors import StoreError
+from periplus.model.collection import without_password
 from periplus.model.job import Job, JobOrder, JobProgress, JobState, Schedule
 from periplus.store.dialect import Database, Dialect, Statements
 
@@ -58,7 +59,7 @@ class _JobRow(NamedTuple):
 
     def job(self) -> Job:
         order = JobOrder(
-            tuple(json.loads(self.command)),
+            _safe(json.loads(self.command)),
             self.priority,
             self.run_at,
             self.most_attempts,
@@ -84,7 +85,7 @@ class _ScheduleRow(NamedTuple):
 
     def schedule(self) -> Schedule:
         order = JobOrder(
-            tuple(json.loads(self.command)),
+            _safe(json.loads(self.command)),
             self.priority,
             most_attempts=self.most_attempts,
             schedule_id=self.id,
@@ -261,12 +262,19 @@ def _tick_after(schedule: Schedule, now: float) -> float:
 
 
 def _order_row(order: JobOrder, now: float) -> _OrderRow:
-    command, further = (json.dumps(part, ensure_ascii=False) for part in (order.command, order.then))
+    command, further = (
+        json.dumps(part, ensure_ascii=False) for part in (_safe(order.command), tuple(map(_safe, order.then)))
+    )
     return _OrderRow(command, order.priority, max(order.run_at, now), order.most_attempts, order.schedule_id, further)
 
 
 def _commands(text: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(map(tuple, json.loads(text)))
+    return tuple(map(_safe, json.loads(text)))
+
+
+def _safe(command: Sequence[str]) -> tuple[str, ...]:
+    """A command without passwords of databases: written so, and read so, for earlier versions wrote them."""
+    return tuple(map(without_password, command))
 
 
 def _note(text: str) -> str:

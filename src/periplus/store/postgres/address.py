@@ -9,14 +9,19 @@ database. Only the first crawl says it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from periplus.errors import UsageError
+from periplus.model.collection import without_password
 
 SCHEMES = ("postgresql://", "postgres://")
 DEFAULT_COLLECTION = "periplus"
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")  # PostgreSQL cuts names at 63 bytes
+# libpq's: hosts with ports, after user and password; what a password has of / ? # @ and % must be written %2F and so on
+_SERVERS = re.compile(
+    r"(?:(?:[^%@]|%[0-9A-Fa-f]{2})*@)?(?:(?:\[[^\]]*\]|[^:@]*)(?::[0-9]*)?)(?:,(?:\[[^\]]*\]|[^:@,]*)(?::[0-9]*)?)*"
+)
 _OWN = frozenset({"collection", "segments"})
 
 
@@ -27,7 +32,7 @@ class Address:
     dsn: as libpq reads it, perhaps with a password; segments: empty where none was said.
     """
 
-    dsn: str
+    dsn: str = field(repr=False)
     collection: str = DEFAULT_COLLECTION
     segments: str = ""
 
@@ -57,8 +62,15 @@ def is_address(text: str) -> bool:
 def address_of(text: str) -> Address:
     """Raises UsageError."""
     if not is_address(text):
-        raise UsageError(f"{text} is no address of a database: postgresql://USER@HOST/DATABASE?collection=NAME")
+        raise UsageError(
+            f"{without_password(text)} is no address of a database: postgresql://USER@HOST/DATABASE?collection=NAME"
+        )
     parts = urlsplit(text)
+    if not _SERVERS.fullmatch(parts.netloc):  # not shown: a password might be
+        raise UsageError(
+            "the address of the database has no USER:PASSWORD@HOST:PORT: in a password / ? # @ % are written as %2F, "
+            "%3F, %23, %40, %25; better, leave it to PGPASSFILE"
+        )
     parameters = parse_qsl(parts.query, keep_blank_values=True)
     own = {name: value for name, value in parameters if name in _OWN}
     others = urlencode([(name, value) for name, value in parameters if name not in _OWN], quote_via=quote)
@@ -72,4 +84,9 @@ def address_of(text: str) -> Address:
             f"collection={collection} is no name for a collection: use up to 63 of a-z, 0-9 and _, not "
             "beginning with a digit or pg_"
         )
-    return Address(urlunsplit(parts._replace(query=others)), collection, own.get("segments", ""))
+    segments = own.get("segments", "")
+    if segments.partition("://")[0].rpartition("::")[2] == "memory":
+        raise UsageError(
+            f"segments={segments} ends with this process, and the pages with it: name a folder or a bucket"
+        )
+    return Address(urlunsplit(parts._replace(query=others)), collection, segments)

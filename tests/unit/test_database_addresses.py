@@ -1,0 +1,71 @@
+"""Addresses of collections in databases: whose password is left out of texts, and what is refused."""
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from periplus.cli.main import main
+from periplus.errors import UsageError
+from periplus.model.collection import without_password
+from periplus.store.postgres.address import address_of
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("postgresql://me:s3cret@db/x?collection=a", "postgresql://me@db/x?collection=a"),
+        ("postgres://me:s3@cret@db:1/x", "postgres://me@db:1/x"),
+        ("postgresql://me:12,x@h/d", "postgresql://me@h/d"),
+        ("postgresql://me:s3/cret@db/x", "postgresql://me@db/x"),
+        ("postgresql:/me:my s3cret@h/x", "postgresql:/me@h/x"),
+        ("postgresql:///x?user=a&password=s3cret&collection=b", "postgresql:///x?user=a&collection=b"),
+        ("'postgresql://a:s3cret@h/x' and postgresql://b:s3cret@h/x", "'postgresql://a@h/x' and postgresql://b@h/x"),
+        *((same, same) for same in [
+            "postgresql://db:5432/x?y=a@b", "postgresql://a:1,b:2/x?y=a@b", "postgresql://[::1]:5432/x?y=a@b",
+            "postgresql://me@db/x", "http://me:s3cret@h/", "me@h: postgresql", "",
+        ]),
+    ],
+)  # fmt: skip
+def test_passwords_are_left_out_of_texts_and_nothing_else_is(text, safe):
+    assert without_password(text) == safe
+
+
+@given(st.text("abc019:/?#@%,-", min_size=1))
+def test_no_password_that_an_address_can_have_is_left_in_a_text(password):
+    text = f"postgresql://me:X{password}X@db.example/x?collection=press"
+    try:
+        address = address_of(text)
+    except UsageError as error:
+        assert f"X{password}X" not in str(error)
+        return
+    assert f"X{password}X" not in f"{address} {address!r}"
+    assert without_password(text) == "postgresql://me@db.example/x?collection=press"
+
+
+@pytest.mark.parametrize("place", ["memory://x", "simplecache::memory://x"])
+def test_segments_that_no_other_process_sees_are_refused(place):
+    with pytest.raises(UsageError, match="ends with this process"):
+        address_of(f"postgresql://me@db/x?segments={place}")
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("search port --store postgresql://me:s3cret@db/x", "No such option '--store'"),
+        ("search port -storm", "within quotes"),
+        ("jobs add crawl --stoer x", "No such option '--stoer'"),
+        ("jobs add topic trane x", "periplus topic has no command trane"),
+        ("jobs add --stoer x crawl x", "No such option '--stoer'"),
+        ("map -c postgresql://me:s3cret@db/x", "take an address with --store"),
+        ("report postgresql://me:s3cret@db/x", "unexpected extra argument (postgresql://me@db/x)"),
+        ("postgresql://me:s3cret@db/x", "No such command 'postgresql://me@db/x'"),
+        ("crawl --store postgresql://me:s3/cret@db/x http://a.test/", "USER:PASSWORD@HOST:PORT"),
+    ],
+)
+def test_commands_refuse_options_that_they_do_not_know_and_show_no_password(line, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = CliRunner().invoke(main, line.split())
+    assert ran.exit_code == 2
+    assert sentence in ran.output
+    assert "cret" not in ran.output

@@ -1,0 +1,100 @@
+"""Is the password of a database's address kept or shown anywhere?"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from voyage import flags_for, served_apart, told
+
+from interface import client
+from periplus.model.job import JobOrder
+from periplus.store.job_queue import JobQueue
+from periplus.store.postgres.address import Address
+from periplus.store.postgres.connection import Session, connect
+from periplus.store.postgres.job_table import database_queue
+from periplus.store.sqlite.job_file import folder_queue
+
+SECRET = "s3cretWord"
+SCREENS = ("/", "/jobs", "/?format=json", "/jobs?format=json")
+
+
+def with_password(address: Address) -> str:
+    """The server of the tests asks nobody for a password, and so takes any."""
+    scheme, mark, rest = address.text.partition("://")
+    user, at, place = rest.partition("@")
+    return f"{scheme}{mark}{user}:{SECRET}{at}{place}" if at else f"{address.text}&password={SECRET}"
+
+
+def rows_of(address: Address) -> str:
+    """Every row of every table of the collection, as text."""
+    with closing(connect(address)) as connection:
+        find = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s ORDER BY 1"
+        names = [str(row[0]) for row in connection.execute(find, (address.collection,))]
+        assert {"job", "schedule", "run"} <= set(names)
+        return "\n".join(str(row) for name in names for row in connection.execute(f'SELECT t::text FROM "{name}" t'))  # type: ignore[arg-type]
+
+
+def test_no_table_log_or_screen_has_the_password(tmp_path: Path, address: Address) -> None:
+    store = with_password(address)
+    with served_apart("linked seed=5 sites=1 pages=4 links_per_page=3", tmp_path) as web:
+        crawl = ("crawl", web.url("a.test"), "--store", store, "-vv", *flags_for(web.resolve, delay_s=0.005))
+        lines: list[tuple[str, ...]] = [
+            (*crawl, "--max-pages", "2"),  # says how to go on
+            ("jobs", "add", "--store", store, *crawl),
+            ("jobs", "add", "--store", store, "--every", "24h", "map", "--store", store),
+            ("jobs", "add", *crawl),
+            ("jobs", "add", "--every", "24h", "refresh", "--store", store),
+            ("worker", "--store", store, "--until-done"),
+            ("worker", "--until-done"),
+            ("jobs", "list", "--store", store, "-f", "json"),
+            ("jobs", "list", "-f", "json"),
+            ("status", "--store", store),
+            ("map", "--store", store),
+            ("export", "pages", "--store", store),
+            ("segments", store),
+            ("move", store, "moved.periplus"),
+            ("status", "--store", store),
+            ("map", "--store", store.replace("@", "/@")),
+        ]
+        outputs = {line: told(*line, cwd=tmp_path) for line in lines}
+    for line, ran in outputs.items():
+        assert SECRET not in ran.stdout + ran.stderr, line[0]
+    assert all(ran.returncode == 0 for line, ran in outputs.items() if line[0] in ("crawl", "worker", "move"))
+    jobs = [
+        job for words in lines if words[:2] == ("jobs", "list") for job in json.loads(outputs[words].stdout)["jobs"]
+    ]
+    assert len(jobs) == 4 and {job["state"] for job in jobs} == {"done"}, "without a password where none is needed"
+    assert SECRET not in rows_of(address)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {"jobs.db", "1.err"} <= {path.name for path in files}
+    assert [path for path in files if SECRET.encode() in path.read_bytes()] == []
+    assert SECRET.encode() not in b"".join(client(tmp_path).get(screen).content for screen in SCREENS)
+
+
+@pytest.fixture(params=["folder", "database"])
+def queue(request: pytest.FixtureRequest, tmp_path: Path):
+    queue = (
+        folder_queue(tmp_path)
+        if request.param == "folder"
+        else database_queue(Session(request.getfixturevalue("address")))
+    )
+    yield queue
+    queue.close()
+
+
+def test_a_queue_keeps_no_password_and_reads_none_that_an_earlier_version_kept(queue: JobQueue) -> None:
+    store = f"postgresql://me:{SECRET}@db/x"
+    order = JobOrder(("map", "--store", store), then=(("report", "--store", store),))
+    queue.add(order, 1.0)
+    queue.repeat(order, 3_600.0, 1.0)
+    find = "SELECT command, next FROM job UNION ALL SELECT command, next FROM schedule"
+    assert SECRET not in str(queue.database.read(lambda statements: statements.rows(find)))
+    older = json.dumps(["map", "--store", store])
+    for table in ("job", "schedule"):
+        change = f"UPDATE {table} SET command = ?, next = ?"
+        queue.database.run(lambda statements, change=change: statements.change(change, (older, f"[{older}]")))  # type: ignore[misc]
+    assert SECRET not in f"{queue.jobs()} {queue.schedules()}"
+    assert queue.jobs()[0].order.command == ("map", "--store", "postgresql://me@db/x")
