@@ -17,7 +17,9 @@ from voyage import PATIENCE_S, command, environment, flags_for, plain, told, unt
 
 from periplus.api import survey
 from periplus.api.survey import standing_of
+from periplus.api.webometrics import survey_of
 from periplus.errors import UsageError
+from periplus.model.survey import CompanionClass
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.model.webometrics import Campaign
@@ -393,3 +395,88 @@ def test_the_example_finds_the_site_that_links(tmp_path):
     assert ended.returncode == 0, ended.stderr
     lines = ended.stdout.splitlines()
     assert lines[0] == "stopped 40 pages are fetched" and lines[2].split()[:3] == ["links", "30", "120"]
+
+
+def companion_web() -> Web:
+    """The small web, whose starts link to a hub, a partner and a search engine; the hub links back to two of them."""
+    made = web()
+    hub, partner, engine = Site("hub.test"), Site("partner.test"), Site("www.google.com")
+    outside = (hub.url("/en/"), partner.url("/"), engine.url("/"))
+    for host, one in made.sites.items():
+        inner = [f"/p{number}" for number in range(1, PAGES, 2)]
+        one.add(Page("/", host, html=links(*inner, *outside) + f"<p>{text(host, 999)}</p>"))
+    hub.add(Page("/en/", "Hub", html=links("/en/members") + f"<p>{text('hub', 1)}</p>"))
+    back = [made.sites[host].url("/") for host in (RICH, POOR)]
+    hub.add(Page("/en/members", "Members", html=links(*back) + f"<p>{text('hub', 2)}</p>"))
+    partner.add(Page("/", "Partner", html=links("/p") + f"<p>{text('partner', 1)}</p>"))
+    partner.add(Page("/p", "Page", html=links("/") + f"<p>{text('partner', 2)}</p>"))
+    return Web([*made.sites.values(), hub, partner, engine])
+
+
+@pytest.mark.parametrize("within", ["breadth", "learned"])
+def test_companions_are_read_last_so_that_links_back_show(tmp_path, within):
+    with serve(companion_web()) as server:
+        made = campaign(server, within=within, pages=30, read_companions=4)
+        kept, end = ran(tmp_path / "c", server, made)
+        asked_of = [host for host, _ in asked(server)]
+        # all.example, to which they all link, does not answer
+        assert Counter(asked_of[26:]) == {"hub.test": 2, "partner.test": 2}
+        assert not {*asked_of[:26]} - {RICH, POOR, DRY}
+        assert len(asked_of) == end.counts.fetched == 30 and kept.sane() == []
+        found = {site.name.partition(":")[0]: site for site in survey_of(tmp_path / "c", made.units).companions}
+        assert found["hub.test"].kind is CompanionClass.COMMUNICATOR and found["hub.test"].back == 2
+        assert found["partner.test"].kind is CompanionClass.STRONG
+        stood = standing_of(tmp_path / "c")
+        assert (stood.pages, [pages for _, pages in stood.companion_pages]) == (26, [2, 2])
+        assert "companions   4 pages of 2 strong companions" in "\n".join(standing_lines(stood))
+
+
+def test_a_stopped_run_goes_on_with_its_companions(tmp_path):
+    with serve(companion_web()) as server:
+        survey.create(tmp_path / "c", campaign(server, pages=40, read_companions=20))
+        runs = 0
+        while len(asked(server)) < 40 and runs < 30:
+            at = len(asked(server))
+            ran(tmp_path / "c", server, stop=lambda watched, at=at: len(asked(server)) >= at + 5, delay_s=0.04)
+            runs += 1
+        asked_of = [host for host, _ in asked(server)]
+        # they have four pages; what is left goes to the survey's own
+        assert Counter(asked_of[20:24]) == {"hub.test": 2, "partner.test": 2}
+        assert len(asked_of) == len(set(asked(server))) == 40 and runs > 3
+
+
+def test_without_strong_companions_their_pages_go_to_the_sites(tmp_path, server):
+    _, end = ran(tmp_path / "c", server, campaign(server, RICH, pages=12, read_companions=4))
+    assert [host for host, _ in asked(server)] == [RICH] * 12 and end.counts.fetched == 12
+
+
+def test_a_companion_that_joins_the_survey_is_read_as_one_of_its_sites(tmp_path):
+    with serve(companion_web()) as server:
+        ran(tmp_path / "c", server, campaign(server, pages=30, read_companions=10))
+        hub = unit_of(server.url("hub.test"))
+        survey.add_sites(tmp_path / "c", [hub])
+        ran(tmp_path / "c", server)
+        stood = standing_of(tmp_path / "c")
+        assert hub.name in [row.name for row in stood.sites]
+        assert [name.partition(":")[0] for name, _ in stood.companion_pages] == ["partner.test"]
+
+
+def test_every_site_gets_its_least_pages_before_the_rule_chooses(tmp_path, server):
+    ran(tmp_path / "c", server, campaign(server, rule="scout", least_pages=8))
+    asked_of = [host for host, _ in asked(server)]
+    assert Counter(asked_of[:24]) == {POOR: 8, RICH: 8, DRY: 8}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"least_pages": 11}, "11 pages of each of 3 sites are more than the 30 pages"),
+        ({"least_pages": 10, "read_companions": 1}, "more than the 29 pages"),
+        ({"read_companions": 30}, "give more pages in all"),
+        ({"read_companions": 5, "pages": 0}, "give more pages in all"),
+        ({"least_pages": -1}, "counted from 0"),
+    ],
+)
+def test_floors_and_shares_that_cannot_be_are_refused(tmp_path, server, fields, words):
+    with pytest.raises(UsageError, match=words):
+        survey.create(tmp_path / "c", campaign(server, **fields))

@@ -464,6 +464,20 @@ def _citing_pages(fragment: WebFragment) -> Ints:
     return np.bincount(keys % size, minlength=size)
 
 
+def companions_worth_reading(citing: Mapping[str, int], rules: CompanionRules, chosen: int, most: int) -> list[str]:
+    """The strong companions that most different target units link to, `most` of them; global ones are left out.
+
+    citing: by host, how many of the `chosen` target units link there.
+    """
+    least = strong_from(rules, chosen)
+    strong = [
+        name
+        for name, units in citing.items()
+        if units >= least and not _is_global(Unit(name, name, "", (name,)), rules.global_sites)
+    ]
+    return sorted(strong, key=lambda name: (-citing[name], name))[:most]
+
+
 def _is_global(unit: Unit, domains: Sequence[str]) -> bool:
     host = unit.prefixes[0].partition("/")[0].partition(":")[0].removeprefix("*.")
     # the second sieves: it is quicker

@@ -16,13 +16,14 @@ import numpy as np
 
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.harvest import harvest_of, harvest_rows
+from periplus.analyse.webometrics import companions_worth_reading
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
 from periplus.api.homes import home_of
 from periplus.api.rules import rules_text
 from periplus.api.webometrics import mark_sites
 from periplus.errors import NoCollection, UsageError
 from periplus.model.ports import CrawlHome, RunRecord, RunStore, VisitReader
-from periplus.model.survey import SURVEY_LINKS, SiteMark, SiteStatus, Unit
+from periplus.model.survey import SURVEY_LINKS, CompanionRules, SiteMark, SiteStatus, Unit
 from periplus.model.tables import Row, row_maker
 from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import SiteKey, Url
@@ -33,20 +34,24 @@ from periplus.model.webometrics import (
     SiteProgress,
 )
 from periplus.present.wording import REASON_WORDS, why_not
+from periplus.schedule.bandit import CLICKED
 from periplus.schedule.survey import (
     SurveyPolicy,
     YieldRecord,
     campaign_from,
     checked,
     plan_text,
+    read_units,
     start_of,
     survey_policy,
+    target_pages,
     within_of,
 )
 from periplus.settings import Settings, settings_from
 from periplus.store.sqlite import reading, schema, site_rows, survey
 from periplus.store.sqlite.survey import LinkKey
 from periplus.urls.hosts import is_within
+from periplus.urls.scope import site_key
 from periplus.urls.units import prefix_of, promoted, unit_finder, unit_of
 
 PLAN, STOP = "survey", "survey_stop"  # names of the collection's notes
@@ -165,7 +170,7 @@ def _order(place: Place, campaign: Campaign, settings: Settings) -> CrawlOrder:
         politeness=dataclasses.replace(settings.politeness, concurrency=at_once // workers),
         storage=dataclasses.replace(settings.storage, workers=workers, commit_pages=commit_pages),
     )
-    starts = tuple(dict.fromkeys(map(start_of, campaign.units)))
+    starts = tuple(dict.fromkeys(map(start_of, read_units(campaign))))
     folder, store = (Path(), place) if isinstance(place, str) else (place, "")
     rules = home_of(place).rules_text() or ("" if store else rules_text(folder))
     return CrawlOrder(folder, starts, workable(settings), rules, kind=SURVEY, store=store)
@@ -187,6 +192,7 @@ class _Run:
         self._limit_s = settings.budget.max_time_s  # of the run, not of its parts
         self._before = sum(record.fetched for record in home.runs() if record.kind == SURVEY)
         self._why = ""
+        self._has_chosen = False  # companions, or that there are none
 
     def run(self) -> CrawlEnd:
         clock = SystemClock()
@@ -196,7 +202,7 @@ class _Run:
         run_id = self._home.begin_run(SURVEY, order.starts, order.settings, clock.now(), _record(self._campaign))
         while True:
             note = self._part(run_id)
-            if self._why != "changed":
+            if self._why != "changed" and (self._why or note or not self._goes_on()):
                 break
             self._take_plan()
         pages = self._campaign.pages
@@ -214,7 +220,9 @@ class _Run:
 
     def _part(self, run_id: int) -> str:
         """Why the engine stopped; empty: nothing is left or the pages are spent."""
-        left, note = max(self._campaign.pages - self._before, 0), ""
+        waits = self._companions_wait()
+        pages = target_pages(self._campaign) if waits else self._campaign.pages
+        left, note = max(pages - self._before, 0), ""
         budget = dataclasses.replace(self._order.settings.budget, max_pages=left)
         settings = dataclasses.replace(self._order.settings, budget=budget)
         order = dataclasses.replace(self._order, settings=settings)
@@ -229,12 +237,30 @@ class _Run:
                 note, _ = work(store, order, run_id, self._tick, policy)
             else:
                 self._tick(Progress(store.counts(), (), 0.0, 0, False))
+            if waits and not (self._why or note):
+                self._chosen = _companions(store, policy, self._campaign)
             self._counts, self._waiting = store.counts(), not store.idle(time.time())
             reason, rule = store.url_state(order.starts[0])
         finally:
             store.close()
         self._first = why_not(order.starts[0], reason, rule)
         return note
+
+    def _companions_wait(self) -> bool:
+        """Whether companions are still to be chosen."""
+        campaign = self._campaign
+        return bool(campaign.read_companions and not campaign.companions and not self._has_chosen)
+
+    def _goes_on(self) -> bool:
+        """Whether a part follows: companions were chosen, and stand in the plan; or there are none to be read, and
+        their pages go to the survey's own sites.
+        """
+        if not self._companions_wait():
+            return False
+        self._has_chosen, companions = True, self._chosen
+        if companions:
+            change(self._place, lambda before: dataclasses.replace(before, companions=companions))
+        return True
 
     def _tick(self, progress: Progress) -> bool:
         """Whether to stop: the watcher says so, another process asks for it, or the plan is another."""
@@ -257,6 +283,25 @@ class _Run:
         return standing(self._campaign, self._policy, self._store, elapsed_s)
 
 
+def _companions(reader: VisitReader, policy: SurveyPolicy, campaign: Campaign) -> tuple[Unit, ...]:
+    """The companions to read, the strongest first: each begins at the page that most sites of the survey link to."""
+    scope = policy.scope
+    pages: dict[SiteKey, dict[Url, set[SiteKey]]] = {}
+    for visit in reader.visits(0):
+        source = scope.site_of(visit.url)
+        for link in visit.links if source in scope.sites else ():
+            site = site_key(link.target)
+            if link.kind in CLICKED and scope.site_of(link.target) not in scope.sites:
+                pages.setdefault(site, {}).setdefault(link.target, set()).add(source)
+    citing = {str(site): len(set().union(*cited.values())) for site, cited in pages.items()}
+    starts = [
+        min(cited, key=lambda url: (-len(cited[url]), len(url), url))
+        for name in companions_worth_reading(citing, CompanionRules(), len(campaign.units), campaign.read_companions)
+        for cited in [pages[SiteKey(name)]]
+    ]
+    return tuple(unit_of(url, prefixes=[site_key(url)]) for url in starts)
+
+
 def _record(campaign: Campaign) -> dict[str, object]:
     """What decides the choices, for the run's record."""
     return {
@@ -266,6 +311,8 @@ def _record(campaign: Campaign) -> dict[str, object]:
         "survey_pages": campaign.pages,
         "survey_at_once": campaign.at_once,
         "survey_patience_s": campaign.patience_s,
+        "survey_least_pages": campaign.least_pages,
+        "survey_read_companions": campaign.read_companions,
         "seed": campaign.seed,
     }
 
@@ -298,11 +345,16 @@ def standing(campaign: Campaign, policy: SurveyPolicy, reader: VisitReader, elap
         waiting[policy.site_of(host)] += entries
     starts = reader.states([start_of(unit) for unit in campaign.units])
     names: dict[SiteKey, str] = {}
-    for unit, site in zip(campaign.units, policy.scope.site_of_unit, strict=True):
+    for unit, site in zip(campaign.units, policy.scope.site_of_unit, strict=False):
         names[site] = f"{names[site]} + {unit.short}" if site in names else unit.short
     harvest = _harvest(policy.record, names, waiting, campaign.item)
     return CampaignProgress(
-        campaign, len(policy.record.site), _live_sites(campaign, policy, waiting, starts), harvest, elapsed_s
+        campaign,
+        len(policy.record.site),
+        _live_sites(campaign, policy, waiting, starts),
+        harvest,
+        elapsed_s,
+        tuple((str(site), pages) for site, pages in policy.companions.items() if pages),
     )
 
 
@@ -322,7 +374,7 @@ def _live_sites(
     """One for each site, in the order of the campaign: units that share a host are one."""
     rows: dict[SiteKey, SiteProgress] = {}
     scores, yields = policy.rule.scores(), policy.rule.yields
-    for unit, site in zip(campaign.units, policy.scope.site_of_unit, strict=True):
+    for unit, site in zip(campaign.units, policy.scope.site_of_unit, strict=False):
         if (row := rows.get(site)) is not None:
             rows[site] = row._replace(
                 name=f"{row.name} + {unit.name}",

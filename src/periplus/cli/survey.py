@@ -196,7 +196,16 @@ def _results(folder: Path, counting: dict[str, Any]) -> SurveyResults:
 # `periplus survey`: a campaign over many sites that looks for the most new external links in a budget of pages.
 
 USUAL_FOLDER = Path("survey.periplus")
-CHANGEABLE = ("rule", "within", "pages", "seed", "at_once", "patience_s")  # of a campaign, by `run` too
+CHANGEABLE = (
+    "rule",
+    "within",
+    "pages",
+    "seed",
+    "at_once",
+    "patience_s",
+    "least_pages",
+    "read_companions",
+)  # of a campaign, by `run` too
 
 
 @click.group()
@@ -227,6 +236,13 @@ _campaign_options = options(
     ),
     option(
         "--patience patience_s", "Seconds that a favourite is waited for while others are ready.", click.FloatRange(-1)
+    ),
+    option("--least-pages", "Pages of each site before the rule chooses among them.", click.IntRange(0)),
+    option(
+        "--read-companions",
+        "Of --pages, how many are read last of strong companions, sites outside that several of the survey link to: "
+        "so it shows which of them link back.",
+        click.IntRange(0),
     ),
 )
 

@@ -334,6 +334,9 @@ class Campaign:
     at_once: int = 0
     # longest wait for a favourite while others are ready; -1: two delays where pages are the budget, else none
     patience_s: float = -1.0
+    least_pages: int = 0  # of each site before the rule compares them
+    read_companions: int = 0  # of the pages, those read of companion sites once the others are spent
+    companions: tuple[Unit, ...] = ()  # that are read: chosen by a run when their turn comes
 
 
 class SiteProgress(NamedTuple):
@@ -364,3 +367,4 @@ class CampaignProgress:
     sites: tuple[SiteProgress, ...]  # in the order of the campaign
     harvest: Harvest  # curve, estimated round robin, completeness
     elapsed_s: float = 0.0  # of this run; 0: none is watched
+    companion_pages: tuple[tuple[str, int], ...] = ()  # (companion, pages asked for)

@@ -45,7 +45,8 @@ def _cells(row: SiteProgress) -> tuple[str, ...]:
 def _harvest_lines(progress: CampaignProgress, steps: str) -> Iterator[str]:
     harvest, campaign = progress.harvest, progress.campaign
     total, baseline = harvest.total.found[-1], harvest.baseline
-    budget = f" of {number(campaign.pages)}" if campaign.pages else ""
+    own = campaign.pages - (campaign.read_companions if progress.companion_pages else 0)
+    budget = f" of {number(own)}" if campaign.pages else ""
     text = (
         f"{number(progress.pages)}{budget} pages, {number(int(total))} different external {harvest.item}s, "
         f"{harvest.recent:.2f} new a page lately"
@@ -56,6 +57,10 @@ def _harvest_lines(progress: CampaignProgress, steps: str) -> Iterator[str]:
     yield f"  new sites    {drawn(harvest.companions, max(outside, 1.0), steps)} {number(int(outside))}"
     yield f"  round robin  {round_robin_text(baseline)}"
     yield f"  complete     {completeness_text(harvest)}"
+    if progress.companion_pages:
+        pages = sum(pages for _, pages in progress.companion_pages)
+        strong = count_of(len(progress.companion_pages), "strong companion")
+        yield f"  companions   {count_of(pages, 'page')} of {strong}"
 
 
 def round_robin_text(baseline: Baseline) -> str:
@@ -108,6 +113,7 @@ def write_standing_json(progress: CampaignProgress, out: TextIO) -> None:
             "pages": progress.pages,
             "sites": sites,
             "harvest": dataclasses.asdict(progress.harvest),
+            "companions": dict(progress.companion_pages),
         },
         out,
         ensure_ascii=False,

@@ -35,6 +35,7 @@ ITEMS = ("page", "host", "domain")
 WITHIN = ("breadth", "learned")
 MOST_LEARNED = 1_000  # sites up to which the order within is learned unless told otherwise: each takes half a megabyte
 MOST_HELD = 128  # hosts leased at a time: each commit tells how all of them stand, and each choice compares them
+COMPANION_PAGES = 10  # of a companion before the next one: its front page and what that shows, where links back stand
 SHORTEST_PATIENCE_S = 2.0  # with a budget of pages: hosts further off are given back by the engine
 
 
@@ -50,6 +51,18 @@ def checked(campaign: Campaign) -> Campaign:
     if campaign.pages < 0 or campaign.at_once < 0:
         raise UsageError("pages are counted from 0: no limit; so are those at once: as many as suits the budget")
     rule_named(campaign.rule, campaign.pages, max(len(campaign.units), 1))
+    if campaign.least_pages < 0 or campaign.read_companions < 0:
+        raise UsageError("the least pages of a site and the pages of companions are counted from 0")
+    if campaign.read_companions and campaign.read_companions >= campaign.pages:
+        raise UsageError(
+            f"the {campaign.read_companions:,} pages of companions are part of all pages: give more pages in all "
+            f"than that; now they are {campaign.pages:,}"
+        )
+    if campaign.pages and campaign.least_pages * len(campaign.units) > target_pages(campaign):
+        raise UsageError(
+            f"{campaign.least_pages:,} pages of each of {len(campaign.units):,} sites are more than the "
+            f"{target_pages(campaign):,} pages that there are for them: give more pages, or fewer of each site"
+        )
     for name, times in Counter(unit.name for unit in campaign.units).items():
         if times > 1:
             raise UsageError(f"two sites have the name {name}: name one of them otherwise")
@@ -57,6 +70,11 @@ def checked(campaign: Campaign) -> Campaign:
     for unit in campaign.units:
         start_of(unit)
     return campaign
+
+
+def target_pages(campaign: Campaign) -> int:
+    """Pages for the survey's own sites; 0: no limit."""
+    return campaign.pages - campaign.read_companions
 
 
 def within_of(campaign: Campaign) -> str:
@@ -79,8 +97,20 @@ def campaign_from(text: str, place: object) -> Campaign:
     if not text:
         raise UsageError(f"{place} holds no survey: `periplus survey create -c {place} ADDRESS...` makes one of it")
     values = json.loads(text)
-    units = tuple(Unit(**(unit | {"prefixes": tuple(unit["prefixes"])})) for unit in values.pop("units"))
-    return Campaign(units=units, **values)
+    units, companions = (
+        tuple(Unit(**(unit | {"prefixes": tuple(unit["prefixes"])})) for unit in values.pop(name, ()))
+        for name in ("units", "companions")
+    )
+    return Campaign(units=units, companions=companions, **values)
+
+
+def read_units(campaign: Campaign) -> tuple[Unit, ...]:
+    """The survey's sites, then the companions that are read. One that joined the survey is no companion."""
+    if not campaign.companions:
+        return campaign.units
+    scope = UnitScope(campaign.units, Scope())
+    outside = (unit for unit in campaign.companions if scope.site_of(start_of(unit)) not in scope.sites)
+    return (*campaign.units, *outside)
 
 
 # The scope ------------------------------------------------------------------------------------------------------------
@@ -284,6 +314,10 @@ class SurveyPolicy:
     most_held: int = MOST_HELD
     record: YieldRecord = field(default_factory=YieldRecord)
     mark: int = 0
+    # the companions that are read, the strongest first, each with the pages asked for; their turn comes after
+    # companions_from pages of the survey's sites
+    companions: dict[SiteKey, int] = field(default_factory=dict)
+    companions_from: int = 0
     reads_text: ClassVar[bool] = False
     _given: GivenPages = field(default_factory=GivenPages)
     _has_chosen: bool = False
@@ -296,12 +330,21 @@ class SurveyPolicy:
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
         """Whoever was never read is not waited for, unless it has answered: silence would hold up all others."""
         self._has_chosen = True
-        read, hosts = self.record.sites, []
+        read = self.record.sites
+        hosts: list[ReadyHost] = []
+        companions: list[ReadyHost] = []
         for host in ready:
             site = self.site_of(host.host)
             wait_s = host.wait_s if site in read or host.answered or not host.wait_s else math.inf
             is_as_seen = site == host.site and wait_s == host.wait_s
-            hosts.append(host if is_as_seen else dataclasses.replace(host, site=site, wait_s=wait_s))
+            group = companions if site in self.companions else hosts
+            group.append(host if is_as_seen else dataclasses.replace(host, site=site, wait_s=wait_s))
+        soon = [host for host in companions if host.wait_s <= self.patience_s] if hosts else companions
+        if soon and (not hosts or len(self.record.site) >= self.companions_from):
+            rank = {
+                site: (pages // COMPANION_PAGES, place) for place, (site, pages) in enumerate(self.companions.items())
+            }
+            return [host.host_id for host in sorted(soon, key=lambda host: rank[host.site])[:most]]
         return self.rule.choose(hosts, most)
 
     def site_of(self, host: HostKey) -> SiteKey:
@@ -320,8 +363,17 @@ class SurveyPolicy:
         for visit in visits:
             self.mark = max(self.mark, visit.id)
             self._given.visited(visit.url)
-            if (site := self.scope.site_of(visit.url)) in self.scope.sites:
+            if (site := self.scope.site_of(visit.url)) in self.companions:
+                self._book_companion(site, visit)
+            elif site in self.scope.sites:
                 self._book(site, visit)
+
+    def _book_companion(self, site: SiteKey, visit: PageVisit) -> None:
+        """A page is worth the sites of the survey that it links to."""
+        self.companions[site] += visit.asked
+        if self.orders is not None:
+            ends = {self.scope.site_of(link.target) for link in visit.links if link.kind in _CLICKED}
+            self.orders.learn(visit, len((ends & self.scope.sites) - self.companions.keys()))
 
     def _book(self, site: SiteKey, visit: PageVisit) -> None:
         new = 0
@@ -342,23 +394,31 @@ class SurveyPolicy:
 
     def _outside(self, ends: Iterable[Url]) -> Set[SiteKey]:
         return {
-            site for end in ends if (site := self.scope.site_of(end)) not in self.scope.sites and site == site_key(end)
+            site
+            for end in ends
+            if ((site := self.scope.site_of(end)) not in self.scope.sites or site in self.companions)
+            and site == site_key(end)
         }
 
 
 def survey_policy(campaign: Campaign, settings: Settings) -> SurveyPolicy:
     """The campaign's policy before its first page. Raises UsageError."""
-    scope = UnitScope(campaign.units, settings.scope)
+    units = read_units(campaign)
+    scope = UnitScope(units, settings.scope)
+    companions = scope.site_of_unit[len(campaign.units) :]
     pages, patience_s = campaign.pages, campaign.patience_s
     if patience_s < 0:
         patience_s = max(2 * settings.politeness.delay_s, SHORTEST_PATIENCE_S) if pages else 0.0
     cost: Literal["pages", "seconds"] = "pages" if pages else "seconds"
     novelty = Novelty(cast(RewardUnit, campaign.item), scope.site_of)  # checked when the campaign was made
-    chosen = rule_named(campaign.rule, pages, max(len(scope.sites), 1))
+    rule = rule_named(campaign.rule, target_pages(campaign), max(len(scope.sites) - len(companions), 1))
+    rule = dataclasses.replace(rule, first=max(rule.first, campaign.least_pages))
     learned = within_of(campaign) == "learned"
     return SurveyPolicy(
-        SitePolicy(chosen, novelty, campaign.seed, cost, patience_s),
+        SitePolicy(rule, novelty, campaign.seed, cost, patience_s),
         scope,
-        PageOrders(scope, settings.scope.max_depth, campaign.units) if learned else None,
+        PageOrders(scope, settings.scope.max_depth, units) if learned else None,
         max(MOST_HELD, 4 * settings.politeness.concurrency),
+        companions=dict.fromkeys(companions, 0),
+        companions_from=target_pages(campaign),
     )
