@@ -14,6 +14,7 @@ from periplus.analyse.influence import (
     bound_at,
     coverage,
     filled,
+    future_way,
     gains,
     influence_of,
     kicked,
@@ -166,7 +167,22 @@ def test_newer_stories_count_more_where_that_is_wished() -> None:
     cascades = cascades_of_lines(["old,0", "old,1", "new,1000", "new,1001"])
     cover = coverage(cascades, Objective.DL)
     assert influence_of(cascades, cover, 1, random.Random(1)).chosen[0].site == 0
-    assert influence_of(cascades, cover, 1, random.Random(1), for_future=True).chosen[0].site == 1
+    assert influence_of(cascades, cover, 1, random.Random(1), future=(True, 0.0)).chosen[0].site == 1
+
+
+def test_a_site_that_may_miss_a_story_makes_a_second_one_worth_something() -> None:
+    cascades = cascades_of_lines(["a,0 b,1", "a,0 b,1", "a,0 b,1", "c,0"])
+    cover = coverage(cascades, Objective.DL)
+    assert lazy_greedy(cover, 2).sites == (0, 2)
+    assert lazy_greedy(cover, 2, miss=0.5).sites == (0, 1)
+
+
+def test_the_way_for_the_future_is_plain_greedy_unless_the_past_shows_another_to_see_more() -> None:
+    assert future_way(random_cascades(4, 1), Objective.DL, lambda part: 2.0) == (False, 0.0)
+    # a fades while b grows: at the middle a still has more stories, b more of the new ones
+    tellers = "aaaa" + "ab" * 8 + "ab" * 8 + "bbbc" + 2 * ("abb" * 6 + "bb")
+    passing = cascades_of_lines([f"{site},{day}" for day, site in enumerate(tellers)])
+    assert future_way(passing, Objective.DL, lambda part: 1.0) == (True, 0.0)
 
 
 def test_values_grow_by_the_gains() -> None:

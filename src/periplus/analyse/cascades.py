@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import isfinite
+from math import ceil, isfinite
 
 import numpy as np
 
@@ -96,9 +96,14 @@ def halves(cascades: Cascades) -> tuple[Cascades, Cascades]:
 
     Posts of the earlier half are the stories of it, so that nothing is known of the future; sites keep their places.
     """
+    return before_and_after(cascades, 0.5, 1.0)
+
+
+def before_and_after(cascades: Cascades, now: float, end: float) -> tuple[Cascades, Cascades]:
+    """(the stories that began first, as a share of all; those that began next, until the share `end`)."""
     order = np.argsort(cascades.starts_h, kind="stable")
-    middle = (len(order) + 1) // 2
-    return _some(cascades, np.sort(order[:middle])), _some(cascades, np.sort(order[middle:]))
+    middle, last = ceil(now * len(order)), ceil(end * len(order))
+    return _some(cascades, np.sort(order[:middle])), _some(cascades, np.sort(order[middle:last]))
 
 
 def _some(cascades: Cascades, stories: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Cascades:

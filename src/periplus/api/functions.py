@@ -178,7 +178,7 @@ def influence(
 
     source: stories, a collection's folder, or a file of cascades (a story a line, `site,hours site,hours ...`).
     objective: `dl` (stories that are met), `dt` (how early), `pa` (readers that are left). budget: how many sites; by
-    posts how many posts, below 1 their share. for_future: newer stories count more. Raises UsageError.
+    posts how many posts, below 1 their share. for_future: chosen for the stories to come. Raises UsageError.
     """
     from periplus.api.stories import ReadingRequest, cascades_from, stories_of
     from periplus.api.stories import influence as chosen

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from periplus.analyse.cascades import cascades_of_lines, cascades_of_stories, halves
-from periplus.analyse.influence import coverage, filled, influence_of, most_posts, values_of
+from periplus.analyse.influence import coverage, filled, future_way, influence_of, most_posts, values_of
 from periplus.analyse.stories import find_stories
 from periplus.api.story_pages import Stored, Watch, read, site_pages, store_readings, stored_readings
 from periplus.errors import UsageError
@@ -43,7 +43,7 @@ class ReadingRequest:
     objective: Objective = Objective.DL
     budget: float = 20
     by_posts: bool = False
-    for_future: bool = False  # newer stories count more
+    for_future: bool = False  # of the stories to come, as the later ones of these show how
 
 
 _WISH = ReadingRequest()
@@ -108,15 +108,20 @@ def influence(cascades: Cascades | Stories, request: ReadingRequest = _WISH) -> 
     """The sites of most value within the budget, in the order of choice, with the bounds that no choice can pass."""
     given = cascades if isinstance(cascades, Cascades) else cascades_of_stories(cascades)
     cover = coverage(given, request.objective, by_posts=request.by_posts)
-    return influence_of(given, cover, _budget(given, request), random.Random(SEED), for_future=request.for_future)
+    future = (
+        future_way(given, request.objective, _budget_of(given, request), by_posts=request.by_posts)
+        if request.for_future
+        else None
+    )
+    return influence_of(given, cover, _budget(given, request), random.Random(SEED), future=future)
 
 
 def holdout(cascades: Cascades, request: ReadingRequest = _WISH) -> Holdout:
-    """Chosen by the earlier half of the stories, scored on the later half: what a reader may expect of the future."""
+    """Chosen for the stories to come by the earlier half, scored on the later half: what a reader may expect."""
     earlier, later = halves(cascades)
     if not len(later.offsets) > 1:
         raise UsageError("a holdout needs two stories at least: leave --holdout out")
-    chosen = influence(earlier, request)
+    chosen = influence(earlier, replace(request, for_future=True))
     cover, past = coverage(later, request.objective), coverage(earlier, request.objective, by_posts=request.by_posts)
     total = cover.total or 1.0
     sites = filled(past, [one.site for one in chosen.chosen], _budget(earlier, request))
@@ -135,6 +140,14 @@ def holdout(cascades: Cascades, request: ReadingRequest = _WISH) -> Holdout:
         hindsight=hindsight.value,
         most_posts=tuple(value / total for value in values_of(cover, busiest)),
     )
+
+
+def _budget_of(cascades: Cascades, request: ReadingRequest) -> Callable[[Cascades], float]:
+    """The budget of a part of the cascades: as many sites, or the same share of the posts."""
+    if not request.by_posts:
+        return lambda part: _budget(part, request)
+    share = _budget(cascades, request) / max(float(cascades.posts.sum()), 1.0)
+    return lambda part: share * float(part.posts.sum())
 
 
 def _budget(cascades: Cascades, request: ReadingRequest) -> float:

@@ -400,10 +400,8 @@ POSTS_SHARE = 0.1  # of all posts: what one reads by --cost posts when no budget
 @option(
     "--budget", "With --cost posts: posts to read, or their share below 1 (0.1).", click.FloatRange(0, min_open=True)
 )
-@option(
-    "--future", "Choose for the stories to come: newer ones count more, and the past is not fitted to the last.", bool
-)
-@option("--holdout", "Also choose by the earlier half of the stories and score on the later half.", bool)
+@option("--future", "Choose for the stories to come, in the way that saw most of the later ones of these.", bool)
+@option("--holdout", "Also choose for the future by the earlier half of the stories and score on the later half.", bool)
 @option(
     "--cascades",
     "A file of cascades instead of a collection; see above.",
