@@ -519,7 +519,7 @@ def signs_of(tree: PageTree) -> Signs:
             title = values.get("title", "")
             if _may_be_dated(title) or _may_be_dated(text):
                 dates.append((mark, title if _may_be_dated(title) else text))
-        if mark & REL and "author" in values.get("rel", "").lower():
+        if mark & REL and text and "author" in values.get("rel", "").lower():
             links.append(text)
         if mark & AUTHOR and 0 < len(text) <= ELEMENT_CHARS:
             # the innermost says it without words around
