@@ -132,13 +132,13 @@ def test_a_crawl_that_was_killed_is_looked_at_too(tmp_path: Path, monkeypatch: p
 
 def test_settings_say_where_a_value_comes_from_and_no_password(folder: Path) -> None:
     path = folder / "e.periplus" / "periplus.toml"
-    path.write_text('[settings]\ndelay_s = 3.0\nauth = "user:secret"\n', "utf-8")
+    path.write_text('[settings]\ndelay_s = 3.0\nauth = "user:rhubarb"\n', "utf-8")
     answer = client(folder).get("/c/e/settings?format=json").json()
     values = {row["name"]: row for row in answer["values"]}
     assert (values["delay_s"]["value"], values["delay_s"]["source"]) == ("3", str(path))
     assert values["auth"]["value"] == "***"
     assert values["max_pages"]["source"] == ""
-    assert "secret" not in client(folder).get("/c/e/settings").text
+    assert "rhubarb" not in client(folder).get("/c/e/settings").text
 
 
 def test_every_page_is_in_one_folder_and_common_ones_have_colours() -> None:
