@@ -21,7 +21,7 @@ HOSTILE = [
     "<html xmlns='u' xmlns:og='v' og:x=1>", "<body xml:lang=cs lang=cs>",
     "<!-- a -- b --- ->", "<!--->-->", "<!-->", "<?php echo '?>' ?>", "<?xml version='1.0'?>",
     "<!DOCTYPE html SYSTEM 'x'>", "<![CDATA[ ]]> ]]>", "<1>",
-    "<a =x>", "\u0000", "\f", "\u001f", "\ufffe", "\ud800", "&#13;", "&#0;", "&#x1;", "&lt;&nbsp;&nosuch;", "\r\n",
+    "<a =x>", "<a x\u0000=1 x\ufffd=2>", "\u0000", "\f", "\u001f", "\ufffe", "\ud800", "&#13;", "&#0;", "&#x1;", "&lt;&nbsp;&nosuch;", "\r\n",
     "<p/>", "</p>", "<table><td><p>",
     "</table>", "<script>", "</script>", "<plaintext>", "<template>", "</template>", "<select><option>", "<b><i></b>",
     "<x-\u00e9 a-\U0001f600=1 \ud83d=2 -x=2 .y=3>", "<a href='a&b\"\n\t\r'>", "<image>", "<\ud800a>", "<svg>", "</svg>",
@@ -87,6 +87,7 @@ def written_tree(data: bytes) -> list[object]:
 @given(soup | st.text(max_size=60) | st.lists(soup | st.text(max_size=5), max_size=4).map("".join))
 @example("<svg><foreignobject><p><svg><a xlink:href=x>")
 @example("<math><annotation-xml><svg><title><b>")
+@example("<a x\u0000=1 x\ufffd=2>")
 def test_any_text_becomes_the_tree_of_the_parser(text: str) -> None:
     assert written_tree(xml_of_html(text)) == plain_tree(text)
 

@@ -336,7 +336,7 @@ class Tokens:
                     return number if not slots else number - ELEMENTS
             slot = (slot + 1) & (SLOTS - 1)
             number = KNOWN_SLOTS[slots + slot]
-        return self._own_number(self.page[begin:end].lower(), slots)
+        return self._own_number(self.page[begin:end].lower().replace(b"\0", "\ufffd".encode()), slots)
 
     def _own_number(self, key: bytes, slots: int) -> int:
         """Of a name that is none of the standard's."""
