@@ -57,7 +57,7 @@ check: $(TOOLS) $(COMPILED) ## Format, lint, types, layers, architecture, stale 
 	$(PY) -m pytest tests/architecture
 
 test: $(TOOLS) $(COMPILED) ## Every test but those of minutes (faults, real sites, Spark): some six minutes on two cores.
-	$(PY) -m pytest -n $(WORKERS) -rs  # which were left out, and why
+	$(PY) -m pytest -n $(WORKERS) -rfEs  # what failed, and what was left out and why
 
 test-browser: $(TOOLS) $(COMPILED) ## Install Chromium where there is none (Debian's, as root), and run the tests that need it.
 	.ci/chromium
