@@ -13,7 +13,6 @@ from collections import OrderedDict, deque
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from email.utils import format_datetime
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -345,6 +344,8 @@ class ServerSource:
 
     def _negotiated(self, url: Url) -> Generator[Request, Response, Iterable[Capture]]:
         """By a TimeGate or TimeMap (RFC 7089)."""
+        from email.utils import format_datetime  # 20 ms, which no other crawl needs
+
         when = format_datetime(datetime.fromtimestamp(min(self._place.at, self._clock.now()), UTC), usegmt=True)
         gate = Url(str(self._address) + url)
         yield from self._obey(gate)

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import NewType
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, NewType
 
 from periplus.model.web import SiteKey, Url
+
+if TYPE_CHECKING:  # a crawl reads dates, and has no arrays
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class DateOrigin(StrEnum):
