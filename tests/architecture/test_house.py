@@ -20,7 +20,7 @@ BUDGETS = {
     "document": 13_450,
     "jobs": 1_200,
     "mcp": 1_250,
-    "model": 5_100,
+    "model": 5_150,
     "present": 7_400,
     "schedule": 2_950,
     "search": 2_300,
