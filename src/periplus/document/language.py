@@ -28,58 +28,28 @@ class Alphabet:
     languages: tuple[str, ...]
 
 
+def _classes_of(tags: str) -> tuple[str, ...]:
+    return (*tags.split(), "")
+
+
 # The table `languages.bin` has the classes in this order. It is made by quality/charset/train_languages.py, which says
 # from what. Bosnian, Croatian and Serbian in Latin letters are one class.
 ALPHABETS = {
     "latin": Alphabet(
         ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x24F), (0x1E00, 0x1EFF)),
-        (
-            *[
-                "cs",
-                "sk",
-                "pl",
-                "hu",
-                "ro",
-                "hr",
-                "sl",
-                "sq",
-                "de",
-                "nl",
-                "en",
-                "da",
-                "sv",
-                "nb",
-                "nn",
-                "fi",
-                "is",
-                "et",
-                "lt",
-                "lv",
-                "fr",
-                "es",
-                "it",
-                "pt",
-                "ca",
-                "tr",
-                "id",
-                "vi",
-                "gl",
-                "eu",
-                "cy",
-                "af",
-            ],
-            *["ga", "gd", "eo", "az", "uz", "ms", "tl", "lb", "br", "oc", "ku", "fy", "mt", "sw"],
-            "",
+        _classes_of(
+            "cs sk pl hu ro hr sl sq de nl en da sv nb nn fi is et lt lv fr es it pt ca tr id vi gl eu cy af "
+            "ga gd eo az uz ms tl lb br oc ku fy mt sw"
         ),
     ),
-    "cyrillic": Alphabet(((0x400, 0x52F),), ("ru", "uk", "bg", "be", "sr", "mk", "kk", "mn", "tg", "ky", "tt", "")),
+    "cyrillic": Alphabet(((0x400, 0x52F),), _classes_of("ru uk bg be sr mk kk mn tg ky tt")),
     "arabic": Alphabet(
         ((0x620, 0x65F), (0x66E, 0x6D3), (0x6D5, 0x6D5), (0x6EE, 0x6EF), (0x6FA, 0x6FF)),
-        ("ar", "fa", "ur", "ug", "ckb", "ps", ""),
+        _classes_of("ar fa ur ug ckb ps"),
     ),
-    "devanagari": Alphabet(((0x900, 0x963), (0x970, 0x97F)), ("hi", "mr", "ne", "")),
-    "bengali": Alphabet(((0x980, 0x9E3), (0x9F0, 0x9F1)), ("bn", "as", "")),
-    "hebrew": Alphabet(((0x5D0, 0x5EA), (0x5F0, 0x5F2)), ("he", "yi", "")),
+    "devanagari": Alphabet(((0x900, 0x963), (0x970, 0x97F)), _classes_of("hi mr ne")),
+    "bengali": Alphabet(((0x980, 0x9E3), (0x9F0, 0x9F1)), _classes_of("bn as")),
+    "hebrew": Alphabet(((0x5D0, 0x5EA), (0x5F0, 0x5F2)), _classes_of("he yi")),
 }
 # the scripts of one language that we know
 _ALONE = (
@@ -116,7 +86,7 @@ _UNITS = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 _SURE = 0.05
 # how much oftener the web has a language than those without a figure here, in nats: what a few letters leave open
 _OFTENER = {
-    **dict.fromkeys(("en",), 6.0),
+    "en": 6.0,
     **dict.fromkeys(["de", "fr", "es", "it", "pt", "nl", "pl", "ru"], 3.0),
     **dict.fromkeys(["cs", "sv", "tr", "id", "vi", "hu", "ro", "da", "nb", "uk", "ar", "fa", "hi"], 1.5),
     **dict.fromkeys(["oc", "lb", "fy", "br", "gl", "gd", "mt", "sw", "nn", "ms", "eo", "tl", "af", "ast"], -2.0),
@@ -127,26 +97,10 @@ _CLOSE = 0.3
 # that we know have 3.6, others 2.4
 _STRANGE = 2.5
 _OTHER_NAMES = {
-    "nb": "no",
-    "nn": "no",
-    "iw": "he",
-    "in": "id",
-    "cz": "cs",
-    "gr": "el",
-    "jp": "ja",
-    "ua": "uk",
-    "kr": "ko",
-    "cn": "zh",
-    "dk": "da",
-    "fil": "tl",
-    "dz": "bo",
-}
-_NEAR = {
-    "bs": "hr",
-    "sr": "hr",
-    "sh": "hr",
-    "cnr": "hr",
-}  # a language and the class that it is read as in Latin letters
+    "nb": "no", "nn": "no", "iw": "he", "in": "id", "cz": "cs", "gr": "el", "jp": "ja", "ua": "uk", "kr": "ko",
+    "cn": "zh", "dk": "da", "fil": "tl", "dz": "bo",
+}  # fmt: skip
+_NEAR = dict.fromkeys(("bs", "sr", "sh", "cnr"), "hr")  # a language, and the class that it is read as in Latin letters
 _TAG = re.compile(r"[a-z]{2,3}(?![a-z])")
 
 
