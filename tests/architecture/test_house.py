@@ -153,3 +153,8 @@ def circle(imports: dict[str, set[str]]) -> list[str]:
         return []
 
     return next((back for name in sorted(imports) if (back := way(name, []))), [])
+
+
+def test_no_two_decisions_have_one_number():
+    numbers = Counter(path.name[:4] for path in (SRC.parents[1] / "docs/decisions").glob("[0-9]*.md"))
+    assert numbers and max(numbers.values()) == 1, numbers.most_common(2)
