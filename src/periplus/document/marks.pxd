@@ -20,11 +20,9 @@ cpdef list heads(PageTree tree)
     tags="const int[::1]", parents="const int[::1]", counts="const int[::1]", attributes="const int[::1]",
     names="const int[::1]", starts="const int[::1]", ends="const int[::1]", chars="const unsigned char[::1]",
     around="int[::1]", earlier="int[::1]", node=int, tag=int, parent=int, marks=int, inherited=int, rows=list, row=int, kind=int, start=int,
-    end=int,
+    end=int, at=int, slot=int, first=int,
 )
 cpdef list marked(PageTree tree)
-@cython.locals(slot=int, first=int, at=int)
-cdef int _of_class(const unsigned char[::1] chars, int start, int end, int[::1] earlier) except -1
 @cython.locals(at=int)
 cdef int _of_id(const unsigned char[::1] chars, int start, int end) except -1
 @cython.locals(marks=int, at=int, first=int, word=int, place=int, on=int)

@@ -55,7 +55,7 @@ NAME_MARKS = array("i", (_NAME_MARKS.get(name, 0) for name in ATTRIBUTE_NUMBERS)
 TAGS_KNOWN, NAMES_KNOWN = len(TAGS), len(NAME_MARKS)
 A, PLUS, SPACE, LOWER, DOT = b"a+ \x20."
 ID_CHARS = 24  # of an id that is heeded: longer ones, and those with a dot, are anchors of documentation
-CLASSES_KEPT = 64  # a power of 2: a page has a thousand class attributes, and some dozens of different ones
+CLASSES_KEPT = 256  # a power of 2: a page has a thousand class attributes, and some dozens of different ones
 
 
 def heads(tree: PageTree) -> list[tuple[int, int, str]]:
@@ -97,11 +97,10 @@ def marked(tree: PageTree) -> list[tuple[int, int]]:
         tag, parent = tags[node], parents[node]
         if tag <= 0 or parent < 0:
             continue
-        inherited = around[parent]
-        if inherited & SILENT:
-            around[node] = inherited
+        inherited, marks = around[parent], TAG_MARKS[tag] if tag < TAGS_KNOWN else 0
+        if (inherited | marks) & SILENT:
+            around[node] = inherited | SILENT
             continue
-        marks = TAG_MARKS[tag] if tag < TAGS_KNOWN else 0
         if marks == BOX:
             marks = 0 if inherited & ARTICLE else ELSEWHERE
         for row in range(attributes[node], attributes[node] + counts[node]):
@@ -110,8 +109,21 @@ def marked(tree: PageTree) -> list[tuple[int, int]]:
                 continue
             start, end = starts[row], ends[row]
             if kind < 0:
-                if end - start >= 4 and tag not in (HTML_TAG, BODY_TAG):
-                    marks |= _of_class(chars, start, end, earlier) if kind == CLASS_OF else _of_id(chars, start, end)
+                if end - start < 4 or tag in (HTML_TAG, BODY_TAG):
+                    continue
+                if kind == ID_OF:
+                    marks |= _of_id(chars, start, end)
+                    continue
+                # written out: a call with views of memory costs more than what it does here
+                at, slot = start, 3 * ((end - start + 7 * chars[start] + 31 * chars[end - 1]) & (CLASSES_KEPT - 1))
+                first = earlier[slot]
+                if earlier[slot + 1] - first == end - start:
+                    while at < end and chars[at] == chars[first]:
+                        at += 1
+                        first += 1
+                if at < end:
+                    earlier[slot], earlier[slot + 1], earlier[slot + 2] = start, end, _of_name(chars, start, end)
+                marks |= earlier[slot + 2]
             elif kind != REL or (end - start >= 6 and chars[start] | LOWER == A):
                 marks |= kind
         marks |= inherited
@@ -121,21 +133,6 @@ def marked(tree: PageTree) -> list[tuple[int, int]]:
             if len(rows) == MARKS_MOST:
                 break
     return rows
-
-
-def _of_class(chars: memoryview, start: int, end: int, earlier: memoryview) -> int:
-    """The marks of a class, remembered while no other takes its slot."""
-    slot = 3 * ((end - start + 7 * chars[start] + 31 * chars[end - 1] + 3 * chars[start + 3]) & (CLASSES_KEPT - 1))
-    first = earlier[slot]
-    if earlier[slot + 1] - first == end - start:
-        at = start
-        while at < end and chars[at] == chars[first]:
-            at += 1
-            first += 1
-        if at == end:
-            return earlier[slot + 2]
-    earlier[slot], earlier[slot + 1], earlier[slot + 2] = start, end, _of_name(chars, start, end)
-    return earlier[slot + 2]
 
 
 def _of_id(chars: memoryview, start: int, end: int) -> int:
