@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from interface import client, token_of
-from periplus.api import search_index
+from periplus.api import search_index, searching
 from periplus.model.job import JobOrder, JobState
 from periplus.settings import Budget, Settings, Storage
 from periplus.store.sqlite import runs
@@ -429,8 +429,14 @@ def test_what_is_in_no_map_says_so(folder):
 
 def test_a_search_answers_at_once_while_the_index_is_made(folder, monkeypatch):
     """What is searchable is shown; the rest is taken in beside the screen, and is there when one looks again."""
-    goes_on, whole = threading.Event(), search_index.catch_up
-    monkeypatch.setattr(search_index, "catch_up", lambda *given: goes_on.wait(60) and whole(*given))
+    goes_on, whole = threading.Event(), searching.catch_up
+
+    def slow(folder: Path) -> bool:
+        with search_index.IndexWorker(folder):
+            goes_on.wait(60)
+        return whole(folder)
+
+    monkeypatch.setattr(search_index, "catch_up", slow)
     monkeypatch.setattr(pages, "CATCH_UP_S", 0.01)
     asking = client(folder)
     first = asking.get("/c/e/search?q=alpha")
