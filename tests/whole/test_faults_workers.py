@@ -7,6 +7,7 @@ Judged from the server's log and the tables, in a short form; `make test-faults`
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import signal
@@ -90,6 +91,15 @@ def test_the_hosts_of_a_killed_worker_are_anothers_at_once(
         assert judge.early_starts(log, 0.15) == []
 
 
+def freeze(pid: int, folder: Path) -> None:
+    """Stops a worker outside of a transaction: within one it would hold the file's lock as long as it is stopped."""
+    with (folder / "write.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.kill(pid, signal.SIGSTOP)
+        state = Path(f"/proc/{pid}/stat")
+        until(lambda: not state.exists() or state.read_text().rpartition(")")[2].split()[0] in "TZ", "the stop")
+
+
 @pytest.mark.parametrize("freezes", [1, pytest.param(5, marks=LONG)])
 def test_a_frozen_worker_loses_its_hosts_and_writes_nothing_when_it_comes_back(tmp_path: Path, freezes: int) -> None:
     """Stopped for one and three quarters of its lease.
@@ -108,7 +118,7 @@ def test_a_frozen_worker_loses_its_hosts_and_writes_nothing_when_it_comes_back(t
         (victim,) = workers.workers
         for _ in range(freezes):
             until(lambda: victim.pid in workers.holders() or workers.is_over, "a host in the victim's hands")
-            os.kill(victim.pid, signal.SIGSTOP)
+            freeze(victim.pid, tmp_path / "c")
             frozen = time.monotonic()
             time.sleep(1.75 * lease_s)
             until(lambda: victim.pid not in workers.holders(), "its hosts are others' when its lease is over")
