@@ -44,24 +44,23 @@ NOT_FOR_A_CRAWL = (
     "periplus.analyse.content", "periplus.analyse.duplicates", "periplus.analyse.linkgraph",
     "periplus.model.results", "periplus.model.webometrics", "periplus.present.report", "periplus.present.map",
 )  # fmt: skip
-
-
-def test_a_crawl_starts_without_what_only_reports_and_searches_need():
-    code = "import sys, periplus.cli.main, periplus.cli.crawl, periplus.api.crawling; print(*sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(ran.stdout.split()).isdisjoint(NOT_FOR_A_CRAWL)
-
-
 NOT_FOR_INDEXING = (
     "scipy", "pyarrow", "email.utils", "periplus.analyse.duplicates", "periplus.analyse.shorkin",
     "periplus.search.snippets", "periplus.document.decode", "periplus.api.facts", "periplus.api.searching",
 )  # fmt: skip
 
 
-def test_the_process_that_indexes_starts_without_what_only_searches_and_reports_need():
-    code = "import sys, periplus.api.search_index; print(*sys.modules)"
+@pytest.mark.parametrize(
+    ("modules", "unneeded"),
+    [
+        ("periplus.cli.main, periplus.cli.crawl, periplus.api.crawling", NOT_FOR_A_CRAWL),
+        ("periplus.api.search_index", NOT_FOR_INDEXING),
+    ],
+)
+def test_a_crawl_and_its_index_start_without_what_only_reports_and_searches_need(modules, unneeded):
+    code = f"import sys, {modules}; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(ran.stdout.split()).isdisjoint(NOT_FOR_INDEXING)
+    assert set(ran.stdout.split()).isdisjoint(unneeded)
 
 
 def test_sql_gives_a_table(folder):  # noqa: F811
