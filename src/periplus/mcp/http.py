@@ -16,7 +16,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
-import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
@@ -28,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from periplus.errors import StoreError
 from periplus.mcp.server import ROLE
-from periplus.ui.safety import Locks, is_ours, visitor
+from periplus.ui.safety import Locks, is_ours, serve_until_stopped, visitor
 
 PATH = "/mcp"
 BODY_BYTES = 262_144  # of a question; the longest that the tools take, a vector of numbers apart, has some 10,000
@@ -36,7 +35,6 @@ BODY_S = 10.0  # in which a question must have come
 CONNECTIONS = 64  # at once; more are answered with 503
 AT_FIRST, PER_S = 100, 5.0  # questions of one address: a model asks some ten at once, and reads before it asks again
 ADDRESSES = 10_000  # remembered at once: 2 MB
-STOP_S = 2  # for answers under way when the server is told to stop
 
 
 @dataclass(slots=True)
@@ -172,20 +170,4 @@ def application(server: Server[Any], locks: Locks, rate: QuestionRate | None = N
 
 def serve_http(server: Server[Any], locks: Locks, host: str, port: int) -> bool:
     """Serves until Ctrl-C. False: it could not begin, most often because the port is taken."""
-    config = uvicorn.Config(
-        application(server, locks),
-        host=host,
-        port=port,
-        log_level="critical",
-        access_log=False,
-        timeout_graceful_shutdown=STOP_S,
-        server_header=False,
-        ws="none",
-        limit_concurrency=CONNECTIONS,
-    )
-    running = uvicorn.Server(config)
-    try:
-        running.run()
-    except SystemExit:  # how uvicorn says that it cannot listen
-        return False
-    return running.started
+    return serve_until_stopped(application(server, locks), host, port, CONNECTIONS)

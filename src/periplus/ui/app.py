@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -11,7 +10,7 @@ from starlette.routing import Route
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
 from periplus.ui import rendering
 from periplus.ui.routes import routes
-from periplus.ui.safety import LOGIN, Guard, NotAllowed, log_in
+from periplus.ui.safety import LOGIN, Guard, NotAllowed, log_in, serve_until_stopped
 from periplus.ui.state import AppState, state_of
 
 _STATIC = {"ui.css": "text/css", "ui.js": "text/javascript", "site.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -21,7 +20,6 @@ _STATUS: dict[type[PeriplusError], int] = {
     UsageError: 400,
     StoreError: 503,
 }  # the first that fits
-STOP_S = 2  # for answers under way when the server is told to stop: streams would never end by themselves
 
 
 def application(state: AppState) -> Guard:
@@ -70,19 +68,4 @@ def _missing(request: Request, error: Exception) -> Response:
 
 def serve(state: AppState, host: str, port: int) -> bool:
     """Serves until Ctrl-C. False: it could not begin, most often because the port is taken."""
-    config = uvicorn.Config(
-        application(state),
-        host=host,
-        port=port,
-        log_level="critical",
-        access_log=False,
-        timeout_graceful_shutdown=STOP_S,
-        server_header=False,
-        ws="none",
-    )
-    server = uvicorn.Server(config)
-    try:
-        server.run()
-    except SystemExit:  # how uvicorn says that it cannot listen
-        return False
-    return server.started
+    return serve_until_stopped(application(state), host, port)

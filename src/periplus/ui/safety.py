@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
 import anyio
+import uvicorn
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -366,3 +367,30 @@ async def log_in(request: Request, locks: Locks) -> Response | None:
         max_age=30 * 86_400,
     )
     return answer
+
+
+STOP_S = 2  # for answers under way when the server is told to stop: streams would never end by themselves
+
+
+def serve_until_stopped(application: ASGIApp, host: str, port: int, connections: int | None = None) -> bool:
+    """Serves an application until Ctrl-C. connections: at once, more are answered with 503; None: any number.
+
+    False: it could not begin, most often because the port is taken.
+    """
+    config = uvicorn.Config(
+        application,
+        host=host,
+        port=port,
+        log_level="critical",
+        access_log=False,
+        timeout_graceful_shutdown=STOP_S,
+        server_header=False,
+        ws="none",
+        limit_concurrency=connections,
+    )
+    server = uvicorn.Server(config)
+    try:
+        server.run()
+    except SystemExit:  # how uvicorn says that it cannot listen
+        return False
+    return server.started
