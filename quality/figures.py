@@ -18,6 +18,7 @@ class Figure(NamedTuple):
     # digest of what it was measured on; empty: it depends on the machine or the hour, so it has no floor
     data: str = ""
     higher_is_better: bool = True
+    by: str = ""  # a peer's or a plainer method's name: its score stands beside ours of the same name; it has no floor
 
 
 def digest_of(texts: Iterable[str | bytes]) -> str:

@@ -1,6 +1,6 @@
 """How good are the results that cannot be proved?
 
-`make quality`: every figure beside its aim; fails when one is below its floor.
+`make quality`: one table of every figure beside those of others, its aim and its floor; fails when one is below it.
 
 python quality/run.py [NAME...]                          # folders of quality/; none: all of them
 python quality/run.py --raise [NAME...]                  # the floors follow the scores up
@@ -10,6 +10,7 @@ python quality/run.py --lower NAME --because SENTENCE    # one folder's floors f
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import subprocess
 import sys
@@ -45,14 +46,16 @@ def verdict(figure: Figure, floor: dict[str, str | float] | None) -> str:
     if not figure.data:
         return "-"
     if floor is None:
-        return "no floor"
+        return "none yet"
     if floor["data"] != figure.data:
-        return "other data"
-    return (
-        f"BELOW {floor['floor']:.4f}"
-        if is_worse(figure, float(floor["floor"]))
-        else f">= {floor['floor']:.4f}".replace(">=", ">=" if figure.higher_is_better else "<=")
-    )
+        return "of other data"
+    sign = ">=" if figure.higher_is_better else "<="
+    return f"{'BELOW' if is_worse(figure, float(floor['floor'])) else sign} {number(float(floor['floor']))}"
+
+
+def number(score: float) -> str:
+    """Four significant digits, or whole thousands."""
+    return f"{score:,.0f}" if abs(score) >= 1000 else f"{score:.4g}"
 
 
 def reaches(figure: Figure) -> str:
@@ -60,7 +63,21 @@ def reaches(figure: Figure) -> str:
     if figure.aim is None:
         return ""
     good = figure.score >= figure.aim if figure.higher_is_better else figure.score <= figure.aim
-    return f"{figure.aim:10.4f} {'reached' if good else 'missed'}"
+    return f"{number(figure.aim)} {'reached' if good else 'missed'}"
+
+
+def table(rows: list[tuple[str, ...]]) -> str:
+    """As Markdown, each column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
+
+
+def row(subject: str, figure: Figure, peers: list[Figure], floor: str) -> tuple[str, ...]:
+    """A figure of ours with those of others of the same name, best first."""
+    best_first = sorted(peers, key=lambda peer: peer.score, reverse=figure.higher_is_better)
+    beside = ", ".join(f"{peer.by} {number(peer.score)}" for peer in best_first)
+    return subject, figure.name, number(figure.score), beside, reaches(figure), floor
 
 
 def moved(floors: Floors, name: str, figures: list[Figure], because: str) -> None:
@@ -93,7 +110,7 @@ def main() -> None:
     if unknown := [name for name in [*options.names, *filter(None, [options.lower])] if name not in every]:
         parser.error(f"there is no quality/{unknown[0]}/measure.py; there are: {', '.join(every)}")
     floors: Floors = json.loads(FLOORS.read_text("utf-8")) if FLOORS.exists() else {}
-    failed = []
+    failed, rows = [], [("subject", "figure", "ours", "others", "aim", "floor")]
     for name in [options.lower] if options.lower else options.names or every:
         print(f"\n# {name}\n", flush=True)
         figures = measured(name)
@@ -102,14 +119,16 @@ def main() -> None:
             continue
         if options.up or options.lower:
             moved(floors, name, figures, options.because.strip())
-        print(f"\n{'':52}{'score':>10} {'aim':>10}         floor")
         for figure in figures:
-            said = verdict(figure, floors.get(name, {}).get(figure.name))
-            print(f"{figure.name:52}{figure.score:10.4f} {reaches(figure):18} {said}")
-            if said.startswith("BELOW"):
-                failed.append(f"{name}: {figure.name} is {figure.score:.4f}, {said}")
+            if figure.by:
+                continue
+            floor = verdict(figure, floors.get(name, {}).get(figure.name))
+            rows.append(row(name, figure, [peer for peer in figures if peer.by and peer.name == figure.name], floor))
+            if floor.startswith("BELOW"):
+                failed.append(f"{name}: {figure.name} is {figure.score:.4f}, {floor}")
     if options.up or options.lower:
         FLOORS.write_text(json.dumps(floors, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
+    print(f"\n# Quality on {datetime.date.today()}\n\n{table(rows)}")
     print("\n" + ("\n".join(["Below the floors:", *failed]) if failed else "no figure is below its floor"))
     sys.exit(1 if failed else 0)
 

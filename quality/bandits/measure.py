@@ -105,6 +105,9 @@ def figures_of(table: dict[str, dict[str, float]], within: dict[str, float], dat
     ours = table["scout"]
     found = [Figure(f"scout, {kind}", ours[kind], AIMS[kind], data[kind]) for kind in ours]
     found += [
+        Figure(f"scout, {kind}", table[rule][kind], by=rule) for rule in table.keys() - {"scout"} for kind in ours
+    ]
+    found += [
         Figure(
             f"scout less the best of r1 to r3, {kind}",
             ours[kind] - max(table[rule][kind] for rule in PRINTED),

@@ -1,6 +1,6 @@
 """Is every text read as it was written, and its language known?
 
-    python quality/charset/measure.py [--json FILE] [--texts DIR] [--peers]
+    python quality/charset/measure.py [--json FILE] [--texts DIR] [--no-peers]
 
 Exact: what the answer reads is the original, character by character. Nothing declared, then with the top-level domain
 as a hint; then with the truth and with a lie declared. Pieces of 200, 1,000 and 4,000 and of 30, 60 and 120 characters,
@@ -121,7 +121,8 @@ def languages(name: str, of_set: dict[str, list[str]], with_peers: bool) -> list
             Figure(f"{name}, language of {size} characters", right, None, digest_of(piece for _, piece in pieces))
         )
         for told in _asked(["--languages"], [json.dumps(piece) for _, piece in pieces]) if with_peers else ():
-            _language_table(f"  {told['peer']}", pieces, told["labels"], told["took_s"])
+            right = _language_table(f"  {told['peer']}", pieces, told["labels"], told["took_s"])
+            figures.append(Figure(f"{name}, language of {size} characters", right, by=told["peer"]))
     return figures
 
 
@@ -181,8 +182,9 @@ def _asked(options: list[str], lines: list[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def peers(name: str, found: list[Sample]) -> None:
-    """Prints what others read of the same samples; their times are their own process's."""
+def peers(name: str, found: list[Sample]) -> list[Figure]:
+    """What others read of the same samples; their times are their own process's."""
+    figures = []
     for told in _asked([], [base64.b64encode(sample.body).decode() for sample in found]):
         right: list[bool] = []
         of_aims: list[bool] = []
@@ -198,18 +200,20 @@ def peers(name: str, found: list[Sample]) -> None:
             f"  {name}: {told['peer']}: {100 * share(of_aims):.2f} ({each}), "
             f"{sum(len(sample.body) for sample in found) / 1e6 / told['took_s']:.1f} MB/s"
         )
+        figures.append(Figure(name, share(of_aims), by=told["peer"]))
+    return figures
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--texts", type=Path, help="a folder of LANGUAGE/*.txt to measure on too")
-    parser.add_argument("--peers", action="store_true", help="other detectors too")
+    parser.add_argument("--no-peers", action="store_true", help="leave other detectors out")
     parser.add_argument("--languages", action="store_true", help="languages alone")
     options = parser.parse_args()
     figures = []
     for name, of_set in texts(options.texts).items():
-        figures += languages(name, of_set, options.peers)
+        figures += languages(name, of_set, not options.no_peers)
         if options.languages:
             continue
         for kind, sizes, aim in (("200 and more", LONG, AIM_LONG), ("120 and fewer", SHORT, AIM_SHORT)):
@@ -218,8 +222,8 @@ def main() -> None:
             figures += exactness(f"{name}, {kind}, with hint", found, aim, hinted=True)
             if kind.startswith("200"):
                 figures += declarations(name, found)
-            if options.peers:
-                peers(f"{name}, {kind}", found)
+            if not options.no_peers:
+                figures += peers(f"{name}, {kind}", found)
     figures.append(speed(texts()["made"]))
     if options.json:
         write(options.json, figures)

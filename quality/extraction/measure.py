@@ -166,7 +166,7 @@ def figures(ours: dict[str, SetScore], rows: dict[str, dict[str, float]]) -> lis
                 Figure(f"{name}, mark", statistics.fmean(site.mark for site in score.sites), None, score.digest)
             )
     found += [
-        Figure(f"{name}, word F1 of {peer}", value)
+        Figure(_titled(name), value, by=peer)
         for peer, row in rows.items()
         if peer != "periplus"
         for name, value in row.items()

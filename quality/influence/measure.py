@@ -100,6 +100,7 @@ def measured(name: str, cascades: Cascades) -> list[Figure]:
         )
         what = f"{name}, dl, {sites}, later half, for the future"
         figures.append(Figure(what, ahead.later[-1], HOLDOUT_AIMS[sites] if name != "made" else None, data))
+        figures.append(Figure(what, greedy, by="greedy"))
         figures.append(Figure(what + ", less plain greedy", ahead.later[-1] - greedy, 0.0, data))
     return figures
 

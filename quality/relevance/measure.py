@@ -150,8 +150,8 @@ def peer_figures(name: str, tasks: Sequence[Task]) -> list[Figure]:
         f, precision = np.mean(pairs, axis=0)
         print(f"{name + ', mean':36} {machine:18} F {f:.3f}  AP {precision:.3f}")
         figures += [
-            Figure(f"{name}, {machine}, F out of source", float(f)),
-            Figure(f"{name}, {machine}, AP out of source", float(precision)),
+            Figure(f"{name}, {Method.CALIBRATED}, F out of source", float(f), by=machine),
+            Figure(f"{name}, {Method.CALIBRATED}, AP out of source", float(precision), by=machine),
         ]
     return figures
 

@@ -147,7 +147,9 @@ def measured(roots: list[Path], *, misses: bool = False) -> list[Figure]:
     print(f"{queries} questions, {1000 * took / queries:.2f} ms CPU each, without snippets")
     data = digest_of(f"{question.manual} {question.text} {question.pages}" for question in asked)
     return [
-        Figure(f"questions {name}, {maker}, first {most}", share(some, most), aim if maker == "ours" else None, data)
+        Figure(f"questions {name}, first {most}", share(some, most), aim, data)
+        if maker == "ours"
+        else Figure(f"questions {name}, first {most}", share(some, most), by=maker)
         for (name, maker), some in gathered.items()
         for most, aim in PLACES.items()
     ]

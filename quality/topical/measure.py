@@ -49,8 +49,11 @@ def of_graph(path: Path, runs: int) -> list[Figure]:
     ours = [Figure(f"text graph, {field}", score, AIMS.get(field), data) for field, score in found[WEIGHED].items()]
     return [
         *ours,
-        Figure("text graph, area, best first", found["best-first"]["area"]),
-        Figure("text graph, area, published", found["waits"]["area"]),
+        *(
+            Figure(f"text graph, {field}", found[order][field], by=order)
+            for order in ("best-first", "waits")
+            for field in Marks._fields
+        ),
     ]
 
 
