@@ -387,3 +387,26 @@ def test_the_command_names_a_file_for_what_a_line_cannot_say():
         in survey_request({"sites": "\n".join(f"s{place}.org" for place in range(40))}, "x.periplus").line
     )
     assert survey_run({"rule": "r3", "rule_number": "4"}, "x.periplus").command[-2:] == ("--rule", "r3:4")
+
+
+def test_the_forms_of_a_survey_ask_for_a_floor_of_pages_and_for_companions(folder, queue):
+    browser = client(folder)
+    asked = {"sites": "a.org", "name": "floor", "pages": "60", "least_pages": "4", "read_companions": "10"}
+    told = "--pages 60 --least-pages 4 --read-companions 10"
+    assert told in browser.get("/surveys", params=asked).text
+    token = token_of(browser, "/surveys")
+    browser.post("/surveys/new", data={**asked, "csrf_token": token})
+    campaign = campaign_of(folder / "floor.periplus")
+    assert (campaign.least_pages, campaign.read_companions) == (4, 10)
+    more = {"least_pages": "6", "read_companions": "0", "pages": "70"}
+    assert "--pages 70 --least-pages 6 --read-companions 0" in browser.get("/c/floor/survey", params=more).text
+    browser.post("/c/floor/survey/change", data={**more, "what": "run", "csrf_token": token})
+    assert survey_run(more, "floor.periplus").command in {job.order.command for job in queue.jobs()}
+
+
+def test_a_floor_that_the_pages_do_not_hold_is_refused_beside_the_form(folder):
+    browser = client(folder)
+    token = token_of(browser, "/surveys")
+    asked = {"sites": "a.org b.org", "name": "floor", "pages": "10", "least_pages": "6", "csrf_token": token}
+    assert "are more than the 10 pages" in browser.post("/surveys/new", data=asked).text
+    assert not (folder / "floor.periplus").exists()

@@ -37,6 +37,7 @@ FOLLOW_FIRST = 300
 FOLLOW_PAGES = 2_000  # of a topical crawl whose form names none
 WORDS_CHARS = 500
 SURVEY_PAGES = 2_000  # of a survey whose form names none: an hour of twenty sites at the usual delay
+PAGE_NUMBERS = {"pages": SURVEY_PAGES, "least_pages": 0, "read_companions": 0}  # of a survey, in its forms
 MOST_PAGES = 10_000_000
 PERIODS = {"": 0.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0, "month": 2_592_000.0}
 _NAME = re.compile(r"[\w][\w. -]{0,99}")
@@ -319,19 +320,24 @@ WITH_NUMBER = ("r2", "r3", "quantum")
 
 
 def survey_request(form: Form, folder: str) -> JobRequest:
-    """sites, and perhaps title, rule, rule_number, pages, item, within, seed, max_depth, delay.
+    """sites, and perhaps title, rule, rule_number, item, within, seed, max_depth, delay, and PAGE_NUMBERS.
 
     folder: as commands name it. Raises UsageError.
     """
     units = units_of_text(form.get("sites", ""))
+    pages, least_pages, companion_pages = (
+        whole(form, name, usual, 0, MOST_PAGES) for name, usual in PAGE_NUMBERS.items()
+    )
     campaign = Campaign(
         title=form.get("title", "").strip()[:200] or f"Survey of {count_of(len(units), 'site')}",
         units=units,
         rule=_rule(form) or USUAL.rule,
         within=choice(form, "within", WITHIN),
         item=choice(form, "item", ITEMS, USUAL.item),
-        pages=whole(form, "pages", SURVEY_PAGES, 0, MOST_PAGES),
+        pages=pages,
         seed=whole(form, "seed", USUAL.seed, 0, 2**31),
+        least_pages=least_pages,
+        read_companions=companion_pages,
     )
     checked(campaign)
     run = survey_run({name: text for name, text in form.items() if name in ("max_depth", "delay")}, folder)
@@ -339,14 +345,14 @@ def survey_request(form: Form, folder: str) -> JobRequest:
 
 
 def survey_run(form: Form, folder: str) -> JobOrder:
-    """The job that goes on with a survey: perhaps with pages in all, max_time, rule, max_depth, delay.
+    """The job that goes on with a survey: perhaps with max_time, rule, max_depth, delay, and other PAGE_NUMBERS.
 
     Raises UsageError.
     """
     words = []
-    for name, flag in (("pages", "--pages"), ("max_time", "--max-time")):
+    for name in (*PAGE_NUMBERS, "max_time"):
         if form.get(name, "").strip():
-            words += [flag, str(whole(form, name, 0, 0, MOST_PAGES))]
+            words += [_flag(name), str(whole(form, name, 0, 0, MOST_PAGES))]
     if rule := _rule(form):
         words += ["--rule", rule]
     limits = flags({name: form.get(name, "") for name in ("max_depth", "delay")})
@@ -367,12 +373,16 @@ def units_of_text(text: str) -> tuple[Unit, ...]:
     return units
 
 
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 def _campaign_flags(form: Form, campaign: Campaign) -> list[str]:
     """What differs from the usual, as flags."""
     words = ["--title", campaign.title] if form.get("title", "").strip() else []
-    for flag in ("rule", "pages", "item", "within", "seed"):
-        if getattr(campaign, flag) != getattr(USUAL, flag):
-            words += [f"--{flag}", str(getattr(campaign, flag))]
+    for name in ("rule", "item", "within", "seed", *PAGE_NUMBERS):
+        if getattr(campaign, name) != getattr(USUAL, name):
+            words += [_flag(name), str(getattr(campaign, name))]
     plain = all(
         unit == dataclasses.replace(unit, name=unit.prefixes[0], bundle="", official=True) for unit in campaign.units
     )

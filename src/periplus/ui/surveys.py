@@ -20,6 +20,7 @@ from periplus.api.webometrics import FORMATS, SurveyOrder, write_survey
 from periplus.errors import NoCollection, PeriplusError, UsageError
 from periplus.jobs.forms import choice, decimal, whole
 from periplus.jobs.presets import (
+    PAGE_NUMBERS,
     RULE_WORDS,
     SURVEY_PAGES,
     command_line,
@@ -166,7 +167,8 @@ STATUSES = {
 
 
 def _run_fields(asked: Mapping[str, str]) -> dict[str, str]:
-    return {name: asked.get(name, "") for name in ("pages", "max_time", "rule", "rule_number", "max_depth", "delay")}
+    names = (*PAGE_NUMBERS, "max_time", "rule", "rule_number", "max_depth", "delay")
+    return {name: asked.get(name, "") for name in names}
 
 
 def values(request: Request) -> dict[str, object]:
@@ -189,7 +191,8 @@ def _campaign(campaign: Campaign) -> dict[str, object]:
     return {
         "title": campaign.title, "sites": len(campaign.units), "rule": campaign.rule,
         "within": within_of(campaign), "item": campaign.item,
-        "pages": campaign.pages, "seed": campaign.seed,
+        "pages": campaign.pages, "least_pages": campaign.least_pages, "read_companions": campaign.read_companions,
+        "seed": campaign.seed,
     }  # fmt: skip
 
 
