@@ -160,5 +160,5 @@ def test_ctrl_c_ends_the_run_and_the_workers_store_what_they_have(tmp_path, stor
 def test_without_a_database_there_is_nothing_to_join(tmp_path):
     ran = told("crawl", "https://example.org/", "--on", "spark://127.0.0.1:1", cwd=tmp_path)
     assert ran.returncode == 2
-    assert "--on needs --store" in ran.stderr
+    assert "--on needs -o ADDRESS" in ran.stderr
     assert list(tmp_path.iterdir()) == []

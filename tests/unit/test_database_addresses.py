@@ -52,12 +52,17 @@ def test_segments_that_no_other_process_sees_are_refused(place):
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("search port --store postgresql://me:s3cret@db/x", "No such option '--store'"),
+        ("search port --stoer postgresql://me:s3cret@db/x", "No such option '--stoer'"),
         ("search port -storm", "within quotes"),
         ("jobs add crawl --stoer x", "No such option '--stoer'"),
         ("jobs add topic trane x", "periplus topic has no command trane"),
         ("jobs add --stoer x crawl x", "No such option '--stoer'"),
-        ("map -c postgresql://me:s3cret@db/x", "take an address with --store"),
+        ("demo -c postgresql://me:s3cret@db/x", "No such option '-c'"),
+        ("map -c postgresql:/me:s3cret@db/x", "a folder is meant here"),
+        ("map -c postgresql://me:s3cret@db/x -c here", "name one of them"),
+        ("map -c here --store postgresql://me:s3cret@db/x", "name one of them"),
+        ("topic crawl x http://a.test/ -c postgresql://me:s3cret@db/x", "--topic-from"),
+        ("delete -c postgresql://me:s3cret@db/x", "is a database"),
         ("report postgresql://me:s3cret@db/x", "unexpected extra argument (postgresql://me@db/x)"),
         ("postgresql://me:s3cret@db/x", "No such command 'postgresql://me@db/x'"),
         ("crawl --store postgresql://me:s3/cret@db/x http://a.test/", "USER:PASSWORD@HOST:PORT"),
@@ -69,3 +74,24 @@ def test_commands_refuse_options_that_they_do_not_know_and_show_no_password(line
     assert ran.exit_code == 2
     assert sentence in ran.output
     assert "cret" not in ran.output
+
+
+NOWHERE = "postgresql://me:s3cret@127.0.0.1:1/x?collection=press&sslmode=none"  # refused by libpq, without asking
+REFUSED = "periplus: postgresql://me@127.0.0.1:1/x?collection=press cannot be opened"
+
+
+def test_a_collection_is_named_by_any_of_its_options_and_by_the_environment(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for line in (f"status -c {NOWHERE}", f"status --store {NOWHERE}", f"refresh -c {NOWHERE}", "map", "status"):
+        ran = CliRunner().invoke(main, line.split(), env={"PERIPLUS_COLLECTION": NOWHERE})
+        assert REFUSED in ran.output, line
+    ran = CliRunner().invoke(main, ["status", "-c", "elsewhere"], env={"PERIPLUS_COLLECTION": NOWHERE})
+    assert "elsewhere holds no collection" in ran.output
+
+
+def test_the_environment_s_database_has_the_queue_of_jobs_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = CliRunner().invoke(main, ["jobs", "list"], env={"PERIPLUS_COLLECTION": NOWHERE})
+    assert REFUSED in ran.output
+    ran = CliRunner().invoke(main, ["jobs", "list"], env={"PERIPLUS_COLLECTION": "press.periplus"})
+    assert (ran.exit_code, ran.output[:8]) == (0, "No jobs:")

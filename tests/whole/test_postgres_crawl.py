@@ -100,7 +100,7 @@ def test_of_two_crawls_on_one_collection_the_second_is_refused(address) -> None:
     home = home_of(address.text)
     with (
         home.only_crawl(),
-        pytest.raises(StoreError, match=r"periplus worker --store"),
+        pytest.raises(StoreError, match=r"periplus worker -c"),
         home_of(address.text).only_crawl(),
     ):
         pass

@@ -100,7 +100,7 @@ def carried_crawl(order: CrawlOrder, on: str, watch: Callable[[Progress], bool])
     Raises UsageError, StoreError.
     """
     if not order.store:
-        raise UsageError("--on needs --store: the cluster's machines reach a database, and not a folder on this one")
+        raise UsageError("--on needs -o ADDRESS: the cluster's machines reach a database, and not a folder on this one")
     if order.settings.rendering.render != "never":
         raise UsageError("--render and --on exclude each other: a crawl that renders pages has one worker")
     if order.settings.identity.login:

@@ -11,18 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import (
-    FOLDER,
-    collection_option,
-    collection_place,
-    format_option,
-    opened,
-    option,
-    output_option,
-    store_option,
-)
+from periplus.cli.options import FOLDER, Place, format_option, opened, option, output_option, place_named, place_option
 from periplus.cli.progress import Watch
-from periplus.errors import StoreError, UsageError
+from periplus.errors import StoreError
 from periplus.present.wording import count_of, number
 from periplus.settings import SUFFIX, Settings
 
@@ -46,7 +37,7 @@ def move(source: str, target: str) -> None:
 
     \b
     periplus move example.org.periplus 'postgresql://me@db/crawls?collection=example&segments=s3://bucket/example'
-    periplus crawl --store 'postgresql://me@db/crawls?collection=example' https://example.org
+    periplus crawl -o 'postgresql://me@db/crawls?collection=example' https://example.org
     periplus move 'postgresql://me@db/crawls?collection=example' example.org.2.periplus
     """
     from periplus.api.moving import move as moved
@@ -120,8 +111,9 @@ def imports() -> None:
 
 @imports.command("warc")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@option("-o --output", f"The new collection. By default SITE{SUFFIX} here.", FOLDER)
-@store_option
+@place_named(
+    "-o --output -c --collection", f"The new collection: a folder, or an address. By default SITE{SUFFIX} here."
+)
 @option(
     "--start starts",
     "Where the site begins. By default as the archive says, else its first page.",
@@ -144,7 +136,7 @@ def imports() -> None:
     "",
     metavar="DATE",
 )
-def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], **flags: Any) -> None:
+def warc(files: tuple[Path, ...], collection: Place | None, starts: tuple[str, ...], **flags: Any) -> None:
     """Make a collection of WARC, ARC or WACZ files (gzip, zstd or plain).
 
     Every answer is read as if it had just been fetched, so that maps, reports and exports work. What pages link to and
@@ -160,6 +152,7 @@ def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], 
     """
     from periplus.acquire.archived import end_of
     from periplus.api.archives import ImportTimes, import_archives, origin_of_archives
+    from periplus.api.homes import home_of
     from periplus.settings import settings_from
     from periplus.urls.canonical import start_urls
     from periplus.urls.scope import site_name
@@ -168,23 +161,19 @@ def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], 
     begin, settings = origin_of_archives(files, start_urls(starts), settings)
     settings = replace(settings, storage=replace(settings.storage, keep_parts=flags["keep_parts"]))
     times = ImportTimes(flags["gap"] * 86_400, end_of(flags["at"]))
-    folder: Path | str = flags["store"] or output or Path(site_name(begin[0]) + SUFFIX)
-    if flags["store"]:
-        if output:
-            raise UsageError("a collection lies in a folder (-o) or in a database (--store): name one of them")
+    place = collection or Path(site_name(begin[0]) + SUFFIX)
+    if isinstance(place, str):
         from periplus.api.moving import imported_into_database
 
-        done = imported_into_database(
-            flags["store"], lambda draft: import_archives(draft, files, begin, settings, times=times)
-        )
+        done = imported_into_database(place, lambda draft: import_archives(draft, files, begin, settings, times=times))
     else:
-        done = import_archives(Path(folder), files, begin, settings, times=times)
+        done = import_archives(place, files, begin, settings, times=times)
     for damage in done.damages:
         click.echo(f"periplus: {damage}", err=True)
     counts = (
         f"{count_of(done.answers, 'answer')} from {count_of(done.records, 'record')}, {done.failures} without an answer"
     )
-    click.echo(f"{folder}: {counts}{f', in {done.runs} runs' if done.runs > 1 else ''}", err=True)
+    click.echo(f"{home_of(place)}: {counts}{f', in {done.runs} runs' if done.runs > 1 else ''}", err=True)
     if done.left_out:
         click.echo(f"Left out: {count_of(done.left_out, 'record')} without a usable answer, URL or date", err=True)
     if done.state == "failed":
@@ -194,9 +183,8 @@ def warc(files: tuple[Path, ...], output: Path | None, starts: tuple[str, ...], 
 @imports.command("results")
 @click.argument("dataset", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @option("-r --results", "Where they are; by default DATASET.results.", FOLDER)
-@collection_option
-@store_option
-def results(collection: Path | None, store: str, dataset: Path, results: Path | None) -> None:
+@place_option
+def results(place: Place, dataset: Path, results: Path | None) -> None:
     """Load what `periplus analyse DATASET` computed into the collection, as tables for `periplus sql`;
     into a database for psql.
 
@@ -205,15 +193,13 @@ def results(collection: Path | None, store: str, dataset: Path, results: Path | 
 
     \b
     periplus import results site.dataset -c example.org.periplus
-    periplus import results web.dataset --store 'postgresql://me@db/crawls?collection=web'
+    periplus import results web.dataset -c 'postgresql://me@db/crawls?collection=web'
     periplus sql "SELECT u.url, r.rank FROM result_ranks r JOIN result_url n ON n.url = r.url JOIN urls u ON u.id = n.id ORDER BY 2 DESC LIMIT 9"
     """  # noqa: E501
     from periplus.api.datasets import load_results
     from periplus.cli.progress import Watch
 
     watch = Watch()
-    place = results or dataset.with_name(dataset.name + ".results")
-    rows = load_results(
-        collection_place(collection, store), place, dataset, time.time(), lambda table: watch(f"Loading {table}", 0, 0)
-    )
+    computed = results or dataset.with_name(dataset.name + ".results")
+    rows = load_results(place, computed, dataset, time.time(), lambda table: watch(f"Loading {table}", 0, 0))
     click.echo("Loaded: " + ", ".join(f"{name} {count:,}" for name, count in rows.items()), err=True)

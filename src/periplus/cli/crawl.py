@@ -19,12 +19,12 @@ import click
 from periplus.acquire.folders import starts_of
 from periplus.children import runner_has_died
 from periplus.cli.options import (
-    FOLDER,
     LongCommand,
+    Place,
     chosen_settings,
-    collection_folder,
-    collection_option,
     option,
+    place_named,
+    place_option,
     setting_options,
     settings_of,
     verbose_option,
@@ -53,17 +53,14 @@ TRAPS_NAMED = 3  # patterns of what was left out, at the end of a crawl
     click.File("r", encoding="utf-8"),
     many=True,
 )
-@option("-o --collection", f"Folder to keep it in. By default SITE{SUFFIX} here.", FOLDER)
-@option(
-    "--store",
-    "Keep it in PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME&segments=PLACE.",
-    str,
-    "",
-    metavar="ADDRESS",
+@place_named(
+    "-o -c --collection",
+    "Where to keep it: a folder, or postgresql://USER@HOST/DATABASE?collection=NAME&segments=PLACE. By default "
+    f"SITE{SUFFIX} here.",
 )
 @option(
     "--on",
-    "With --store: workers on a Spark cluster instead of here: spark://HOST:7077; --workers: how many.",
+    "In a database: workers on a Spark cluster instead of here: spark://HOST:7077; --workers: how many.",
     str,
     "",
     metavar="MASTER",
@@ -77,7 +74,7 @@ TRAPS_NAMED = 3  # patterns of what was left out, at the end of a crawl
 def crawl(
     starts: tuple[str, ...],
     lists: tuple[Any, ...],
-    collection: Path | None,
+    collection: Place | None,
     rate: float | None,
     fresh: bool,
     **flags: Any,
@@ -92,11 +89,12 @@ def crawl(
     With --from-archive it reads a site as a web archive has it, and asks nobody else: a WACZ or WARC file, a folder of
     them, or an archive's server. --at: as of a date.
 
-    With --store the collection is in a database, and `periplus worker --store` joins the crawl from any machine.
+    With -o postgresql://... the collection is in a database, and `periplus worker` joins the crawl from any machine.
     Settings are read from periplus.toml here and in the folder -o; the latter goes first, and flags before both.
     """
     from periplus.api.crawling import CrawlOrder, check_order
     from periplus.api.crawling import crawl as run
+    from periplus.api.homes import home_of
 
     urls, local = starts_of([*starts, *(line for file in lists for line in lines_of(file))])
     flags |= with_folders(flags, local)
@@ -106,8 +104,13 @@ def crawl(
         urls = starts_of_archive(flags["from_archive"])
     if not urls:
         raise UsageError("no start: give a URL, or a file of URLs with -i")
-    store: str = checked_store(flags["store"], fresh=fresh)
-    folder = collection or (Path() if store else Path(site_name(urls[0]) + SUFFIX))
+    place = collection or Path(site_name(urls[0]) + SUFFIX)
+    folder, store = (Path(), place) if isinstance(place, str) else (place, "")
+    if fresh and isinstance(place, str):
+        raise UsageError(
+            f"--fresh deletes folders only. To begin {home_of(place)} anew, name another collection, or drop its "
+            "schema in the database first."
+        )
     if rate is not None:
         flags["delay_s"] = 1 / rate
     settings = settings_of(flags, folder)
@@ -128,7 +131,7 @@ def crawl(
     summary(
         end,
         str(order.home),
-        f"periplus status --store '{order.home}'" if store else f"periplus map -c {shlex.quote(str(folder))}",
+        f"periplus {'status' if store else 'map'} -c {shlex.quote(str(order.home))}",
     )
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])
 
@@ -138,20 +141,6 @@ def with_folders(flags: dict[str, Any], local: Sequence[str]) -> dict[str, Any]:
     if not local:
         return {}
     return {"folders": (*flags["folders"], *local), "scope": flags["scope"] or "prefix"}
-
-
-def checked_store(store: str, *, fresh: bool = False) -> str:
-    """The address of a database; empty: none was named. Raises UsageError."""
-    if store:
-        from periplus.api.homes import home_of
-
-        home = home_of(store)
-        if fresh:
-            raise UsageError(
-                f"--fresh deletes folders only. To begin {home} anew, name another collection, or drop its "
-                "schema in the database first."
-            )
-    return store
 
 
 def lines_of(file: Iterable[str]) -> list[str]:
@@ -277,15 +266,14 @@ class Period(click.ParamType[float]):
 
 
 @click.command(cls=LongCommand)
-@collection_option
-@option("--store", "A collection in PostgreSQL, in place of a folder.", str, "", metavar="ADDRESS")
+@place_option
 @option("--all/--due everything", "Ask for every page, or only for those whose own interval is over.", bool, True)
 @option("--every", "Again and again, begun so often: 24h, 90m, 7d. Ctrl-C ends it.", Period())
 @option("-q --quiet", "No progress; only the end is told.", bool)
 @option("--no-progress", "The same as -q.", bool)
 @verbose_option
 @setting_options
-def refresh(collection: Path | None, store: str, everything: bool, every: float | None, **flags: Any) -> None:
+def refresh(place: Place, everything: bool, every: float | None, **flags: Any) -> None:
     """Bring a collection up to date: fetch again only what changed.
 
     Asks each page's server whether it changed, by the settings of the last crawl or refresh; follows new links, closes
@@ -295,7 +283,6 @@ def refresh(collection: Path | None, store: str, everything: bool, every: float 
     from periplus.api.crawling import check_order, refresh_order
     from periplus.api.crawling import refresh as run
 
-    place = checked_store(store) or collection_folder(collection)
     values = chosen_settings(flags, place if isinstance(place, Path) else Path())
     order = refresh_order(place, values, due_only=not everything)
     check_order(order)
@@ -307,7 +294,7 @@ def refresh(collection: Path | None, store: str, everything: bool, every: float 
         next_at = time.time() + every_s
         with crawl_display(lambda: stopping.asked, quiet=flags["quiet"] or flags["no_progress"]) as watch:
             done = run(order, watch)
-        _summary(done, f"--store '{order.home}'" if store else f"-c {shlex.quote(str(place))}", in_database=bool(store))
+        _summary(done, f"-c {shlex.quote(str(order.home))}", in_database=isinstance(place, str))
         if every_s and not stopping.asked:
             say(f"The next begins {utc(max(next_at, time.time()))}; Ctrl-C ends it.")
         return str(done.end.state)

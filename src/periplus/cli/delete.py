@@ -14,6 +14,7 @@ import click
 from periplus.children import RunnerLink
 from periplus.cli.crawl import INTERRUPTED, StopOnSignal
 from periplus.cli.options import (
+    Place,
     WholeNumber,
     collection_folder,
     collection_option,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 @option("-y --yes", "Do not ask.", bool)
 @format_option(("text", "json"))
 @output_option
-def delete(urls: tuple[str, ...], collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
+def delete(urls: tuple[str, ...], collection: Place | None, format: str, output: Path | None, **flags: Any) -> None:
     """Delete pages, a site, a run or a whole collection.
 
     First says what goes: pages, visits, links, bodies, texts, marks, entries of the index, bytes. Then it is as if they

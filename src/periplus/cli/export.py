@@ -12,10 +12,10 @@ import click
 
 from periplus.cli.options import (
     FILE,
+    Place,
     WholeNumber,
     collection_folder,
     collection_option,
-    collection_place,
     format_option,
     opened,
     option,
@@ -23,7 +23,6 @@ from periplus.cli.options import (
     output_option,
     place_option,
     segment_option,
-    store_option,
 )
 from periplus.errors import UsageError
 from periplus.model.tables import EXPORTS
@@ -42,7 +41,7 @@ def export() -> None:
     """Write tables for other programs, or the pages as a WARC or WACZ archive.
 
     docs/exports.md describes every column. Tables are streamed: a million links need no more memory than a
-    thousand. With --store the collection is in PostgreSQL: its pages come as with --no-rank, and redirects
+    thousand. Of a collection in PostgreSQL pages come as with --no-rank, and redirects
     and issues want a folder.
     """
 
@@ -53,9 +52,9 @@ _FORMAT_SENTENCE = (
 
 
 def _table_command(name: str) -> click.Command:
-    def write(collection: Path | None, format: str | None, output: Path | None, store: str, **flags: Any) -> None:
+    def write(place: Place, format: str | None, output: Path | None, **flags: Any) -> None:
         export_table(
-            collection_place(collection, store),
+            place,
             name,
             format or _format_of(output),
             output,
@@ -64,8 +63,7 @@ def _table_command(name: str) -> click.Command:
         )
 
     add = options(
-        collection_option,
-        store_option,
+        place_option,
         output_option,
         *[option("--no-rank", "Without final_url, inlinks, outlinks, rank and score: faster.", bool)]
         * (name == "pages"),
@@ -243,9 +241,8 @@ def _say_texts(target: Path, done: TextExport) -> None:
 @export.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @option("--texts", "Also the pages' texts, and what of them is content.", bool)
-@collection_option
-@store_option
-def parquet(collection: Path | None, store: str, folder: Path, texts: bool) -> None:
+@place_option
+def parquet(place: Place, folder: Path, texts: bool) -> None:
     """Everything as a FOLDER of Parquet tables for engines, URLs as numbers.
 
     For DuckDB, pandas, Spark and `periplus` itself; docs/parquet.md describes the tables. Needs pyarrow: pip
@@ -253,14 +250,13 @@ def parquet(collection: Path | None, store: str, folder: Path, texts: bool) -> N
 
     \b
     periplus export parquet graph -c example.org.periplus
-    periplus export parquet web --store 'postgresql://me@db/crawls?collection=web'
+    periplus export parquet web -c 'postgresql://me@db/crawls?collection=web'
     duckdb -c "SELECT count(*) FROM 'graph/links/*.parquet'"
     """
     from periplus.api.datasets import export_dataset
     from periplus.cli.progress import Watch
 
     watch = Watch()
-    place = collection_place(collection, store)
     done = export_dataset(
         place, folder, time.time(), with_texts=texts, watch=lambda table, rows: watch(f"Writing {table}", rows, 0)
     )
@@ -287,7 +283,7 @@ TIME_LIMIT_S = 10.0  # a question of a person at a terminal; a count over ten mi
 @output_option
 @collection_option
 def sql(
-    question: str, collection: Path | None, format: str, limit: int | None, time_limit: float, output: Path | None
+    question: str, collection: Place | None, format: str, limit: int | None, time_limit: float, output: Path | None
 ) -> None:
     """Ask a collection a question in SQL.
 

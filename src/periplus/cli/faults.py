@@ -8,7 +8,15 @@ from typing import TextIO
 
 import click
 
-from periplus.cli.options import collection_folder, collection_option, format_option, opened, option, output_option
+from periplus.cli.options import (
+    Place,
+    collection_folder,
+    collection_option,
+    format_option,
+    opened,
+    option,
+    output_option,
+)
 from periplus.cli.progress import say
 from periplus.errors import UsageError
 from periplus.present.tables import FORMATS, write_table
@@ -43,7 +51,7 @@ def faults() -> None:
 @option("-n --limit", "At most so many.", click.IntRange(1))
 @format_option(FORMATS)
 @output_option
-def list_faults(collection: Path | None, limit: int | None, format: str, output: Path | None, **flags: str) -> None:
+def list_faults(collection: Place | None, limit: int | None, format: str, output: Path | None, **flags: str) -> None:
     """List causes, gravest first, with their keys."""
     from periplus.analyse.audit import issue_kinds
     from periplus.api.faults import KEY_CHARS, noted_faults
@@ -71,7 +79,7 @@ def _verb(verb: str, sentence: str) -> None:
     @collection_option
     @option("--note", "Words on it; '' takes them away.", metavar="TEXT")
     @option("--to", "Who mends it; '' nobody.", metavar="NAME")
-    def decided(subjects: tuple[str, ...], collection: Path | None, note: str | None, to: str | None) -> None:
+    def decided(subjects: tuple[str, ...], collection: Place | None, note: str | None, to: str | None) -> None:
         from periplus.api.faults import KEY_CHARS, decide
         from periplus.store.fault_notes import key_of
 
@@ -97,7 +105,7 @@ for _name, _sentence in (
 @faults.command("export")
 @collection_option
 @output_option
-def export_notes(collection: Path | None, output: Path | None) -> None:
+def export_notes(collection: Place | None, output: Path | None) -> None:
     """Write all notes, a JSON object a line."""
     from periplus.api.faults import written_notes
 
@@ -109,7 +117,7 @@ def export_notes(collection: Path | None, output: Path | None) -> None:
 @faults.command("import")
 @click.argument("file", type=click.File("r", encoding="utf-8"))
 @collection_option
-def import_notes(file: TextIO, collection: Path | None) -> None:
+def import_notes(file: TextIO, collection: Place | None) -> None:
     """Take notes that `export` wrote, each in place of that on its cause."""
     from periplus.api.faults import read_notes
 

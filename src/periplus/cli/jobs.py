@@ -19,6 +19,7 @@ import click
 from periplus.children import Command
 from periplus.cli.crawl import EXIT, INTERRUPTED, Period, StopOnSignal, configure_logs, summary
 from periplus.cli.options import (
+    COLLECTION_VARIABLE,
     FOLDER,
     WholeNumber,
     format_option,
@@ -32,6 +33,7 @@ from periplus.errors import StoreError, UsageError
 from periplus.extras import extra_needed
 from periplus.present.tables import write_table
 from periplus.present.wording import utc
+from periplus.store.postgres.address import is_address
 
 if TYPE_CHECKING:
     from periplus.model.job import Job, Schedule
@@ -57,19 +59,27 @@ def help_with_crawl(store: str, auth: str, *, quiet: bool, verbose: int) -> None
     stopping = StopOnSignal()
     with crawl_display(lambda: stopping.asked, quiet=quiet) as watch:
         end = join(store, record, settings, watch)
-    summary(end, str(home), f"periplus status --store '{home}'")
+    summary(end, str(home), f"periplus status -c '{home}'")
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])
 
 
 # `periplus jobs` and `periplus worker`: work that is asked for now and done in its turn, once or every so often.
 
 
+def _database_here() -> str:
+    """The address of the collection that the environment names; empty where it names a folder, or none."""
+    named = os.environ.get(COLLECTION_VARIABLE, "")
+    return named if is_address(named) else ""
+
+
 def _queue_options(command: Callable[..., Any]) -> Callable[..., Any]:
     sentence = (
-        "The queue of a collection on PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME. The "
-        "folder keeps what its jobs print."
+        "The queue of a collection in PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME; by default that of "
+        f"{COLLECTION_VARIABLE}. The folder keeps what its jobs print."
     )
-    command = option("--store", sentence, str, "", metavar="ADDRESS")(command)
+    command = click.option(
+        "-c", "--collection", "--store", "store", default=_database_here, metavar="ADDRESS", help=sentence
+    )(command)
     sentence = "The folder of collections whose queue is meant. By default the current one."
     return click.option("-d", "--folder", type=FOLDER, default=Path(), help=sentence)(command)
 
@@ -79,7 +89,7 @@ def jobs() -> None:
     """Ask for work, see how far it is, call it off.
 
     A job is a command of this program, done in its turn by `periplus worker` (or `periplus serve`): greatest priority
-    first, then oldest. Jobs and their periods are kept in jobs.db in a folder of collections, or with --store in a
+    first, then oldest. Jobs and their periods are kept in jobs.db in a folder of collections, or with -c in a
     database, where workers of many machines find them; what they print, in the folder jobs.
 
     \b
@@ -98,7 +108,7 @@ def jobs() -> None:
 def add(folder: Path, store: str, priority: int, every: float | None, command: tuple[str, ...]) -> None:
     """Ask for a command, given as after `periplus`: `periplus jobs add check example.org`.
 
-    What stands after the command's name is the command's own, a further --store too. An equal job that waits or runs
+    What stands after the command's name is the command's own, a further -c too. An equal job that waits or runs
     already is joined, not doubled. A database's password is not kept: the worker needs PGPASSFILE or PGPASSWORD.
     """
     from periplus.jobs.runner import opened_queue, ordered
@@ -113,7 +123,7 @@ def add(folder: Path, store: str, priority: int, every: float | None, command: t
             schedule = queue.repeat(order, every, clock.now())
             say(f"Schedule {schedule.id}: next at {utc(schedule.next_at)}.")
         else:
-            does = "periplus worker --store ADDRESS" if store else "periplus worker"
+            does = "periplus worker -c ADDRESS" if store else "periplus worker"
             say(f"Job {queue.add(order, clock.now()).id} waits for a worker: `{does}` starts one.")
 
 
@@ -206,7 +216,7 @@ def run(folder: Path, store: str) -> None:
 def worker(folder: Path, store: str, auth: str, until_done: bool, quiet: bool, verbose: int) -> None:
     """Join a crawl in a database; or do jobs as they come.
 
-    With --store, where a crawl goes on there: works on it with its own settings, beside any number of others on any
+    With -c, where a crawl goes on there: works on it with its own settings, beside any number of others on any
     machines, and ends with it. Else: does the jobs of the queue until Ctrl-C, or with --until-done until none is left;
     several workers share one.
 
@@ -214,7 +224,7 @@ def worker(folder: Path, store: str, auth: str, until_done: bool, quiet: bool, v
     again after half a minute.
 
     \b
-    periplus worker --store postgresql://me@db/crawls?collection=press
+    periplus worker -c postgresql://me@db/crawls?collection=press
     """
     if store:
         help_with_crawl(store, auth, quiet=quiet, verbose=verbose)

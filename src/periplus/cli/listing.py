@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.options import (
+    Place,
     WholeNumber,
     collection_folder,
     collection_option,
@@ -67,7 +68,7 @@ _row_options = options(
 @option("--host", "With or without its port.")
 @_row_options
 def pages(
-    collection: Path | None, format: str, columns: str, limit: int | None, output: Path | None, **filters: Any
+    collection: Place | None, format: str, columns: str, limit: int | None, output: Path | None, **filters: Any
 ) -> None:
     """List URLs with what is known of each, by depth and URL.
 
@@ -102,7 +103,7 @@ def pages(
 )
 @_row_options
 def links(
-    collection: Path | None, format: str, columns: str, limit: int | None, output: Path | None, **filters: Any
+    collection: Place | None, format: str, columns: str, limit: int | None, output: Path | None, **filters: Any
 ) -> None:
     """List links, with anchors and positions.
 
@@ -162,7 +163,7 @@ _BYTES = ("xml", "source", "rendered", "screenshot")
 @option("--json as_json", "The same as -f json.", bool)
 @output_option
 @collection_option
-def page(url: str, collection: Path | None, format: str, as_json: bool, output: Path | None, **flags: Any) -> None:
+def page(url: str, collection: Place | None, format: str, as_json: bool, output: Path | None, **flags: Any) -> None:
     """Show one page as it was kept, or what is known of it.
 
     Canonical XML is well-formed for every page; it is made when asked for, unless the crawl kept it (--keep-xml).

@@ -14,17 +14,17 @@ from periplus.cli.options import (
     FILE,
     FOLDER,
     PATH,
+    Place,
     collection_folder,
     collection_option,
-    collection_place,
     columns_of,
     draws_boxes,
     opened,
     opened_bytes,
     option,
     output_option,
+    place_option,
     site_option,
-    store_option,
 )
 from periplus.errors import UsageError
 from periplus.urls.folders import as_file_links
@@ -43,8 +43,7 @@ CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn any
 
 
 @click.command("map")
-@collection_option
-@store_option
+@place_option
 @option(
     "--site",
     "Which site, where the collection has several starts: `example.org`, `localhost:8000`.",
@@ -70,9 +69,7 @@ CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn any
 @option("--chart", "How svg draws it: depths in columns, boxes within boxes, or depths in rings.", FORMS, FORMS[0])
 @option("--colour", "What colours stand for in svg: folders, or segments of periplus.toml.", COLOURS, COLOURS[0])
 @option("--no-run", "Leave out the run, its settings and the time: equal sites give equal files.", bool)
-def site_map(
-    collection: Path | None, store: str, format: str, output: Path | None, max_depth: int | None, **flags: Any
-) -> None:
+def site_map(place: Place, format: str, output: Path | None, max_depth: int | None, **flags: Any) -> None:
     """Show the structure of a crawled site as a tree.
 
     Each page hangs from a page one click nearer to the home page: of several, from the one with the greatest rank.
@@ -87,15 +84,13 @@ def site_map(
     gexf graphml          the graph of links, for Gephi, networkx, igraph, yEd
     sitemap  sitemap.xml of the pages worth finding, into the folder of -o
 
-    With --store the collection is in PostgreSQL: the same map, without sitemap and what a check
-    learned of parts' sizes.
+    Of a collection in PostgreSQL the same, without sitemap and what a check learned of parts' sizes.
     """
     from periplus.present.map_files import chosen
 
     values = tuple(part.strip() for part in flags["values"].split(",") if part.strip())
     chosen(values)
     _refuse_terminal(format, output)
-    place = collection_place(collection, store)
     if format == "sitemap":
         _write_sitemaps(place, output, flags["site"])
         return
@@ -190,7 +185,7 @@ def _write_text(site: Site, output: Path | None, max_nodes: int, max_depth: int 
 @site_option
 @option("-o --output", "The file to write. By default report.html in the collection's folder.", FILE)
 @option("--near/--no-near", "Compare texts for near duplicates; by default where there are at most 20,000 pages.", bool)
-def report(collection: Path | None, site: str, output: Path | None, near: bool | None) -> None:
+def report(collection: Place | None, site: str, output: Path | None, near: bool | None) -> None:
     """Write one page that shows what was found.
 
     An HTML file that needs nothing else: what to repair first, every finding with its pages, the map, dead links,
@@ -225,7 +220,7 @@ DIFFERENT = 5  # with --exit-code: something differs
 @option("--most", "Entries of each list in the text; -1: all.", click.IntRange(-1), 20)
 @option("--exit-code", f"End with {DIFFERENT} when anything differs.", bool)
 def diff(
-    runs: tuple[str, ...], collection: Path | None, other: Path | None, format: str, output: Path | None, **flags: Any
+    runs: tuple[str, ...], collection: Place | None, other: Path | None, format: str, output: Path | None, **flags: Any
 ) -> None:
     """Compare two runs: pages, links, the map, issues.
 

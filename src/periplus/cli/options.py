@@ -28,7 +28,9 @@ from periplus.settings import (
     rows,
     settings_from,
 )
+from periplus.store.postgres.address import address_of, is_address
 
+COLLECTION_VARIABLE = "PERIPLUS_COLLECTION"
 COLLECTION = "periplus.collection"  # where click keeps which one a command reads, for what is said at its end
 PIPED_COLUMNS = 100  # width of a text that goes to a file or a pipe
 LARGEST = 2**63 - 1  # of SQLite's integers
@@ -43,8 +45,20 @@ class FolderPath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if str(value).startswith(("postgresql:/", "postgres:/")):
-            self.fail("a folder is meant here; commands that read databases take an address with --store", param, ctx)
+            self.fail("a folder is meant here, no database", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class PlacePath(FolderPath):
+    """A folder as a Path, or the address of a collection in a database as a text."""
+
+    envvar_list_splitter = "\n"  # a colon, as of paths, stands in addresses
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not is_address(str(value)):
+            return super().convert(value, param, ctx)
+        address_of(str(value))
+        return str(value)
 
 
 FOLDER = FolderPath()
@@ -120,7 +134,7 @@ _TITLES = {
     "auditing": "Output",
 }
 _PLACED = {
-    "lists": "Where", "collection": "Where", "store": "Where", "site": "Where", "sitemaps": "Where",
+    "lists": "Where", "collection": "Where", "site": "Where", "sitemaps": "Where",
     "max_depth": "How much", "everything": "How much", "every": "How much", "external": "How much",
     "fragments": "How much", "offline": "How much", "workers": "How much", "rate": "How polite", "head": "How polite",
     "preset": "How polite", "user_agent": "How polite", "contact": "How polite", "fresh": "What to keep",
@@ -128,7 +142,7 @@ _PLACED = {
     "format": "Output", "output": "Output", "quiet": "Output", "no_progress": "Output", "verbose": "Output",
 }  # fmt: skip
 _EVERYDAY = frozenset({
-    "lists", "collection", "store", "scope", "include", "exclude", "max_depth", "max_pages", "max_time_s", "external",
+    "lists", "collection", "scope", "include", "exclude", "max_depth", "max_pages", "max_time_s", "external",
     "fragments", "offline", "every", "delay_s", "rate", "mine", "contact", "fresh", "keep_xml", "keep_parts",
     "part_sizes", "render", "screenshots", "proxy", "auth", "login", "allow_private", "body_bytes", "total_timeout_s",
     "fail_on", "fail_below", "baseline", "ignore", "format", "output", "quiet", "preset",
@@ -255,8 +269,34 @@ def settings_files(folder: Path) -> list[Path]:
     return files
 
 
-collection_option = option(
-    "-c --collection", f"The collection's folder. By default the only *{SUFFIX} folder here.", FOLDER
+Place = Path | str  # of a collection: a folder, or an address (postgresql://...)
+
+
+def place_named(names: str, sentence: str, default: Path | None = None) -> Decorator:
+    """An option that names one collection, wherever it is kept; `--store` is among its names in every command."""
+
+    def only_one(ctx: click.Context, param: click.Parameter, given: tuple[Place, ...]) -> Place | None:
+        if len(given) > 1:
+            raise UsageError("a collection lies in one folder or in one database (-c, --store): name one of them")
+        return given[0] if given else default
+
+    return click.option(
+        *names.split(),
+        "--store",
+        "collection",
+        type=PlacePath(),
+        multiple=True,
+        callback=only_one,
+        envvar=COLLECTION_VARIABLE,
+        metavar="FOLDER|ADDRESS",
+        help=sentence,
+    )
+
+
+collection_option = place_named(
+    "-c --collection",
+    "The collection: a folder, or postgresql://USER@HOST/DATABASE?collection=NAME. By default that of "
+    f"{COLLECTION_VARIABLE}, or the only *{SUFFIX} folder here.",
 )
 segment_option = option(
     "--segment",
@@ -268,8 +308,15 @@ segment_option = option(
 site_option = option("--site", "Which site, where the collection has several starts.", str, "", metavar="KEY")
 
 
-def collection_folder(named: Path | None) -> Path:
-    """The folder named, or the only collection here. Raises NoCollection, saying what there is."""
+def collection_folder(named: Place | None) -> Path:
+    """The folder named, or the only collection here.
+
+    Raises NoCollection, saying what there is, and UsageError for an address.
+    """
+    if isinstance(named, str):
+        raise UsageError(
+            f"this reads folders, and {address_of(named)} is a database: `periplus move ADDRESS FOLDER` makes one of it"
+        )
     here = [named] if named is not None else sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_dir())
     if len(here) == 1:
         if (context := click.get_current_context(silent=True)) is not None:
@@ -283,30 +330,19 @@ def collection_folder(named: Path | None) -> Path:
     raise NoCollection(f"several collections here: {', '.join(map(str, here))}. Choose one with -c FOLDER.")
 
 
-store_option = option(
-    "--store",
-    "A collection in PostgreSQL instead: postgresql://USER@HOST/DATABASE?collection=NAME.",
-    str,
-    "",
-    metavar="ADDRESS",
-)
-
-
 def place_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """-c and --store; the command gets `place`, as `collection_place` finds it."""
+    """-c; the command gets `place`, as `collection_place` finds it."""
 
     @functools.wraps(command)
-    def placed(*args: Any, collection: Path | None, store: str, **more: Any) -> Any:
-        return command(*args, place=collection_place(collection, store), **more)
+    def placed(*args: Any, collection: Place | None, **more: Any) -> Any:
+        return command(*args, place=collection_place(collection), **more)
 
-    return collection_option(store_option(placed))
+    return collection_option(placed)
 
 
-def collection_place(named: Path | None, store: str) -> Path | str:
-    """The address, or the folder as `collection_folder` finds it. Raises UsageError, NoCollection."""
-    if store and named is not None:
-        raise UsageError("a collection lies in a folder (-c) or in a database (--store): name one of them")
-    return store or collection_folder(named)
+def collection_place(named: Place | None) -> Place:
+    """The address, or the folder as `collection_folder` finds it. Raises NoCollection."""
+    return named if isinstance(named, str) else collection_folder(named)
 
 
 output_option = option("-o --output", "Write to this file instead of stdout.", FILE)

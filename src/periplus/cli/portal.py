@@ -16,6 +16,7 @@ import click
 from periplus.cli.crawl import Period
 from periplus.cli.options import (
     FOLDER,
+    Place,
     collection_folder,
     collection_option,
     columns_of,
@@ -89,7 +90,7 @@ def portal() -> None:
 @portal.command()
 @_named
 @_portal_options
-def create(name: str, collection: Path | None, **fields: Any) -> None:
+def create(name: str, collection: Place | None, **fields: Any) -> None:
     """Begin a portal in a collection. It is kept there with all that its editor decides."""
     from periplus.api import portal as portals
     from periplus.model.story import Portal
@@ -107,7 +108,7 @@ def create(name: str, collection: Path | None, **fields: Any) -> None:
 @portal.command()
 @_named
 @_portal_options
-def change(name: str, collection: Path | None, **fields: Any) -> None:
+def change(name: str, collection: Place | None, **fields: Any) -> None:
     """Change what a portal is to be. What was decided stays; `build` shows the change."""
     from periplus.api import portal as portals
 
@@ -132,7 +133,7 @@ def _say_renewal(made: Portal, folder: Path) -> None:
 @_named
 @collection_option
 @option("-o --output", "The folder to publish into. By default portals/NAME in the collection.", FOLDER)
-def build(name: str, collection: Path | None, output: Path | None) -> None:
+def build(name: str, collection: Place | None, output: Path | None) -> None:
     """Make the portal's pages and feeds anew.
 
     Files appear whole, only those that changed are written, and what is no longer published goes. Other files in
@@ -156,7 +157,7 @@ def build(name: str, collection: Path | None, output: Path | None) -> None:
 @collection_option
 @format_option(("text", "json"))
 @output_option
-def list_portals(collection: Path | None, format: str, output: Path | None) -> None:
+def list_portals(collection: Place | None, format: str, output: Path | None) -> None:
     """List the collection's portals."""
     from periplus.api import portal as portals
 
@@ -186,7 +187,7 @@ def list_portals(collection: Path | None, format: str, output: Path | None) -> N
 @option("-n --limit", "Entries of each kind.", click.IntRange(1), 30)
 @format_option(("text", "json"))
 @output_option
-def show(name: str, collection: Path | None, waiting: bool, limit: int, format: str, output: Path | None) -> None:
+def show(name: str, collection: Place | None, waiting: bool, limit: int, format: str, output: Path | None) -> None:
     """Show the next edition without publishing it: entries with their keys, and the chosen sites."""
     from periplus.api import portal as portals
     from periplus.present.stories import edition_values
@@ -208,7 +209,7 @@ def _verb(verb: str, sentence: str) -> None:
     @click.argument("subjects", nargs=-1, required=True, metavar="ENTRY|SITE...")
     @collection_option
     @_portal_option
-    def decided(subjects: tuple[str, ...], collection: Path | None, portal: str) -> None:
+    def decided(subjects: tuple[str, ...], collection: Place | None, portal: str) -> None:
         from periplus.api import portal as portals
 
         folder = collection_folder(collection)
@@ -247,7 +248,7 @@ for _name, _sentence in (
 def edit(
     arguments: tuple[str, ...],
     portal: str,
-    collection: Path | None,
+    collection: Place | None,
     words: str | None,
     picture: str | None,
     alt: str | None,
@@ -285,7 +286,7 @@ def _picture(path: str | None) -> bytes | None:
 @_named
 @collection_option
 @option("--yes", "Do not ask.", bool)
-def remove(name: str, collection: Path | None, yes: bool) -> None:
+def remove(name: str, collection: Place | None, yes: bool) -> None:
     """Forget a portal and what its editor decided. Published files stay."""
     from periplus.api import portal as portals
 

@@ -13,6 +13,7 @@ import click
 
 from periplus.cli.options import (
     FILE,
+    Place,
     collection_folder,
     collection_option,
     columns_of,
@@ -84,7 +85,7 @@ class SearchCommand(click.Command):
 @option("--facets", "Count the pages that answer by site, type, language and year.", bool)
 @format_option(("text", "json"))
 @output_option
-def search(query: tuple[str, ...], collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
+def search(query: tuple[str, ...], collection: Place | None, format: str, output: Path | None, **flags: Any) -> None:
     """Find pages by their words.
 
     Diacritics may be left out: `prilis` finds `příliš`; pages that have a word as it was typed come first. Works while
@@ -145,7 +146,7 @@ def _rows_read(rows: int) -> None:
 @collection_option
 @option("--anew", "Throw the index away first and make it from the stored pages.", bool)
 @option("--vectors", "Take in vectors of pages or chunks, in place of those that it has: docs/vectors.md.", FILE)
-def index(collection: Path | None, anew: bool, vectors: Path | None) -> None:
+def index(collection: Place | None, anew: bool, vectors: Path | None) -> None:
     """Bring the search index up to date.
 
     `periplus search` does so by itself; do it beforehand for a large collection that was crawled

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from periplus.cli.options import (
+    Place,
     collection_folder,
     collection_option,
     columns_of,
@@ -44,7 +45,7 @@ FORMATS = ("text", "csv", "json", "jsonl")
 @option("--presets", "List the presets instead, with their values.", bool)
 @collection_option
 @output_option
-def settings(format: str, output: Path | None, collection: Path | None, **listed: bool) -> None:
+def settings(format: str, output: Path | None, collection: Place | None, **listed: bool) -> None:
     """List every setting, its default and its range.
 
     They are flags of `periplus crawl`, and names in the table [settings] of periplus.toml, here or in a
@@ -68,7 +69,7 @@ def settings(format: str, output: Path | None, collection: Path | None, **listed
             write_table(COLUMNS, map(_cells, rows()), format, out)
 
 
-def _folder(collection: Path | None) -> Path:
+def _folder(collection: Place | None) -> Path:
     """The one named, the only one here, or this folder."""
     try:
         return collection_folder(collection)
@@ -146,7 +147,7 @@ def rules() -> None:
 @rules.command()
 @collection_option
 @click.argument("url")
-def check(collection: Path | None, url: str) -> None:
+def check(collection: Place | None, url: str) -> None:
     """Say what the rules make of a URL, step by step, and what those of [extract] take from its stored page."""
     from periplus.api.extracting import extracted_of
     from periplus.api.rules import checked
@@ -164,7 +165,7 @@ def check(collection: Path | None, url: str) -> None:
 @collection_option
 @option("-f --format", "toml: only the rules, to be added to periplus.toml.", ("text", "toml"), "text")
 @output_option
-def propose(collection: Path | None, format: str, output: Path | None) -> None:
+def propose(collection: Place | None, format: str, output: Path | None) -> None:
     """Propose rules from the pages that were fetched, with the evidence.
 
     A rule needs equal texts on several pages and nothing against it. Parameters that made pages are named, too.
@@ -193,7 +194,7 @@ def propose(collection: Path | None, format: str, output: Path | None) -> None:
 
 @rules.command("apply")
 @collection_option
-def apply_command(collection: Path | None) -> None:
+def apply_command(collection: Place | None) -> None:
     """Bring what is stored into accord with the rules, without fetching.
 
     A crawl does the same when it begins. Nothing is thrown away: take a rule out, apply again, and all is as it was.

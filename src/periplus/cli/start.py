@@ -36,8 +36,8 @@ TOPICS = {
     "collections": """
         A collection is a folder whose name ends in .periplus; it holds all that was fetched and learned of it. Commands
         take the only one in the current folder, or the one that -c names. `periplus crawl URL` begins it and goes on
-        with it; stop it at any moment, by any means. --store keeps it in PostgreSQL instead. `periplus delete` is the
-        only command that takes something away, and `crawl --fresh`.""",
+        with it; stop it at any moment, by any means. -c postgresql://... names one in PostgreSQL. `periplus delete` is
+        the only command that takes something away, and `crawl --fresh`.""",
     "addresses": """
         A page is named by its URL in any spelling (`https://example.org/a`, `example.org/a`), or by its path alone
         (`/a`) on the site where the crawl began. A site is named by its host without www (`example.org`), with a port

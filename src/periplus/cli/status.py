@@ -15,14 +15,13 @@ import click
 
 from periplus.cli.crawl import traps_left
 from periplus.cli.options import (
+    Place,
     collection_folder,
     collection_option,
-    collection_place,
     format_option,
     opened,
-    option,
     output_option,
-    store_option,
+    place_option,
 )
 from periplus.cli.progress import say
 from periplus.errors import UsageError
@@ -41,22 +40,15 @@ RUNS_SHOWN = 5
 
 
 @click.command()
-@collection_option
-@option(
-    "--store",
-    "A collection in PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME.",
-    str,
-    "",
-    metavar="ADDRESS",
-)
+@place_option
 @format_option(("text", "json"))
 @output_option
-def status(collection: Path | None, store: str, format: str, output: Path | None) -> None:
+def status(place: Place, format: str, output: Path | None) -> None:
     """Say what a collection holds and how its runs ended."""
     from periplus.api.collection import Collection
     from periplus.api.database import DatabaseCollection
 
-    with DatabaseCollection(store) if store else Collection(collection_folder(collection)) as reader:
+    with Collection(place) if isinstance(place, Path) else DatabaseCollection(place) as reader:
         report = reader.status()
     with opened(output, exact=format != "text") as out:
         if format == "json":
@@ -69,7 +61,7 @@ def status(collection: Path | None, store: str, format: str, output: Path | None
 @collection_option
 @format_option((*FORMATS, "svg"))
 @output_option
-def trends(collection: Path | None, format: str, output: Path | None) -> None:
+def trends(collection: Place | None, format: str, output: Path | None) -> None:
     """Show how a collection changed over all of its runs.
 
     A row a run, oldest first: pages read and addresses dead up to then, what the run fetched, its deepest page and mean
@@ -226,9 +218,8 @@ def as_json(report: Status) -> dict[str, object]:
 
 
 @click.command()
-@collection_option
-@store_option
-def pause(collection: Path | None, store: str) -> None:
+@place_option
+def pause(place: Place) -> None:
     """Have a crawl that goes on ask for nothing more, until `periplus resume`.
 
     It may be the crawl of another terminal, of a job or of other machines; a refresh, a check, a survey or a topical
@@ -242,20 +233,19 @@ def pause(collection: Path | None, store: str) -> None:
     \b
     periplus pause
     periplus pause -c example.org.periplus
-    periplus pause --store postgresql://me@db/crawls?collection=press
+    periplus pause -c postgresql://me@db/crawls?collection=press
     """
     from periplus.api.homes import home_of
 
-    home = home_of(collection_place(collection, store))
+    home = home_of(place)
     if not home.pause(time.time()):
         raise UsageError(f"no crawl goes on in {home}: there is nothing to pause")
     say(f"Paused: {home} asks for nothing more. `periplus resume` has it go on.")
 
 
 @click.command()
-@collection_option
-@store_option
-def resume(collection: Path | None, store: str) -> None:
+@place_option
+def resume(place: Place) -> None:
     """Have a paused crawl go on, within a second.
 
     One that was stopped or killed is no paused one: `periplus crawl` goes on with that.
@@ -266,7 +256,7 @@ def resume(collection: Path | None, store: str) -> None:
     """
     from periplus.api.homes import home_of
 
-    home = home_of(collection_place(collection, store))
+    home = home_of(place)
     if not home.resume(time.time()):
         raise UsageError(
             f"no crawl is paused in {home}. One that was stopped or killed goes on with the "

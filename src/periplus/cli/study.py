@@ -16,6 +16,7 @@ import click
 from periplus.cli.options import (
     FOLDER,
     PATH,
+    Place,
     collection_folder,
     collection_option,
     columns_of,
@@ -51,7 +52,7 @@ FORMATS = ("text", "json", "csv")
 @click.option("--csv", "format", flag_value="csv", help="The same as -f csv: a row a page.")
 @option("--most", "Pages of a group, and ten times as many groups, in text; -1: all.", click.IntRange(-1), 10)
 @output_option
-def duplicates(site: str, collection: Path | None, near: float, format: str, most: int, output: Path | None) -> None:
+def duplicates(site: str, collection: Place | None, near: float, format: str, most: int, output: Path | None) -> None:
     """List pages that say the same, or nearly the same.
 
     In groups, each with the page that stands for it and why: of the same text the version with diacritics, then the one
@@ -105,7 +106,7 @@ SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not l
 @json_option
 @option("--most", "Pages without a template that are named; -1: all.", click.IntRange(-1), 20)
 @output_option
-def template(site: str, collection: Path | None, method: str | None, output: Path | None, **flags: Any) -> None:
+def template(site: str, collection: Place | None, method: str | None, output: Path | None, **flags: Any) -> None:
     """Tell navigation from content, by what a site's pages share.
 
     Finds which pages of a site one template made, and what of each is navigation: menus, headers, footers, boxes. SITE
@@ -285,7 +286,7 @@ KEYWORD_METHODS = (
 @collection_option
 @output_option
 def keywords(
-    target: tuple[str, ...], site: str, as_json: bool, collection: Path | None, output: Path | None, **flags: Any
+    target: tuple[str, ...], site: str, as_json: bool, collection: Place | None, output: Path | None, **flags: Any
 ) -> None:
     """Say what a page, several pages, a site or the answers to a query are about.
 
@@ -346,7 +347,7 @@ def lines(keywords: KeywordList) -> list[str]:
 @option("--keep", "Keep them in the collection: `periplus serve` shows them.", bool)
 @json_option
 @output_option
-def stories(collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
+def stories(collection: Place | None, format: str, output: Path | None, **flags: Any) -> None:
     """Find what several sites tell, and how it spread.
 
     Pages that share text (reprints, cut and edited) are one story, and so are pages that link to it from other sites;
@@ -411,7 +412,7 @@ POSTS_SHARE = 0.1  # of all posts: what one reads by --cost posts when no budget
 @format_option(INFLUENCE_FORMATS)
 @json_option
 @output_option
-def influence(collection: Path | None, format: str, output: Path | None, **flags: Any) -> None:
+def influence(collection: Place | None, format: str, output: Path | None, **flags: Any) -> None:
     """Choose the few sites that see most of the stories.
 
     A site detects a story when one of the story's pages is on it. The choice says what each site adds, how much any
@@ -466,7 +467,7 @@ def influence(collection: Path | None, format: str, output: Path | None, **flags
 _PLAIN = str.maketrans(dict.fromkeys("▏▎▍▌▋▊▉", "") | {"█": "#", "…": "..."})
 
 
-def _cascades(collection: Path | None, flags: dict[str, Any]) -> Cascades:
+def _cascades(collection: Place | None, flags: dict[str, Any]) -> Cascades:
     """Of the file, or of the stories in the collection. Raises UsageError where there is none."""
     from periplus.analyse.cascades import cascades_of_stories
     from periplus.api.stories import cascades_from, stories_of

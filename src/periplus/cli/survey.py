@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.options import (
-    FOLDER,
     LongCommand,
+    Place,
     WholeNumber,
     collection_folder,
     collection_option,
@@ -22,10 +23,10 @@ from periplus.cli.options import (
     option,
     options,
     output_option,
+    place_named,
     place_option,
     setting_options,
     settings_of,
-    store_option,
     verbose_option,
 )
 from periplus.errors import UsageError
@@ -58,7 +59,7 @@ DRAWINGS = {"network": "svg, gexf", "matrix": "csv, svg", "yield": "svg", "fragm
 @option("-y --yes", "Do not ask.", bool)
 @output_option
 @collection_option
-def links(collection: Path | None, format: str, output: Path | None, limit: int | None, **flags: Any) -> None:
+def links(collection: Place | None, format: str, output: Path | None, limit: int | None, **flags: Any) -> None:
     """List, filter and delete the links that a survey collected.
 
     internal: depth and whether the target was processed; external: anchor and surroundings; bad: what stood in
@@ -102,7 +103,7 @@ _counting_options = options(
 @output_option
 @_counting_options
 @collection_option
-def report(collection: Path | None, output: Path | None, **counting: Any) -> None:
+def report(collection: Place | None, output: Path | None, **counting: Any) -> None:
     """Write one page: companion set with classes, indicators, matrix, drawings, completeness, and the method sheet."""
     from periplus.api.webometrics import write_survey
 
@@ -122,7 +123,7 @@ def report(collection: Path | None, output: Path | None, **counting: Any) -> Non
 @output_option
 @_counting_options
 @collection_option
-def export(what: str, collection: Path | None, format: str, output: Path | None, **counting: Any) -> None:
+def export(what: str, collection: Place | None, format: str, output: Path | None, **counting: Any) -> None:
     """Write a table or a drawing of a survey for other programs.
 
     \b
@@ -154,7 +155,7 @@ def export(what: str, collection: Path | None, format: str, output: Path | None,
 @option("--tag tags", "A word to remember it by; several are possible.", many=True)
 @option("--start", "Where the reading of a site that is taken in begins; by default its front page.", str, "")
 @collection_option
-def mark(sites: tuple[str, ...], collection: Path | None, status: str, tags: tuple[str, ...], start: str) -> None:
+def mark(sites: tuple[str, ...], collection: Place | None, status: str, tags: tuple[str, ...], start: str) -> None:
     """Note what you think of sites: with --status in they join the survey, with any other they leave it.
 
     A site is named by its address (example.org, example.org/~ann, *.example.org), or as the survey names it.
@@ -258,12 +259,11 @@ def _list_option(command: Callable[..., Any]) -> Callable[..., Any]:
 @survey.command()
 @click.argument("starts", nargs=-1, metavar="[ADDRESS]...")
 @_list_option
-@option("-c --collection", "Folder to keep it in.", FOLDER, USUAL_FOLDER)
+@place_named("-c --collection", f"Where to keep it: a folder, or an address. [default: {USUAL_FOLDER}]", USUAL_FOLDER)
 @option("--title", "What the report is called.", str, "")
 @option("--item", "What is harvested: external pages, hosts, domains.", ("page", "host", "domain"), "page")
-@store_option
 @_campaign_options
-def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path, store: str, **flags: Any) -> None:
+def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place, **flags: Any) -> None:
     """Say which sites are surveyed and how.
 
     Several hosts are one site where a unit's prefixes say so (`example.org *.example.org example.net/~ann`); `www.`
@@ -275,15 +275,17 @@ def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path, st
 
     units = _units(starts, lists)
     begin(
-        store or collection,
+        collection,
         dataclasses.replace(
             Campaign(flags["title"] or f"Survey of {count_of(len(units), 'site')}", units, item=flags["item"]),
             **_given(flags),
         ),
     )
-    place = home_of(store or collection)  # by its name a password is not shown
-    named = f"--store '{place}'" if store else f"-c {collection}"
-    click.echo(f"A survey of {count_of(len(units), 'site')} in {place} — next: periplus survey run {named}", err=True)
+    place = str(home_of(collection))  # by its name a password is not shown
+    click.echo(
+        f"A survey of {count_of(len(units), 'site')} in {place} — next: periplus survey run -c {shlex.quote(place)}",
+        err=True,
+    )
 
 
 @survey.command()

@@ -13,6 +13,7 @@ import click
 from periplus.cli.options import (
     FOLDER,
     LongCommand,
+    Place,
     collection_folder,
     collection_option,
     columns_of,
@@ -21,9 +22,9 @@ from periplus.cli.options import (
     opened,
     option,
     output_option,
+    place_option,
     setting_options,
     settings_of,
-    store_option,
     verbose_option,
 )
 from periplus.cli.progress import Display, Watch, say, troubles
@@ -85,7 +86,7 @@ def train(
     name: str,
     positives: tuple[str, ...],
     negatives: tuple[str, ...],
-    collection: Path | None,
+    collection: Place | None,
     output: Path | None,
     **flags: Any,
 ) -> None:
@@ -113,7 +114,7 @@ def train(
     _write(learned, flags["format"] == "json", output)
 
 
-def _place(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], collection: Path | None) -> Path:
+def _place(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], collection: Place | None) -> Path:
     """The collection; one is begun where both kinds of examples are files alone and there is none."""
     from periplus.api.topics import begin, names_files
 
@@ -129,7 +130,7 @@ def _place(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], co
 @topic.command("list")
 @option("--json as_json", "As JSON.", bool)
 @collection_option
-def list_command(collection: Path | None, as_json: bool) -> None:
+def list_command(collection: Place | None, as_json: bool) -> None:
     """List the topics of a collection."""
     from periplus.api.topics import topic_names, topic_of
     from periplus.present.text import topic_values
@@ -156,7 +157,7 @@ def list_command(collection: Path | None, as_json: bool) -> None:
 @json_option
 @collection_option
 @output_option
-def show(name: str, collection: Path | None, format: str, output: Path | None) -> None:
+def show(name: str, collection: Place | None, format: str, output: Path | None) -> None:
     """Say how well a topic was learned, and by which words."""
     from periplus.api.topics import topic_of
 
@@ -171,7 +172,7 @@ def show(name: str, collection: Path | None, format: str, output: Path | None) -
 @option("--json as_json", "A JSON object a line.", bool)
 @collection_option
 @output_option
-def judge(name: str, targets: tuple[str, ...], collection: Path | None, output: Path | None, **flags: Any) -> None:
+def judge(name: str, targets: tuple[str, ...], collection: Place | None, output: Path | None, **flags: Any) -> None:
     """Say how likely pages belong to a topic, 0 to 1; from .5 on they do.
 
     Without URL or FILE: all pages of the collection, best first.
@@ -205,7 +206,7 @@ def judge(name: str, targets: tuple[str, ...], collection: Path | None, output: 
 @topic.command()
 @click.argument("name")
 @collection_option
-def remove(name: str, collection: Path | None) -> None:
+def remove(name: str, collection: Place | None) -> None:
     """Delete a topic with its examples and labels."""
     from periplus.api.topics import remove_topic
 
@@ -216,7 +217,7 @@ def remove(name: str, collection: Path | None) -> None:
 @topic.command()
 @click.argument("name")
 @collection_option
-def learn(name: str, collection: Path | None) -> None:
+def learn(name: str, collection: Place | None) -> None:
     """Learn a topic anew from its examples and all labels given since, and say how well."""
     from periplus.api.collection import Collection
     from periplus.api.topics import relearned
@@ -230,7 +231,7 @@ def learn(name: str, collection: Path | None) -> None:
 @click.argument("name")
 @collection_option
 @option("-n --limit", "End after so many answers.", click.IntRange(1))
-def label(name: str, collection: Path | None, limit: int | None) -> None:
+def label(name: str, collection: Place | None, limit: int | None) -> None:
     """Say yes or no to the pages that a topic is least sure of; it learns from each answer at once.
 
     Two keys: y, it belongs to the topic; n, it does not. s skips, q ends. Every answer is kept as it is given. Without
@@ -321,9 +322,8 @@ def _write(learned: Topic, as_json: bool, output: Path | None) -> None:
     click.File("r", encoding="utf-8"),
     many=True,
 )
-@collection_option
-@store_option
-@option("--topic-from", "Collection that knows the topic, where this one does not.", FOLDER)
+@place_option
+@option("--topic-from", "Folder of a collection that knows the topic, where this one does not.", FOLDER)
 @option("--order", "Which page is next; waits: site by site, as published.", ORDERS, "weighed")
 @option(
     "--least-harvest", "Stop when fewer of the last 500 pages are relevant. [0: never]", click.FloatRange(0, 1), 0.0
@@ -341,7 +341,7 @@ def crawl(
     name: str,
     seeds: tuple[str, ...],
     lists: tuple[TextIO, ...],
-    collection: Path | None,
+    place: Place,
     known: TextIO | None,
     **flags: Any,
 ) -> None:
@@ -364,7 +364,9 @@ def crawl(
     starts = start_urls([*seeds, *(line for file in lists for line in lines_of(file))])
     if not starts:
         raise UsageError("no seed: name a few pages on the topic, or a file of them with -i")
-    folder = collection_folder(collection)
+    folder, store = (Path(), place) if isinstance(place, str) else (place, "")
+    if store and not flags["topic_from"]:
+        raise UsageError("topics are kept in folders: --topic-from names the collection that knows this one")
     judge = judge_of(flags["topic_from"] or folder, name)
     settings = settings_of(flags, folder, DEFAULTS)
     configure_logs(flags["verbose"])
@@ -390,10 +392,10 @@ def crawl(
         flags["least_harvest"],
         listed,
         topic_folder=flags["topic_from"] or folder,
-        store=flags["store"],
+        store=store,
     )
     end = crawl_topic(order, watch)
-    _tell(end, folder, name, flags["store"])
+    _tell(end, place, name)
     if flags["as_json"]:
         click.echo(json.dumps(_as_json(end)))
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.end.state])
@@ -415,7 +417,7 @@ def _show(display: Display, standing: TopicalProgress) -> None:
     display.show(JobProgress(counts.fetched, counts.fetched + counts.waiting, harvest), line)
 
 
-def _tell(end: TopicalEnd, folder: Path, name: str, store: str) -> None:
+def _tell(end: TopicalEnd, place: Place, name: str) -> None:
     gathered, counts = end.gathered, end.end.counts
     say(
         f"{end.end.state.capitalize()}: {end.end.note} — after {duration(end.end.elapsed_s)}",
@@ -429,13 +431,13 @@ f"last {len(gathered.last):,} "
         say(f"Of the known relevant pages {end.recall:.1%} were found.")
     if counts.waiting:
         say(f"To go on: {shlex.join(['periplus', *sys.argv[1:]])}")
-    if store:
+    if isinstance(place, str):
         from periplus.api.homes import home_of
 
-        place = home_of(store)  # by its name a password is not shown
-        say(f"Kept in {place} — next: periplus move '{place}' FOLDER, to judge and map it there")
+        home = home_of(place)  # by its name a password is not shown
+        say(f"Kept in {home} — next: periplus move '{home}' FOLDER, to judge and map it there")
         return
-    say(f"Kept in {folder}/ — next: periplus topic judge {shlex.quote(name)} -c {shlex.quote(str(folder))}")
+    say(f"Kept in {place}/ — next: periplus topic judge {shlex.quote(name)} -c {shlex.quote(str(place))}")
 
 
 def _as_json(end: TopicalEnd) -> dict[str, object]:

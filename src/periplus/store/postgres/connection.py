@@ -146,10 +146,10 @@ _SENTENCES: dict[type[psycopg.Error], str] = {  # what doing it again does not m
         "the user of the database may not do this: grant it, or name another user in the address"
     ),
     errors.UndefinedTable: (
-        "the collection's tables are gone from the database: was it dropped or renamed? See `periplus status --store`"
+        "the collection's tables are gone from the database: was it dropped or renamed? See `periplus status`"
     ),
     errors.InvalidSchemaName: (
-        "the collection is gone from the database: was it dropped or renamed? See `periplus status --store`"
+        "the collection is gone from the database: was it dropped or renamed? See `periplus status`"
     ),
 }
 

@@ -540,7 +540,7 @@ class DatabaseHome:
             held = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", lock).fetchone()
             if not held or not held[0]:
                 raise StoreError(
-                    f"another crawl is at work on {self}. `periplus worker --store` joins it; or wait for its "
+                    f"another crawl is at work on {self}. `periplus worker -c ADDRESS` joins it; or wait for its "
                     "end, or name another collection."
                 )
             try:

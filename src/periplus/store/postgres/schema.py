@@ -281,9 +281,7 @@ def refuse_newer(applied: set[str], collection: str) -> None:
 def check(connection: Connection, collection: str) -> None:
     """Raises NoCollection where there is none, StoreError where it is not of this version."""
     if not exists(connection):
-        raise NoCollection(
-            f"the database holds no collection {collection}. `periplus crawl --store ADDRESS URL` makes one."
-        )
+        raise NoCollection(f"the database holds no collection {collection}. `periplus crawl -o ADDRESS URL` makes one.")
     applied = {str(row[0]) for row in connection.execute("SELECT name FROM migration").fetchall()}
     refuse_newer(applied, collection)
     if len(applied) < len(MIGRATIONS):

@@ -257,9 +257,7 @@ def refuse_address(folder: Path) -> None:
     """An address in a folder's place names no folder. Raises UsageError."""
     if folder.parts[:1] in (("postgresql:",), ("postgres:",)):
         raise UsageError(
-            "that is the address of a database, and this wants a folder. crawl, refresh, worker, jobs and "
-            "status take it as --store ADDRESS;"
-            " for all else move the collection into a folder: periplus move ADDRESS FOLDER"
+            "that is the address of a database, and this wants a folder: `periplus move ADDRESS FOLDER` makes one of it"
         )
 
 
