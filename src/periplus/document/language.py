@@ -6,12 +6,13 @@ import json
 import re
 import sys
 import unicodedata
-import zlib
 from array import array
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from math import inf, sqrt
+
+from isal import isal_zlib  # in a third of the time that zlib takes, 4 ms of a start
 
 from periplus.document.ngrams import SPACE, Ngrams, count_units
 
@@ -223,7 +224,7 @@ def symbols_of(script: str) -> bytes:
 @cache
 def _file() -> tuple[dict[str, int], bytes]:
     """How many n-grams each script has, and the tables."""
-    data = zlib.decompress(files("periplus.document").joinpath("languages.bin").read_bytes())
+    data = isal_zlib.decompress(files("periplus.document").joinpath("languages.bin").read_bytes())
     head, _, body = data.partition(b"\n")
     return json.loads(head), body
 

@@ -3,7 +3,7 @@ cimport cython
 from periplus.document.columns cimport NumberColumn
 from periplus.document.reader cimport Reader
 
-cdef int ROWS_MOST, KIND_SHIFT, POSITION, CACHED_CHARS, DOCUMENT_SHIFT, RANK_SHIFT
+cdef int ANCHOR_CHARS, FRAGMENTS_MOST, ROWS_MOST, KIND_SHIFT, POSITION, CACHED_CHARS, DOCUMENT_SHIFT, RANK_SHIFT
 
 
 cdef class PageLinks

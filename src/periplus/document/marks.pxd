@@ -2,7 +2,7 @@ cimport cython
 
 from periplus.document.tree cimport PageTree
 
-cdef int JSON_LD, META, TIME, ITEM, REL, AUTHOR, DATE, MODIFIED, ELSEWHERE, ARTICLE, BOX, AROUND, MARKED
+cdef int JSON_LD, META, TIME, ITEM, REL, AUTHOR, DATE, MODIFIED, ELSEWHERE, ARTICLE, BOX, SILENT, AROUND, MARKED
 cdef int MARKS_MOST, WORDS_COUNT, SCRIPT_TAG, META_TAG, TYPE, NAME, PROPERTY, ITEMPROP, ITEMTYPE, STYLE_TAG, HTML_TAG, BODY_TAG, TAGS_KNOWN, NAMES_KNOWN
 cdef int NOTHING, A, PLUS, SPACE, LOWER, DOT, CLASS_OF, ID_OF, ID_CHARS, CLASSES_KEPT
 cdef const unsigned char[::1] LETTERS
@@ -17,12 +17,17 @@ cdef const int[::1] KINDS, BEGINS, TAG_MARKS, NAME_MARKS
 )
 cpdef list heads(PageTree tree)
 @cython.locals(
-    tags="const int[::1]", parents="const int[::1]", counts="const int[::1]", attributes="const int[::1]",
-    names="const int[::1]", starts="const int[::1]", ends="const int[::1]", chars="const unsigned char[::1]",
-    around="int[::1]", earlier="int[::1]", node=int, tag=int, parent=int, marks=int, inherited=int, rows=list, row=int, kind=int, start=int,
-    end=int, at=int, slot=int, first=int,
+    of_rows="const short[::1]", rows=list, tags="const int[::1]", parents="const int[::1]", counts="const int[::1]",
+    attributes="const int[::1]", names="const int[::1]", around="int[::1]", node=int, tag=int, parent=int, marks=int,
+    inherited=int, row=int,
 )
 cpdef list marked(PageTree tree)
+@cython.locals(
+    names="const int[::1]", starts="const int[::1]", ends="const int[::1]", chars="const unsigned char[::1]",
+    rows="short[::1]", earlier="int[::1]", together=int, row=int, kind=int, start=int, end=int, marks=int, at=int,
+    slot=int, first=int, node=int, tags="const int[::1]",
+)
+cdef short[::1] _of_rows(PageTree tree)
 @cython.locals(at=int)
 cdef int _of_id(const unsigned char[::1] chars, int start, int end) except -1
 @cython.locals(marks=int, at=int, first=int, word=int, place=int, on=int)

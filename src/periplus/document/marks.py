@@ -89,10 +89,11 @@ def item_types(tree: PageTree) -> list[str]:
 
 def marked(tree: PageTree) -> list[tuple[int, int]]:
     """(node, its marks) of the elements that may say who wrote the page and when, in the page's order."""
+    of_rows, rows = _of_rows(tree), list[tuple[int, int]]()
+    if not len(of_rows):
+        return rows
     tags, parents, counts, attributes = tree.tags, tree.parents, tree.attribute_counts, tree.attributes
-    names, starts, ends, chars = tree.attribute_names, tree.value_starts, tree.value_ends, tree.chars
-    rows, around = list[tuple[int, int]](), memoryview(bytearray(4 * len(tags))).cast("i")
-    earlier = memoryview(bytearray(12 * CLASSES_KEPT)).cast("i")  # of a class: where it stands, its end, its marks
+    names, around = tree.attribute_names, memoryview(bytearray(4 * len(tags))).cast("i")
     for node in range(1, len(tags)):
         tag, parent = tags[node], parents[node]
         if tag <= 0 or parent < 0:
@@ -104,28 +105,8 @@ def marked(tree: PageTree) -> list[tuple[int, int]]:
         if marks == BOX:
             marks = 0 if inherited & ARTICLE else ELSEWHERE
         for row in range(attributes[node], attributes[node] + counts[node]):
-            kind = NAME_MARKS[names[row]] if names[row] < NAMES_KNOWN else 0
-            if not kind:
-                continue
-            start, end = starts[row], ends[row]
-            if kind < 0:
-                if end - start < 4 or tag in (HTML_TAG, BODY_TAG):
-                    continue
-                if kind == ID_OF:
-                    marks |= _of_id(chars, start, end)
-                    continue
-                # written out: a call with views of memory costs more than what it does here
-                at, slot = start, 3 * ((end - start + 7 * chars[start] + 31 * chars[end - 1]) & (CLASSES_KEPT - 1))
-                first = earlier[slot]
-                if earlier[slot + 1] - first == end - start:
-                    while at < end and chars[at] == chars[first]:
-                        at += 1
-                        first += 1
-                if at < end:
-                    earlier[slot], earlier[slot + 1], earlier[slot + 2] = start, end, _of_name(chars, start, end)
-                marks |= earlier[slot + 2]
-            elif kind != REL or (end - start >= 6 and chars[start] | LOWER == A):
-                marks |= kind
+            if of_rows[row] and (tag not in (HTML_TAG, BODY_TAG) or NAME_MARKS[names[row]] > 0):
+                marks |= of_rows[row]
         marks |= inherited
         around[node] = marks & AROUND
         if marks & MARKED:
@@ -133,6 +114,43 @@ def marked(tree: PageTree) -> list[tuple[int, int]]:
             if len(rows) == MARKS_MOST:
                 break
     return rows
+
+
+def _of_rows(tree: PageTree) -> memoryview:
+    """The marks that each attribute gives its element; empty where no element can be `marked`, as on most pages."""
+    names, starts, ends, chars = tree.attribute_names, tree.value_starts, tree.value_ends, tree.chars
+    rows = memoryview(bytearray(2 * len(names))).cast("h")
+    earlier = memoryview(bytearray(12 * CLASSES_KEPT)).cast("i")  # of a class: where it stands, its end, its marks
+    together = 0
+    for row in range(len(names)):
+        kind = NAME_MARKS[names[row]] if names[row] < NAMES_KNOWN else 0
+        if not kind:
+            continue
+        start, end = starts[row], ends[row]
+        if kind > 0:
+            marks = kind if kind != REL or (end - start >= 6 and chars[start] | LOWER == A) else 0
+        elif end - start < 4:
+            continue
+        elif kind == ID_OF:
+            marks = _of_id(chars, start, end)
+        else:
+            # written out: a call with views of memory costs more than what it does here
+            at, slot = start, 3 * ((end - start + 7 * chars[start] + 31 * chars[end - 1]) & (CLASSES_KEPT - 1))
+            first = earlier[slot]
+            if earlier[slot + 1] - first == end - start:
+                while at < end and chars[at] == chars[first]:
+                    at += 1
+                    first += 1
+            if at < end:
+                earlier[slot], earlier[slot + 1], earlier[slot + 2] = start, end, _of_name(chars, start, end)
+            marks = earlier[slot + 2]
+        rows[row] = marks
+        together |= marks
+    node, tags = 0, tree.tags
+    while not together & MARKED and node < len(tags):
+        together |= TAG_MARKS[tags[node]] if 0 < tags[node] < TAGS_KNOWN else 0
+        node += 1
+    return rows if together & MARKED else rows[:0]
 
 
 def _of_id(chars: memoryview, start: int, end: int) -> int:

@@ -10,13 +10,13 @@ cdef class Ngrams:
     cdef unsigned long long[::1] weight_words
 
     @cython.locals(
-        factor="unsigned int", bias=int, path="Py_ssize_t[8]", row=Py_ssize_t, length=int, symbol="unsigned int",
+        factor="unsigned int", mask="unsigned int", bias=int, path="Py_ssize_t[8]", row=Py_ssize_t, length=int, symbol="unsigned int",
         end=Py_ssize_t, key="unsigned int", slot="unsigned int", column=Py_ssize_t, weight=int, total=int,
     )
     cdef Py_ssize_t _unpack(self, Py_ssize_t rows, const unsigned char[::1] packed) except -1
 
     @cython.locals(
-        space="unsigned int", factor="unsigned int", most_added=int, last_slot="unsigned int", words=Py_ssize_t,
+        space="unsigned int", factor="unsigned int", mask="unsigned int", most_added=int, last_slot="unsigned int", words=Py_ssize_t,
         added=int, cells="unsigned short[::1]", sums="unsigned long long[::1]", count=Py_ssize_t,
         recent="unsigned int[8]", place=Py_ssize_t, symbol="unsigned int", key="unsigned int", longest=Py_ssize_t,
         most=Py_ssize_t, back=Py_ssize_t, slot="unsigned int", row=Py_ssize_t, start=Py_ssize_t, word=Py_ssize_t,

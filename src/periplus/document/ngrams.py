@@ -9,6 +9,7 @@ from array import array
 from collections.abc import MutableSequence, Sequence
 
 FACTOR = 0x9E3779B1
+MASK = 0xFFFFFFFF  # as a literal it would be an object of Python's in C too
 LANES = 4  # sums of two bytes in the eight that are added at once
 BIAS = 5 * 128  # makes every sum of five weights positive
 MOST_ADDED = 50  # rows of at most twice as much, before two bytes are full
@@ -45,14 +46,14 @@ class Ngrams:
         self._unpack(rows, packed)
 
     def _unpack(self, rows: int, packed: bytes) -> int:
-        factor, bias = FACTOR, BIAS
+        factor, mask, bias = FACTOR, MASK, BIAS
         path = [0] * 8  # the row of each length that the present n-gram ends in
         for row in range(1, rows + 1):
             length = packed[row - 1] & 7
             symbol = packed[rows + 2 * row - 2] | packed[rows + 2 * row - 1] << 8
             path[length] = row
             end = path[length - 1] if length > 1 else 0
-            key = (self.keys[end] ^ symbol) * factor & 0xFFFFFFFF
+            key = (self.keys[end] ^ symbol) * factor & mask
             key ^= key >> 15
             self.keys[row] = key
             slot = key & self.last_slot
@@ -71,8 +72,8 @@ class Ngrams:
         codes: UTF-16 units, as uint16. symbols: of each of 65,536 units, as uint16; SPACE for all that is no letter,
         and a run of it is one. totals: int32. Returns the number of symbols.
         """
-        space, factor, most_added, last_slot, words = SPACE, FACTOR, MOST_ADDED, self.last_slot, self.words
-        added, (cells, sums) = 0, _cells(1, words)
+        space, factor, mask, most_added = SPACE, FACTOR, MASK, MOST_ADDED
+        last_slot, words, added, (cells, sums) = self.last_slot, self.words, 0, _cells(1, self.words)
         count, recent = 0, [0] * 8  # a ring: the last symbols
         for place in range(len(codes)):
             symbol = symbols[codes[place]]
@@ -83,7 +84,7 @@ class Ngrams:
             key = longest = 0
             most = min(self.longest, count)
             for back in range(1, most + 1):
-                key = (key ^ recent[(count - back) & 7]) * factor & 0xFFFFFFFF
+                key = (key ^ recent[(count - back) & 7]) * factor & mask
                 key ^= key >> 15
                 slot = key & last_slot
                 row = self.slots[slot]

@@ -53,5 +53,11 @@ cdef class TermTable:
     @cython.locals(row=Py_ssize_t, start=Py_ssize_t, at=Py_ssize_t)
     cdef int is_word(self, Py_ssize_t slot, Py_ssize_t length) except -1
 
-    @cython.locals(row=Py_ssize_t, end=Py_ssize_t)
+    @cython.locals(row=Py_ssize_t, end=Py_ssize_t, slot=Py_ssize_t)
     cdef Py_ssize_t add(self, unsigned long long digest, Py_ssize_t length) except -1
+
+    @cython.locals(
+        old="unsigned long long[::1]", rows="int[::1]", size=Py_ssize_t, slot=Py_ssize_t, digest=cython.ulonglong,
+        place=Py_ssize_t, column=Py_ssize_t,
+    )
+    cdef int _grow(self) except -1

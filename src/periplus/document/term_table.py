@@ -254,12 +254,13 @@ class TermTable:
         self.count += 1
         return slot
 
-    def _grow(self) -> None:
+    def _grow(self) -> int:
         old, rows = self.hashes, self.rows
         size = 2 * len(old)
         self.hashes = memoryview(array("Q", bytes(8 * size)))
         self.rows = memoryview(array("i", bytes(4 * _COLUMNS * size)))
-        for slot, digest in enumerate(old):
+        for slot in range(len(old)):
+            digest = old[slot]
             if digest:
                 place = digest & (size - 1)
                 while self.hashes[place] != 0:
@@ -267,6 +268,7 @@ class TermTable:
                 self.hashes[place] = digest
                 for column in range(_COLUMNS):
                     self.rows[place * _COLUMNS + column] = rows[slot * _COLUMNS + column]
+        return 0
 
     def take_terms(self) -> str:
         """What was cut since it was asked for before, parted by blanks."""
