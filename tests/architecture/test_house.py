@@ -23,12 +23,12 @@ BUDGETS = {
     "model": 5_150,
     "present": 7_400,
     "schedule": 2_950,
-    "search": 2_300,
+    "search": 2_400,
     "store": 15_350,
     "ui": 5_400,
     "urls": 2_350,
 }
-MODULES = 381
+MODULES = 382
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.search.query import All, Any, During, Not, Only, Phrase, Query, Word, date_of, parse
+from periplus.errors import UsageError
+from periplus.search.query import All, Among, Any, During, Not, Only, Phrase, Query, Word, narrowed, parse, span_of
 
 CASES = [
     ("old harbour", All((Word("old"), Word("harbour")))),
@@ -23,6 +24,12 @@ CASES = [
     ('intitle:"old harbour" inurl:docs', All((Phrase("old harbour", "title"), Word("docs", within="url")))),
     ("after:2024-02 before:2025", During()),
     ("http://example.org/x", Word("http://example.org/x")),
+    (
+        "intext:a inheading:b inmenu:c",
+        All((Word("a", within="text"), Word("b", within="heading"), Word("c", within="navigation"))),
+    ),
+    ("Depth:..2 segment:Docs", All((Only("depth", "..2"), Only("segment", "Docs")))),
+    ("size::max", Word("size::max")),
     ("12:30 std::sort", All((Word("12:30"), Word("std::sort")))),
     ("x-ray", Word("x-ray")),
     ("ORDER", Word("ORDER")),
@@ -37,11 +44,31 @@ def test_a_query_means(text, meant):
 
 
 def test_dates_are_days_months_and_years():
+    february, march = span_of("2024-02")
     assert parse("after:2024-02 before:2025").root == All(
-        (During(after=date_of("2024-02-01")), During(before=date_of("2025")))
+        (During(after=february), During(before=span_of("2025-01-01")[0]))
     )
-    assert date_of("1970-01-02") == 86_400
-    assert date_of("2024-13") is None
+    assert parse("date:2024-02").root == During(february, march)
+    assert (march - february) / 86_400 == 29
+    assert span_of("2023-12")[1] == span_of("2024-01-01")[0] == span_of("2023")[1]
+    assert span_of("1970-01-02") == (86_400, 2 * 86_400)
+    assert span_of("2024-13") is None and span_of("9999") is None
+
+
+def test_columns_of_pages_narrow_a_query():
+    query = parse('lights status:4xx -author:"Jane Doe" size:many')
+    asked = []
+
+    def pages_with(column, value):
+        asked.append((column, value))
+        if value == "many":
+            raise UsageError("size is a number")
+        return [1, 2]
+
+    assert narrowed(query, pages_with) == Query(
+        All((Word("lights"), Among((1, 2)), Not(Among((1, 2))))), ("size:many was left aside: size is a number",)
+    )
+    assert asked == [("status", "4xx"), ("author", "Jane Doe"), ("size", "many")]
 
 
 @pytest.mark.parametrize(

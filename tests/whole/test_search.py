@@ -108,6 +108,37 @@ def test_the_command_shows_hits_and_speaks_json(folder, tmp_path):
     assert "31 pages" in told("index", "-c", folder, "--anew", cwd=tmp_path).stdout
 
 
+DESCRIBED = """<script type="application/ld+json">{"@type": "Recipe", "author": {"name": "Jane Doe"}}</script>"""
+CHOSEN = [
+    ("segment:low", {"https://e.org/p1", "https://e.org/p2"}),
+    ("lighthouse -segment:other", {"https://e.org/p1", "https://e.org/p2"}),
+    ("depth:0", {HOME}),
+    ("title:harbour depth:0..1", {HOME}),
+    ("depth:!0 -segment:other", {"https://e.org/p1", "https://e.org/p2"}),
+    ("author:doe", {"https://e.org/recipe"}),
+    ("schema:recipe set:target", {"https://e.org/recipe"}),
+    ("stew set:private", set()),
+    ("inheading:galley", {"https://e.org/recipe"}),
+    ("intext:galley", set()),
+    ('intext:"a cook"', {"https://e.org/recipe"}),
+    ("recipe date:1999", set()),
+    ("status:404", set()),
+]
+
+
+def test_queries_choose_by_columns_of_pages_segments_and_sets(tmp_path):
+    web = WEB | {"https://e.org/p3": words("Recipes", "/recipe")}
+    web["https://e.org/recipe"] = page("Stew", head=DESCRIBED) + "<h2>In the galley</h2><p>From a cook.</p>"
+    folder = stored(tmp_path / "e.org.periplus", web, [HOME])
+    (folder / "periplus.toml").write_text('[segments]\nlow = { pattern = "/p[12]$" }\n')
+    assert {query: set(urls(folder, query, limit=50)) for query, _ in CHOSEN} == dict(CHOSEN)
+    with periplus.open(folder) as collection:
+        answers = collection.search("harbour segment:lo set:near depth:deep")
+    assert HOME in [hit.url for hit in answers.hits]
+    for part, why in zip(answers.notes, ("no segment 'lo'", "no set 'near'", "depth is a number"), strict=True):
+        assert why in part and "left aside" in part
+
+
 class Killed(BaseException):
     """Stands for SIGKILL at one place."""
 

@@ -11,9 +11,11 @@ from pathlib import Path
 
 from periplus.analyse.duplicates import repeated
 from periplus.api.search_index import FOLLOWER, THROUGH, Watch, catch_up, position_of, standing_of
+from periplus.api.segments import require_segment, rules_at, segments_of
 from periplus.errors import StoreError, UsageError
 from periplus.model.page import Part
 from periplus.model.search import Hit, Matches, SearchResult
+from periplus.model.tables import EMPTY, PAGES, with_segments
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.search.asking import MatchWindow, Near, Searcher
 from periplus.search.index import IndexBusy, Ranks, ask, is_written
@@ -22,12 +24,13 @@ from periplus.search.snippets import Highlighter, snippet
 from periplus.search.vectors import opened
 from periplus.settings import Searching
 from periplus.store.sqlite import changes, reading, site_rows, text_rows
+from periplus.store.sqlite.tables import keys_with
 from periplus.store.sqlite.text_rows import PageBlocks
 
 TAKEN_IN_S = 5.0  # that the first search of a crawl waits for the pages read until then
 ASK_LOOK_S = 0.1
 NEAR = 0.8  # of two hits' content that is word by word the same, from which they are one hit
-EMPTY = "nothing is searchable yet: the index is being made"
+NOTHING_YET = "nothing is searchable yet: the index is being made"
 SHUT = "the index cannot be opened on a disk that is read-only: copy the collection to another one"
 
 
@@ -105,11 +108,14 @@ class Search:
                 0,
                 (),
                 (),
-                (EMPTY if os.access(self._folder, os.W_OK) else SHUT,),
+                (NOTHING_YET if os.access(self._folder, os.W_OK) else SHUT,),
                 "",
                 time.perf_counter() - started,
             )
-        matches = searcher.search(query, MatchWindow(limit, (page - 1) * limit, facets), self._ranks.of, near)
+        window = MatchWindow(limit, (page - 1) * limit, facets)
+        matches = searcher.search(
+            query, window, self._ranks.of, near, partial(pages_with, self._folder, self._connection)
+        )
         hits = tuple(self._hits(query, matches, searcher.languages))
         notes = (*matches.notes, behind) if behind else matches.notes
         return SearchResult(
@@ -171,6 +177,27 @@ class Search:
     def _urls(self, ids: Sequence[UrlId]) -> tuple[Url, ...]:
         facts = [site_rows.url_facts(self._connection, url_id) for url_id in ids]
         return tuple(fact.url for fact in facts if fact is not None)
+
+
+def pages_with(folder: Path, connection: reading.Connection, column: str, text: str) -> Sequence[UrlId]:
+    """The pages on which a column answers a condition, written as in filters of tables; of a text that people write a
+    part is enough. column: of `model.tables.PAGES`; `segment`, or `set`. Raises UsageError.
+    """
+    if column == "set":
+        from periplus.api.survey import campaign_here
+        from periplus.api.webometrics import pages_of_set
+
+        campaign = campaign_here(folder)
+        return pages_of_set(connection, campaign.units if campaign else (), text.lower())
+    table = PAGES
+    if column == "segment":
+        require_segment(folder, text)
+        reading.name_segments(connection, segments_of(connection, rules_at(folder)).of)
+        table = with_segments(table)
+    asked = table.column(column)
+    if (asked.searched or asked.wide or column == "types") and text[:1] not in ("~", "!") and text != EMPTY:
+        text = f"~{text}"
+    return list(map(UrlId, keys_with(connection, table, column, text)))
 
 
 def _content(page: PageBlocks, texts: Sequence[str]) -> Sequence[str]:

@@ -32,7 +32,7 @@ from periplus.model.graph import REASONS, UrlRows
 from periplus.model.ports import RunRecord
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, Unit
 from periplus.model.visit import STATE_OF, Reason, State
-from periplus.model.web import Url
+from periplus.model.web import Url, UrlId
 from periplus.model.webometrics import (
     CompanionSite,
     Connectivity,
@@ -58,7 +58,7 @@ from periplus.present.network import (
 from periplus.present.survey_report import survey_report
 from periplus.present.wording import REASON_WORDS, utc
 from periplus.schedule.survey import ITEMS
-from periplus.settings import Settings, as_values
+from periplus.settings import Settings, as_values, nearest
 from periplus.store.sqlite import reading, runs, schema, site_rows, survey
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import registered_domain
@@ -337,6 +337,23 @@ def with_rules(results: SurveyResults, rows: SurveyRows, rules: CompanionRules) 
         connectivity=_connectivity(pages, rows.fragment, companions),
         model=fragment_model(rows.fragment, results.matrix, companions),
     )
+
+
+def pages_of_set(connection: reading.Connection, units: Sequence[Unit], name: str) -> list[UrlId]:
+    """URLs of the target set (`target`), or of the sites of one class of its companions. units: as of `survey_of`.
+
+    Raises UsageError for another name.
+    """
+    names = ("target", *(kind.value for kind in CompanionClass))
+    if name not in names:
+        raise UsageError(f"there is no set {name!r}{nearest(name, names)}: choose among {', '.join(names)}")
+    rows = survey_rows_of(connection, units, SurveyOrder())
+    inside = np.arange(len(rows.fragment.units)) < rows.fragment.chosen
+    if name != "target":
+        companions = companion_set(rows.fragment, unit_links(rows.fragment, DocumentModel.PAGE), _RULES, rows.marks)
+        inside[:] = False
+        inside[[site.unit for site in companions if site.kind == name]] = True
+    return list(map(UrlId, rows.urls.ids[inside[rows.assigned.numbers]].tolist()))
 
 
 def external_links(folder: Path | str) -> Iterator[survey.ExternalLink]:

@@ -25,6 +25,7 @@ from periplus.cli.options import (
 )
 from periplus.cli.progress import Watch, say
 from periplus.errors import UsageError
+from periplus.model.search import OPERATORS
 from periplus.model.web import Url
 from periplus.present.wording import count_of, iso, number, utc, visible
 
@@ -35,20 +36,7 @@ WIDEST = 100  # columns: longer lines are hard to read
 INDENT = "    "
 Marks = tuple[tuple[int, int], ...]
 
-EXAMPLES = """
-\b
-words                   in any of their forms: `cities` finds `city`; pages with all of them first
-os.path, --flag, C++    names: as they are written first, then their parts; what begins with - after a -- or in quotes
-"exact words"           one after another
-word*                   what begins so
-a OR b, -word, ( )      either; without it; a part of the query
-+word                   not without it, and in this very form
-site:example.org        of a host or what lies below it
-lang:cs  type:pdf       of a language; of a media type
-is:noindex              pages that ask not to be found by search, which no other query finds
-intitle:x  inurl:x      with the word in the title, in the address
-after:2024 before:2024-03-31    last modified, or fetched, in that time
-"""
+QUERIES = "\b\n" + "\n".join(f"{one.example:<21}{one.sentence}" for one in OPERATORS)
 
 
 class SearchCommand(click.Command):
@@ -62,7 +50,7 @@ class SearchCommand(click.Command):
             raise click.UsageError(f"{error.format_message()} {how}", ctx) from None
 
 
-@click.command(cls=SearchCommand, epilog=EXAMPLES)
+@click.command(cls=SearchCommand, epilog=QUERIES)
 @click.argument("query", nargs=-1, type=click.UNPROCESSED)
 @collection_option
 @option("--vectors", "Vectors of pages or chunks, taken in where they are not yet: docs/vectors.md.", FILE)

@@ -39,6 +39,7 @@ from periplus.mcp.answers import (
 )
 from periplus.mcp.crawling import CALL_S, URLS_MOST, crawled
 from periplus.model.duplicates import Likeness
+from periplus.model.search import OPERATORS
 from periplus.model.tables import (
     ENTRIES,
     FAULTS,
@@ -345,8 +346,8 @@ TOOLS = {
              row={"type": "object"}),
         Tool(
             "search", "Search pages",
-            'Pages by their words, best first, with a snippet. `"exact words"`, `a OR b`, `-word`, `word*`, '
-            "`site:example.org`, `lang:cs`, `type:pdf`, `intitle:x`, `after:2024` are understood.",
+            "Pages by their words, best first, with a snippet. Queries: "
+            + "; ".join(f"`{one.example}` {one.sentence}" for one in OPERATORS),
             {
                 "query": text_schema("what to look for; may be left out beside `like` or `vector`"),
                 "like": text_schema("address of a page: those near it by the collection's vectors, where it has any"),

@@ -7,7 +7,48 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from periplus.model.page import BlockKind, Blocks, Part
+from periplus.model.tables import SEEN
 from periplus.model.web import SiteKey, Url, UrlId
+
+
+class Operator(NamedTuple):
+    """What may be written in a query: words with signs, and what narrows it, as `name:value`."""
+
+    names: tuple[str, ...]
+    field: str  # what a name asks of: a field of the index, a time, or a column of pages
+    example: str
+    sentence: str
+
+
+OPERATORS = (
+    Operator((), "", "harbour lights", "in any of their forms: cities finds city; pages with all of them first"),
+    Operator((), "", "os.path, C++", "names: as they are written first, then their parts"),
+    Operator((), "", '"harbour lights"', "one after another"),
+    Operator((), "", "harb*", "what begins so"),
+    Operator((), "", "a OR b, -storm, ( )", "either; without it; a part of the query"),
+    Operator((), "", "+cities", "not without it, and in this very form"),
+    Operator(("site", "host"), "site", "site:example.org", "of a host or what lies below it"),
+    Operator(("lang", "language"), "language", "lang:cs", "in a language"),
+    Operator(("type", "filetype"), "type", "type:pdf", "of a media type: html, pdf, text/plain"),
+    Operator(("after", "since"), "after", "after:2024", "published, else changed or fetched, on that date or later"),
+    Operator(("before", "until"), "before", "before:2024-03-31", "the same, before that date"),
+    Operator(("date", "during"), "date", "date:2024-03", "the same, on that day, in that month or year"),
+    Operator(("intitle", "title"), "title", "intitle:tides", "with the word in the title"),
+    Operator(("inurl", "url"), "url", "inurl:docs", "in the address"),
+    Operator(("inheading",), "heading", "inheading:tides", "in a heading"),
+    Operator(("intext",), "text", "intext:tides", "in the content below headings"),
+    Operator(("inmenu",), "navigation", "inmenu:contact", "in menus, headers and footers"),
+    Operator(("inanchor",), "anchor", "inanchor:tides", "in the words of links to the page"),
+    Operator(("schema",), "types", "schema:Recipe", "that describe such a thing, by JSON-LD and Microdata"),
+    Operator(("author",), "author", 'author:"Jane Doe"', "whose author has that in the name"),
+    Operator(("segment",), "segment", "segment:manual", "of a segment of periplus.toml; other: of none"),
+    Operator(("set", "class"), "set", "set:target", "of a survey's sites, or of companions: set:communicator, ..."),
+    Operator(("is",), "is", "is:noindex", "that ask not to be found by search, which no other query finds"),
+    Operator((), "", "depth:..2", "by any column of pages: text_chars:1000.. charset:windows-1252"),
+)
+"""What a query may be, with what each finds."""
+FIELDS = {name: name for name in SEEN.names} | {name: one.field for one in OPERATORS for name in one.names}
+"""What each operator asks of, by its name: those above, and the columns of pages."""
 
 
 @dataclass(frozen=True, slots=True)

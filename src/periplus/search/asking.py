@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -11,59 +10,36 @@ from typing import NamedTuple
 
 import tantivy
 
-from periplus.document.language import is_beyond_latin
 from periplus.document.words import (
-    asked_terms,
     folded,
     forms,
     is_run,
-    script_languages,
-    table,
 )
 from periplus.model.search import Facet, Match, Matches
 from periplus.model.web import UrlId
 from periplus.search.index import (
-    ADDRESS,
-    ANCHOR,
     COMMITTED,
-    DEFINED,
     FOLDER,
     FORMS,
-    HEADING,
-    HOST,
     ID,
-    IS,
     LANGUAGE,
     MEDIA,
-    NAMES,
-    NAVIGATION,
-    NOINDEX,
     SAID,
     SITE,
-    TERM_FIELDS,
-    TEXT,
-    TITLE,
     TWIN,
-    TYPE,
-    WHEN,
     YEAR,
-    defined_name,
     open_index,
-    primary,
-    whole_name,
 )
+from periplus.search.matching import NEVER, Matcher
 from periplus.search.query import (
     All,
     Any,
-    During,
     Node,
-    Not,
-    Only,
     Phrase,
     Query,
     Word,
     asked_words,
-    asks_for,
+    narrowed,
     parse,
     parted,
     pieces_of,
@@ -179,234 +155,6 @@ def distance(one: str, other: str, most: int) -> int:
     return min(row[-1], most + 1)
 
 
-NEVER, EVER = -(2**63), 2**63 - 1
-PHRASE_WORDS = 16  # of a longer one the first: they say enough
-OF_A_WORD = 0.5  # of what a page gains that defines all of what was asked for: one that defines a word of it
-_WITHIN = {"title": (TITLE,), "url": (ADDRESS,), "": TERM_FIELDS}
-
-
-@dataclass(frozen=True, slots=True)
-class Matcher:
-    """Makes the engine's queries.
-
-    languages: of the pages, the most frequent first; a word is looked for in its form in each.
-    """
-
-    schema: tantivy.Schema
-    weights: Searching
-    languages: Sequence[str]
-    pages: Callable[[str], int]  # that have a spelling
-
-    def query(self, root: Node, helpful: Sequence[Word], asked: Node) -> tantivy.Query:
-        """Pages that answer root, scored. helpful: words that a page may lack, and that count where it has them;
-        asked: all of what was asked for, titles of which come first.
-        """
-        shown = () if asks_for(asked, IS) else [(tantivy.Occur.MustNot, self._silent(self._only(IS, NOINDEX)))]
-        extra = [
-            *map(self._word, helpful),
-            *self._whole_titles(asked),
-            *self._definitions(asked),
-            *self._neighbours(asked),
-        ]
-        return tantivy.Query.boolean_query(
-            [(tantivy.Occur.Must, self._node(root)), *shown, *((tantivy.Occur.Should, query) for query in extra)]
-        )
-
-    def holds(self, word: Word, ids: Sequence[UrlId]) -> tantivy.Query:
-        """Which of these pages hold a word."""
-        pages = [tantivy.Query.term_query(self.schema, ID, url_id) for url_id in ids]
-        return tantivy.Query.boolean_query(
-            [(tantivy.Occur.Must, self._word(word)), (tantivy.Occur.Must, _either(pages))]
-        )
-
-    def _node(self, node: Node) -> tantivy.Query:
-        match node:
-            case Word():
-                return self._word(node)
-            case Phrase(text, within):
-                return self._phrase(forms(text), within, 1.0)
-            case Only(field, value):
-                return self._silent(self._only(field, value))
-            case During(after, before):
-                low, high = NEVER if after is None else int(after), EVER if before is None else int(before)
-                return self._silent(
-                    tantivy.Query.range_query(self.schema, WHEN, tantivy.FieldType.Integer, low, high, True, False)
-                )
-            case Not():
-                return self._all((node,))
-            case All(items):
-                return self._all(items)
-            case Any(items):
-                return _either(map(self._node, items))
-
-    def _all(self, items: Iterable[Node]) -> tantivy.Query:
-        clauses = [
-            (tantivy.Occur.MustNot, self._node(item.item)) if isinstance(item, Not) else (tantivy.Occur.Must,
-                self._node(item))
-            for item in items
-        ]  # fmt: skip
-        if all(isinstance(item, Not) for item in items):  # what is left out must be left out of something
-            clauses.append((tantivy.Occur.Must, self._silent(tantivy.Query.all_query())))
-        return tantivy.Query.boolean_query(clauses)
-
-    def _silent(self, query: tantivy.Query) -> tantivy.Query:
-        """Narrows, and does not count."""
-        return tantivy.Query.const_score_query(query, 0.0)
-
-    def _only(self, field: str, value: str) -> tantivy.Query:
-        if field == "site":
-            host = (value.partition("://")[2] or value).partition("/")[0]
-            name, text = HOST, host.removeprefix("*.").removeprefix("www.")
-        elif field == "language":
-            name, text = LANGUAGE, primary(value)
-        else:
-            name, text = (IS, value) if field == IS else (TYPE, value.removeprefix("."))
-        return tantivy.Query.term_query(self.schema, name, text)
-
-    def _word(self, word: Word) -> tantivy.Query:
-        """A word in any of its forms; what is written as one word and read as several (x-ray, a.b) is a phrase."""
-        read = forms(word.text)
-        if not read:
-            return tantivy.Query.empty_query()
-        if len(read) > 1 or (is_run(read[0]) and not word.prefix):
-            return self._phrase(read, word.within, 1.0, prefix=word.prefix)
-        form = read[0]
-        if word.prefix:
-            return _either(self._beginnings(form, word.within))
-        spelled = [] if word.within else self._spelled(form, exact=word.exact)
-        exact = word.exact and not word.within
-        fields = [field for field in _WITHIN[word.within] if not (exact and field == NAVIGATION)]
-        by_place = [self._weighed(self._term(field, term), field) for field in fields for term in self._terms(form)]
-        if not exact:
-            return _either([*by_place, *spelled])
-        return tantivy.Query.boolean_query(
-            [(tantivy.Occur.Must, _either(spelled)), *((tantivy.Occur.Should, query) for query in by_place)]
-        )
-
-    def _terms(self, form: str) -> list[str]:
-        """The form's terms in each of the languages, each once; and the bare form,
-        as addresses and pages of unknown language have it.
-        """
-        terms = [term for language in self._languages_of(form) for term in asked_terms(form, language)[:1]]
-        return list(dict.fromkeys([*terms, folded(form)]))
-
-    def _languages_of(self, form: str) -> Sequence[str]:
-        """Those of the pages; and those of the form's script, where no page is in one: a Russian title in English."""
-        others = script_languages(form)
-        if "en" in others and not all(map(is_beyond_latin, self.languages)):
-            return self.languages
-        return [*self.languages, *(one for one in others if one not in self.languages)]
-
-    def _spelled(self, form: str, *, exact: bool) -> list[tantivy.Query]:
-        """By spelling: this very one, then the same without diacritics, then others that are alike without them.
-
-        Where the index has the word in more than one of these, pages that have it as asked for come first.
-        """
-        plain = folded(form)
-        others = ["~" + plain] if form == plain else [plain, "~" + plain]
-        spellings = [(form, 1.0), *([] if exact else [(other, 0.5) for other in others])]
-        weight, boosted = self.weights.weight_spelling, tantivy.Query.boost_query
-        queries = [boosted(self._term(FORMS, spelling), weight * share) for spelling, share in spellings]
-        if not exact and self.pages(form) and self._has_other_marks(form, plain):
-            queries.append(tantivy.Query.const_score_query(self._term(FORMS, form), self.weights.weight_diacritics))
-        return queries
-
-    def _has_other_marks(self, form: str, plain: str) -> bool:
-        """Whether pages have the word with other diacritics than it was typed with, or without."""
-        marked = self.pages("~" + plain)
-        return marked > 0 if form == plain else self.pages(plain) > 0 or marked > self.pages(form)
-
-    def _beginnings(self, form: str, within: str) -> list[tantivy.Query]:
-        pattern = re.escape(folded(form)) + ".*"
-        fields = _WITHIN[within]
-        queries = [self._weighed(tantivy.Query.regex_query(self.schema, field, pattern), field) for field in fields]
-        if not within:
-            queries.append(tantivy.Query.regex_query(self.schema, FORMS, f"{re.escape(form)}.*|~{pattern}"))
-        return queries
-
-    def _phrase(self, read: Sequence[str], within: str, share: float, *, prefix: bool = False) -> tantivy.Query:
-        """The forms one after another, in one field. With prefix, the last is the beginning of a word."""
-        rows = dict.fromkeys(self._phrase_terms(read, language) for language in [*self._languages_of(read[0]), ""])
-        return _either(
-            self._weighed(self._in_row(field, terms, prefix=prefix, is_sign=is_run(read[0])), field, share)
-            for terms in rows
-            for field in (_WITHIN[within] if terms else ())
-        )
-
-    def _in_row(
-        self, field: str, terms: Sequence[str], *, prefix: bool = False, is_sign: bool = False
-    ) -> tantivy.Query:
-        """Terms one after another. is_sign: one of a single character is the beginning of any."""
-        if len(terms) > 1:
-            query = tantivy.Query.phrase_prefix_query if prefix else tantivy.Query.phrase_query
-            return query(self.schema, field, list(terms))
-        if is_sign and len(terms[0]) == 1:
-            return tantivy.Query.regex_query(self.schema, field, re.escape(terms[0]) + ".*")
-        return self._term(field, terms[0])
-
-    def _phrase_terms(self, read: Sequence[str], language: str) -> tuple[str, ...]:
-        """What stands in the index where the forms stand: only the last run may go on there."""
-        words = table(language)
-        before = [term for form in read[:-1] for term in words[form].split(" ")]
-        return tuple([*before, *(term for form in read[-1:] for term in asked_terms(form, language))][:PHRASE_WORDS])
-
-    def _whole_titles(self, root: Node) -> list[tantivy.Query]:
-        """Titles that are just what was asked for."""
-        name = whole_name(" ".join(word.text for word in asked_words(root)))
-        if not name or isinstance(root, Any) or not self.weights.weight_whole_title:
-            return []
-        return [tantivy.Query.const_score_query(self._term(NAMES, name), self.weights.weight_whole_title)]
-
-    def _definitions(self, root: Node) -> list[tantivy.Query]:
-        """Pages that define a name that was asked for: all of the query, or a word of it that is written as a name."""
-        words = asked_words(root)
-        weight = self.weights.weight_definition
-        if not words or not weight or isinstance(root, Any):
-            return []
-        names = {defined_name(" ".join(word.text for word in words)): 1.0}
-        names = {defined_name(word.text): OF_A_WORD for word in words if is_name(word.text)} | names
-        return [
-            tantivy.Query.const_score_query(self._term(DEFINED, spelling), weight * share * of_whole)
-            for name, of_whole in names.items()
-            for spelling, share in ((name, 1.0), ("~" + name, 0.5))
-        ]
-
-    def _neighbours(self, root: Node) -> list[tantivy.Query]:
-        """All words of a plain query, one after another."""
-        items = root.items if isinstance(root, All) else ()
-        plain = [item for item in items if isinstance(item, Word) and not item.prefix and not item.within]
-        if len(plain) < 2 or not self.weights.weight_phrase:
-            return []
-        read = [form for word in plain for form in forms(word.text)]
-        share = self.weights.weight_phrase * (len(plain) - 1)  # two words stand side by side by chance, ten do not
-        return [
-            self._weighed(self._in_row(field, terms), field, share)
-            for terms in dict.fromkeys(self._phrase_terms(read, language) for language in self.languages)
-            for field in (TITLE, ANCHOR, HEADING, TEXT)
-        ]
-
-    def _term(self, field: str, term: str) -> tantivy.Query:
-        return tantivy.Query.term_query(self.schema, field, term, "freq")
-
-    def _weighed(self, query: tantivy.Query, field: str, share: float = 1.0) -> tantivy.Query:
-        weights = self.weights
-        weight = {
-            TITLE: weights.weight_title, ANCHOR: weights.weight_anchor, HEADING: weights.weight_heading,
-            TEXT: weights.weight_text,
-            NAVIGATION: weights.weight_navigation, ADDRESS: weights.weight_url,
-        }[field]  # fmt: skip
-        return tantivy.Query.boost_query(query, weight * share)
-
-
-def _either(queries: Iterable[tantivy.Query]) -> tantivy.Query:
-    several = list(queries)
-    if len(several) == 1:
-        return several[0]
-    if not several:
-        return tantivy.Query.empty_query()
-    return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in several])
-
-
 def _without(query: tantivy.Query, other: tantivy.Query) -> tantivy.Query:
     return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, other)])
 
@@ -454,6 +202,7 @@ _FACETS = {"site": SITE, "type": MEDIA, "language": LANGUAGE, "year": YEAR}
 
 _Scored = tuple[float, tantivy.DocAddress]
 Rank = Callable[[Sequence[UrlId]], Sequence[float]]  # of pages, as 0 to 1
+PagesWith = Callable[[str, str], Sequence[UrlId]]  # on which a column answers a condition
 Holds = Callable[[Sequence[UrlId]], Iterable[UrlId]]  # which of some pages answer what must hold
 Near = Callable[[int, Holds], Sequence[tuple[UrlId, float]]]  # as `Vectors.nearest`
 
@@ -533,15 +282,27 @@ class Searcher:
             ids, digests = (self._searcher.fast_field_values(field, places) for field in (ID, SAID))
             yield {UrlId(int(url_id or 0)): int(digest or 0) for url_id, digest in zip(ids, digests, strict=True)}
 
-    def search(self, text: str, window: MatchWindow, rank: Rank, near: Near | None = None) -> Matches:
+    def search(
+        self,
+        text: str,
+        window: MatchWindow,
+        rank: Rank,
+        near: Near | None = None,
+        pages_with: PagesWith = lambda column, value: (),
+    ) -> Matches:
         """The pages that answer: first those that have all words, by how well they answer; where these are few, also
         those that have some, each with the words that it lacks.
 
         near: names pages by their vectors: these orders are fused, and filters and signs of the query hold for both.
+        pages_with: as of `query.narrowed`.
         """
-        query = parse(text)
-        if near is not None:
-            return self._fused(query, text, window, rank, near)
+        query = narrowed(parse(text), pages_with)
+        return (
+            self._by_words(query, text, window, rank) if near is None else self._fused(query, text, window, rank, near)
+        )
+
+    def _by_words(self, query: Query, text: str, window: MatchWindow, rank: Rank) -> Matches:
+        """As `search`, without vectors."""
         if query.root is None:
             return Matches(0, (), (), query.notes or ("nothing was asked for",), "")
         most = max(LOOKED_AT, window.offset + window.limit)
@@ -569,13 +330,13 @@ class Searcher:
         """
         most = max(LOOKED_AT, window.offset + window.limit)
         _, rest = parted(query.root) if query.root is not None else ((), ())
-        narrowed = self._matcher.query(All(rest), (), All(rest))
-        by_vector = near(most, lambda pages: self._among(narrowed, pages))
+        holding = self._matcher.query(All(rest), (), All(rest))
+        by_vector = near(most, lambda pages: self._among(holding, pages))
         by_words = Matches(0, (), (), query.notes, "")
         if asked_words(query.root):
-            by_words = self.search(text, MatchWindow(most, 0, window.facets), rank)
+            by_words = self._by_words(query, text, MatchWindow(most, 0, window.facets), rank)
         elif window.facets:
-            by_words = replace(by_words, facets=self._counted(narrowed, _FACETS, FACET_VALUES))
+            by_words = replace(by_words, facets=self._counted(holding, _FACETS, FACET_VALUES))
         by_id = {match.url_id: match for match in by_words.matches}
         # a page that the words show under another address with the same text is that one
         shown = {twin: match.url_id for match in by_words.matches for twin in match.twins}
@@ -585,12 +346,12 @@ class Searcher:
         chosen = tuple(matches[window.offset : window.offset + window.limit])
         return replace(by_words, total=max(by_words.total, len(matches)), matches=chosen)
 
-    def _among(self, narrowed: tantivy.Query, pages: Sequence[UrlId]) -> Sequence[UrlId]:
+    def _among(self, query: tantivy.Query, pages: Sequence[UrlId]) -> Sequence[UrlId]:
         """Those of the pages that are in the index and answer."""
         if not pages:
             return ()
-        some = tantivy.Query.term_set_query(self._index.schema, ID, list(pages))
-        asked = tantivy.Query.boolean_query([(tantivy.Occur.Must, some), (tantivy.Occur.Must, narrowed)])
+        some = self._matcher.among(pages)
+        asked = tantivy.Query.boolean_query([(tantivy.Occur.Must, some), (tantivy.Occur.Must, query)])
         places = [place for _, place in self._searcher.search(asked, len(pages), False).hits]
         return [UrlId(int(value or 0)) for value in self._searcher.fast_field_values(ID, places)]
 
@@ -685,11 +446,3 @@ def _lacking(wanting: _Wanting, whole: int, total: int) -> Iterator[str]:
         yield f"pages with all words come first, {whole} of them; then pages with some of them"
     elif whole < total and len(wanting.words) > 1:
         yield "no page has all the words: shown are pages with some of them"
-
-
-def is_name(text: str) -> bool:
-    """Whether a word is written as names of code are: `os.path`, `snake_case`, `CamelCase`, `--flag`, `zip()`."""
-    return _NAME.search(text) is not None
-
-
-_NAME = re.compile(r"\w[._:]+\w|[a-z][A-Z]|^-|^_|\(\)$")

@@ -6,33 +6,30 @@ word*                   what begins so
 a OR b, a | b           either;  AND is what stands between words anyway
 -word, NOT word         without it;  +word: in this very form
 ( ... )                 a part of the query
-site: lang: type:       of a site or host, in a language, of a media type (html, pdf, text/plain)
-is:noindex              pages that ask not to be found by search: no other query finds them
-intitle: inurl:         the word stands in the title, in the address
-after: before:          dates as 2024, 2024-03 or 2024-03-31
+name:value              of pages with that property: the operators of `model.search`
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from periplus.document.words import forms
+from periplus.errors import UsageError
+from periplus.model.search import FIELDS
+from periplus.model.web import UrlId
 
 MOST_TOKENS = 64  # of a query: more make it slow and nobody writes them
 DEEPEST = 20  # parentheses
-FIELDS = {
-    "site": "site", "host": "site", "lang": "language", "language": "language", "type": "type", "filetype": "type",
-    "is": "is",
-    "intitle": "title", "title": "title", "inurl": "url", "url": "url", "after": "after", "since": "after",
-    "before": "before", "until": "before",
-}  # fmt: skip
+WITHIN = frozenset({"title", "url", "heading", "text", "navigation", "anchor"})  # operators that ask for words there
+INDEXED = frozenset({"site", "language", "type", "is"})  # by labels of the index
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word, or the beginning of one. within: "title", "url", or anywhere. exact: in this very form."""
+    """A word, or the beginning of one. within: of WITHIN, or anywhere. exact: in this very form."""
 
     text: str
     prefix: bool = False
@@ -50,10 +47,17 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """Pages with this value of a field: site, language, type or is."""
+    """Pages with this value of a field of INDEXED, or on which a column answers so: `narrowed` names them."""
 
     field: str
     value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """Pages of these ids."""
+
+    pages: tuple[UrlId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ class Any:
     items: tuple[Node, ...]
 
 
-Node = Word | Phrase | Only | During | Not | All | Any
+Node = Word | Phrase | Only | Among | During | Not | All | Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ _TOKEN = re.compile(
     r"""\s*(?:
         (?P<open>\()|(?P<close>\))|(?P<either>\||\bOR\b(?!:))|(?P<both>\bAND\b(?!:)|&&)|(?P<without>\bNOT\b(?!:))
         |(?P<sign>[-+](?=[^\s\-+|)]))
-        |(?P<field>(?i:FIELD_NAMES)):(?=[^\s)])
+        |(?P<field>(?i:FIELD_NAMES)):(?=[^\s):])
         |["“”„«»](?P<phrase>[^"“”„«»]*)(?:["“”„«»]|$)
         |(?P<word>[^\s()|"“”„«»]+)
         |(?P<rest>\S)
@@ -205,18 +209,19 @@ class _Parser:
             return None
         self._place += 1
         field = FIELDS[name]
-        if field in ("title", "url"):
+        if field in WITHIN:
             return self._phrase(value, field) if kind == "phrase" else self._word(value, field)
-        if field in ("after", "before"):
+        if field in ("after", "before", "date"):
             return self._date(name, field, value)
-        return Only(field, value.strip().lower())
+        return Only(field, value.strip().lower() if field in INDEXED else value.strip())
 
     def _date(self, name: str, field: str, value: str) -> Node | None:
-        moment = date_of(value)
-        if moment is None:
+        span = span_of(value)
+        if span is None:
             self._notes.append(f"{name}:{value} is no date (2024, 2024-03 or 2024-03-31) and was left aside")
             return None
-        return During(after=moment) if field == "after" else During(before=moment)
+        begin, end = span
+        return During(begin if field != "before" else None, {"after": None, "before": begin, "date": end}[field])
 
     def _phrase(self, text: str, within: str) -> Node | None:
         if not any(map(str.isalnum, text)):
@@ -246,15 +251,46 @@ def _grouped(kind: type[All] | type[Any], items: list[Node]) -> Node | None:
 _DATE = re.compile(r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?", re.ASCII)
 
 
-def date_of(text: str) -> float | None:
-    """The beginning of a day, month or year, UTC, seconds since the epoch; None where the text is no date."""
+def span_of(text: str) -> tuple[float, float] | None:
+    """(beginning, end) of a day, month or year, UTC, seconds since the epoch; None where the text is no date."""
     match = _DATE.fullmatch(text.strip())
     if match is None:
         return None
+    year, month, day = (int(one) if one else 0 for one in match.groups())
     try:
-        return datetime(int(match[1]), int(match[2] or 1), int(match[3] or 1), tzinfo=UTC).timestamp()
-    except ValueError:
+        begin = datetime(year, month or 1, day or 1, tzinfo=UTC)
+        if day:
+            return begin.timestamp(), (begin + timedelta(days=1)).timestamp()
+        following = datetime(year + (not month or month == 12), month % 12 + 1 if month else 1, 1, tzinfo=UTC)
+        return begin.timestamp(), following.timestamp()
+    except (ValueError, OverflowError):
         return None
+
+
+def narrowed(query: Query, pages_with: Callable[[str, str], Sequence[UrlId]]) -> Query:
+    """The query with the pages that each of its columns is answered by. pages_with: called with column and value;
+    where it raises UsageError, that part is left aside with a note.
+    """
+    notes: list[str] = []
+
+    def resolved(node: Node) -> Node | None:
+        match node:
+            case Only(field, value) if field not in INDEXED:
+                try:
+                    return Among(tuple(pages_with(field, value)))
+                except UsageError as error:
+                    notes.append(f"{field}:{value} was left aside: {error}")
+                    return None
+            case Not(item):
+                inner = resolved(item)
+                return Not(inner) if inner is not None else None
+            case All(items) | Any(items):
+                return _grouped(type(node), [inner for inner in map(resolved, items) if inner is not None])
+            case _:
+                return node
+
+    root = resolved(query.root) if query.root is not None else None
+    return Query(root, (*query.notes, *notes))
 
 
 def asks_for(node: Node | None, field: str) -> bool:

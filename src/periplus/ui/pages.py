@@ -20,7 +20,7 @@ from periplus.api.tables import TableQuery
 from periplus.errors import PeriplusError, UsageError
 from periplus.jobs.forms import whole
 from periplus.model.page import Block, Part
-from periplus.model.search import SearchResult
+from periplus.model.search import OPERATORS, SearchResult
 from periplus.model.web import Url
 from periplus.search.vectors import FOLDER as VECTORS
 from periplus.ui import rendering
@@ -203,7 +203,12 @@ HITS = 10  # of one collection
 HITS_EACH = 4  # of each, where all are searched
 CATCH_UP_S = 0.4  # for bringing one index up to date; what is left is said, and the work goes on
 SEARCH_READ_S = 15.0
-OPERATORS = {"site": "site:", "type": "type:", "language": "lang:"}  # facets that the query language can name
+FACETS = {
+    "site": "site:",
+    "type": "type:",
+    "language": "lang:",
+    "year": "date:",
+}  # with what narrows a query to a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +240,7 @@ def in_all(request: Request) -> Response:
 def _answer(request: Request, answers: list[PageSearch], values: Mapping[str, object]) -> Response:
     values = {"title": "Search", "query": request.query_params.get("q", ""), "like": "", "found": answers, **values}
     if not rendering.wants_json(request):
-        values = {**values, "operators": OPERATORS, "pieces": pieces}
+        values = {**values, "facets": FACETS, "operators": OPERATORS, "pieces": pieces}
     return rendering.answer(request, "search.html", values)
 
 

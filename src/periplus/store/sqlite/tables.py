@@ -133,6 +133,13 @@ def condition(table: Table, name: str, text: str) -> tuple[str, list[object]]:
     return f"{value} = ?", [text]
 
 
+def keys_with(connection: sqlite3.Connection, table: Table, name: str, text: str) -> list[int]:
+    """The keys of the rows that answer a condition, in any order. Raises UsageError as `condition`."""
+    where, values = condition(table, name, text)
+    find = f"SELECT {key_of(table)} FROM {source_of(table)} WHERE {all_of(table, [where])}"
+    return [key for (key,) in connection.execute(find, values)]
+
+
 def _holds(value: str) -> str:
     """That a text holds another, A and a being one: two thirds of the time that instr() takes over lower()."""
     return f"{value} LIKE ? ESCAPE '\\'"
