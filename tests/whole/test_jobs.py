@@ -13,10 +13,13 @@ import psycopg
 import pytest
 from voyage import PATIENCE_S, Collection, Served, command, environment, flags_for, plain, served_apart, told, until
 
+from periplus.errors import StoreError
+from periplus.jobs.runner import opened_queue
 from periplus.model.job import PIPES, Job, JobState, JobStore
 from periplus.model.visit import Reason
 from periplus.present.wording import job_remedy
 from periplus.store.job_queue import JobQueue
+from periplus.store.postgres import connection
 from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.connection import Session
 from periplus.store.postgres.job_table import database_queue
@@ -203,3 +206,19 @@ def test_a_job_outlives_the_death_of_its_queue(tmp_path: Path, web: Served) -> N
             runner.wait(PATIENCE_S)
             assert only(queue).attempt == 1
         assert whole(tmp_path)
+
+
+def test_who_asks_a_queue_in_a_database_that_is_away_waits_for_seconds_and_a_worker_for_minutes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited: list[float] = []
+
+    def away(address: Address, *, patience_s: float) -> None:
+        waited.append(patience_s)
+        raise StoreError("the database does not answer")
+
+    monkeypatch.setattr(connection, "connect", away)
+    for waits in (False, True):
+        with pytest.raises(StoreError), opened_queue(Path(), "postgresql://me@db/x", waits=waits):
+            pass
+    assert waited == [10, 300]

@@ -236,7 +236,7 @@ def _work(folder: Path, store: str, *, forever: bool) -> None:
     from periplus.jobs.runner import Runner, opened_queue, run_jobs
 
     stopping = StopOnSignal()
-    with opened_queue(folder, store) as (queue, clock):
+    with opened_queue(folder, store, waits=True) as (queue, clock):
         say(f"Doing the jobs of {_shown(store) if store else folder.resolve()}. Ctrl-C stops.")
         ended = run_jobs(
             Runner(

@@ -18,14 +18,17 @@ from periplus.model.ports import Clock
 
 
 @contextlib.contextmanager
-def opened_queue(folder: Path, store: str = "", *, make: bool = False) -> Iterator[tuple[JobStore, Clock]]:
+def opened_queue(
+    folder: Path, store: str = "", *, make: bool = False, waits: bool = False
+) -> Iterator[tuple[JobStore, Clock]]:
     """The queue of the folder or, where store is an address, of that collection.
 
-    make: a collection that is not there yet.
+    make: a collection that is not there yet; waits: minutes for a database that is being restarted, as a worker does,
+    in place of the seconds that a person waits.
 
     Raises UsageError, NoCollection, StoreError.
     """
-    queue, clock = _in_database(store, make) if store else _in_folder(folder)
+    queue, clock = _in_database(store, make, waits) if store else _in_folder(folder)
     try:
         yield queue, clock
     finally:
@@ -38,14 +41,14 @@ def _in_folder(folder: Path) -> tuple[JobStore, Clock]:
     return folder_queue(folder), SystemClock()
 
 
-def _in_database(store: str, make: bool) -> tuple[JobStore, Clock]:
+def _in_database(store: str, make: bool, waits: bool) -> tuple[JobStore, Clock]:
     from periplus.store.postgres import schema
     from periplus.store.postgres.address import address_of
-    from periplus.store.postgres.connection import Session
+    from periplus.store.postgres.connection import FIRST_PATIENCE_S, PATIENCE_S, Session
     from periplus.store.postgres.job_table import DatabaseClock, database_queue
 
     address = address_of(store)
-    session = Session(address)
+    session = Session(address, PATIENCE_S if waits else FIRST_PATIENCE_S)
     with contextlib.ExitStack() as stack:
         stack.callback(session.close)
         session.run(lambda connection: (schema.create if make else schema.check)(connection, address.collection))
