@@ -10,9 +10,10 @@ import pytest
 from voyage import flags_for, served_apart, told
 
 from interface import client
+from periplus.model.collection import without_password
 from periplus.model.job import JobOrder
 from periplus.store.job_queue import JobQueue
-from periplus.store.postgres.address import Address
+from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.connection import Session, connect
 from periplus.store.postgres.job_table import database_queue
 from periplus.store.sqlite.job_file import folder_queue
@@ -98,3 +99,20 @@ def test_a_queue_keeps_no_password_and_reads_none_that_an_earlier_version_kept(q
         queue.database.run(lambda statements, change=change: statements.change(change, (older, f"[{older}]")))  # type: ignore[misc]
     assert SECRET not in f"{queue.jobs()} {queue.schedules()}"
     assert queue.jobs()[0].order.command == ("map", "--store", "postgresql://me@db/x")
+
+
+@pytest.mark.parametrize("place", ["sftp://me:{}@host/pages", "sftp%3A%2F%2Fme%3A{}%40host%2Fpages"])
+def test_a_password_in_the_place_of_segments_is_refused_and_not_shown(tmp_path: Path, place: str) -> None:
+    store = f"postgresql://me@db/x?segments={place.format(SECRET)}&collection=press"
+    added = told("jobs", "add", "map", "--store", store, cwd=tmp_path)
+    refused = told("crawl", "http://a.test/", "--store", store, cwd=tmp_path)
+    assert refused.returncode == 2 and "FSSPEC_SFTP_PASSWORD" in refused.stderr
+    assert SECRET not in added.stderr + refused.stderr
+    assert SECRET.encode() not in (tmp_path / "jobs.db").read_bytes()
+
+
+def test_another_place_of_segments_is_none_with_a_password() -> None:
+    for place in ("s3://bucket/a:b@c", "/data/a:b@c", "sftp://me@host:22/x", "sftp%3A%2F%2Fhost%3A22%2Fa%40b"):
+        text = f"postgresql://me@db/x?segments={place}"
+        assert without_password(text) == text
+        address_of(text)

@@ -89,4 +89,10 @@ def address_of(text: str) -> Address:
         raise UsageError(
             f"segments={segments} ends with this process, and the pages with it: name a folder or a bucket"
         )
+    if without_password(f"segments={segments}") != f"segments={segments}":
+        scheme = segments.partition("://")[0].rpartition("::")[2]
+        raise UsageError(
+            "a password in segments= would be stored for all workers to read: leave it out, and give it to each in the "
+            f"variable FSSPEC_{scheme.upper()}_PASSWORD"
+        )
     return Address(urlunsplit(parts._replace(query=others)), collection, segments)

@@ -574,7 +574,7 @@ class DatabaseHome:
         row = connection.execute("SELECT value FROM meta WHERE name = 'segments'").fetchone()
         if row is not None and row[0] != place:
             raise UsageError(
-                f"{self} keeps its pages' bytes in {row[0]}, not in {place}: leave segments= out of the address"
+                f"{self} keeps its pages' bytes with segments={row[0]}, not {place}: leave segments= out of the address"
             )
         if row is None and not is_new and connection.execute("SELECT 1 FROM body LIMIT 1").fetchone():
             raise UsageError(
