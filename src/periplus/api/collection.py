@@ -21,7 +21,7 @@ from periplus.model.results import StateTally
 from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table, with_segments
 from periplus.model.web import HostKey, Url
 from periplus.settings import SETTINGS_FILE, read_settings
-from periplus.store.crawl_reads import backlog, hosts_at_work, state_tallies, traps
+from periplus.store.crawl_reads import backlog, state_tallies, traps
 from periplus.store.runs import is_paused
 from periplus.store.sqlite import listing, reading, schema
 from periplus.store.sqlite import runs as collection_runs
@@ -57,7 +57,7 @@ class Status:
     counts: tuple[StateTally, ...]
     hosts: int  # met, on whatever site
     hosts_waiting: int
-    entries_waiting: int  # pages, sitemaps and robots.txt on to-do lists
+    entries_waiting: int  # pages, each once, and robots.txt, sitemaps and links to check
     busiest: tuple[HostRow, ...]  # with most waiting first
     traps: tuple[TrapTally, ...] = ()  # patterns of URLs that were left out as endless series, the largest first
     store: str = ""  # a collection in a database: its address without password, in place of the folder
@@ -119,7 +119,7 @@ class Collection:
         now = self._clock.now()
         with reading.limited(self._connection, self._limit_s), reading.snapshot(self._connection):
             statements = SqliteStatements(self._connection)
-            hosts, waiting, entries = backlog(statements)
+            work = backlog(statements, most_hosts, now)
             return Status(
                 folder=self.folder,
                 size_bytes=sum(map(_size, contents(self.folder))),
@@ -127,10 +127,10 @@ class Collection:
                 paused=is_paused(statements),
                 runs=tuple(collection_runs.run_records(self._connection)),
                 counts=tuple(state_tallies(statements)),
-                hosts=hosts,
-                hosts_waiting=waiting,
-                entries_waiting=entries,
-                busiest=tuple(hosts_at_work(statements, most_hosts, now)),
+                hosts=work.hosts,
+                hosts_waiting=work.hosts_waiting,
+                entries_waiting=work.to_fetch,
+                busiest=work.busiest,
                 traps=tuple(traps(statements)),
             )
 

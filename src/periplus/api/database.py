@@ -20,7 +20,7 @@ from periplus.model.page import Blocks, Part
 from periplus.model.tables import Row
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import Url
-from periplus.store.crawl_reads import backlog, hosts_at_work, state_tallies, traps
+from periplus.store.crawl_reads import backlog, state_tallies, traps
 from periplus.store.dialect import shard_of
 from periplus.store.postgres.address import Address, address_of
 from periplus.store.runs import is_paused, records
@@ -119,7 +119,7 @@ class DatabaseCollection:
         with _connected(self._address) as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             statements = PostgresStatements(connection)
-            hosts, waiting, entries = backlog(statements)
+            work = backlog(statements, BUSIEST, host_rows.time_now(connection, None))
             workers = host_rows.workers_with_lease(connection)
             return Status(
                 folder=Path(),
@@ -128,10 +128,10 @@ class DatabaseCollection:
                 paused=is_paused(statements),
                 runs=tuple(records(statements)),
                 counts=tuple(state_tallies(statements)),
-                hosts=hosts,
-                hosts_waiting=waiting,
-                entries_waiting=entries,
-                busiest=tuple(hosts_at_work(statements, BUSIEST, host_rows.time_now(connection, None))),
+                hosts=work.hosts,
+                hosts_waiting=work.hosts_waiting,
+                entries_waiting=work.to_fetch,
+                busiest=work.busiest,
                 traps=tuple(traps(statements)),
                 store=str(self._address),
                 workers=workers,

@@ -25,6 +25,7 @@ from periplus.cli.options import (
 )
 from periplus.cli.progress import say
 from periplus.errors import UsageError
+from periplus.model.visit import Reason
 from periplus.present.tables import FORMATS, write_table
 from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, number, size, utc, visible, why_waits
 from periplus.settings import SUFFIX
@@ -173,7 +174,16 @@ def _ended(run: RunRecord) -> str:
 def _waiting(report: Status) -> Iterator[str]:
     if not report.hosts_waiting:
         return
-    yield f"\n{count_of(report.hosts_waiting, 'host')} with work waiting, {number(report.entries_waiting)} to fetch:"
+    pages = sum(tally.urls for tally in report.counts if tally.reason is Reason.WAITING)
+    others = report.entries_waiting - pages  # after a refresh that was interrupted: its pages too
+    yield (
+        f"\n{count_of(report.hosts_waiting, 'host')} with work waiting, {number(report.entries_waiting)} to fetch"
+        + (
+            f", {number(others)} of them robots.txt, sitemaps, links to check or pages asked for again:"
+            if others
+            else ":"
+        )
+    )
     for host in report.busiest:
         yield (
             f"  {visible(host.host)}  {number(host.pending)} waiting, {number(host.fetched)} fetched; "
