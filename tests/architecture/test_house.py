@@ -16,7 +16,7 @@ BUDGETS = {
     "acquire": 5_600,
     "analyse": 11_650,
     "api": 13_500,
-    "cli": 6_750,
+    "cli": 6_800,
     "document": 13_450,
     "jobs": 1_200,
     "mcp": 1_250,
@@ -24,7 +24,7 @@ BUDGETS = {
     "present": 7_400,
     "schedule": 2_950,
     "search": 2_400,
-    "store": 15_350,
+    "store": 15_400,
     "ui": 5_400,
     "urls": 2_350,
 }

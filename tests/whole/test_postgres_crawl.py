@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 
 import pytest
 from postgres_voyage import StoredCollection, crawled_into, crawling_order
-from voyage import PATIENCE_S, Collection, crawled
+from voyage import PATIENCE_S, Collection, crawled, flags_for, plain, told
 
 from periplus.api.crawling import crawl, refresh, refresh_order
 from periplus.api.homes import home_of
@@ -15,6 +16,7 @@ from periplus.api.joining import join, run_in_progress, settings_of_run
 from periplus.errors import StoreError, UsageError
 from periplus.model.visit import Reason
 from periplus.store.postgres.address import address_of
+from periplus.store.postgres.connection import connect
 from testweb import Web, linked_sites, serve
 from testweb.recipes import web_of
 
@@ -72,6 +74,28 @@ def test_a_stopped_crawl_goes_on_and_asks_for_nothing_again(address) -> None:
         pages = [(entry.host, entry.target) for entry in server.log if entry.target != "/robots.txt"]
         assert len(pages) == len(set(pages)) == 48
         assert stored.sane() == []
+
+
+def test_fresh_says_what_it_deletes_keeps_jobs_and_what_is_not_ours_and_begins_at_run_1(tmp_path, address) -> None:
+    store, web = f"{address.text}&segments={tmp_path / 'segments'}", linked()
+    with serve(web) as server:
+        stored, _ = crawled_into(store, server, *web.sites)
+        with contextlib.closing(connect(address)) as connection:
+            connection.execute("CREATE TABLE mine AS SELECT 7 AS number")
+        before = {path.name for path in (tmp_path / "segments").iterdir()}
+        told("jobs", "add", "--store", address.text, "map", "--store", address.text, cwd=tmp_path)
+        words = ["crawl", server.url("a.test"), "--store", address.text, "--fresh", "-q", "--max-pages", "3"]
+        words += flags_for(server.resolve)
+        with home_of(address.text).only_crawl():
+            refused = told(*words, cwd=tmp_path)
+        assert "another crawl is at work" in refused.stderr and len(stored.urls) > 40
+        again = told(*words, cwd=tmp_path)
+    assert f"--fresh: deleting what {address} holds (48 URLs; " in plain(again.stderr)
+    assert (again.returncode, stored.ask("SELECT id FROM run")) == (0, [(1,)])
+    assert stored.ask("SELECT count(*) FROM visit WHERE purpose = 'page'") == [(3,)]
+    assert stored.ask("SELECT count(*) FROM job") == [(1,)] and stored.ask("SELECT number FROM mine") == [(7,)]
+    after = {path.name for path in (tmp_path / "segments").iterdir()}
+    assert not before & after and {name for (name,) in stored.ask("SELECT DISTINCT segment FROM body")} == after
 
 
 def test_a_limit_of_pages_is_kept(address) -> None:

@@ -178,6 +178,26 @@ class DatabaseCollection:
         return Rows(name, exported_columns(self._text, name, ranks=False), read)
 
 
+def clear(store: str) -> None:
+    """Deletes what a collection in a database holds, the segments that its pages lie in too; its jobs stay, and the
+    place of its segments unless the address names another.
+
+    Raises UsageError while somebody works on it, NoCollection, StoreError.
+    """
+    from periplus.store.postgres import schema, table_rows
+
+    address = address_of(store)
+    with home_of(store).only_crawl(), _connected(address) as connection:
+        if workers := table_rows.workers_at_work(connection):
+            raise UsageError(f"workers are at work on {address}: {workers}. Stop them, then delete.")
+        place, names = table_rows.place_of_segments(connection), table_rows.segments_of_pages(connection)
+        schema.clear(connection, address.segments or place)
+        if names:
+            with contextlib.closing(object_storage(place)) as storage:
+                for name in names:
+                    storage.delete(name)
+
+
 def check_segments(
     store: str, *, delete: bool = False, watch: Callable[[str], None] = lambda name: None
 ) -> Sequence[SegmentState]:

@@ -30,7 +30,7 @@ from periplus.cli.options import (
     verbose_option,
 )
 from periplus.cli.progress import crawl_display, say
-from periplus.errors import PeriplusError, UsageError
+from periplus.errors import NoCollection, PeriplusError, UsageError
 from periplus.model.collection import without_password
 from periplus.model.frontier import TrapTally
 from periplus.model.visit import FETCHED
@@ -94,7 +94,6 @@ def crawl(
     """
     from periplus.api.crawling import CrawlOrder, check_order
     from periplus.api.crawling import crawl as run
-    from periplus.api.homes import home_of
 
     urls, local = starts_of([*starts, *(line for file in lists for line in lines_of(file))])
     flags |= with_folders(flags, local)
@@ -106,11 +105,6 @@ def crawl(
         raise UsageError("no start: give a URL, or a file of URLs with -i")
     place = collection or Path(site_name(urls[0]) + SUFFIX)
     folder, store = (Path(), place) if isinstance(place, str) else (place, "")
-    if fresh and isinstance(place, str):
-        raise UsageError(
-            f"--fresh deletes folders only. To begin {home_of(place)} anew, name another collection, or drop its "
-            "schema in the database first."
-        )
     if rate is not None:
         flags["delay_s"] = 1 / rate
     settings = settings_of(flags, folder)
@@ -119,7 +113,7 @@ def crawl(
     configure_logs(flags["verbose"])
     notice(settings)
     if fresh:
-        _delete(folder)
+        _delete_stored(store) if store else _delete(folder)
     stopping = StopOnSignal()
     with crawl_display(lambda: stopping.asked, quiet=flags["quiet"] or flags["no_progress"]) as watch:
         if flags["on"]:
@@ -183,6 +177,20 @@ def _delete(folder: Path) -> None:
         )
         for path in parts:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _delete_stored(store: str) -> None:
+    """--fresh of a collection in a database."""
+    from periplus.api.database import DatabaseCollection, clear
+
+    try:
+        status = DatabaseCollection(store).status()
+    except NoCollection:
+        return
+    if status.runs:
+        urls = sum(tally.urls for tally in status.counts)
+        say(f"--fresh: deleting what {status.store} holds ({urls:,} URLs; {size(status.size_bytes)})", "yellow")
+        clear(store)
 
 
 class StopOnSignal:

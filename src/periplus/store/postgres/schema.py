@@ -269,6 +269,24 @@ def create(connection: Connection, collection: str) -> bool:
     return bool(missing)
 
 
+def clear(connection: Connection, segments: str) -> None:
+    """Deletes what the collection holds: all but its jobs and their schedules, and what others keep in its schema. Its
+    numbers begin at 1 again.
+
+    segments: the place that it remembers for the bytes of pages; empty: none.
+    """
+    ours = (
+        "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+        " AND (tablename = ANY(%s) OR tablename ~ '^result(_|$)')"
+    )
+    names = connection.execute(ours, (list(KINDS.keys() - {"reason", "job", "schedule"}),)).fetchall()
+    tables = sql.SQL(", ").join(sql.Identifier(str(name)) for (name,) in names)
+    with connection.transaction():
+        connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY").format(tables))
+        if segments:
+            connection.execute("INSERT INTO meta VALUES ('segments', %s)", (segments,))
+
+
 def refuse_newer(applied: set[str], collection: str) -> None:
     """Raises StoreError when another program than this one has changed the tables."""
     unknown = sorted(applied - {name for name, _ in MIGRATIONS})

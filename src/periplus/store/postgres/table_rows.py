@@ -246,6 +246,12 @@ def place_of_segments(connection: Connection) -> str:
     return str(row[0]) if row else ""
 
 
+def segments_of_pages(connection: Connection) -> list[str]:
+    """Every segment that a body points into."""
+    rows = connection.execute("SELECT DISTINCT segment FROM body WHERE segment IS NOT NULL").fetchall()
+    return [str(row[0]) for row in rows]
+
+
 def claimed(connection: Connection) -> Iterator[RecordPlace]:
     """Every place that a body names, each once, in the order of segments. Within a transaction; streamed."""
     with connection.cursor(name="claimed") as cursor:
