@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from periplus.model.page import Block, BlockKind, Part
+from periplus.model.page import TEXT_PARTS, Block, BlockKind, Part
 
 COMMON_SHARE = 0.3  # of a site's pages, and two at least, that carry a line of its template
 # mark, least content recall, least share of the template that is gone
@@ -43,7 +43,7 @@ def kept(blocks: Sequence[Block], parts: Sequence[Part]) -> Counter[str]:
     """The words of the content."""
     return words(
         "\n".join(
-            block.text for block, part in zip(blocks, parts, strict=True) if part is Part.CONTENT and is_text(block)
+            block.text for block, part in zip(blocks, parts, strict=True) if part in TEXT_PARTS and is_text(block)
         )
     )
 
@@ -56,7 +56,7 @@ def site_score(pages: Sequence[tuple[Sequence[Block], Sequence[Part], Counter[st
     for blocks, parts, gold in pages:
         texts = [(block.text, part) for block, part in zip(blocks, parts, strict=True) if is_text(block)]
         common = words("\n".join(text for text, _ in texts if carried[text] >= least)) - gold
-        left = words("\n".join(text for text, part in texts if carried[text] >= least and part is Part.CONTENT)) - gold
+        left = words("\n".join(text for text, part in texts if carried[text] >= least and part in TEXT_PARTS)) - gold
         there = words("\n".join(text for text, _ in texts)) & gold
         template += common.total()
         gone += common.total() - left.total()

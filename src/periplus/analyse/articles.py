@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from periplus.analyse.duplicates import Hashes, shingles
 from periplus.analyse.linkgraph import distinct_sorted
 from periplus.document.digest import without_marks
-from periplus.model.page import APART, POSITION_CODES, Blocks, Part, Position
+from periplus.model.page import APART, POSITION_CODES, TEXT_PARTS, Blocks, Part, Position
 from periplus.model.story import DateOrigin, PageDate
 from periplus.model.web import SiteKey, Url
 
@@ -125,7 +125,7 @@ def candidate_texts(blocks: Blocks, parts: Sequence[Part] | None) -> tuple[list[
     for text, kind, position, part in zip(blocks.texts(), blocks.kinds, blocks.positions, whole, strict=True):
         if kind not in APART and position not in _MENUS:
             texts.append(text)
-            marks.append(_hash_of(text) | 1 if part is Part.CONTENT else _hash_of(text) & ~1)
+            marks.append(_hash_of(text) | 1 if part in TEXT_PARTS else _hash_of(text) & ~1)
     return texts, np.array(marks, np.uint64)
 
 

@@ -9,8 +9,8 @@ from itertools import islice
 import numpy as np
 
 from periplus.analyse.content.evidence import SiteEvidence, Traces, traces_of
-from periplus.analyse.content.marking import page_context, parts_of, parts_of_each
-from periplus.model.page import Part
+from periplus.analyse.content.marking import PageContext, page_context, parts_of, parts_of_each
+from periplus.model.page import Part, Publication
 from periplus.model.web import Url, UrlId
 from periplus.store.sqlite import changes, reading, text_rows
 from periplus.store.sqlite.text_rows import PageBlocks
@@ -38,6 +38,14 @@ def _section(url: Url) -> str:
     return parts[3] if len(parts) > 4 else ""
 
 
+def _context(page: PageBlocks, evidence: SiteEvidence, traces: Traces | None = None) -> PageContext:
+    return page_context(page.blocks, evidence, traces, publication=_publication(page))
+
+
+def _publication(page: PageBlocks) -> Publication:
+    return Publication(page.author, date_published=page.date_published, date_modified=page.date_modified)
+
+
 def parts_beside(connection: reading.Connection, url_id: UrlId) -> tuple[Part, ...]:
     """One part for each block of a page that is not marked, by up to LOOKED_AT other pages of its site; none for a
     page without text. Nothing is stored.
@@ -53,7 +61,7 @@ def parts_beside(connection: reading.Connection, url_id: UrlId) -> tuple[Part, .
     for other in others:
         if other.blocks:
             evidence.learn(other.blocks)
-    return parts_of(page.blocks, evidence, learnt=False)
+    return parts_of(page.blocks, evidence, learnt=False, publication=_publication(page))
 
 
 class Marks:
@@ -79,7 +87,7 @@ class Marks:
         for page, traces in new:
             self._learn(page, traces)
         self._note_early([page for page, _ in new])
-        parts = parts_of_each(page_context(page.blocks, self._evidence[page.site_id], traces) for page, traces in new)
+        parts = parts_of_each(_context(page, self._evidence[page.site_id], traces) for page, traces in new)
         parts_of_page = {page.url_id: of_page for (page, _), of_page in zip(new, parts, strict=True)}
         return [parts_of_page.get(page.url_id, page.parts or ()) for page in pages]
 
@@ -160,7 +168,7 @@ class Marks:
             pages = [
                 page for page in text_rows.pages_of(self._connection, some) if page.parts is not None and page.blocks
             ]
-            marks = parts_of_each(page_context(page.blocks, evidence) for page in pages)
+            marks = parts_of_each(_context(page, evidence) for page in pages)
             yield from [(page, parts) for page, parts in zip(pages, marks, strict=True) if parts != page.parts]
         early.clear()
         self._changed.add(site_id)

@@ -13,7 +13,7 @@ from periplus.analyse.duplicates import repeated
 from periplus.api.search_index import FOLLOWER, THROUGH, Watch, catch_up, position_of, standing_of
 from periplus.api.segments import require_segment, rules_at, segments_of
 from periplus.errors import StoreError, UsageError
-from periplus.model.page import Part
+from periplus.model.page import TEXT_PARTS
 from periplus.model.search import Hit, Matches, SearchResult
 from periplus.model.tables import EMPTY, PAGES, with_segments
 from periplus.model.web import SiteKey, Url, UrlId
@@ -204,7 +204,7 @@ def _content(page: PageBlocks, texts: Sequence[str]) -> Sequence[str]:
     """Its content, block by block. Not marked yet: nothing."""
     if not page.parts or len(page.parts) != len(texts):
         return texts if page.parts else ()
-    return [text for text, part in zip(texts, page.parts, strict=True) if part is Part.CONTENT]
+    return [text for text, part in zip(texts, page.parts, strict=True) if part in TEXT_PARTS]
 
 
 def _hit(

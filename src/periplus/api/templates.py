@@ -115,7 +115,8 @@ def of_marks(
 
     def marked(page: int) -> Iterator[tuple[Block, Part]]:
         for page_blocks in pages_of(connection, [rows[page].url_id]):
-            yield from zip(page_blocks.blocks, page_blocks.parts or (), strict=False)
+            parts = (one if one is Part.NAVIGATION else Part.CONTENT for one in page_blocks.parts or ())
+            yield from zip(page_blocks.blocks, parts, strict=False)
 
     held: list[Chains] = []
     sizes: list[int] = []

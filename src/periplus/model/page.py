@@ -313,15 +313,36 @@ class Block(NamedTuple):
 
 
 class Part(StrEnum):
-    """What a block is for: the page's own content, or what helps to move about the site (menus, headers,
-    footers, boxes).
-    """
+    """Which part of a page a block is of. TEXT_PARTS are what the page says."""
 
     CONTENT = "content"
-    NAVIGATION = "navigation"
+    NAVIGATION = "navigation"  # what helps to move about the site: menus, headers, footers, boxes
+    HEADLINE = "headline"
+    BYLINE = "byline"
+    DATE = "date"  # of publication or of the last change
+    CAPTIONS = "captions"
+    COMMENTS = "comments"  # of readers
+    # those that were judged to stand outside of the text
+    OUTER_BYLINE = "outer byline"
+    OUTER_DATE = "outer date"
+    OUTER_CAPTIONS = "outer captions"
 
     __hash__ = str.__hash__  # as above
 
+
+PARTS = tuple(Part)  # columns hold the places: as of LINK_KINDS
+ALL_PARTS = frozenset(Part)
+TEXT_PARTS = frozenset((Part.CONTENT, Part.HEADLINE, Part.BYLINE, Part.DATE, Part.CAPTIONS))
+PART_CHOICES = {
+    "content": frozenset((Part.CONTENT,)),
+    "headline": frozenset((Part.HEADLINE,)),
+    "byline": frozenset((Part.BYLINE, Part.OUTER_BYLINE)),
+    "date": frozenset((Part.DATE, Part.OUTER_DATE)),
+    "captions": frozenset((Part.CAPTIONS, Part.OUTER_CAPTIONS)),
+    "comments": frozenset((Part.COMMENTS,)),
+    "navigation": frozenset((Part.NAVIGATION,)),
+}
+"""What a user may ask for by name."""
 
 BLOCK_KINDS = tuple(BlockKind)
 BLOCK_KIND_CODES = {kind: code for code, kind in enumerate(BLOCK_KINDS)}
@@ -437,7 +458,7 @@ class Blocks(Columns[Block]):
         return [share - 1 if share else len(text) for share, text in zip(self.shares, texts, strict=True)]
 
     def content(self, parts: Sequence[Part] | None, leave_out: Collection[BlockKind]) -> list[str]:
-        """The texts that are content, but for some kinds of blocks.
+        """The texts of TEXT_PARTS, but for some kinds of blocks.
 
         parts: one for each block; None, or of another number: all blocks are content.
         """
@@ -446,7 +467,7 @@ class Blocks(Columns[Block]):
         return [
             text
             for kind, text, part in zip(self.kinds, self.texts(), marks, strict=False)
-            if part is Part.CONTENT and kind not in without
+            if part in TEXT_PARTS and kind not in without
         ]
 
 

@@ -27,7 +27,7 @@ from xxhash import xxh3_64_intdigest
 
 from periplus.document.words import WORD_CHARS, BlockTexts, TextCutter, folded, forms, shown_forms, table
 from periplus.errors import StoreError
-from periplus.model.page import BLOCK_KIND_CODES, POSITION_CODES, BlockKind, Blocks, Part, Position
+from periplus.model.page import BLOCK_KIND_CODES, POSITION_CODES, TEXT_PARTS, BlockKind, Blocks, Part, Position
 from periplus.model.search import PageToIndex
 from periplus.model.web import UrlId
 from periplus.urls.hosts import host_name, registered_domain
@@ -158,7 +158,7 @@ def groups_of_languages(page: PageToIndex) -> Iterator[tuple[str, bytes]]:
     blocks = page.blocks
     groups = np.frombuffer(blocks.kinds.translate(_GROUP_OF_KIND), np.uint8)
     parts = parts_or_guess(blocks, page.parts)
-    menus = np.frombuffer(bytes([part is Part.NAVIGATION for part in parts]), np.uint8)
+    menus = np.frombuffer(bytes([part not in TEXT_PARTS for part in parts]), np.uint8)
     groups = np.where(menus & (groups > 0), np.uint8(_NAVIGATION_GROUP), groups)
     if not blocks.language_names:
         yield page.language, groups.tobytes()

@@ -26,7 +26,7 @@ from periplus.document.words import (
     located,
     table,
 )
-from periplus.model.page import BLOCK_KIND_CODES, BLOCK_KINDS, BlockKind, Blocks, Part
+from periplus.model.page import BLOCK_KIND_CODES, BLOCK_KINDS, TEXT_PARTS, BlockKind, Blocks, Part
 from periplus.model.search import Snippet
 from periplus.search.index import parts_or_guess
 from periplus.search.query import Node, Phrase, asked_words
@@ -260,7 +260,7 @@ def snippet(
     languages = [own or language for own in blocks.own_languages()[: len(texts)]]
     kinds, of_blocks = blocks.kinds, parts_or_guess(blocks, parts)
     counts, unread = highlighter.candidates(blocks, texts, languages)
-    worths = _most_worths(counts, unread, kinds, texts, [part is Part.CONTENT for part in of_blocks[: len(texts)]])
+    worths = _most_worths(counts, unread, kinds, texts, [part in TEXT_PARTS for part in of_blocks[: len(texts)]])
     numbers = np.flatnonzero((unread | counts.any(axis=0)) & (np.frombuffer(kinds, np.uint8)[: len(texts)] != _TITLE))
     # First those that may be ample, in their order, then those that may be worth most: where all of a page is about the
     # query, some five blocks are read in place of 26.
@@ -275,7 +275,7 @@ def snippet(
                 break
             continue
         number = bound[1]
-        kind, content = kinds[number], of_blocks[number] is Part.CONTENT
+        kind, content = kinds[number], of_blocks[number] in TEXT_PARTS
         text = " ".join(texts[number].split()) if kind == _CODE else texts[number]  # on one line
         hits = highlighter.hits(text, languages[number])
         value = (-_worth(hits, kind, text, content), number) if hits else best

@@ -12,7 +12,7 @@ from struct import Struct
 import zstandard
 
 from periplus.errors import StoreError
-from periplus.model.page import APART, BLOCK_KINDS, POSITIONS, Blocks, Part
+from periplus.model.page import APART, BLOCK_KINDS, PARTS, POSITIONS, Blocks, Part
 from periplus.model.visit import Headers
 from periplus.store.corruption import reported, restored, second_restored
 
@@ -152,8 +152,7 @@ def unpack_headers(data: bytes | None) -> Headers:
 # Stored are the columns of `Blocks` one after the other, packed, but for the text, which is stored beside them.
 
 BLOCKS_LEVEL = 3
-_PARTS = (Part.CONTENT, Part.NAVIGATION)
-_PART_CODE = {part: code for code, part in enumerate(_PARTS)}
+_PART_CODE = {part: code for code, part in enumerate(PARTS)}
 _HEAD = Struct("<BIIIIIIIII")  # version of this form, number of blocks, length of each section but the last
 _VERSION = 1
 
@@ -256,7 +255,7 @@ def pack_parts(parts: Sequence[Part]) -> bytes:
 
 def unpack_parts(data: bytes) -> tuple[Part, ...]:
     with reported():
-        return tuple([_PARTS[code] for code in data])
+        return tuple([PARTS[code] for code in data])
 
 
 def _bytes_of(column: memoryview[int]) -> bytes:

@@ -18,7 +18,7 @@ from periplus.api.topics import remove_topic, stored_labels, topic_file, topic_n
 from periplus.errors import PeriplusError, UsageError
 from periplus.jobs.presets import METHODS, crawl_order, judge_command, order_lines, train_order
 from periplus.model.job import Job, JobOrder
-from periplus.model.page import Part
+from periplus.model.page import TEXT_PARTS
 from periplus.model.web import Url
 from periplus.present.curves import write_harvest_svg
 from periplus.present.text import topic_values
@@ -232,7 +232,7 @@ def _blocks(folder: Path, url: Url) -> Iterator[str]:
         return
     texts = [
         block.text for place, block in enumerate(blocks)
-        if (not parts or place >= len(parts) or parts[place] is Part.CONTENT) and block.text not in title
+        if (not parts or place >= len(parts) or parts[place] in TEXT_PARTS) and block.text not in title
     ]  # fmt: skip
     for text in texts[:BLOCKS]:
         yield rendering.cut(text, BLOCK_CHARS)

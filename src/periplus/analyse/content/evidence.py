@@ -15,6 +15,7 @@ import numpy.typing as npt
 import xxhash
 
 from periplus.analyse.content.counting import TextTable
+from periplus.analyse.content.naming import roles_of
 from periplus.document import block_counts
 from periplus.document.block_counts import BlockCounter
 from periplus.model.page import APART, IS_APART, Blocks
@@ -83,6 +84,7 @@ class PathFacts(NamedTuple):
     shape: int  # digest of the elements' names alone
     containers: bytes  # keys of the path and of those above it as uint64, innermost first
     steps: tuple[PathStep, ...]  # innermost first
+    roles: int  # by the names of its elements: as of `naming`
 
 
 @lru_cache(maxsize=_CACHED)
@@ -96,10 +98,10 @@ def facts(path: str) -> PathFacts:
     above = facts(head) if slash else _NO_PATH
     key, shape = _digest(step.folded, above.key), _digest(step.name, above.shape)
     containers = key.to_bytes(_KEY_BYTES, "little") + above.containers[: _KEY_BYTES * (DEEPEST - 1)]
-    return PathFacts(key, shape, containers, (step, *above.steps[: DEEPEST - 1]))
+    return PathFacts(key, shape, containers, (step, *above.steps[: DEEPEST - 1]), roles_of(step.words, above.roles))
 
 
-_NO_PATH = PathFacts(0, 0, b"", ())
+_NO_PATH = PathFacts(0, 0, b"", (), 0)
 
 
 @lru_cache(maxsize=_CACHED)  # most paths are new by their last step only, as where each section has an id of its own

@@ -25,7 +25,8 @@ from periplus.analyse.content.evidence import (
     signed_distance,
     traces_of,
 )
-from periplus.model.page import Blocks, Part
+from periplus.analyse.content.naming import named
+from periplus.model.page import NO_PUBLICATION, Blocks, Part, Publication
 
 # First trees, each oblivious: one question on each level, the same for all nodes of it, so that a tree is six
 # comparisons and a look-up.
@@ -216,46 +217,57 @@ class PageContext(NamedTuple):
     blocks: Blocks
     traces: Traces
     seen: PageEvidence
+    publication: Publication
 
 
-def parts_of(blocks: Blocks, evidence: SiteEvidence | None = None, *, learnt: bool = True) -> tuple[Part, ...]:
+def parts_of(
+    blocks: Blocks,
+    evidence: SiteEvidence | None = None,
+    *,
+    learnt: bool = True,
+    publication: Publication = NO_PUBLICATION,
+) -> tuple[Part, ...]:
     """One part for each block.
 
     evidence: what is known of the page's site; without any, the page is judged alone. learnt: whether the page is among
-    those that evidence has learnt.
+    those that evidence has learnt. publication: by which byline and date are named.
     """
-    return next(parts_of_each([page_context(blocks, evidence, learnt=learnt)]))
+    return next(parts_of_each([page_context(blocks, evidence, learnt=learnt, publication=publication)]))
 
 
 def scores_of(blocks: Blocks, evidence: SiteEvidence | None = None, *, learnt: bool = True) -> Floats:
     """float32[n]: how surely each block is content, 0 to 1."""
-    return next(_scores_of_each([page_context(blocks, evidence, learnt=learnt)]))
+    return next(_scores_of_each([page_context(blocks, evidence, learnt=learnt)]))[1]
 
 
 def page_context(
-    blocks: Blocks, evidence: SiteEvidence | None, traces: Traces | None = None, *, learnt: bool = True
+    blocks: Blocks,
+    evidence: SiteEvidence | None,
+    traces: Traces | None = None,
+    *,
+    learnt: bool = True,
+    publication: Publication = NO_PUBLICATION,
 ) -> PageContext:
     """As for `parts_of`. traces: the page's, where they are at hand."""
     traces = traces or traces_of(blocks)
-    return PageContext(
-        blocks, traces, (evidence or SiteEvidence()).seen(blocks, traces, counted=learnt and evidence is not None)
-    )
+    seen = (evidence or SiteEvidence()).seen(blocks, traces, counted=learnt and evidence is not None)
+    return PageContext(blocks, traces, seen, publication)
 
 
 def parts_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[Part, ...]]:
     """One part for each block of each page: several pages at once take half of the time that they take one by one."""
-    content, navigation, threshold = Part.CONTENT, Part.NAVIGATION, weights().threshold
-    for scores in _scores_of_each(pages):
-        yield tuple([content if one else navigation for one in (scores > threshold).tolist()])
+    threshold = weights().threshold
+    for page, scores in _scores_of_each(pages):
+        yield named(page.blocks, page.traces, scores > threshold, page.seen.text_pages, page.publication)
 
 
-def _scores_of_each(pages: Iterable[PageContext]) -> Iterator[Floats]:
+def _scores_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[PageContext, Floats]]:
     for some in _gathered(pages):
         full = [page for page in some if page.blocks]
         scores = _scores(full) if full else np.zeros(0, dtype=np.float32)
         at = 0
         for page in some:
-            yield scores[at : at + len(page.blocks)]
+            yield page, scores[at : at + len(page.blocks)]
             at += len(page.blocks)
 
 

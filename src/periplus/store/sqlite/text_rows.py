@@ -28,7 +28,7 @@ _PAGES = (
     "SELECT u.id, u.text, h.site_id, u.reason, coalesce(p.body_id, 0), b.text, b.blocks, p.parts, p.title, "
     "p.language, p.language_found, p.media_type,"
     " p.last_modified, p.fetched, p.text_md5, p.folded_md5,"
-    " coalesce(nullif(p.date_published, ''), p.date_modified)"
+    " p.author, p.date_published, p.date_modified"
     " FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id LEFT JOIN body b ON b.id = p.body_id"
     f" WHERE {HAS_PAGE}"
 )
@@ -55,12 +55,14 @@ class PageBlocks(NamedTuple):
     fetched: float
     text_md5: bytes
     folded_md5: bytes
-    dated: str  # when it was published, else last changed, as it says
+    author: str  # names, `; ` between; dates in ISO 8601: all three as the page says
+    date_published: str
+    date_modified: str
 
     @property
     def when(self) -> float:
         """When it was published, else last changed, as the page says; else as the server says, or when it was read."""
-        date = machine_date(self.dated)
+        date = machine_date(self.date_published or self.date_modified)
         return date.when if date else self.last_modified or self.fetched
 
 

@@ -1,0 +1,235 @@
+"""Names the parts of a page that are more than content or navigation: headline, byline, date, captions, comments."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from periplus.document.dates import machine_date, written_dates
+from periplus.document.digest import without_marks
+from periplus.model.page import (
+    BLOCK_KIND_CODES,
+    IS_TEXT,
+    POSITION_CODES,
+    BlockKind,
+    Blocks,
+    Part,
+    Position,
+    Publication,
+)
+
+if TYPE_CHECKING:
+    from periplus.analyse.content.evidence import Floats, Traces
+
+Places = list[int]  # of blocks, ascending
+
+CAPTION, COMMENT, CONTROL = 1, 2, 4  # what the elements of a path make of a block; a control stands within comments
+_CAPTIONS = re.compile(r"<?(?:fig|wp|img|image|photo|picture)?caption(?:text)?s?|bildunterschrift")
+_COMMENTS = re.compile(
+    r"(?:article|post|reader|user)?comments?(?:area|block|body|box|container|content|entry|item|list|listing|section|"
+    r"stream|text|thread|tree|wrap|wrapper)?|commentaires?|commenti|comentarios?|disqus|dsq|koment|komentar\w?|"
+    r"komentarz[ey]?|kommentare?|opini[ae]|reacties"
+)
+# beside one of these a name of comments is that of their number, of a list of the latest, of a note of another kind
+_NO_COMMENTS = frozenset((
+    "closed", "count", "counts", "deprecation", "latest", "liczba", "link", "links", "most", "number", "open",
+    "popular", "rank", "recent", "tab", "tabs", "top", "width",
+))  # fmt: skip
+_CONTROLS = frozenset((
+    "<form", "captcha", "commentform", "form", "login", "pagination", "related", "respond", "rules", "sidebar",
+))  # fmt: skip
+_OUTER = {Part.BYLINE: Part.OUTER_BYLINE, Part.DATE: Part.OUTER_DATE, Part.CAPTIONS: Part.OUTER_CAPTIONS}
+
+_WORD = re.compile(r"\w+")
+_BETWEEN = re.compile(r"\s+[|\-–—·•:»«/]+\s+|\s*[|»«•·]\s*|:\s+")  # pieces of a title
+_TITLE, _HEADING, _CAPTION, _LINK = (
+    BLOCK_KIND_CODES[kind] for kind in (BlockKind.TITLE, BlockKind.HEADING, BlockKind.CAPTION, BlockKind.LINK)
+)
+_NAV, _ASIDE = POSITION_CODES[Position.NAV], POSITION_CODES[Position.ASIDE]
+HEADINGS_MOST = 60
+BLOCKS_BEFORE, BLOCKS_AFTER = 5, 15  # of the headline, among which byline and date stand
+BYLINE_CHARS, DATE_CHARS = 120, 60  # a longer block is no mere byline, no mere date
+SENTENCE_WORDS = 6  # of what ends as one: it tells of the author; `By Lisa Sanders, M.D.` has five
+NAME_CHARS = 4  # shorter names stand in other words
+BUTTON_CHARS = 15  # of a link within comments: a longer one is what somebody wrote
+TIMES_MOST = 2  # that a comment stands on a page: `Reply` stands below each
+
+
+def named(
+    blocks: Blocks, traces: Traces, is_content: npt.NDArray[np.bool], text_pages: Floats, publication: Publication
+) -> tuple[Part, ...]:
+    """One part for each block.
+
+    is_content: as each is judged. text_pages: as in `PageEvidence`. publication: who wrote the page, and when.
+    """
+    parts = [Part.CONTENT if one else Part.NAVIGATION for one in is_content.tolist()]
+    texts, kinds = blocks.texts(), np.frombuffer(blocks.kinds, dtype=np.uint8)
+    is_text = np.frombuffer(blocks.kinds.translate(IS_TEXT), dtype=np.bool)
+    positions = np.frombuffer(blocks.positions, dtype=np.uint8)
+    is_aside = (positions == _NAV) | (positions == _ASIDE)
+    content, repeated = _places(is_content & is_text), text_pages > 0
+    roles = np.array([path.roles for path in traces.paths], dtype=np.uint8).take(traces.path)
+    roles[kinds == _CAPTION] |= CAPTION
+    if roles.any():
+        roles[is_aside | ~is_text] = 0
+        captions = _places((roles & (CAPTION | COMMENT) == CAPTION) & (kinds != _HEADING))
+        _name_captions(parts, captions, texts, content)
+        controls = (roles & CONTROL > 0) | repeated | _are_buttons(kinds, texts)
+        _name_comments(parts, _places(roles & COMMENT > 0), texts, content, controls)
+    headings = _places((kinds == _HEADING) & ~(repeated | is_aside))
+    headline = _headline(blocks, headings, texts, parts, content)
+    if headline is not None:
+        _name_headline(parts, headline, texts)
+    if publication.author or publication.date_published or publication.date_modified:
+        lines = is_text & (kinds != _HEADING)
+        _name_byline(parts, headline, texts, lines, publication)
+    return tuple(parts)
+
+
+def roles_of(names: Sequence[str], around: int) -> int:
+    """What an element makes of the blocks in it. names: as of `PathStep.words`; around: what those around it make."""
+    roles = around
+    for name in names:
+        if _CAPTIONS.fullmatch(name):
+            roles |= CAPTION
+        if _COMMENTS.fullmatch(name) and _NO_COMMENTS.isdisjoint(names):
+            roles |= COMMENT
+    if roles & COMMENT and not _CONTROLS.isdisjoint(names):
+        roles |= CONTROL
+    return roles
+
+
+def _places(flags: npt.NDArray[np.bool]) -> Places:
+    places: Places = np.flatnonzero(flags).tolist()
+    return places
+
+
+def _are_buttons(kinds: npt.NDArray[np.uint8], texts: Sequence[str]) -> npt.NDArray[np.bool]:
+    buttons: npt.NDArray[np.bool] = kinds == _LINK
+    buttons[[place for place in _places(buttons) if len(texts[place]) > BUTTON_CHARS]] = False
+    return buttons
+
+
+def _is_most(places: Iterable[int], of: Places, texts: Sequence[str]) -> bool:
+    """Whether more than half of the characters of some blocks stand in those of others."""
+    among = frozenset(of)
+    return 2 * sum(len(texts[place]) for place in places if place in among) > sum(len(texts[place]) for place in of)
+
+
+def _name_captions(parts: list[Part], captions: Places, texts: Sequence[str], content: Places) -> None:
+    """Those between the first and the last block of content: beyond stand the pictures of what is recommended.
+
+    Where most of the content stands in captions, as of a gallery or a film, it is the page's text.
+    """
+    if captions and content and not _is_most(captions, content, texts):
+        for place in captions:
+            if content[0] <= place <= content[-1]:
+                parts[place] = _with_verdict(Part.CAPTIONS, parts[place])
+
+
+def _name_comments(
+    parts: list[Part], comments: Places, texts: Sequence[str], content: Places, are_controls: npt.NDArray[np.bool]
+) -> None:
+    """Where most of the content stands in comments they are the page's text, as in a forum."""
+    if not comments or _is_most(comments, content, texts):
+        return
+    times = Counter([texts[place] for place in comments])
+    for place, is_control in zip(comments, are_controls[comments].tolist(), strict=True):
+        is_comment = not is_control and times[texts[place]] <= TIMES_MOST
+        parts[place] = Part.COMMENTS if is_comment else Part.NAVIGATION
+
+
+def _name_headline(parts: list[Part], headline: int, texts: Sequence[str]) -> None:
+    """A path of folders or a bar above that repeats it is no content."""
+    parts[headline] = Part.HEADLINE
+    for place in range(headline):
+        if parts[place] is Part.CONTENT and texts[place] == texts[headline]:
+            parts[place] = Part.NAVIGATION
+
+
+def _headline(
+    blocks: Blocks, headings: Places, texts: Sequence[str], parts: Sequence[Part], content: Places
+) -> int | None:
+    """The heading that has most of the page's title; else the first of the first level in the content, or a heading
+    that the content begins with.
+
+    headings: of no other page of the site: such a one is the site's name. Of the single h1 of labelled pages that stand
+    in the title and are the page's own 108 were judged navigation where people took them for content.
+    """
+    levels = blocks.levels
+    title = texts[blocks.kinds.index(_TITLE)] if headings and _TITLE in blocks.kinds else ""
+    if words := _words(title):
+        pieces = [_words(piece) for piece in _BETWEEN.split(title)]
+        ranks = [
+            ((len(own), own == pieces[0], parts[place] is Part.CONTENT, -levels[place], -place), place)
+            for place in headings[:HEADINGS_MOST]
+            if (own := _words(texts[place])) and f" {own} " in f" {words} "
+            if parts[place] is Part.CONTENT or _may_be_headline(own, levels[place], words, pieces)
+        ]
+        if ranks:
+            return max(ranks)[1]
+    first = next((place for place in headings if parts[place] is Part.CONTENT and levels[place] == 1), None)
+    if first is None and content and content[0] in headings and parts[content[0]] is Part.CONTENT:
+        return content[0]
+    return first
+
+
+def _may_be_headline(words: str, level: int, title: str, pieces: Sequence[str]) -> bool:
+    """Whether a heading that was judged navigation may be: the last piece of a title is mostly the site's name."""
+    if words == pieces[0]:
+        return True
+    return words != pieces[-1] and (level == 1 or 2 * len(words) >= len(title))
+
+
+def _words(text: str) -> str:
+    return " ".join(_WORD.findall(text.lower()))
+
+
+def _name_byline(
+    parts: list[Part],
+    headline: int | None,
+    texts: Sequence[str],
+    are_lines: npt.NDArray[np.bool],
+    publication: Publication,
+) -> None:
+    """What names the author or a date of the page near its headline; above it only where nothing below does."""
+    names = [name for name in publication.author.casefold().split("; ") if len(name) >= NAME_CHARS]
+    days = {date[:10] for date in (publication.date_published, publication.date_modified) if date}
+    after = range(0 if headline is None else headline + 1, len(texts))[: BLOCKS_AFTER * (4 if headline is None else 1)]
+    before = range(max((headline or 0) - BLOCKS_BEFORE, 0), headline or 0)
+    for part, is_such in ((Part.BYLINE, _is_byline), (Part.DATE, _is_date)):
+        for places in (after, before):
+            chosen = [
+                place
+                for place in places
+                if parts[place] in (Part.CONTENT, Part.NAVIGATION)
+                if are_lines[place] and is_such(texts[place], names, days)
+            ]
+            for place in chosen:
+                parts[place] = _with_verdict(part, parts[place])
+            if chosen:
+                break
+
+
+def _with_verdict(part: Part, verdict: Part) -> Part:
+    return part if verdict is Part.CONTENT else _OUTER[part]
+
+
+def _is_byline(text: str, names: Sequence[str], _days: set[str]) -> bool:
+    is_sentence = text.endswith((".", "!", "?")) and len(_WORD.findall(text)) >= SENTENCE_WORDS
+    return len(text) <= BYLINE_CHARS and not is_sentence and any(name in text.casefold() for name in names)
+
+
+def _is_date(text: str, _names: Sequence[str], days: set[str]) -> bool:
+    if len(text) > DATE_CHARS or not days or not any(map(str.isdigit, text)):
+        return False
+    machine = machine_date(text) if text[:4].isdigit() else None
+    folded = without_marks(text)
+    # 3/4/2024 is a day of April, in the United States one of March
+    written = (date for language in ("", "en-us") for date in written_dates(folded, language, short=True))
+    return any(date.iso()[:10] in days for date in ([machine] if machine else written))
