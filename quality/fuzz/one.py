@@ -39,6 +39,7 @@ def guided(name: str, folder: Path, seconds: int, runs: int) -> None:
     corpus.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(target.seeds):
         (corpus / f"seed-{number}").write_bytes(seed)
+        target.run(seed)  # tables are read with the first, which takes interpreted sources seconds: no input hangs
     flags = [
         f"-max_total_time={seconds}",
         f"-max_len={max(INPUT_BYTES, *map(len, target.seeds))}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
+from functools import cache
 from typing import NamedTuple
 
 from periplus.document import headers
@@ -59,25 +60,31 @@ _SHORT_FORMS = (
     "lip cvc ιουλη", "sie srp",
     "wrz zar szept σεπτεμβρη", "paz rij οκτωβρη", "lis νοεμβρη", "gru pro δεκεμβρη",
 )  # fmt: skip
-MONTHS = {
-    form: month
-    for rows in (_SHORT_FORMS, _FORMS)
-    for month, forms in enumerate(rows, 1)
-    for form in without_marks(forms).split()
-}
+
+
+@cache
+def months() -> dict[str, int]:
+    """The month of each form."""
+    return {
+        form: month
+        for rows in (_SHORT_FORMS, _FORMS)
+        for month, forms in enumerate(rows, 1)
+        for form in without_marks(forms).split()
+    }
 
 
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC).timestamp()  # before the web: a page that says so speaks of something else
 TOMORROW_S = 86_400.0  # clocks differ by zones: a page may be dated so much after it was first seen
-_ISO = re.compile(
+# Compiled where they are first used: forms and patterns took 14 ms of a start, and most pages of manuals ask for none.
+_ISO = (
     r"(?<!\d)((?:19|20)\d\d)-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])(?!\d)"
     r"(?:[T ]\s*([01]\d|2[0-3]):?([0-5]\d)(?::?([0-5]\d)(?:[.,]\d{1,9})?)?\s*(Z|z|UTC|GMT|[+-]\d\d:?\d\d)?)?"
 )
-_IN_URL = re.compile(r"(?<!\d)((?:19|20)\d\d)([-/_.]?)(0?[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01]|[1-9](?=[-/_.]|$))(?!\d)")
-_IN_URL_NAMED = re.compile(r"/((?:19|20)\d\d)/([a-z]{3,9})/(\d\d?)(?=/|$)")
+_IN_URL = r"(?<!\d)((?:19|20)\d\d)([-/_.]?)(0?[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01]|[1-9](?=[-/_.]|$))(?!\d)"
+_IN_URL_NAMED = r"/((?:19|20)\d\d)/([a-z]{3,9})/(\d\d?)(?=/|$)"
 _YEAR = r"((?:19|20)\d\d)(?!\d)"
 _WORD = r"([^\W\d_]{3,14})"
-_CLOCK = re.compile(r"\D{0,12}?(?<!\d)([01]?\d|2[0-3])[:.h]([0-5]\d)(?!\d)(?::[0-5]\d)?(?:\s?([ap])\.?m\b)?")
+_CLOCK = r"\D{0,12}?(?<!\d)([01]?\d|2[0-3])[:.h]([0-5]\d)(?!\d)(?::[0-5]\d)?(?:\s?([ap])\.?m\b)?"
 
 
 class WrittenDate(NamedTuple):
@@ -111,25 +118,25 @@ def feed_dates(body: bytes, url: Url) -> dict[Url, float]:
 def url_dates(url: str) -> Iterator[WrittenDate]:
     """The days that the path of a URL names."""
     path = url.partition("://")[2].partition("/")[2].partition("?")[0].lower()
-    for year, _, month, day in _IN_URL.findall("/" + path):
+    for year, _, month, day in re.findall(_IN_URL, "/" + path):
         yield from _day(year, month, day)
-    for year, name, day in _IN_URL_NAMED.findall("/" + path):
-        if name in MONTHS:
-            yield from _day(year, MONTHS[name], day)
+    for year, name, day in re.findall(_IN_URL_NAMED, "/" + path):
+        if month := months().get(name):
+            yield from _day(year, month, day)
 
 
-_DAY_FIRST = re.compile(
+_DAY_FIRST = (
     r"(?<!\d)(\d\d?)(?:st|nd|rd|th|er|\.|º|o|-?го)?[\s-]*(?:de |of |d'|di "
     rf")?{_WORD}\.?,?[\s-]*(?:de |of |del )?{_YEAR}"
 )
-_MONTH_FIRST = re.compile(rf"\b{_WORD}\.?\s+(\d\d?)(?:st|nd|rd|th)?,?\s+{_YEAR}")
-_YEAR_FIRST = re.compile(rf"(?<!\d){_YEAR}[.,]?\s+{_WORD}\s+(\d\d?)(?!\d)")
-_SIGNS = re.compile(r"(?<!\d)((?:19|20)\d\d)\s*[年년]\s*(\d\d?)\s*[月월]\s*(\d\d?)")
-_YEAR_DOTS = re.compile(r"(?<![\d.])((?:19|20)\d\d)([./])\s?(\d\d?)\2\s?(\d\d?)(?!\d)")
-_DAY_DOTS = re.compile(rf"(?<![\d.])(\d\d?)\.\s?(\d\d?)\.\s?{_YEAR}(?!\.\d)")
-_SLASHES = re.compile(rf"(?<![\d/])(\d\d?)([/-])(\d\d?)\2{_YEAR}")
+_MONTH_FIRST = rf"\b{_WORD}\.?\s+(\d\d?)(?:st|nd|rd|th)?,?\s+{_YEAR}"
+_YEAR_FIRST = rf"(?<!\d){_YEAR}[.,]?\s+{_WORD}\s+(\d\d?)(?!\d)"
+_SIGNS = r"(?<!\d)((?:19|20)\d\d)\s*[年년]\s*(\d\d?)\s*[月월]\s*(\d\d?)"
+_YEAR_DOTS = r"(?<![\d.])((?:19|20)\d\d)([./])\s?(\d\d?)\2\s?(\d\d?)(?!\d)"
+_DAY_DOTS = rf"(?<![\d.])(\d\d?)\.\s?(\d\d?)\.\s?{_YEAR}(?!\.\d)"
+_SLASHES = rf"(?<![\d/])(\d\d?)([/-])(\d\d?)\2{_YEAR}"
 
-_SHORT = re.compile(r"(?<![\d./:])(\d\d?)([./])\s?(\d\d?)\2\s?([012]\d)(?![\d./:]\d|\d|%)")
+_SHORT = r"(?<![\d./:])(\d\d?)([./])\s?(\d\d?)\2\s?([012]\d)(?![\d./:]\d|\d|%)"
 # Arabic, Persian, Devanagari, Bengali and Thai digits
 _DIGITS = {first + value: str(value) for first in (0x660, 0x6F0, 0x966, 0x9E6, 0xE50) for value in range(10)}
 
@@ -142,24 +149,24 @@ def written_dates(text: str, language: str = "", *, short: bool = False) -> Iter
     """The dates that a text names, by kind of writing. text: lower case, without diacritics. short: 8.5.12 too."""
     if not text.isascii():
         text = text.translate(_DIGITS)
-    for match in _ISO.finditer(text):
+    for match in re.finditer(_ISO, text):
         if match[0][4] == "-" and (date := _of_iso(match)):
             yield date
-    rows: list[tuple[re.Match[str], str, int | str, str]] = []
+    named, rows = months(), list[tuple[re.Match[str], str, int | str, str]]()
     for pattern, year, month, day in _NAMED_FORMS:
-        rows += [(at, at[year], MONTHS[at[month]], at[day]) for at in pattern.finditer(text) if at[month] in MONTHS]
+        rows += [(at, at[year], named[at[month]], at[day]) for at in re.finditer(pattern, text) if at[month] in named]
     for pattern, year, month, day in _NUMBERED_FORMS:
-        rows += [(at, at[year], at[month], at[day]) for at in pattern.finditer(text)]
-    for at in _SHORT.finditer(text) if short else ():
+        rows += [(at, at[year], at[month], at[day]) for at in re.finditer(pattern, text)]
+    for at in re.finditer(_SHORT, text) if short else ():
         first, second = int(at[1]), int(at[3])
         order = (first, second) if at[2] == "." else _day_and_month(first, second, language)
         if order is not None:
             rows.append((at, f"20{at[4]}", order[1], str(order[0])))
-    for at in _SLASHES.finditer(text):
+    for at in re.finditer(_SLASHES, text):
         if (order := _day_and_month(int(at[1]), int(at[3]), language)) is not None:
             rows.append((at, at[4], order[1], str(order[0])))
     for match, its_year, its_month, its_day in sorted(rows, key=lambda row: row[0].start()):
-        clock = _CLOCK.match(text, match.end())
+        clock = re.compile(_CLOCK).match(text, match.end())
         yield from _day(its_year, its_month, its_day, _minutes(*clock.groups()) if clock else None)
 
 
@@ -196,7 +203,7 @@ def machine_date(text: str) -> WrittenDate | None:
     text = text.strip()[:100]
     if not text:
         return None
-    if match := _ISO.match(text):
+    if match := re.match(_ISO, text):
         return _of_iso(match)
     if ":" in text and (when := headers.date_s(text)):
         return WrittenDate(when, False, 0)

@@ -53,8 +53,12 @@ def _digest(written: bytes) -> bytes:
 
 @cache
 def _folding() -> Folding:
-    """What `without_marks` makes of each character, in UTF-8."""
-    return Folding(without_marks)
+    """What `without_marks` makes of each character, in UTF-8: of those that pages have, without a table of all."""
+    return Folding(_without_mark)
+
+
+def _without_mark(char: str) -> str:
+    return "".join([_plain(one) if any(ord(one) in codes for codes in _FOLDED) else one for one in char.lower()])
 
 
 def without_marks(text: str) -> str:

@@ -2,32 +2,37 @@
 
 The parser is turbohtml: the tree of the HTML Living Standard, linear on every hostile input that we tried.
 Its tree keeps the contents of `<template>` among the page's elements (a script may show them), but not in
-its text (no reader sees them).
+its text (no reader sees them). It is imported where a page is parsed: 9 ms of a start, which most crawls never need.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
-
-import turbohtml
+from typing import TYPE_CHECKING, TypeAlias
 
 from periplus.document import whitespace
 
-Tree: TypeAlias = turbohtml.Document
-Element: TypeAlias = turbohtml.Element
-MicrodataItem: TypeAlias = turbohtml.MicrodataItem
-RdfaItem: TypeAlias = turbohtml.RdfaItem
+if TYPE_CHECKING:
+    import turbohtml
+
+    Tree: TypeAlias = turbohtml.Document
+    Element: TypeAlias = turbohtml.Element
+    MicrodataItem: TypeAlias = turbohtml.MicrodataItem
+    RdfaItem: TypeAlias = turbohtml.RdfaItem
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 def parse(text: str) -> Tree:
     """The tree that a browser builds without scripts. Takes any text."""
+    import turbohtml
+
     return turbohtml.parse(text, positions=False)
 
 
 def parse_with_positions(text: str) -> Tree:
     """The same, whose elements know where they stand."""
+    import turbohtml
+
     return turbohtml.parse(text, positions=True)
 
 
@@ -40,6 +45,8 @@ def position(element: Element) -> tuple[int, int] | None:
 
 def parse_xml(text: str) -> Tree | None:
     """The tree of a well-formed XML document, no entities but the five of XML; None when it is not well-formed."""
+    import turbohtml
+
     try:
         return turbohtml.parse_xml(text)
     except (turbohtml.HTMLParseError, ValueError):
@@ -48,6 +55,8 @@ def parse_xml(text: str) -> Tree | None:
 
 def html_from_xml(tree: Tree) -> str:
     """An XHTML document written as HTML, so that `<script/>` ends where XML ends it."""
+    import turbohtml
+
     return tree.serialize(turbohtml.Html())
 
 
@@ -73,6 +82,8 @@ def closest(element: Element, selector: str) -> Element | None:
 
 def closest_above(element: Element, selector: str) -> Element | None:
     """The nearest of the ancestors that matches."""
+    from turbohtml import Element
+
     above = element.parent
     return above.closest(selector) if isinstance(above, Element) else None
 

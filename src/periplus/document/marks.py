@@ -33,13 +33,8 @@ KINDS = array("i", (kind for _, kind in _ALL_WORDS))
 BEGINS = array("i", (sum(len(word) + 1 for word, _ in _ALL_WORDS[:place]) for place in range(len(_ALL_WORDS))))
 WORDS_COUNT = len(_ALL_WORDS)
 # by two letters, of each five bits: the first word that begins with them
-FIRST_WORDS = array(
-    "h",
-    (
-        next((row for row, (word, _) in enumerate(_ALL_WORDS) if (word[0] & 31, word[1] & 31) == divmod(pair, 32)), -1)
-        for pair in range(1024)
-    ),
-)
+_FIRST_WORDS = {(word[0] & 31) << 5 | (word[1] & 31): row for row, (word, _) in reversed([*enumerate(_ALL_WORDS)])}
+FIRST_WORDS = array("h", (_FIRST_WORDS.get(pair, -1) for pair in range(1024)))
 
 _TAG_MARKS = {"time": TIME, "article": ARTICLE, "main": ARTICLE, "aside": ELSEWHERE}
 _TAG_MARKS |= {"nav": ELSEWHERE, "footer": BOX, "header": BOX}

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from periplus.document import marks
 from periplus.document.dates import EARLIEST, TOMORROW_S, WrittenDate, machine_date, url_dates, written_dates
@@ -20,8 +20,10 @@ from periplus.document.digest import without_marks
 from periplus.document.page_rules import MARKS
 from periplus.document.tree import PageTree, parse
 from periplus.model.page import NO_PUBLICATION, Publication
-from periplus.model.story import DateOrigin, PageDate
 from periplus.model.web import Url
+
+if TYPE_CHECKING:
+    from periplus.model.story import PageDate
 
 JSON_LD, META, TIME, ITEM, REL, AUTHOR, DATE, MODIFIED, ELSEWHERE = MARKS[:9]
 JSON_CHARS, JSON_NODES = 1_000_000, 20_000  # of JSON-LD that is read
@@ -158,6 +160,8 @@ def page_date(evidence: DateEvidence) -> PageDate:
     """The date on the best word there is: the page's own to machines, a feed's, its address, its words, the server's,
     and at last when it was first seen. A date before the web, or after the page was seen, is no date of the page.
     """
+    from periplus.model.story import DateOrigin, PageDate  # 6 ms of a start, which crawls have no use for
+
     latest = evidence.first_seen + TOMORROW_S if evidence.first_seen else float("inf")
     tree = parse(evidence.source.encode("utf-8", "surrogatepass")) if evidence.source else None
     head, signs = (head_of(tree), signs_of(tree)) if tree else (NO_HEAD_WORDS, NO_SIGNS)

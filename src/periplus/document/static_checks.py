@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from periplus.document import html
 from periplus.document.structured import items_of, json_faults, lacks_of
@@ -40,7 +40,7 @@ class StaticNote(NamedTuple):
     words: str = ""
 
 
-_Noted = Iterator[tuple[StaticNote, html.Element | None]]
+_Noted: TypeAlias = "Iterator[tuple[StaticNote, html.Element | None]]"
 
 
 def static_notes(text: str, tree: html.Tree) -> list[StaticNote]:
@@ -78,7 +78,9 @@ def _level(element: html.Element) -> int:
 
 def _of_headings(headings: list[html.Element]) -> _Noted:
     """Levels that are left out on the way down, and headings without words."""
-    skipped, empty, first, before = list[html.Element](), list[html.Element](), "", 0
+    skipped: list[html.Element] = []
+    empty: list[html.Element] = []
+    first, before = "", 0
     for heading in headings:
         if not name_of(heading) and not _is_hidden(heading):
             empty.append(heading)

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from periplus.analyse.keywords.reading import function_words
-from periplus.document.dates import MONTHS
+from periplus.document.dates import months
 from periplus.document.words import folded, plain
 
 # words of a keyword that is not a name, and of one with function words within: longer ones are pieces of sentences
@@ -34,8 +34,8 @@ def _words(language: str) -> _Words:
     """Of a language without a list: English ones."""
     stored = json.loads((files("periplus.analyse.keywords") / "unprintable_words.json").read_text(encoding="utf-8"))
     lists = stored.get(language, stored["en"])
-    months = {form for form in MONTHS if len(form) > 3 or form in _SHORT_MONTHS}
-    empty = _forms(lists["frame"]) | months | {folded(word) for word in function_words(language)}
+    of_months = {form for form in months() if len(form) > 3 or form in _SHORT_MONTHS}
+    empty = _forms(lists["frame"]) | of_months | {folded(word) for word in function_words(language)}
     return _Words(frozenset(empty), frozenset(_forms(lists["numbers"])))
 
 

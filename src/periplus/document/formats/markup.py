@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from periplus.document import headers, whitespace
+from periplus.document import headers, html, whitespace
 from periplus.document.blocks import blocks_of, plain_blocks
 from periplus.document.dates import TOMORROW_S
 from periplus.document.formats.content import Content, Source
@@ -20,9 +19,6 @@ from periplus.document.tree import parse
 from periplus.model.page import BLOCK_KIND_CODES, BlockKind, Blocks, LinkKind, Links, Position
 from periplus.model.visit import Headers
 from periplus.urls.canonical import identity
-
-if TYPE_CHECKING:
-    from periplus.document import html
 
 # What only XML asks for is imported by its readers: 20 ms of a start, for crawls of HTML.
 
@@ -62,7 +58,6 @@ def _is_shell(page: Reader, blocks: Blocks) -> bool:
 
 def read_xhtml(source: Source) -> Content:
     """XHTML by the rules of XML, in which `<title/>` ends at once; when it is not well-formed, by those of HTML."""
-    from periplus.document import html
     from periplus.document.canonical_xml import without_doctype
 
     tree = html.parse_xml(without_doctype(source.text))
@@ -81,7 +76,6 @@ def read_xml(source: Source) -> Content:
 
     Links: xlink:href and XHTML's a (any vocabulary), link of RSS (text) and Atom (href), enclosures, the style sheet.
     """
-    from periplus.document import html
     from periplus.document.canonical_xml import without_doctype
 
     text = without_doctype(source.text)
@@ -148,8 +142,6 @@ def _feed(source: Source, text: str, rows: GatheredLinks, facts: Metadata) -> Co
 
 
 def _add_links(rows: GatheredLinks, tree: html.Tree) -> None:
-    from periplus.document import html
-
     for element in rows.first(html.select(tree, r"[xlink\:href]")):
         kind = LinkKind.ANCHOR if html.tag_of(element).rpartition(":")[2] == "a" else LinkKind.RELATED
         if html.tag_of(element) in ("image", "use", "script"):
