@@ -1,8 +1,8 @@
 """Which texts have keywords given by authors, editors or indexers?
 
-Files of the folder that CORPORA names (`keywords-*.jsonl.gz`), when it is set; the index of an office
-suite's help (Debian's libreoffice-help-*), where it is installed or unpacked below a folder of MANUALS; the
-project's own texts always.
+Files of the folder that CORPORA names (`keywords-*.jsonl.gz`), when it is set, those of them that are there; the
+index of an office suite's help (Debian's libreoffice-help-*), where it is installed or unpacked below a folder of
+MANUALS; the project's own texts always.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ FILES = {
     "SemEval2017": ["SemEval2017"], "Inspec": ["Inspec"], "500N-KPCrowd": ["500N-KPCrowd-v1.1"], "www": ["www"],
     "Russian news": ["ru-ng_0", "ru-ng_1"],
     "pak2018": ["pak2018"], "wiki20": ["wiki20"],
+    "Nguyen2007": ["Nguyen2007"], "SemEval2010": ["SemEval2010"], "citeulike180": ["citeulike180"],
+    "theses100": ["theses100"], "fao30": ["fao30"],
 }  # fmt: skip
 HELP_LANGUAGES = ("cs", "hu", "ru", "pl", "de", "en", "fr")
 HELP_PAGES = 600  # of a language: in the order of a digest of their names, the same pages of each language

@@ -1,6 +1,6 @@
 """How are the weights learnt that are shipped? And how well do they do on sets that they have not seen?
 
-    CORPORA=... MANUALS=... python quality/keywords/train.py [--held-out [SET...]]
+    CORPORA=... MANUALS=... python quality/keywords/train.py [--page] [--held-out [SET...]]
 
 Needs catboost and scikit-learn, which are no dependencies of the project. Writes `forests.json` and `tags.json`; with
 --held-out it writes nothing and prints what each set gets from weights learnt on the other sets (of the help pages:
@@ -34,17 +34,20 @@ from periplus.analyse.keywords.reading import NOTHING, Candidates, Reading, cand
 Floats = npt.NDArray[np.float32]
 TABLES = Path(phrase_measures.__file__).parent
 PASSAGES = {"SemEval2017": 1.0, "Inspec": 1.0, "pak2018": 1.0}
-# passages; its authors give four keywords, most of them absent from the text: with it SemEval2017 and
-# Inspec lost up to six points
-ONLY_SCORED = ("www",)
-# and help; readers gave the first some 48 words of each text, most of them single ones: at 0.5 phrases sank
+# www: passages; its authors give four keywords, most of them absent from the text: with it SemEval2017 and
+# Inspec lost up to six points. The last two are long texts that nothing is learnt or chosen from
+ONLY_SCORED = ("www", "theses100", "fao30")
+# of a set of pages; papers have ten times the candidates of news
+TEXTS_OF_PAGES = 150
+PAGE_TEXTS = {"Russian news": 350, "Nguyen2007": 140, "SemEval2010": 140, "citeulike180": 140}
+# and papers, and help; readers gave the first some 48 words of each text, most of them single ones: at 0.5 phrases sank
 PAGES = {"500N-KPCrowd": 0.1, "Russian news": 1.0, "wiki20": 1.0}
 TAGGED_LANGUAGE = "en"
 FOLDS = 4
 TREES = {"passage": 150, "page": 150}
 WRONG_ONES = 80  # candidates of a text that are no keywords: so many say enough
 TRAITS_SEEN, TRAIT_LEAST = 4, 20  # in so many places; hundredths
-TEXTS = 1_000  # of a set
+TEXTS = 1_000  # of a set of passages
 
 
 class Row(NamedTuple):
@@ -207,7 +210,7 @@ def held_out(every: dict[str, list[Row]], wanted: Sequence[str]) -> None:
     passages = {name: some for name, some in every.items() if name in PASSAGES}
     pages = {name: some for name, some in every.items() if name not in PASSAGES and name not in ONLY_SCORED}
     for name in wanted or every:
-        if name in passages or name in ONLY_SCORED:
+        if name in passages or name == "www":
             rest = {other: some for other, some in passages.items() if other != name}
             model = grown(passage_examples(rest), TREES["passage"])
             tagged = tagger(
@@ -221,12 +224,10 @@ def held_out(every: dict[str, list[Row]], wanted: Sequence[str]) -> None:
                 for other, some in pages.items()
                 if other != name
             }
-            some = [row for row in pages[name] if not is_help or not row.text.even]
-            scores = (
-                [odds(model, row.on_pages[IN_SET]) for row in some]
-                if (model := grown(page_examples(rest), TREES["page"]))
-                else []
-            )
+            some = [row for row in every[name] if not is_help or not row.text.even]
+            model = grown(page_examples(rest), TREES["page"])
+            print(f"{name:14} alone {told(some, [odds(model, row.on_pages[0]) for row in some])}", end="; in its set ")
+            scores = [odds(model, row.on_pages[IN_SET]) for row in some]
         print(f"{name:14} {len(some):5} texts  {told(some, scores)}", flush=True)
 
 
@@ -270,17 +271,16 @@ def forest_table(model: object) -> dict[str, object]:
     }
 
 
-def write(every: dict[str, list[Row]]) -> None:
-    """Learn from all sets and store both tables."""
+def write(every: dict[str, list[Row]], only_page: bool) -> None:
+    """Learn from all sets and store both tables; or the forest of pages alone."""
     passages = {name: some for name, some in every.items() if name in PASSAGES}
     pages = {name: some for name, some in every.items() if name not in PASSAGES and name not in ONLY_SCORED}
-    english = [row for some in passages.values() for row in some if row.text.language == TAGGED_LANGUAGE]
-    models = {
-        "passage": grown(passage_examples(passages), TREES["passage"]),
-        "page": grown(page_examples(pages), TREES["page"]),
-    }
-    _store("tags.json", {TAGGED_LANGUAGE: tag_table(english)})
-    _store("forests.json", {name: forest_table(model) for name, model in models.items()})
+    forests: dict[str, object] = json.loads((TABLES / "forests.json").read_text("utf-8"))
+    if not only_page:
+        english = [row for some in passages.values() for row in some if row.text.language == TAGGED_LANGUAGE]
+        _store("tags.json", {TAGGED_LANGUAGE: tag_table(english)})
+        forests["passage"] = forest_table(grown(passage_examples(passages), TREES["passage"]))
+    _store("forests.json", forests | {"page": forest_table(grown(page_examples(pages), TREES["page"]))})
 
 
 def _store(name: str, table: dict[str, object]) -> None:
@@ -301,9 +301,13 @@ def main() -> None:
         action="store_true",
         help="score odd texts, even ones of all sets having been learnt from; write nothing",
     )
-    arguments.add_argument("--texts", type=int, default=TEXTS, help="of each set")
+    arguments.add_argument("--page", action="store_true", help="only the forest of pages, from its own sets")
     given = arguments.parse_args()
-    texts_of = {name: texts[: given.texts] for name, texts in sets().items() if name != "own"}
+    texts_of = {
+        name: texts[: TEXTS if name in PASSAGES else PAGE_TEXTS.get(name, TEXTS_OF_PAGES)]
+        for name, texts in sets().items()
+        if name != "own" and not (given.page and name in (*PASSAGES, "www"))
+    }
     every = {
         name: rows(
             texts, [one for other in texts_of if other != name for one in _in(texts[0].language, texts_of[other])]
@@ -313,7 +317,7 @@ def main() -> None:
     if given.halves:
         halves(every)
     elif given.held_out is None:
-        write(every)
+        write(every, given.page)
     else:
         held_out(every, given.held_out)
 
