@@ -192,6 +192,34 @@ def test_the_frame_of_a_site_is_no_keyword_of_it():
     assert found
 
 
+def test_a_word_in_another_script_has_one_stem_on_pages_of_all_languages():
+    half = read("Установка пакета. The packages of the server.", "ru")
+    english = read("A package. Установки пакетов.", "en")
+    keys = [dict(zip(map(str.lower, some.words), some.keys.tolist(), strict=True)) for some in (half, english)]
+    assert keys[0]["packages"] == keys[1]["package"]
+    assert keys[0]["пакета"] == keys[1]["пакетов"]
+    assert half.stops[half.words.index("The")]
+
+
+def test_a_word_that_stands_only_in_a_longer_keyword_is_left_out_of_a_group():
+    pages = [read(f"Harbour museum {name}. Harbour museum of {name}. Boats, boats.", "en") for name in "abc"]
+    counts = counted([*pages, *(read(text, "en") for text in OTHERS[1:])])
+    texts = [keyword.text.lower() for keyword in keywords_of_all(pages, counts, 5, "tfidf")]
+    assert "harbour museum" in texts
+    assert not {"harbour", "museum"} & set(texts)
+
+
+def test_the_title_that_half_of_a_sites_pages_repeat_is_no_keyword_of_it():
+    names = ("old", "big", "tall", "fast", "red", "wet") * 2
+    pages = [
+        read(f"{'Seamen handbook. ' if at % 3 else ''}{name} ships and {name} ships. Harbour harbour harbour.", "en")
+        for at, name in enumerate(names)
+    ]
+    texts = [keyword.text for keyword in keywords_of_all(pages, counted(pages), 9, "kpminer", Contrast(framed=True))]
+    assert "Seamen handbook" not in texts
+    assert texts
+
+
 def test_the_usual_method_names_what_a_text_is_about():
     found = [
         keyword.text.lower()

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from periplus.analyse.keywords.printable import frame_texts, is_printable
+from periplus.analyse.keywords.printable import frame_texts, is_heading, is_printable
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,19 @@ def test_a_frame_is_what_half_of_the_pages_repeat():
     pages = [["Home", "one", "By us"], ["Home", "two", "By us"], ["Home", "three"], ["four", "four"]]
     assert frame_texts(pages) == {"Home", "By us"}
     assert frame_texts(pages[:2]) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("keyword", "language", "heading"),
+    [
+        ("Chapter", "en", True),
+        ("Figure 3", "en", True),
+        ("Chapitre", "fr", True),
+        ("Главы", "ru", True),
+        ("Kapitola 2", "cs", True),
+        ("chapter house", "en", False),
+        ("figure skating", "en", False),
+    ],
+)
+def test_a_heading_names_only_a_part_of_a_document(keyword, language, heading):
+    assert is_heading(keyword, language) == heading

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 from periplus.analyse.keywords.choosing import METHODS, Contrast, keywords_of, keywords_of_all
+from periplus.analyse.keywords.printable import is_heading
 from periplus.analyse.keywords.reading import NOTHING, Counts, Reading, counted, read, together
 from periplus.errors import UsageError
 from periplus.model.page import BlockKind, Part
@@ -21,6 +23,7 @@ from periplus.urls.canonical import url_id
 # of the collection, spread over its sites and pages, for how rare words are: more change no keyword, and take longer
 PAGES_COUNTED = 1_000
 PAGES_OF_SUBJECT = 1_000  # of a site
+HEADINGS = 2  # times as many are asked for as are wanted: some only name parts of a document
 LEAST_OF_SITE = 5  # pages, however many sites there are
 _NO_PROSE = frozenset({BlockKind.CODE, BlockKind.ALT, BlockKind.LINK, BlockKind.TITLE})
 ANSWERS = 200  # pages that stand for a query
@@ -85,11 +88,13 @@ class KeywordFinder:
         if not texts:
             raise UsageError(f"there is no text of {subject}: nothing was found or fetched, or keep_text is off")
         if len(texts) == 1 and not rest.texts:
-            keywords = keywords_of(texts[0], counts, self._most, self._method)
+            keywords = keywords_of(texts[0], counts, HEADINGS * self._most, self._method)
         else:
-            keywords = keywords_of_all(texts, counts, self._most, self._method, Contrast(rest, framed))
+            keywords = keywords_of_all(texts, counts, HEADINGS * self._most, self._method, Contrast(rest, framed))
         language, _ = Counter(text.language for text in texts).most_common(1)[0]
-        return KeywordList(subject, self._method, language, len(texts), counts.texts, tuple(keywords))
+        telling = (keyword for keyword in keywords if not is_heading(keyword.text, language))
+        best = tuple(islice(telling, self._most))
+        return KeywordList(subject, self._method, language, len(texts), counts.texts, best)
 
     def _spread(self) -> Iterator[PageBlocks]:
         """Pages of all sites, as many of each that has them; about PAGES_COUNTED in all."""

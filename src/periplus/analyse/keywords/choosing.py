@@ -35,6 +35,9 @@ LOOKED_AT = 4  # candidates for each keyword wanted
 WRAPPING = 2
 OF_EACH = 50  # candidates of each text of a group
 FRAMED_TEXTS = 10  # of fewer none can be told from their frame
+# of a site's pages: what stands there once each is their frame, as the title of the book is
+FRAME_SHARE, FRAME_TIMES = 0.5, 1.25
+WITHIN = 1.25  # times as often as a longer keyword: what hardly stands but within that one says nothing more
 RARE = 0.5  # added to numbers of texts in a comparison, so that what stands in few weighs little
 
 
@@ -158,10 +161,25 @@ def keywords_of_all(
         scores = scores * _telling(all_keys, on, number, contrast.rest)
     if contrast.framed and number >= FRAMED_TEXTS:
         scores = scores * np.minimum(1.0, 2 * (1 - on / number))
-    best = [
-        (int(all_keys[at]), float(scores[at])) for at in np.argsort(-scores, kind="stable")[:most] if scores[at] > 0
+        often = np.array([times[key] for key in total], np.float64)
+        scores = np.where((on >= FRAME_SHARE * number) & (often <= FRAME_TIMES * on), 0.0, scores)
+    order = np.argsort(-scores, kind="stable")[: LOOKED_AT * most]
+    best = [(int(all_keys[at]), float(scores[at])) for at in order if scores[at] > 0]
+    return _whole([Keyword(_spelling(written[key]), score, times[key], pages[key]) for key, score in best])[:most]
+
+
+def _whole(keywords: list[Keyword]) -> list[Keyword]:
+    """Without those that hardly stand but within a longer one, and those that are spelled as an earlier one."""
+    texts = [f" {keyword.text.casefold()} " for keyword in keywords]
+    return [
+        keyword
+        for place, (keyword, text) in enumerate(zip(keywords, texts, strict=True))
+        if text not in texts[:place]
+        and not any(
+            text in longer and text != longer and keyword.times <= WITHIN * other.times
+            for other, longer in zip(keywords, texts, strict=True)
+        )
     ]
-    return [Keyword(_spelling(written[key]), score, times[key], pages[key]) for key, score in best]
 
 
 def _shares(scores: Floats) -> Floats:

@@ -27,6 +27,7 @@ class _Words(NamedTuple):
 
     empty: frozenset[str]  # days, months, times, words of a page's frame; with function words
     numbers: frozenset[str]
+    headings: frozenset[str]  # words that name the parts of any document: chapter, figure
 
 
 @cache
@@ -36,7 +37,7 @@ def _words(language: str) -> _Words:
     lists = stored.get(language, stored["en"])
     of_months = {form for form in months() if len(form) > 3 or form in _SHORT_MONTHS}
     empty = _forms(lists["frame"]) | of_months | {folded(word) for word in function_words(language)}
-    return _Words(frozenset(empty), frozenset(_forms(lists["numbers"])))
+    return _Words(frozenset(empty), frozenset(_forms(lists["numbers"])), frozenset(_forms(lists["headings"])))
 
 
 def _forms(text: str) -> set[str]:
@@ -59,6 +60,12 @@ def is_printable(keyword: str, language: str) -> bool:
         return True
     bound = not function_words(language).isdisjoint(forms)
     return len(forms) <= (WORDS_BOUND if bound else WORDS_MOST) and words.numbers.isdisjoint(forms)
+
+
+def is_heading(keyword: str, language: str) -> bool:
+    """Whether it only names a part of a document, as any has: "Chapter", "Figure 3"."""
+    headings = _words(language).headings
+    return all(form in headings or form.isdigit() for form in _forms(keyword))
 
 
 def is_name(keyword: str, language: str) -> bool:

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from periplus.document.words import folded, plain, table
+from periplus.document.language import is_beyond_latin
+from periplus.document.words import folded, plain, script_languages, table
 
 Bits = npt.NDArray[np.bool_]
 Keys = npt.NDArray[np.uint64]
@@ -52,16 +53,28 @@ class Reading(NamedTuple):
         return " ".join("".join(pieces[:-1]).split())
 
 
+# function words wherever they stand: untranslated parts of pages are in English, and these mean nothing else elsewhere
+_ENGLISH = frozenset({"the", "of", "and", "with", "from", "this", "that", "which"})
+
+
 class _Keys(dict[str, int]):
-    """Forms of a language with the key of their stem; odd ones are function words."""
+    """Forms of a language with the key of their stem; odd ones are function words.
+
+    Words in another script are read in the language most written in it: half of a translated manual is in English.
+    """
 
     def __init__(self, language: str) -> None:
+        self._language = language
         self._terms = table(language)
         self._stops = function_words(language)
 
     def __missing__(self, form: str) -> int:
         if len(self) > 500_000:  # words of real languages are fewer by far within one run; what is more is noise
             self.clear()
+        others = script_languages(form)
+        if self._language and others and ("en" in others) == is_beyond_latin(self._language):
+            self[form] = key = _keys_of(others[0])[form]
+            return key
         stop = (
             form in self._stops
             or (len(form) == 1 and form < "\u3400")
@@ -90,7 +103,7 @@ def function_words(language: str) -> frozenset[str]:
 
     Of a language that we have no list of: English ones.
     """
-    words = _lists().get(language, _lists()["en"])
+    words = _lists().get(language, _lists()["en"]) | _ENGLISH
     return words | {folded(word) for word in words}
 
 
