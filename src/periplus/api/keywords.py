@@ -51,7 +51,7 @@ class KeywordFinder:
         Raises InvalidUrl, and UsageError for what the collection does not know.
         """
         if not targets:
-            texts = list(self._texts(self._spread()))
+            texts = list(self._texts(spread_pages(self._connection)))
             return self._answered("the whole collection", texts, counted(texts), framed=True)
         sites = {str(name): number for number, name in site_rows.site_names(self._connection).items()}
         if len(targets) == 1 and targets[0] in sites:
@@ -72,14 +72,14 @@ class KeywordFinder:
                 )
         subject = str(urls[0]) if len(urls) == 1 else f"{len(urls)} pages"
         texts = list(self._texts(page for _, page in pages if page is not None))
-        return self._answered(subject, texts, counted(self._texts(self._spread())))
+        return self._answered(subject, texts, counted(self._texts(spread_pages(self._connection))))
 
     def _group(self, subject: str, pages: Iterable[PageBlocks], *, framed: bool) -> KeywordList:
         """Keywords that tell these pages from the other ones, where there are any."""
         pages = list(pages)
         own = {page.url_id for page in pages}
         texts = list(self._texts(pages))
-        rest = counted(self._texts(page for page in self._spread() if page.url_id not in own))
+        rest = counted(self._texts(page for page in spread_pages(self._connection) if page.url_id not in own))
         return self._answered(subject, texts, together(rest, counted(texts)), rest, framed=framed)
 
     def _answered(
@@ -96,26 +96,25 @@ class KeywordFinder:
         best = tuple(islice(telling, self._most))
         return KeywordList(subject, self._method, language, len(texts), counts.texts, best)
 
-    def _spread(self) -> Iterator[PageBlocks]:
-        """Pages of all sites, as many of each that has them; about PAGES_COUNTED in all."""
-        # those that were only linked to come first, and leave their share
-        sites = sorted(site_rows.site_names(self._connection), reverse=True)
-        left = PAGES_COUNTED
-        for place, site in enumerate(sites):
-            for page in text_rows.pages_of_site(
-                self._connection, site, max(LEAST_OF_SITE, left // (len(sites) - place))
-            ):
-                left -= 1
-                yield page
-            if left <= 0:
-                return
-
     def _texts(self, pages: Iterable[PageBlocks]) -> Iterator[Reading]:
         return readings(pages, self._count)
 
     def _count(self) -> None:
         self._read += 1
         self._watch(self._read)
+
+
+def spread_pages(connection: reading.Connection) -> Iterator[PageBlocks]:
+    """Pages of all sites, as many of each that has them; about PAGES_COUNTED in all: they say how rare words are."""
+    # those that were only linked to come first, and leave their share
+    sites = sorted(site_rows.site_names(connection), reverse=True)
+    left = PAGES_COUNTED
+    for place, site in enumerate(sites):
+        for page in text_rows.pages_of_site(connection, site, max(LEAST_OF_SITE, left // (len(sites) - place))):
+            left -= 1
+            yield page
+        if left <= 0:
+            return
 
 
 def readings(pages: Iterable[PageBlocks], watch: Callable[[], None] = lambda: None) -> Iterator[Reading]:

@@ -19,7 +19,7 @@ from periplus.analyse.keywords.choosing import keywords_of_all
 from periplus.analyse.keywords.printable import frame_texts, is_name, is_printable
 from periplus.analyse.keywords.reading import NOTHING, counted
 from periplus.api.facts import run_name
-from periplus.api.keywords import readings
+from periplus.api.keywords import readings, spread_pages
 from periplus.api.results import store_stories, when_stored, written
 from periplus.api.stories import ReadingRequest, influence, stories_of
 from periplus.api.topics import judge_of, text_of_page
@@ -133,7 +133,6 @@ def _remove(folder: Path, paths: Iterable[str]) -> None:
             (folder / path).parent.rmdir()
 
 
-PAGES_COUNTED = 1_000  # of the collection, for how rare words are: as `periplus keywords` has it
 # of a story: up to half of all are days, counts and the like, half of the printable ones parts of others
 KEYWORDS, KEYWORDS_PRINTABLE, KEYWORDS_ASKED = 5, 12, 24
 PAGES_FOR_FRAME = 12  # of a site, to tell its frame from what its pages say
@@ -147,7 +146,7 @@ PAGES_READ = 3  # of a story, for its sentence and its words: copies say the sam
 
 def described(connection: reading.Connection, entries: Sequence[Entry]) -> Iterator[Entry]:
     """The entries with their sentences, keywords and provenance."""
-    counts = counted(readings(_spread(connection))) if entries else NOTHING
+    counts = counted(readings(spread_pages(connection))) if entries else NOTHING
     frames: dict[int, frozenset[str]] = {}
     site_titles = _names(connection, {site for entry in entries for site in entry.story.sites})
     for entry in entries:
@@ -194,14 +193,6 @@ def _names(connection: reading.Connection, sites: Iterable[SiteKey]) -> dict[Sit
     """What each site calls itself, in lower case and without articles: no keyword of what it tells; empty: unknown."""
     homes = ((site, portal_rows.home_of(connection, site)) for site in sites)
     return {site: home.title.casefold().removeprefix("the ") if home else "" for site, home in homes}
-
-
-def _spread(connection: reading.Connection) -> Iterator[PageBlocks]:
-    """Pages of all sites, as many of each: they say how rare words are."""
-    sites = list(site_rows.site_names(connection))
-    for site in sites[:PAGES_COUNTED]:
-        pages = text_rows.pages_of_site(connection, site, max(PAGES_COUNTED // len(sites), 1))
-        yield from (page for page in pages if page.blocks)
 
 
 def _keywords(keywords: Iterable[Keyword], language: str, names: Container[str]) -> tuple[str, ...]:
