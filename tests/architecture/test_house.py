@@ -15,7 +15,7 @@ BUDGETS = {
     ".": 1_200,
     "acquire": 5_600,
     "analyse": 11_900,
-    "api": 13_500,
+    "api": 13_600,
     "cli": 6_800,
     "document": 13_450,
     "jobs": 1_200,
@@ -24,11 +24,11 @@ BUDGETS = {
     "present": 7_400,
     "schedule": 2_950,
     "search": 2_400,
-    "store": 15_400,
+    "store": 15_450,
     "ui": 5_400,
     "urls": 2_350,
 }
-MODULES = 383
+MODULES = 384
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

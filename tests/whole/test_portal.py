@@ -10,9 +10,14 @@ from lxml import etree
 import stored as small
 from newsweb import DAY, NewsRecipe, news_web
 from periplus.api import portal as portals
+from periplus.api import portal_entries
+from periplus.api.deleting import delete
 from periplus.cli.main import main
 from periplus.errors import UsageError
+from periplus.model.collection import Deletion
 from periplus.model.story import EditorVerdict, Portal
+from periplus.store.sqlite import portal_rows
+from periplus.urls.canonical import url_id
 from stored import stored
 
 WEB = news_web(NewsRecipe(seed=4, sites=9, stories=8, singles=6, days=20))
@@ -213,3 +218,33 @@ def test_a_portal_is_named_as_an_argument_or_with_p_by_every_command(folder):
     for words in (("show", "coast", "-p", "second"), ("create",), ("remove", "--yes"), ("approve", key)):
         assert run(folder, *words).exit_code == 2, words
     assert run(folder, "remove", "-p", "second", "--yes").exit_code == 0
+
+
+def test_an_edition_again_describes_nothing_anew_and_is_the_same(folder, monkeypatch):
+    """Sentences and keywords are stored until a page changes; what an editor decides changes none."""
+    described = []
+    describe = portal_entries._Describing.description
+    monkeypatch.setattr(
+        portal_entries._Describing,
+        "description",
+        lambda self, story: described.append(story.title) or describe(self, story),
+    )
+    first = edition(folder)
+    assert len(described) == len(first.entries)
+    described.clear()
+    portals.decide(folder, first.portal, "pin", [first.entries[-1].key], NOW)
+    again = edition(folder)
+    assert {one.key: (one.sentence, one.keywords, one.provenance) for one in again.entries} == {
+        one.key: (one.sentence, one.keywords, one.provenance) for one in first.entries
+    }
+    assert described == []
+    (folder / portal_rows.ENTRIES).unlink()
+    assert edition(folder) == again
+
+
+def test_what_is_deleted_stands_in_no_description(folder):
+    first = edition(folder)
+    gone = first.entries[0].story.pages[0].url
+    delete(folder, Deletion(pages=(url_id(gone),)))
+    assert not (folder / portal_rows.ENTRIES).exists()
+    assert all(page.url != gone for one in edition(folder).entries for page in one.story.pages)

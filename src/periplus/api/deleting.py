@@ -16,7 +16,7 @@ from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.web import UrlId
 from periplus.search.index import IndexBusy, read_state
 from periplus.store import column_files
-from periplus.store.sqlite import changes, deletion, listing, reading, runs, schema
+from periplus.store.sqlite import changes, deletion, listing, portal_rows, reading, runs, schema
 from periplus.store.sqlite.deletion import BATCH, Watch
 from periplus.urls.canonical import url_id
 
@@ -75,7 +75,8 @@ def delete(
     """
     with _nobody_crawls(folder):
         _check(folder, request)
-        (folder / column_files.STORIES).unlink(missing_ok=True)  # it names pages
+        for file in (column_files.STORIES, portal_rows.ENTRIES):  # they name pages
+            (folder / file).unlink(missing_ok=True)
         done = deletion.delete(folder, request, watch)
         _tell_index(folder)
         if shrink:

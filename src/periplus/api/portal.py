@@ -14,17 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from periplus.analyse.cascades import cascades_of_stories
-from periplus.analyse.edition import Selection, leading_sentence, selection, without_sites
-from periplus.analyse.keywords.choosing import keywords_of_all
-from periplus.analyse.keywords.printable import frame_texts, is_name, is_printable
-from periplus.analyse.keywords.reading import NOTHING, counted
+from periplus.analyse.edition import Selection, selection, without_sites
 from periplus.api.facts import run_name
-from periplus.api.keywords import readings, spread_pages
+from periplus.api.portal_entries import described
 from periplus.api.results import store_stories, when_stored, written
-from periplus.api.stories import ReadingRequest, influence, stories_of
+from periplus.api.stories import ReadingRequest, influence, stories_and_state
 from periplus.api.topics import judge_of, text_of_page
 from periplus.errors import StoreError, UsageError
-from periplus.model.page import Blocks
 from periplus.model.story import (
     Decisions,
     Edition,
@@ -38,13 +34,11 @@ from periplus.model.story import (
     Stories,
     Story,
 )
-from periplus.model.topic import Keyword
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.portal import picture_type, portal_files
 from periplus.present.stories import edition_values
 from periplus.present.wording import count_of
 from periplus.store.sqlite import portal_rows, reading, runs, schema, site_rows, text_rows
-from periplus.store.sqlite.text_rows import PageBlocks
 from periplus.urls.canonical import url_id
 
 MANIFEST = ".periplus-files.json"  # what we wrote into the folder: nothing else there is ever replaced or deleted
@@ -133,85 +127,9 @@ def _remove(folder: Path, paths: Iterable[str]) -> None:
             (folder / path).parent.rmdir()
 
 
-# of a story: up to half of all are days, counts and the like, half of the printable ones parts of others
-KEYWORDS, KEYWORDS_PRINTABLE, KEYWORDS_ASKED = 5, 12, 24
-PAGES_FOR_FRAME = 12  # of a site, to tell its frame from what its pages say
 JUDGED_AT_ONCE = 500  # pages: their texts are held meanwhile
-# of its text a page shares with an earlier one: it says the same; others remark on it, and their words are their own
-COPY = 0.5
 PICTURE_BEGIN = 16  # bytes that tell which kind a picture is
 PICTURE_BYTES = 2_000_000  # of an editor's picture: more than a page of a portal should weigh
-PAGES_READ = 3  # of a story, for its sentence and its words: copies say the same again
-
-
-def described(connection: reading.Connection, entries: Sequence[Entry]) -> Iterator[Entry]:
-    """The entries with their sentences, keywords and provenance."""
-    counts = counted(readings(spread_pages(connection))) if entries else NOTHING
-    frames: dict[int, frozenset[str]] = {}
-    site_titles = _names(connection, {site for entry in entries for site in entry.story.sites})
-    for entry in entries:
-        ids = [UrlId(url_id(page.url)) for page in entry.story.pages]
-        titles = {page.url: page.title for page in entry.story.pages}  # without the site's name, which is no keyword
-        pages = [page._replace(title=titles[page.url]) for page in text_rows.pages_of(connection, ids[:PAGES_READ])]
-        sentences = (leading_sentence(page.blocks, page.parts, page.title) for page in pages)
-        copies = {entry.story.pages[later].url for later, _, share in entry.story.near if share >= COPY} | {
-            entry.story.pages[0].url
-        }
-        texts = [page for page in pages if page.blocks and page.url in copies]
-        for page in texts:
-            if page.site_id not in frames:
-                frames[page.site_id] = _frame(connection, page.site_id)
-        bare = readings(_without_frame(page, frames[page.site_id]) for page in texts)
-        language = (texts[0].language_found or texts[0].language.partition("-")[0]) if texts else ""
-        yield dataclasses.replace(
-            entry,
-            sentence=next((sentence for sentence in sentences if sentence), ""),
-            keywords=_keywords(
-                keywords_of_all(bare, counts, KEYWORDS_ASKED),
-                language,
-                {site_titles[site] for site in entry.story.sites},
-            ),
-            provenance=tuple(portal_rows.provenance(connection, ids)),
-        )
-
-
-def _frame(connection: reading.Connection, site: int) -> frozenset[str]:
-    """Texts that the pages of a site repeat."""
-    return frame_texts([page.blocks.texts() for page in text_rows.pages_of_site(connection, site, PAGES_FOR_FRAME)])
-
-
-def _without_frame(page: PageBlocks, frame: frozenset[str]) -> PageBlocks:
-    """A page without the texts of its site's frame; the page as it is where nothing else would be left."""
-    places = [place for place, text in enumerate(page.blocks.texts()) if text not in frame]
-    if not places or len(places) == len(page.blocks):
-        return page
-    parts = tuple(page.parts[place] for place in places) if page.parts else page.parts
-    return page._replace(blocks=Blocks.of(page.blocks[place] for place in places), parts=parts)
-
-
-def _names(connection: reading.Connection, sites: Iterable[SiteKey]) -> dict[SiteKey, str]:
-    """What each site calls itself, in lower case and without articles: no keyword of what it tells; empty: unknown."""
-    homes = ((site, portal_rows.home_of(connection, site)) for site in sites)
-    return {site: home.title.casefold().removeprefix("the ") if home else "" for site, home in homes}
-
-
-def _keywords(keywords: Iterable[Keyword], language: str, names: Container[str]) -> tuple[str, ...]:
-    """Those that an editor would print, best first. Of two, one within the other, the name is left, else the longer.
-
-    names: of sites, in lower case.
-    """
-    printable = (keyword.text for keyword in keywords if is_printable(keyword.text, language))
-    texts = [text for text in printable if text.casefold() not in names][:KEYWORDS_PRINTABLE]
-    words = [(is_name(text, language), frozenset(text.casefold().split())) for text in texts]
-    whole = [
-        text
-        for text, (named, own) in zip(texts, words, strict=True)
-        if not any(
-            (other > own and other_named >= named) or (other < own and other_named > named)
-            for other_named, other in words
-        )
-    ]
-    return tuple(whole[:KEYWORDS])
 
 
 def relevance_of(
@@ -498,7 +416,7 @@ def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda w
 
     Raises UsageError for a topic that there is not, NoCollection, StoreError.
     """
-    stories = stories_of(folder, watch=lambda done, total: watch("reading pages", done, total))
+    stories, state = stories_and_state(folder, watch=lambda done, total: watch("reading pages", done, total))
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
         decided = portal_rows.decisions(connection, portal.name)
         entry_keys = portal_rows.known_pages(connection, portal.name)
@@ -506,7 +424,7 @@ def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda w
         relevance = relevance_of(connection, folder, portal.topic, allowed.stories) if portal.topic else None
         chosen = selection(portal, allowed.stories, decided, entry_keys, now, relevance)
         entries = _watched(
-            described(connection, (*chosen.published, *chosen.waiting)),
+            described(folder, connection, (*chosen.published, *chosen.waiting), state),
             len(chosen.published) + len(chosen.waiting),
             watch,
         )

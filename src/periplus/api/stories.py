@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from xxhash import xxh3_64_intdigest
 
 from periplus.analyse.cascades import cascades_of_lines, cascades_of_stories, halves
 from periplus.analyse.influence import coverage, filled, future_way, influence_of, most_posts, values_of
@@ -28,7 +31,7 @@ from periplus.model.story import (
 )
 from periplus.model.web import SiteKey, Url
 from periplus.store.sqlite import reading
-from periplus.store.sqlite.inlinks import moment_of
+from periplus.store.sqlite.inlinks import InlinkIndexVersion, moment_of
 
 SEED = 1  # of the exchanges by chance: equal cascades give equal choices
 
@@ -53,18 +56,34 @@ def stories_of(folder: Path | str, *, least_sites: int = 2, watch: Watch = lambd
     """The stories in a collection of several sites, the weightiest first. Only pages that changed since the last call
     are read. Raises NoCollection, StoreError.
     """
+    return stories_and_state(folder, least_sites=least_sites, watch=watch)[0]
+
+
+class StoriesState(NamedTuple):
+    """Of a collection when its stories were found."""
+
+    moment: InlinkIndexVersion
+    digest: int  # 64 bits that change with any page of the collection, and with any visit
+
+
+def stories_and_state(
+    folder: Path | str, *, least_sites: int = 2, watch: Watch = lambda done, total: None
+) -> tuple[Stories, StoriesState]:
+    """What `stories_of` returns, and for which state of the collection that holds."""
     place = Path(folder)
     with contextlib.closing(reading.connect(place)) as connection, reading.reading(), reading.snapshot(connection):
         sites = site_pages(connection)
         # all that stories are made from: pages, and by the last visit redirects and feeds
-        key = [least_sites, *moment_of(connection), *([site.key, site.every] for site in sites)]
+        moment = moment_of(connection)
+        key = [least_sites, *moment, *([site.key, site.every] for site in sites)]
+        state = StoriesState(moment, xxh3_64_intdigest(json.dumps(key).encode()))
         file = stored_readings(place)
         if file is not None and file.head["key"] == key:
-            return _stories_of_json(file.head["stories"])
+            return _stories_of_json(file.head["stories"]), state
         readings, articles, links = read(connection, sites, Stored(file), watch)
     stories = find_stories(articles, links, least_sites=least_sites)
     store_readings(place, {"key": key, "stories": asdict(stories)}, readings)
-    return stories
+    return stories, state
 
 
 def _stories_of_json(whole: Mapping[str, Any]) -> Stories:

@@ -21,6 +21,7 @@ CREATE TABLE IF NOT EXISTS portal_page (portal TEXT NOT NULL, url TEXT NOT NULL,
 CREATE TABLE IF NOT EXISTS portal_words (portal TEXT NOT NULL, entry TEXT NOT NULL, words TEXT NOT NULL, picture BLOB NOT NULL,
     alt TEXT NOT NULL, edited REAL NOT NULL, PRIMARY KEY (portal, entry));
 """  # noqa: E501
+ENTRIES = "portals/entries.json"  # beside the tables, how stories are described in all portals: api.portal_entries
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json")
 
 

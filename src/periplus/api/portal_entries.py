@@ -1,0 +1,165 @@
+"""Describes the entries of a portal: with which sentence a story begins, its keywords, which run fetched its pages."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+from collections.abc import Container, Iterable, Iterator, Sequence, Set
+from pathlib import Path
+from typing import NamedTuple
+
+from xxhash import xxh3_64_intdigest
+
+from periplus.analyse.edition import leading_sentence
+from periplus.analyse.keywords.choosing import keywords_of_all
+from periplus.analyse.keywords.printable import frame_texts, is_name, is_printable
+from periplus.analyse.keywords.reading import Counts, counted
+from periplus.api.keywords import readings, spread_pages
+from periplus.api.results import written
+from periplus.api.stories import StoriesState
+from periplus.errors import StoreError
+from periplus.model.page import Blocks
+from periplus.model.story import Entry, Provenance, Story
+from periplus.model.topic import Keyword
+from periplus.model.web import SiteKey, UrlId
+from periplus.store.sqlite import portal_rows, reading, text_rows
+from periplus.store.sqlite.inlinks import moment_of
+from periplus.store.sqlite.text_rows import PageBlocks
+from periplus.urls.canonical import url_id
+
+VERSION = 1  # of the file, and of all that makes what is in it; another one is made anew
+# of a story: up to half of all are days, counts and the like, half of the printable ones parts of others
+KEYWORDS, KEYWORDS_PRINTABLE, KEYWORDS_ASKED = 5, 12, 24
+PAGES_FOR_FRAME = 12  # of a site, to tell its frame from what its pages say
+# of its text a page shares with an earlier one: it says the same; others remark on it, and their words are their own
+COPY = 0.5
+PAGES_READ = 3  # of a story, for its sentence and its words: copies say the same again
+
+
+class EntryDescription(NamedTuple):
+    """What is said of a story, as it lies in the file."""
+
+    sentence: str
+    keywords: Sequence[str]
+    provenance: Sequence[tuple[str, float]]  # (run, fetched) of each page
+
+
+def described(
+    folder: Path, connection: reading.Connection, entries: Sequence[Entry], state: StoriesState
+) -> Iterator[Entry]:
+    """The entries with their sentences, keywords and provenance.
+
+    Those of a state of the collection lie in a file of its folder; when all entries were taken, the file is written
+    anew if any was described. state: that in which the stories were found.
+    """
+    file = folder / portal_rows.ENTRIES if moment_of(connection) == state.moment else None
+    stored = _stored(file, state) if file else {}
+    describe = _Describing(connection, {site for entry in entries for site in entry.story.sites})
+    descriptions = {}
+    for entry in entries:
+        key = _key(entry.story)
+        description = descriptions[key] = stored[key] if key in stored else describe.description(entry.story)
+        yield dataclasses.replace(
+            entry,
+            sentence=description.sentence,
+            keywords=tuple(description.keywords),
+            provenance=tuple(Provenance(*fields) for fields in description.provenance),
+        )
+    if file and not stored.keys() >= descriptions.keys():
+        head = {"version": VERSION, "state": state.digest}
+        with contextlib.suppress(StoreError):  # where nothing can be written, nothing is
+            written(file, json.dumps({**head, "entries": stored | descriptions}))
+
+
+def _key(story: Story) -> str:
+    """Of all that makes a description, beside the state of the collection."""
+    text = repr(([page.url for page in story.pages], story.near))
+    return f"{xxh3_64_intdigest(text.encode('utf-8', 'replace')):x}"
+
+
+def _stored(file: Path, state: StoriesState) -> dict[str, EntryDescription]:
+    """Those of this state, by `_key`."""
+    try:
+        whole = json.loads(file.read_text("utf-8"))
+        if (whole["version"], whole["state"]) != (VERSION, state.digest):
+            return {}
+        return {key: EntryDescription(*fields) for key, fields in whole["entries"].items()}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+class _Describing:
+    """Describes stories. What is counted of the collection for it is counted with the first one."""
+
+    def __init__(self, connection: reading.Connection, sites: Set[SiteKey]) -> None:
+        """sites: of all the stories."""
+        self._connection, self._sites = connection, sites
+        self._frames: dict[int, frozenset[str]] = {}
+
+    @functools.cached_property
+    def _counts(self) -> Counts:
+        return counted(readings(spread_pages(self._connection)))
+
+    @functools.cached_property
+    def _site_titles(self) -> dict[SiteKey, str]:
+        return _names(self._connection, self._sites)
+
+    def description(self, story: Story) -> EntryDescription:
+        ids = [UrlId(url_id(page.url)) for page in story.pages]
+        titles = {page.url: page.title for page in story.pages}  # without the site's name, which is no keyword
+        rows = text_rows.pages_of(self._connection, ids[:PAGES_READ])
+        pages = [page._replace(title=titles[page.url]) for page in rows]
+        sentences = (leading_sentence(page.blocks, page.parts, page.title) for page in pages)
+        copies = {story.pages[later].url for later, _, share in story.near if share >= COPY} | {story.pages[0].url}
+        texts = [page for page in pages if page.blocks and page.url in copies]
+        bare = readings(_without_frame(page, self._frame(page.site_id)) for page in texts)
+        language = (texts[0].language_found or texts[0].language.partition("-")[0]) if texts else ""
+        keywords = keywords_of_all(bare, self._counts, KEYWORDS_ASKED)
+        return EntryDescription(
+            next((sentence for sentence in sentences if sentence), ""),
+            _keywords(keywords, language, {self._site_titles[site] for site in story.sites}),
+            [(one.run, one.fetched) for one in portal_rows.provenance(self._connection, ids)],
+        )
+
+    def _frame(self, site: int) -> frozenset[str]:
+        """Texts that the pages of a site repeat."""
+        if site not in self._frames:
+            pages = text_rows.pages_of_site(self._connection, site, PAGES_FOR_FRAME)
+            self._frames[site] = frame_texts([page.blocks.texts() for page in pages])
+        return self._frames[site]
+
+
+def _without_frame(page: PageBlocks, frame: frozenset[str]) -> PageBlocks:
+    """A page without the texts of its site's frame; the page as it is where nothing else would be left."""
+    places = [place for place, text in enumerate(page.blocks.texts()) if text not in frame]
+    if not places or len(places) == len(page.blocks):
+        return page
+    parts = tuple(page.parts[place] for place in places) if page.parts else page.parts
+    return page._replace(blocks=Blocks.of(page.blocks[place] for place in places), parts=parts)
+
+
+def _names(connection: reading.Connection, sites: Iterable[SiteKey]) -> dict[SiteKey, str]:
+    """What each site calls itself, in lower case and without articles: no keyword of what it tells; empty: unknown."""
+    homes = ((site, portal_rows.home_of(connection, site)) for site in sites)
+    return {site: home.title.casefold().removeprefix("the ") if home else "" for site, home in homes}
+
+
+def _keywords(keywords: Iterable[Keyword], language: str, names: Container[str]) -> tuple[str, ...]:
+    """Those that an editor would print, best first. Of two, one within the other, the name is left, else the longer.
+
+    names: of sites, in lower case.
+    """
+    printable = (keyword.text for keyword in keywords if is_printable(keyword.text, language))
+    texts = [text for text in printable if text.casefold() not in names][:KEYWORDS_PRINTABLE]
+    words = [(is_name(text, language), frozenset(text.casefold().split())) for text in texts]
+    whole = [
+        text
+        for text, (named, own) in zip(texts, words, strict=True)
+        if not any(
+            (other > own and other_named >= named) or (other < own and other_named > named)
+            for other_named, other in words
+        )
+    ]
+    return tuple(whole[:KEYWORDS])
