@@ -23,7 +23,7 @@ BUDGETS = {
     "model": 5_200,
     "present": 7_400,
     "schedule": 2_950,
-    "search": 2_400,
+    "search": 2_450,
     "store": 15_450,
     "ui": 5_400,
     "urls": 2_350,

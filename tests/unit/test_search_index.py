@@ -35,7 +35,7 @@ from periplus.search.index import (
     write_ranks,
 )
 from periplus.search.query import parse
-from periplus.search.snippets import CHARS, Highlighter, snippet
+from periplus.search.snippets import CHARS, Highlighter, PageLines, snippet
 from periplus.settings import Searching
 
 CUTTER = TextCutter(BETWEEN)
@@ -411,7 +411,7 @@ def test_ranks_are_read_as_they_were_written(tmp_path):
 
 
 def shown(query, *paragraphs, language="en"):
-    return snippet(text(*paragraphs), (), Highlighter(parse(query).root, ["en", "cs"]), language)
+    return snippet(PageLines(text(*paragraphs), ()), Highlighter(parse(query).root, ["en", "cs"]), language)
 
 
 def test_a_snippet_shows_the_words_that_answer():
@@ -455,13 +455,41 @@ def test_what_is_left_unread_has_no_hits():
 
 @pytest.mark.parametrize(
     ("asked", "counted"),
-    [("hafen", [2, 0, 1]), ("Häfen", [2, 0, 1]), ("haf*", [3, 0, 1]), ("turm", [0, 1, 1]), ("c++ hafen", [0, 0, 1])],
+    [("порт", [2, 0, 1]), ("порты", [2, 0, 1]), ("пор*", [3, 0, 1]), ("башня", [0, 1, 1]), ("c++ порт", [0, 0, 1])],
 )
 def test_forms_of_any_language_are_counted_in_each_block(asked, counted):
-    blocks = text("Der Hafen — „Häfen“ und ein Hafermeer", "Leuchtfeuer\nTürme", "C++ im Turm am Hafen 港")
-    highlighter = Highlighter(parse(asked).root, ["de"])
-    counts, unread = highlighter.candidates(blocks, blocks.texts(), ["de"] * 3)
+    blocks = text("Порт — „Порты“ и порох", "Маяк\nБашни", "C++ в башне порта 港")
+    highlighter = Highlighter(parse(asked).root, ["ru"])
+    counts, unread = highlighter.candidates(PageLines(blocks, ()), ["ru"])
     assert (counts[0].tolist(), unread.any()) == (counted, False)
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("de", "Müller Mueller Straße STRASSE Strassen Häuser Haus Hauses aktuelle neue Flussschiff Flußschiff größer"),
+        ("fr", "œuvre oeuvres évidemment compliqué complications récent récemment verbeux verbeuse occidentaux"),
+        ("cs", "větev větve služeb služba stupeň stupně příliš Praha Praze"),
+        ("da", "æble æbler gård gaard læses"),
+        ("es", "existencia existente canción canciones"),
+    ],
+)
+def test_every_answering_form_is_counted_where_letters_are_compared(language, words):
+    blocks = text(*words.split(), "zwei\n" + words)
+    for asked in words.split():
+        highlighter = Highlighter(parse(asked).root, [language])
+        counts, _ = highlighter.candidates(PageLines(blocks, ()), [language])
+        answers = [len(highlighter.hits(one, language)) for one in blocks.texts()]
+        assert all(most >= times for most, times in zip(counts[0].tolist(), answers, strict=True)), asked
+
+
+def test_a_snippet_does_not_repeat_the_title():
+    page = PageLines(text("Harbour lights", "They say little of the harbour.", "The harbour lights burn."), ())
+    highlighter = Highlighter(parse("harbour lights").root, ["en"])
+    assert snippet(page, highlighter, "en").text == "The harbour lights burn."
+    assert snippet(page, highlighter, "en", "Harbour lights - e.org").text == "The harbour lights burn."
+    alone = PageLines(text("Harbour", "What is meant."), ())
+    assert snippet(alone, highlighter, "en", "Harbour").text == "What is meant."
 
 
 def test_blocks_of_less_worth_than_the_best_are_not_searched_for_places():
@@ -470,11 +498,11 @@ def test_blocks_of_less_worth_than_the_best_are_not_searched_for_places():
     for _ in range(300):
         texts = [" ".join(rng.choices(vocabulary, k=rng.randrange(1, 60))) for _ in range(8)]
         highlighter = Highlighter(parse(" ".join(rng.sample(vocabulary, 2))).root, ["en", "cs"])
-        best = snippet(text(*texts), (), highlighter, "en")
-        blocks = [snippet(text(one), (), highlighter, "en") for one in text(*texts).texts()]
+        best = snippet(PageLines(text(*texts), ()), highlighter, "en")
+        blocks = [snippet(PageLines(text(one), ()), highlighter, "en") for one in text(*texts).texts()]
         assert best in blocks
         for one in text(*texts).texts():
             for language in ("en", "cs"):
-                counts, unread = highlighter.candidates(text(one), [one], [language])
+                counts, unread = highlighter.candidates(PageLines(text(one), ()), [language])
                 hits = Counter(word for _, _, word in highlighter.hits(one, language))
                 assert unread[0] or all(counts[word, 0] >= times for word, times in hits.items())

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 
 from periplus.analyse.duplicates import repeated
 from periplus.api.search_index import FOLLOWER, THROUGH, Watch, catch_up, position_of, standing_of
 from periplus.api.segments import require_segment, rules_at, segments_of
 from periplus.errors import StoreError, UsageError
-from periplus.model.page import TEXT_PARTS
 from periplus.model.search import Hit, Matches, SearchResult
 from periplus.model.tables import EMPTY, PAGES, with_segments
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.search.asking import MatchWindow, Near, Searcher
 from periplus.search.index import IndexBusy, Ranks, ask, is_written
 from periplus.search.query import parse
-from periplus.search.snippets import Highlighter, snippet
+from periplus.search.snippets import Highlighter, PageLines, may_share, snippet
 from periplus.search.vectors import opened
 from periplus.settings import Searching
 from periplus.store.sqlite import changes, reading, site_rows, text_rows
@@ -154,9 +154,9 @@ class Search:
         }
         # others are no pages any longer, and the index will learn of it
         present = [match for match in matches.matches if match.url_id in pages]
-        texts = [pages[match.url_id].blocks.texts() for match in present]
-        contents = [_content(pages[match.url_id], own) for match, own in zip(present, texts, strict=True)]
-        stands_for = repeated(contents, NEAR)
+        lines = [PageLines(pages[match.url_id].blocks, pages[match.url_id].parts or ()) for match in present]
+        is_marked = [bool(pages[match.url_id].parts) for match in present]
+        stands_for = repeated(_contents(lines, is_marked), NEAR)
         names = site_rows.site_names(self._connection, {page.site_id for page in pages.values()})
         for place, match in enumerate(present):
             if stands_for[place] == place:
@@ -169,7 +169,7 @@ class Search:
                 ]
                 others = self._urls([url_id for url_id in near if url_id not in (match.url_id, *match.twins)])
                 yield replace(
-                    _hit(page, texts[place], match.score, self._urls(match.twins), highlighter, names[page.site_id]),
+                    _hit(page, lines[place], match.score, self._urls(match.twins), highlighter, names[page.site_id]),
                     near=others,
                     missing=match.missing,
                 )
@@ -200,16 +200,18 @@ def pages_with(folder: Path, connection: reading.Connection, column: str, text: 
     return list(map(UrlId, keys_with(connection, table, column, text)))
 
 
-def _content(page: PageBlocks, texts: Sequence[str]) -> Sequence[str]:
-    """Its content, block by block. Not marked yet: nothing."""
-    if not page.parts or len(page.parts) != len(texts):
-        return texts if page.parts else ()
-    return [text for text, part in zip(texts, page.parts, strict=True) if part in TEXT_PARTS]
+def _contents(pages: Sequence[PageLines], is_marked: Sequence[bool]) -> list[Collection[str]]:
+    """The content of each page, block by block, where another may share NEAR of it; else nothing, as of pages that are
+    not marked yet.
+    """
+    marked = [page for page, marked in zip(pages, is_marked, strict=True) if marked]
+    near = {page for pair in combinations(marked, 2) if may_share(*pair, NEAR) for page in pair}
+    return [page.content() if page in near else () for page in pages]
 
 
 def _hit(
     page: PageBlocks,
-    texts: Sequence[str],
+    lines: PageLines,
     score: float,
     twins: tuple[Url, ...],
     highlighter: Highlighter,
@@ -220,7 +222,7 @@ def _hit(
         url=page.url,
         title=page.title,
         title_marks=highlighter.marks(page.title, language),
-        snippet=snippet(page.blocks, page.parts or (), highlighter, language, texts),
+        snippet=snippet(lines, highlighter, language, page.title),
         score=score,
         site=site,
         media_type=page.media_type,

@@ -11,11 +11,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from itertools import pairwise, repeat
 from threading import Lock
-from typing import NamedTuple
 
 import Stemmer
 
@@ -70,15 +69,6 @@ _LOOKALIKES = str.maketrans(
 )
 # й is not и; Indic vowel signs and kana's marks are letters
 _UNFOLDED = re.compile("[\u0400-\u052f\u0900-\u1cff\u3040-\u30ff\ua640-\ua69f]")
-
-
-class WordUnit(NamedTuple):
-    """A stretch of a text that nothing parts: a word, or a run of a script without spaces."""
-
-    form: str
-    start: int  # in the text
-    end: int
-    run: bool  # of a script without spaces
 
 
 @lru_cache(maxsize=1)
@@ -142,12 +132,14 @@ def _ascii_forms(text: str) -> list[str]:
     return text.translate(_BLANKED).split()
 
 
-def located(text: str) -> Iterator[WordUnit]:
-    """The units of a text as it is written, with their places: for showing where something stands."""
-    _, units, _ = _patterns()
+def units(text: str) -> Iterator[tuple[str, int, int]]:
+    """(unit, start, end) of a text: stretches that nothing parts, in small letters where each of these is one sign.
+    `plain` makes a form of it: a word, or a run of a script without spaces.
+    """
+    _, pattern, _ = _patterns()
     lower = text.lower().replace("_", " ")
-    for match in units.finditer(lower if len(lower) == len(text) else text.replace("_", " ")):
-        yield WordUnit(_cut(plain(match[0])), match.start(), match.end(), match["run"] is not None)
+    for match in pattern.finditer(lower if len(lower) == len(text) else text.replace("_", " ")):
+        yield match[0], *match.span()
 
 
 def _cut(form: str) -> str:
@@ -162,12 +154,6 @@ def ascii_line(text: str) -> str | None:
         for sign in _TYPESET:
             text = text.replace(sign, " ")
     return text.lower() if text.isascii() else None
-
-
-def ascii_whole(texts: Sequence[str]) -> str | None:
-    """`ascii_line` of all texts, a sign between two that is in none of them; None where one has another sign."""
-    whole = "\0".join(texts)
-    return ascii_line(whole) if texts and whole.count("\0") == len(texts) - 1 else None
 
 
 def is_run(form: str) -> bool:

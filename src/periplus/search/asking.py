@@ -40,6 +40,7 @@ from periplus.search.query import (
     Word,
     asked_words,
     narrowed,
+    only_asks,
     parse,
     parted,
     pieces_of,
@@ -164,38 +165,6 @@ LANGUAGES = 5  # in whose forms a word is looked for; further ones are found by 
 FACET_VALUES = 10
 ENOUGH = 10  # pages with all words: with fewer, those with some are looked for
 FREQUENT = 0.5  # of the pages have it: a word tells nothing
-ASKING_WORDS = {  # by language, what is typed around the words that are looked for
-    language: frozenset(words.split())
-    for language, words in {
-        "en": (
-            "a an the how what who whom where when why which can could do does did i me my we our you your "
-            "it its is are was be to of in on at for from with by and or if not"
-        ),
-        "fr": (
-            "un une le la les l de du des d à au aux en et ou où comment que quel quelle quels quelles qui "
-            "quand pourquoi je mon ma mes son sa ses leur leurs sur dans par pour avec est sont"
-        ),
-        "de": (
-            "ein eine einen einem einer eines der die das den dem des wie was wer wo wann warum welche "
-            "welcher welches kann ich mein meine meinen man zu zum zur im in am an auf aus von vom mit für "
-            "bei und oder ist sind"
-        ),
-        "ru": (
-            "как что кто где когда почему зачем какой какая какие можно ли я мой моя мои в во на к ко с со "
-            "из от до по для о об и или не это"
-        ),
-        "cs": (
-            "jak co kdo kde kdy proč který která které já můj moje v ve na k ke s se z ze od do po pro o a i "
-            "nebo je jsou"
-        ),
-        "es": (
-            "un una el la los las de del a al en y o cómo qué quién dónde cuándo cuál mi mis su sus por para con es son"
-        ),
-        "it": (
-            "un una il lo la i gli le di del della a al in e o come che chi dove quando quale mio mia per con è sono"
-        ),
-    }.items()
-}
 LEAST_PAGES = 20  # of fewer pages most have each word of their subject
 FEW = 3  # matches: with fewer, another spelling may have been meant
 _FACETS = {"site": SITE, "type": MEDIA, "language": LANGUAGE, "year": YEAR}
@@ -379,7 +348,7 @@ class Searcher:
         answers no worse.
         """
         read = forms(word.text)
-        if any(word.text.lower() in ASKING_WORDS.get(language, ()) for language in self.languages):
+        if only_asks(word, self.languages):
             return True
         most = FREQUENT * max(self._searcher.num_docs, LEAST_PAGES)
         return len(read) == 1 and not word.prefix and self._searcher.doc_freq(FORMS, read[0]) > most

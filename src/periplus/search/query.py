@@ -12,7 +12,7 @@ name:value              of pages with that property: the operators of `model.sea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -315,6 +315,46 @@ def asked_words(node: Node | None) -> list[Word | Phrase]:
             return [word for item in items for word in asked_words(item)]
         case _:
             return []
+
+
+ASKING_WORDS = {  # by language, what is typed around the words that are looked for
+    language: frozenset(words.split())
+    for language, words in {
+        "en": (
+            "a an the how what who whom where when why which can could do does did i me my we our you your "
+            "it its is are was be to of in on at for from with by and or if not"
+        ),
+        "fr": (
+            "un une le la les l de du des d à au aux en et ou où comment que quel quelle quels quelles qui "
+            "quand pourquoi je mon ma mes son sa ses leur leurs sur dans par pour avec est sont"
+        ),
+        "de": (
+            "ein eine einen einem einer eines der die das den dem des wie was wer wo wann warum welche "
+            "welcher welches kann ich mein meine meinen man zu zum zur im in am an auf aus von vom mit für "
+            "bei und oder ist sind"
+        ),
+        "ru": (
+            "как что кто где когда почему зачем какой какая какие можно ли я мой моя мои в во на к ко с со "
+            "из от до по для о об и или не это"
+        ),
+        "cs": (
+            "jak co kdo kde kdy proč který která které já můj moje v ve na k ke s se z ze od do po pro o a i "
+            "nebo je jsou"
+        ),
+        "es": (
+            "un una el la los las de del a al en y o cómo qué quién dónde cuándo cuál mi mis su sus por para con es son"
+        ),
+        "it": (
+            "un una il lo la i gli le di del della a al in e o come che chi dove quando quale mio mia per con è sono"
+        ),
+    }.items()
+}
+
+
+def only_asks(word: Word | Phrase, languages: Iterable[str]) -> bool:
+    """Whether a word only makes a question of others in one of these languages: `the`, `how`."""
+    is_plain = isinstance(word, Word) and not (word.exact or word.prefix or word.within)
+    return is_plain and any(word.text.lower() in ASKING_WORDS.get(language, ()) for language in languages)
 
 
 def parted(root: Node) -> tuple[tuple[Word, ...], tuple[Node, ...]]:

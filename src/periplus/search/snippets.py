@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from functools import cache, cached_property
+from itertools import islice, pairwise
 from math import inf
 from typing import NamedTuple
 
@@ -14,31 +15,36 @@ import numpy.typing as npt
 from periplus.document.words import (
     WORD_CHARS,
     BlockTexts,
-    WordUnit,
     algorithm_of,
     ascii_line,
-    ascii_whole,
     asked_terms,
     folded,
     form_marker,
     forms,
     is_run,
-    located,
+    plain,
     table,
+    units,
 )
-from periplus.model.page import BLOCK_KIND_CODES, BLOCK_KINDS, TEXT_PARTS, BlockKind, Blocks, Part
+from periplus.model.page import BLOCK_KIND_CODES, BLOCK_KINDS, IS_APART, TEXT_PARTS, BlockKind, Blocks, Part
 from periplus.model.search import Snippet
 from periplus.search.index import parts_or_guess
-from periplus.search.query import Node, Phrase, asked_words
+from periplus.search.query import Node, Phrase, asked_words, only_asks
 
 CHARS = 240  # two lines and a half of a terminal
 BEFORE = 60  # characters shown before the first word that answers
-LOOKED_THROUGH = 400  # blocks: what a longer page says below is not shown
+LOOKED_THROUGH = 200_000  # characters: what a longer page says below is not shown
+READ_THROUGH = 400  # blocks, where each form is looked up
+MOST_OCCURRENCES = 500  # of a word that are counted: `the` stands ten thousand times in a long page
+MOST_READ = 20  # blocks, likeliest first, in which places of words are looked for
 Marks = tuple[tuple[int, int], ...]
 Counts = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool]
 _ELLIPSIS = "…"
 _BEGIN = re.compile("\n")  # of a block, as `FormMarker.marked` writes it
+_LINE_FEED = ord("\n")
+_LATIN_END = 0x2070
+_SECONDS = re.compile("(?<=[aou])e|(?<=s)s")
 NOWHERE = 1 << 30  # in place of a word of the query
 _PERMALINK = " ¶#"  # behind headings of manuals
 # against a word more
@@ -47,6 +53,7 @@ _KIND_COUNTS = {
     for kind, worth in ((BlockKind.HEADING, 0.5), (BlockKind.LINK, -1.0), (BlockKind.ALT, -1.0), (BlockKind.CODE, -0.2))
 }
 _KIND_TABLE = np.array([_KIND_COUNTS.get(code, 0.0) for code in range(len(BLOCK_KINDS))])
+_APART_TABLE = np.frombuffer(IS_APART, np.bool)
 _TITLE, _CODE = BLOCK_KIND_CODES[BlockKind.TITLE], BLOCK_KIND_CODES[BlockKind.CODE]
 _RUNNING = (BLOCK_KIND_CODES[BlockKind.PARAGRAPH], BLOCK_KIND_CODES[BlockKind.ITEM])
 
@@ -68,8 +75,9 @@ class Highlighter:
         self._runs: list[str] = []
         self._terms: list[QueryTerms] = []
         self._judged: dict[tuple[str, str], int] = {}
-        self._silent: dict[str, set[str]] = {}  # by language, forms that answer nothing
-        for word in asked_words(root):
+        self._verdicts: dict[str, dict[str, int]] = {}  # by language, of units as written
+        words = asked_words(root)
+        for word in [word for word in words if not only_asks(word, languages)] or words:
             read = forms(word.text)
             for at, form in enumerate(read):
                 if is_run(form):
@@ -81,14 +89,7 @@ class Highlighter:
         self._plain = {word.plain: word.place for word in reversed(self._terms)}  # of equal words the first
         self._answering = {term: word.place for word in reversed(self._terms) for term in word.terms}
         self._prefixes = [word for word in self._terms if word.prefix]
-        self._stretches = {
-            algorithm: [(word.place, _stretches(word, stemmed=bool(algorithm))) for word in self._terms]
-            for algorithm in _READ_AT_SIGHT
-        }
-        self._patterns = {
-            algorithm: [(place, [re.compile(re.escape(one)) for one in several]) for place, several in words]
-            for algorithm, words in self._stretches.items()
-        }
+        self._stretches: dict[str, list[tuple[int, tuple[str, ...]]]] = {}  # by algorithm
 
     @property
     def ample(self) -> float:
@@ -103,15 +104,23 @@ class Highlighter:
         line, algorithm = ascii_line(text), algorithm_of(language)
         if line is not None and algorithm in _READ_AT_SIGHT and not self._runs and not _SIGNS.search(line):
             return self._hits_at_sight(line, algorithm, language)
-        if not self._may_answer(text, line, algorithm):
-            return []
-        return self._located(text, language) if self._runs or self._answers(text, language) else []
+        verdicts, hits = self._verdicts.setdefault(language, {}), list[tuple[int, int, int]]()
+        for written, start, end in units(text):
+            word = verdicts.get(written)
+            if word is None:
+                form = plain(written)[:WORD_CHARS]
+                word = verdicts[written] = NOWHERE if is_run(form) else self._word(form, language)
+            if word == NOWHERE:
+                hits += self._within_run(text, start, end)
+            elif word >= 0:
+                hits.append((start, end, word))
+        return hits
 
     def _hits_at_sight(self, line: str, algorithm: str, language: str) -> list[tuple[int, int, int]]:
         """As `hits`, of an `ascii_line` without signs: only words that hold a stretch are looked at."""
         spaced = f" {line.translate(_ONLY_WORDS)} "
         hits = {}
-        for _, stretches in self._stretches[algorithm]:
+        for _, stretches in self._stretches_of(algorithm):
             for stretch in stretches:
                 at = spaced.find(stretch)
                 while at >= 0:
@@ -120,70 +129,48 @@ class Highlighter:
                     at = spaced.find(stretch, end)
         return [hit for _, hit in sorted(hits.items()) if hit[2] >= 0]
 
-    def _may_answer(self, text: str, line: str | None, algorithm: str) -> bool:
-        """Whether it takes reading to tell what answers in a text. line: its `ascii_line`."""
-        if self._runs:
-            return bool(self._terms) or any(run in text.lower() for run in self._runs)
-        if line is None or algorithm not in _READ_AT_SIGHT:
-            return True
-        return any(stretch.search(line) for _, several in self._patterns[algorithm] for stretch in several)
-
-    def candidates(self, blocks: Blocks, texts: Sequence[str], languages: Sequence[str]) -> tuple[Counts, Mask]:
-        """(int64[words, n]: how often at most each word of the query is answered in each text; bool[n]: of which it
-        takes reading to tell). texts, languages: of the first n of the blocks.
+    def candidates(self, page: PageLines, languages: Sequence[str]) -> tuple[Counts, Mask]:
+        """(int64[words, n]: how often at most each word of the query is answered in each block; bool[n]: of which it
+        takes reading to tell). languages: of the n blocks, or the one of all.
         """
-        counts = np.zeros((len(self._terms), len(texts)), dtype=np.int64)
-        unread = np.zeros(len(texts), dtype=np.bool)
+        size = len(page.lengths)
+        counts, unread = np.zeros((len(self._terms), size), dtype=np.int64), np.zeros(size, dtype=np.bool)
         if self._runs:
-            unread[:] = [self._may_answer(text, None, "") for text in texts]
+            unread[:] = [
+                bool(self._terms) or any(run in page.text(at).lower() for run in self._runs) for at in range(size)
+            ]
             return counts, unread
-        algorithms = set(map(algorithm_of, set(languages)))
-        whole = ascii_whole(texts) if len(algorithms) == 1 and algorithms <= _READ_AT_SIGHT else None
-        if whole is not None:  # nearly every page in English
-            (algorithm,) = algorithms
-            self._count(whole, texts, algorithm, counts)
-            return counts, unread
-        of_block = BlockTexts(blocks)
-        for algorithm in algorithms:
-            groups = bytes([algorithm_of(language) == algorithm for language in languages])
-            read = form_marker(algorithm).marked(of_block, groups)
-            begins = np.array([match.start() for match in _BEGIN.finditer(read)])
-            numbers = np.flatnonzero(np.frombuffer(groups, np.uint8))
-            for word in self._terms:
-                places = begins.searchsorted(_places_of(word, read), "right") - 1
-                counts[word.place, numbers] = np.bincount(places, minlength=len(numbers))
+        algorithms = list(map(algorithm_of, languages))
+        for algorithm in set(algorithms):
+            own = np.array([one == algorithm for one in algorithms]) if len(algorithms) > 1 else np.ones(size, np.bool)
+            (self._count if algorithm in _TAILS else self._count_read)(page, algorithm, own, counts)
         return counts, unread
 
-    def _count(self, whole: str, texts: Sequence[str], algorithm: str, counts: Counts) -> None:
-        """Adds to the counts of texts of one algorithm. whole: their `ascii_line`, a sign between two."""
-        ends = np.cumsum(np.fromiter(map(len, texts), np.intp, len(texts)) + 1)
-        for place, patterns in self._patterns[algorithm]:
-            for stretch in patterns:
-                starts = [match.start() for match in stretch.finditer(whole)]
+    def _count(self, page: PageLines, algorithm: str, own: Mask, counts: Counts) -> None:
+        """Adds to the counts of a language's blocks what looks like its words."""
+        whole, begins = page.folded(algorithm)
+        for place, stretches in self._stretches_of(algorithm):
+            for stretch in stretches:
+                starts = list(islice(_occurrences(stretch, whole), MOST_OCCURRENCES))
                 if starts:
-                    counts[place] += np.bincount(ends.searchsorted(starts, "right"), minlength=len(texts))
+                    blocks = page.block_of_line[begins.searchsorted(starts, "right")]
+                    counts[place] += np.bincount(blocks, minlength=len(own)) * own
 
-    def _located(self, text: str, language: str) -> list[tuple[int, int, int]]:
-        hits: list[tuple[int, int, int]] = []
-        for unit in located(text):
-            if unit.run:
-                hits += self._within_run(text, unit)
-                continue
-            word = self._word(unit.form, language)
-            if word >= 0:
-                hits.append((unit.start, unit.end, word))
-        return hits
+    def _count_read(self, page: PageLines, algorithm: str, own: Mask, counts: Counts) -> None:
+        """The same where each form is looked up, of the first READ_THROUGH blocks."""
+        groups = own[:READ_THROUGH].tobytes()
+        read = form_marker(algorithm).marked(BlockTexts(page.blocks), groups)
+        begins = np.array([match.start() for match in _BEGIN.finditer(read)])
+        numbers = np.flatnonzero(own[:READ_THROUGH])
+        for word in self._terms:
+            places = begins.searchsorted(_places_of(word, read), "right") - 1
+            counts[word.place, numbers] += np.bincount(places, minlength=len(numbers))
 
-    def _answers(self, text: str, language: str) -> bool:
-        """Whether a form of the text answers.
-
-        Most blocks of a page hold none, and to find places costs ten times as much.
-        """
-        silent = self._silent.setdefault(language, set())
-        left = set(forms(text)) - silent
-        answers = {form for form in left if self._word(form[:WORD_CHARS], language) >= 0}
-        silent |= left - answers
-        return bool(answers)
+    def _stretches_of(self, algorithm: str) -> list[tuple[int, tuple[str, ...]]]:
+        """Of each word, by its place, what forms that answer it hold one of, as `PageLines.folded` writes them."""
+        if algorithm not in self._stretches:
+            self._stretches[algorithm] = [(word.place, _stretches(word, algorithm)) for word in self._terms]
+        return self._stretches[algorithm]
 
     def _word(self, form: str, language: str) -> int:
         word = self._judged.get((form, language))
@@ -194,13 +181,13 @@ class Highlighter:
     def marks(self, text: str, language: str) -> Marks:
         return tuple((start, end) for start, end, _ in self.hits(text, language))
 
-    def _within_run(self, text: str, unit: WordUnit) -> list[tuple[int, int, int]]:
-        stretch = text[unit.start : unit.end].lower()
+    def _within_run(self, text: str, begin: int, end: int) -> list[tuple[int, int, int]]:
+        stretch = text[begin:end].lower()
         hits = []
         for number, run in enumerate(self._runs):
             place = stretch.find(run)
             while place >= 0:
-                hits.append((unit.start + place, unit.start + place + len(run), -2 - number))
+                hits.append((begin + place, begin + place + len(run), -2 - number))
                 place = stretch.find(run, place + len(run))
         return sorted(hits)
 
@@ -229,55 +216,148 @@ def _occurrences(stretch: str, text: str) -> Iterator[int]:
         place = text.find(stretch, place + 1)
 
 
-_READ_AT_SIGHT = {"", "english"}  # stemmers, none among them, of which is known what they leave of a form
+_READ_AT_SIGHT = {"", "english"}  # stemmers that change no letter but at the end: whose forms are read as they stand
 _SIGNS = re.compile(r"\+\+|#")  # parts of words at times
 _ONLY_WORDS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
-# English stems that end so may have replaced what stands there in a form, two characters at most: able of ability,
-# die of dying, hope of hoping, fli of fly, sky of skies, nobl of nobility. All others begin their forms.
-_REPLACED = ("e", "i", "y", "l")
+# By stemmer, with which letters a stem ends where it may differ from the beginning of its form, diacritics apart, and
+# in how many letters at most: able of ability, die of dying, hope of hoping, fli of fly, sky of skies, nobl of
+# nobility. Counted on the words of Debian's handbook in each language: all but 1 in 2,000 begin so.
+_TAILS = {
+    "": ("", 0),
+    "english": ("eiyl", 2),
+    "german": ("", 0),
+    "danish": ("", 0),
+    "norwegian": ("", 0),
+    "swedish": ("", 0),
+    "french": ("tilux", 2),
+    "spanish": ("t", 1),
+    "italian": ("t", 1),
+    "portuguese": ("t", 1),
+    "catalan": ("c", 1),
+    "czech": ("kbtnvc", 1),
+}
 
 
-def _stretches(word: QueryTerms, *, stemmed: bool) -> tuple[str, ...]:
-    """What every ASCII form that answers the word holds one of, in English or in a language without stems.
+def _stretches(word: QueryTerms, algorithm: str) -> tuple[str, ...]:
+    """What every form that answers the word holds one of.
 
     Whether a text holds them is one look for each; to cut it into forms and stem these takes forty times as long.
     """
+    letters, most = _TAILS[algorithm]
     stretches = {word.plain} | {
-        term[: max(1, len(term) - 2)] if stemmed and term.endswith(_REPLACED) else term for term in word.terms
+        term[: max(1, len(term) - most)] if letters and term.endswith(tuple(letters)) else term for term in word.terms
     }
+    if algorithm not in _READ_AT_SIGHT:
+        stretches = set(map(_without_digraphs, stretches))
     return tuple(one for one in stretches if not any(other in one for other in stretches if other != one))
 
 
-def snippet(
-    blocks: Blocks, parts: Sequence[Part], highlighter: Highlighter, language: str, texts: Sequence[str] | None = None
-) -> Snippet | None:
-    """The stretch that has most of the words, of the page's content rather than of its menus;
-    its beginning where none has any.
+def _without_digraphs(text: str) -> str:
+    """With a, o, u, s for ae, oe, ue, ss, as one letter may be written: ä, ö, ü, ß, æ, œ."""
+    return _SECONDS.sub("", text)
 
-    texts: of the blocks, where they are at hand.
+
+class PageLines:
+    """A page's blocks as places in its text, of whose lines they are, and in what stands apart."""
+
+    def __init__(self, blocks: Blocks, parts: Sequence[Part]) -> None:
+        """parts: one a block; of another number: they are guessed."""
+        self.blocks = blocks
+        self.is_content = np.array([part in TEXT_PARTS for part in parts_or_guess(blocks, parts)], np.bool)
+        is_apart = _APART_TABLE[np.frombuffer(blocks.kinds, np.uint8)]
+        own = np.flatnonzero(~is_apart)
+        self._whole = f"{blocks.text}\n{blocks.apart}" if len(own) else blocks.apart
+        self._codes = np.frombuffer(self._whole.encode("utf-32-le", "surrogatepass"), np.uint32)
+        self._ends = np.append(np.flatnonzero(self._codes == _LINE_FEED), len(self._whole))
+        more = np.asarray(blocks.lines, np.int64) if blocks.lines else None
+        lines_of_own = own if more is None else np.repeat(own, 1 + more[own])
+        self.block_of_line = np.concatenate((lines_of_own, np.flatnonzero(is_apart)))
+        first = np.zeros(len(is_apart), np.int64)
+        first[self.block_of_line[::-1]] = np.arange(len(self.block_of_line))[::-1]
+        last = first if more is None else first + np.where(is_apart, 0, more)
+        self._begins = np.where(first > 0, self._ends[first - 1] + 1, 0)
+        self.lengths = self._ends[last] - self._begins
+
+    def text(self, block: int) -> str:
+        """The words of one block."""
+        begin = int(self._begins[block])
+        return self._whole[begin : begin + int(self.lengths[block])]
+
+    def content(self) -> list[str]:
+        """The words of the blocks that are of TEXT_PARTS."""
+        return [self.text(block) for block in np.flatnonzero(self.is_content).tolist()]
+
+    @cached_property
+    def content_chars(self) -> int:
+        """Of all blocks that are content."""
+        return int(self.lengths[self.is_content].sum())
+
+    @cached_property
+    def content_lengths(self) -> Counts:
+        """How many blocks of content have each of LENGTHS."""
+        return np.bincount(np.minimum(self.lengths[self.is_content], LENGTHS[-1]), minlength=len(LENGTHS))
+
+    def folded(self, algorithm: str) -> tuple[str, Counts]:
+        """(the lines in small ASCII letters, as stems are compared with them; where each but the first begins)."""
+        codes = _plain_codes().take(self._codes[:LOOKED_THROUGH], mode="clip")
+        if algorithm not in _READ_AT_SIGHT:  # as `_without_digraphs`
+            before, after = codes[:-1], codes[1:]
+            second = ((after == ord("e")) & _BEFORE_E[before]) | ((after == ord("s")) & (before == ord("s")))
+            codes = np.concatenate((codes[:1], after[~second]))
+        return codes.tobytes().decode("ascii"), np.flatnonzero(codes == _LINE_FEED)
+
+
+def may_share(one: PageLines, other: PageLines, share: float) -> bool:
+    """Whether blocks of two pages can be the same in so much of their content, as the lengths of blocks tell."""
+    least = share * max(one.content_chars, other.content_chars)
+    if min(one.content_chars, other.content_chars) < least:
+        return False
+    return bool(np.minimum(one.content_lengths, other.content_lengths) @ LENGTHS >= least)
+
+
+LENGTHS = np.arange(8_192)  # in characters; the last stands for all longer ones
+_BEFORE_E = np.isin(np.arange(256), [ord(letter) for letter in "aou"])
+
+
+@cache
+def _plain_codes() -> npt.NDArray[np.uint8]:
+    """Of each code of Latin letters and typographic signs, and of the one behind them for all others, its letter
+    without case and diacritics; of what has none a character that no word has.
     """
-    texts = (blocks.texts() if texts is None else texts)[:LOOKED_THROUGH]
-    languages = [own or language for own in blocks.own_languages()[: len(texts)]]
-    kinds, of_blocks = blocks.kinds, parts_or_guess(blocks, parts)
-    counts, unread = highlighter.candidates(blocks, texts, languages)
-    worths = _most_worths(counts, unread, kinds, texts, [part in TEXT_PARTS for part in of_blocks[: len(texts)]])
-    numbers = np.flatnonzero((unread | counts.any(axis=0)) & (np.frombuffer(kinds, np.uint8)[: len(texts)] != _TITLE))
+    codes = np.full(_LATIN_END + 1, 1, np.uint8)
+    for code in (*range(0x250), *range(0x1E00, 0x1F00), *range(0x2000, 0x2070)):
+        letter = folded(plain(chr(code)))[:1]
+        codes[code] = ord(letter) if letter and letter.isascii() else ord(" ")
+    return codes
+
+
+def snippet(page: PageLines, highlighter: Highlighter, language: str, title: str = "") -> Snippet | None:
+    """The stretch that has most of the words, of the page's content rather than of its menus, and not what the title
+    says; its beginning where none has any.
+    """
+    blocks, kinds = page.blocks, page.blocks.kinds
+    languages = [own or language for own in blocks.own_languages()] if blocks.language_names else [language]
+    counts, unread = highlighter.candidates(page, languages)
+    numbers = np.flatnonzero((unread | counts.any(axis=0)) & (np.frombuffer(kinds, np.uint8) != _TITLE))
+    worths = _most_worths(counts[:, numbers], unread[numbers], numbers, page)
     # First those that may be ample, in their order, then those that may be worth most: where all of a page is about the
     # query, some five blocks are read in place of 26.
     ample = -highlighter.ample
-    numbers = numbers[np.argsort(np.maximum(-worths[numbers], ample), kind="stable")]
-    bounds = zip((-worths[numbers]).tolist(), numbers.tolist(), strict=True)
+    order = np.argsort(np.maximum(-worths, ample), kind="stable")[:MOST_READ]
     best, best_hits = (9.0, 0), list[tuple[int, int, int]]()  # (less its worth, number): an earlier block comes first
     shown = ""
-    for bound in bounds:
+    for bound in zip((-worths[order]).tolist(), numbers[order].tolist(), strict=True):
         if bound > best and bound[0] > ample:
             if bound[0] > best[0]:
                 break
             continue
         number = bound[1]
-        kind, content = kinds[number], of_blocks[number] in TEXT_PARTS
-        text = " ".join(texts[number].split()) if kind == _CODE else texts[number]  # on one line
-        hits = highlighter.hits(text, languages[number])
+        kind, content = kinds[number], bool(page.is_content[number])
+        text = page.text(number)
+        if len(text) <= len(title) and text.rstrip(_PERMALINK) in title:
+            continue
+        text = " ".join(text.split()) if kind == _CODE else text  # on one line
+        hits = highlighter.hits(text, languages[number] if len(languages) > 1 else language)
         value = (-_worth(hits, kind, text, content), number) if hits else best
         if value < best:
             best, best_hits, shown = value, hits, text
@@ -285,9 +365,10 @@ def snippet(
             break
     if best_hits:
         return _cut(kinds[best[1]], shown, best_hits)
-    openings = zip(kinds, texts, of_blocks, strict=False)
-    opening = next(((kind, text) for kind, text, part in openings if kind in _RUNNING and part is Part.CONTENT), None)
-    return _cut(*opening, []) if opening is not None else None
+    for number in np.flatnonzero(page.is_content).tolist():
+        if kinds[number] in _RUNNING and (not title or page.text(number) not in title):
+            return _cut(kinds[number], page.text(number), [])
+    return None
 
 
 def _worth(hits: Sequence[tuple[int, int, int]], kind: int, text: str, content: bool) -> float:
@@ -300,15 +381,13 @@ def _worth(hits: Sequence[tuple[int, int, int]], kind: int, text: str, content: 
     return _valued(len({word for _, _, word in near}), beside, kind, len(text), content)
 
 
-def _most_worths(
-    counts: Counts, unread: Mask, kinds: bytes, texts: Sequence[str], content: Sequence[bool]
-) -> npt.NDArray[np.float64]:
-    """What the worth of each block cannot exceed: as `_valued`, of all blocks at once."""
+def _most_worths(counts: Counts, unread: Mask, numbers: Counts, page: PageLines) -> npt.NDArray[np.float64]:
+    """What the worth of blocks of these numbers cannot exceed: as `_valued`, of all of them at once."""
     beside = np.minimum(counts[:-1], counts[1:]).sum(axis=0)
-    length = np.minimum(np.fromiter(map(len, texts), np.intp, len(texts)), CHARS) / CHARS
-    kind_counts = _KIND_TABLE[np.frombuffer(kinds, np.uint8)[: len(texts)]]
-    of_part = np.where(content, 0.0, 2.0)
-    worths = (counts > 0).sum(axis=0) + 0.6 * beside + length * 0.5 + kind_counts - of_part
+    length = np.minimum(page.lengths[numbers], CHARS) / CHARS
+    of_kind = _KIND_TABLE[np.frombuffer(page.blocks.kinds, np.uint8)[numbers]]
+    of_part = np.where(page.is_content[numbers], 0.0, 2.0)
+    worths = (counts > 0).sum(axis=0) + 0.6 * beside + length * 0.5 + of_kind - of_part
     return np.where(unread, inf, worths)
 
 
