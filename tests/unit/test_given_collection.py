@@ -86,7 +86,7 @@ def test_what_it_says_to_be_packed_is_restored_or_told_of(data):
 
 def test_other_columns_are_told_of_too():
     with pytest.raises(StoreError, match="the collection is damaged"):
-        unpack_parts(b"\x07")
+        unpack_parts(b"\xff")
     with pytest.raises(StoreError, match="the collection is damaged"):
         unpack_headers(b"1\xff\xff\xff")
     with pytest.raises(StoreError, match="the collection is damaged"):
