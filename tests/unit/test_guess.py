@@ -115,6 +115,7 @@ def test_few_letters_are_no_ground_for_doubt(body):
         "If it is true, we’ll now be able to save the form and tell the reader what came of it, all at once.",
         "The route from the first survey—it took a year—to the last sheet is told in “The Chart Room”, page 9.",
         "He said “I think this is the harbour’s light”, and no one doubted it; the others’ lamps were out by then…",
+        "A quotation that opens with the sign that should close it is common, and this one is ’best effort’ at most.",
         "Our tools read Windows® and Mac™ files from the years before the change, and write none of them again.",
         "The two parts can\xa0be sold apart.\xa0 Ask at the desk for the price of each, which changes every month.",
     ],
@@ -122,6 +123,13 @@ def test_few_letters_are_no_ground_for_doubt(body):
 def test_english_with_signs_that_printers_set_is_windows_1252(text: str):
     guess = guessed(text.encode("cp1252"))
     assert guess is not None and guess.encoding.text(text.encode("cp1252")) == text
+
+
+@pytest.mark.parametrize("codec", ["iso8859-7", "cp1253"])
+def test_greek_is_read_right_in_both_encodings_which_one_letter_tells_apart(codec: str):
+    text = "Άλλοι ήρθαν στο λιμάνι αργά. Άνοιξε η πόρτα του φάρου, και ο φύλακας τους έδειξε τη θάλασσα."
+    guess = guessed(text.encode(codec))
+    assert guess is not None and guess.encoding.text(text.encode(codec)) == text
 
 
 def test_a_japanese_page_about_rare_signs_is_believed_what_it_declares():
