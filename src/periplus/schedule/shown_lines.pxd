@@ -1,7 +1,7 @@
 cimport cython
 
-cdef int NEWLINE, FIRST_DIGIT, LAST_DIGIT, SMALLEST_BITS
-cdef const unsigned char[::1] IN_WORD
+cdef int NEWLINE, PLAIN, DIGIT, ENDING, SMALLEST_BITS
+cdef const unsigned char[::1] IN_WORD, KINDS
 cdef unsigned int FREE, MASK_32, PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5, ROUND_1, ROUND_2, ROUND_4
 cdef unsigned long long MASK_64, FACTOR
 
@@ -34,7 +34,7 @@ cdef class LineMemory:
         begin=Py_ssize_t, end=Py_ssize_t, key="unsigned int", _=int,
     )
     cpdef bytes new_lines(self, bytes written, int kind, int most, bint with_digits)
-    @cython.locals(start=Py_ssize_t, size=Py_ssize_t, begin=Py_ssize_t, char=int)
+    @cython.locals(start=Py_ssize_t, size=Py_ssize_t, begin=Py_ssize_t, left_out=int, kind=int)
     cdef Py_ssize_t _copy_line(
         self, const unsigned char[::1] chars, unsigned char[::1] output, Py_ssize_t end, bint with_digits
     ) except -1

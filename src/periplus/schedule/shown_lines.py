@@ -8,7 +8,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-NEWLINE, FIRST_DIGIT, LAST_DIGIT = b"\n09"
+NEWLINE = 10
+PLAIN, DIGIT, ENDING = range(3)
+KINDS = bytes({NEWLINE: ENDING}.get(code, DIGIT if code in b"0123456789" else PLAIN) for code in range(256))
 IN_WORD = bytes(chr(code).isalnum() for code in range(128))  # whether a character of ASCII stands in a word
 FREE = 0  # a slot without a key; the one key of this value is held as the next one
 MASK_32, MASK_64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
@@ -113,17 +115,18 @@ class LineMemory:
     def _copy_line(self, chars: Sequence[int], output: memoryview, end: int, with_digits: bool) -> int:
         """Appends the line that begins at `start` to the output, and goes to the next one. Returns where it ends."""
         start, size, begin = self.start, len(chars), end
+        left_out = ENDING if with_digits else DIGIT  # and kinds after it
         while start < size:
-            char = chars[start]
-            if char == NEWLINE:
+            kind = KINDS[chars[start]]
+            if kind < left_out:
+                output[end] = chars[start]
+                end += 1
+                start += 1
+            elif kind == ENDING:
                 break
-            if FIRST_DIGIT <= char <= LAST_DIGIT and not with_digits:
+            else:
                 end = before_word(output, begin, end)
                 start = after_word(chars, start, size)
-                continue
-            output[end] = char
-            end += 1
-            start += 1
         self.start = start + 1
         return end
 
