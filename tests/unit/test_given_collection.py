@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from periplus.api.collection import Collection
 from periplus.cli.main import main
 from periplus.errors import StoreError
+from periplus.model.page import ALL_PARTS
 from periplus.store.bodies import BodyCodec, unpack_blocks, unpack_headers, unpack_parts
 from periplus.store.corruption import RESTORED_BYTES
 from periplus.store.sqlite import reading, schema
@@ -67,7 +68,7 @@ def test_reading_it_starts_none_of_its_triggers(given):
     folder = given("CREATE TRIGGER evil AFTER UPDATE ON url BEGIN DELETE FROM page; END")
     with Collection(folder) as collection:
         assert collection.status().hosts == 1
-        assert collection.page(START).text()
+        assert collection.page(START).text(ALL_PARTS)
 
 
 def frame(claimed: int) -> bytes:

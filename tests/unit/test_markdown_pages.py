@@ -10,22 +10,22 @@ from markdown_it import MarkdownIt
 
 from periplus.api.collection import Collection
 from periplus.document.understand import canonical_xml
-from periplus.model.page import Block, BlockKind, Part
+from periplus.model.page import Block, BlockKind
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import Url
-from periplus.present.markdown import DEEPEST, markdown_of_blocks, markdown_of_xml
+from periplus.present.markdown import DEEPEST, markdown_of_blocks, pieces_of_xml
 from stored import stored
 
 URL = Url("https://e.org/docs/page.html")
 READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
-def written(source: str, title: str = "", blocks=(), parts=None) -> str:
+def written(source: str, title: str = "", blocks=(), is_shown=None) -> str:
     xml = canonical_xml(URL, Fetched(200, Headers((("content-type", "text/html; charset=utf-8"),)), source.encode()))
     assert xml is not None
-    text = markdown_of_xml(xml[0], URL, title, blocks, parts)
-    assert text is not None
-    return text.rstrip("\n")
+    pieces = pieces_of_xml(xml[0], URL, title, blocks, is_shown)
+    assert pieces is not None
+    return "\n\n".join(pieces)
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,13 @@ def test_a_title_stands_above_what_has_no_heading_of_the_first_level():
     assert written("<h1>One</h1>", "Title") == "# One"
 
 
-def test_navigation_is_left_out_where_it_is_told_apart():
+def test_what_is_not_to_be_shown_is_left_out():
     source = (
         "<nav><ul><li><a href=/>Home</a><li>More</ul></nav><h1>Head</h1><p>Text <b>here</b><p>Home<footer>© us</footer>"
     )
-    texts = (("Home", Part.NAVIGATION), ("More", Part.NAVIGATION), ("Head", Part.CONTENT), ("Text here", Part.CONTENT),
-             ("Home", Part.CONTENT), ("© us", Part.NAVIGATION))  # fmt: skip
-    blocks = [Block(BlockKind.PARAGRAPH, text, "") for text, _ in texts]
-    assert written(source, "", blocks, [part for _, part in texts]) == "# Head\n\nText **here**\n\nHome"
+    texts = ("Home", "More", "Head", "Text here", "Home", "© us")
+    blocks = [Block(BlockKind.PARAGRAPH, text, "") for text in texts]
+    assert written(source, "", blocks, [False, False, True, True, True, False]) == "# Head\n\nText **here**\n\nHome"
 
 
 def test_any_depth_gives_its_text():
@@ -96,7 +95,7 @@ def test_any_depth_gives_its_text():
 def test_a_page_without_bytes_is_written_of_its_blocks():
     blocks = [Block(BlockKind.TITLE, "T", ""), Block(BlockKind.HEADING, "H", "", 2), Block(BlockKind.ITEM, "a", ""),
               Block(BlockKind.ITEM, "b", ""), Block(BlockKind.CODE, "x\n y", "")]  # fmt: skip
-    assert markdown_of_blocks(blocks, None) == "# T\n\n## H\n\n- a\n- b\n\n```\nx\n y\n```\n"
+    assert markdown_of_blocks(blocks, None, "T") == "# T\n\n## H\n\n- a\n- b\n\n```\nx\n y\n```\n"
 
 
 def test_a_stored_page_has_its_links_whole(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from periplus.cli.main import main
-from periplus.model.page import Block, BlockKind, Part
+from periplus.model.page import Block, BlockKind
 from periplus.present.markdown import markdown_of_blocks
 from periplus.store.sqlite.job_file import folder_queue, remove_unused
 from stored import page, stored
@@ -33,12 +33,12 @@ def test_a_page_is_known_in_every_spelling(folder, text):
     assert "Words of A" in answer("page", text, "--as", "text", "-c", folder)
 
 
-@pytest.mark.parametrize("form", ["text", "content", "markdown", "xml", "blocks", "source"])
+@pytest.mark.parametrize("form", ["text", "markdown", "xml", "blocks", "source"])
 def test_each_form_is_a_flag_too(folder, form):
     assert answer("page", "/docs/", f"--{form}", "-c", folder) == answer("page", "/docs/", "--as", form, "-c", folder)
 
 
-def test_content_of_a_page_is_written_where_no_index_is(tmp_path):
+def test_a_page_is_written_without_menus_where_no_index_is(tmp_path):
     """It is judged when it is asked for, beside other pages of its site."""
     menu = "".join(f'<li><a href="/{word}.html">{word}</a></li>' for word in ("home", "news", "shop", "imprint"))
     words = [f"Sentence {at} of the page tells, in a dozen words or so, what it is for." for at in range(6)]
@@ -48,8 +48,19 @@ def test_content_of_a_page_is_written_where_no_index_is(tmp_path):
         for name in ("one", "two", "three")
     }
     folder = stored(tmp_path / "c", pages, ["https://e.org/one.html"])
-    content = answer("page", "https://e.org/one.html", "--as", "content", "-c", folder)
-    assert content == "\n".join(["All about one", *(f"one: {sentence}" for sentence in words)]) + "\n"
+    url, texts = "https://e.org/one.html", [f"one: {sentence}" for sentence in words]
+    text = answer("page", url, "--as", "text", "-c", folder)
+    assert text == "\n".join(["All about one", *texts]) + "\n"
+    assert answer("page", url, "--as", "markdown", "-c", folder) == "\n\n".join(["# All about one", *texts]) + "\n"
+    whole = answer("page", url, "--as", "text", "--whole", "-c", folder)
+    assert whole == "\n".join(["home", "news", "shop", "imprint", "All about one", *texts]) + "\n"
+    assert answer("page", url, "--as", "text", "--parts", "headline", "-c", folder) == "All about one\n"
+    menu = answer("page", url, "--as", "markdown", "--parts", "navigation", "-c", folder)
+    assert menu.startswith("- [home](https://e.org/home.html)")
+    answer("export", "markdown", tmp_path / "md", "-c", folder)
+    assert "imprint" not in (tmp_path / "md" / "e.org" / "one.html.md").read_text("utf-8")
+    answer("export", "chunks", "-o", tmp_path / "c.jsonl", "--parts", "headline,navigation", "-c", folder)
+    assert "Sentence" not in (tmp_path / "c.jsonl").read_text("utf-8")
 
 
 def test_blocks_become_markdown_in_which_nothing_else_is_a_mark():
@@ -62,8 +73,7 @@ def test_blocks_become_markdown_in_which_nothing_else_is_a_mark():
         Block(BlockKind.ITEM, "second", "p"),
         Block(BlockKind.CODE, "a = `b`\n``` c", "p"),
     ]
-    parts = [Part.CONTENT, Part.NAVIGATION, *[Part.CONTENT] * 5]
-    assert markdown_of_blocks(blocks, parts) == (
+    assert markdown_of_blocks(blocks, [True, False, *[True] * 5], "Title") == (
         "# Title\n\n## Part \\*one\\*\n\n1\\. is no item, nor is # a heading\n\n- first\n- second\n\n"
         "````\na = `b`\n``` c\n````\n"
     )

@@ -13,6 +13,7 @@ from periplus.api.database import DatabaseCollection
 from periplus.api.moving import move
 from periplus.cli.export import export
 from periplus.errors import UsageError
+from periplus.model.page import ALL_PARTS
 from periplus.settings import settings_from
 from periplus.store.postgres.address import Address
 from stored import page, stored
@@ -58,14 +59,14 @@ def test_a_folder_and_a_database_give_the_same_files(tmp_path, address: Address,
     here = written(["-c", str(folder)], tmp_path / "here", monkeypatch)
     with Collection(folder) as collection:
         tides = collection.page("/docs/tides.html")
-        texts = tides.text(), tides.markdown(), tides.markdown(whole=True)
+        texts = tides.text(), tides.markdown(), tides.markdown(ALL_PARTS)
     text = Address(address.dsn, address.collection, str(tmp_path / "segments") if has_segments else "").text
     move(str(folder), text)
     assert written(["--store", text], tmp_path / "there", monkeypatch) == here
     assert "pages/e.org/docs/tides.html.md" in here
     with DatabaseCollection(text) as there:
         page_there = there.page("/docs/tides.html")
-        assert (page_there.text(), page_there.markdown(), page_there.markdown(whole=True)) == texts
+        assert (page_there.text(), page_there.markdown(), page_there.markdown(ALL_PARTS)) == texts
         assert there.page("https://e.org/gone").row.status == 404
         with pytest.raises(UsageError, match="there is no text"):
             there.page("https://e.org/gone").markdown()

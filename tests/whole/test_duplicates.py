@@ -17,6 +17,7 @@ from periplus.cli.main import main
 from periplus.document.digest import without_marks
 from periplus.errors import UsageError
 from periplus.model.duplicates import Ground, Likeness
+from periplus.model.page import ALL_PARTS
 from periplus.store.sqlite import reading
 from stored import stored
 from testweb import serve
@@ -85,7 +86,7 @@ def test_every_pages_text_is_the_original(kept):
     wrong = []
     with Collection(folder) as collection:
         for url, language in texts.items():
-            text = collection.page(url).text()
+            text = collection.page(url).text(ALL_PARTS)
             original = "\n".join(["Page", *TEXTS[language][1:]])
             if text != (
                 without_marks(original).replace("page", "Page", 1) if url.endswith("-plain.html") else original

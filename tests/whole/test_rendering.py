@@ -30,6 +30,7 @@ from periplus.api.joining import settings_of_run
 from periplus.api.moving import move
 from periplus.cli.main import main
 from periplus.errors import UsageError
+from periplus.model.page import ALL_PARTS
 from periplus.model.ports import RunRecord
 from periplus.model.visit import Reason
 from periplus.settings import Settings, settings_from
@@ -91,7 +92,7 @@ class TestAnApp:
         assert {(url, server.url("a.test", "/app/one")), (url, server.url("a.test", "/two"))} <= followed
         assert collection.urls[server.url("a.test", "/app/one")].reason is Reason.OK
         with Reader(collection.folder) as reader:
-            assert "In the shadow: a slotted word" in " ".join(reader.page(url).text().split())
+            assert "In the shadow: a slotted word" in " ".join(reader.page(url).text(ALL_PARTS).split())
 
     def test_is_kept_as_sent_and_as_rendered(self, rendered):
         collection, server = rendered
@@ -212,7 +213,7 @@ class TestTheWire:
             assert end.state == "done"
             assert server.log.count("/robots.txt") == 2
             with Reader(collection.folder) as reader:
-                assert "From afar" in reader.page(server.url("a.test", "/")).text()
+                assert "From afar" in reader.page(server.url("a.test", "/")).text(ALL_PARTS)
             assert collection.sane() == []
 
     @pytest.mark.parametrize("kind", ["folder", "database"])
@@ -264,7 +265,7 @@ class TestTheWire:
             order = CrawlOrder(tmp_path / "c", (canonical(own + "/"),), settings)
             assert crawl(order, lambda progress: False).state == "done"
             with Reader(tmp_path / "c") as reader:
-                text = reader.page(own + "/").text()
+                text = reader.page(own + "/").text(ALL_PARTS)
         query = ("POST", "/graphql", "application/json", '{"query":"{ items { name } }"}')
         assert [one for one in asked[1:] if one[0] != "GET"] == ([query] if allowed else [])
         assert asked_elsewhere == []
@@ -304,7 +305,7 @@ class TestTheWire:
                 requested = {server.url("a.test", target) for target in server.log.targets("a.test")}
                 assert requested <= asked
                 with Reader(collection.folder) as reader:  # the page came to its end: all of it was tried
-                    assert "everything was tried" in reader.page(server.url("a.test", "/")).text()
+                    assert "everything was tried" in reader.page(server.url("a.test", "/")).text(ALL_PARTS)
             # what the page asks of that host by plain requests is asked by the crawl, which keeps to robots.txt
             assert [request for request in heard if b"User-Agent: periplus/" not in request] == []
             datagrams.setblocking(False)
@@ -422,8 +423,8 @@ class TestHostilePages:
             collection, end = crawled(tmp_path / "c", server, "a.test", render="always", delay_s=0.0, mine=("a.test",))
             assert end.state == "done", end
             with Reader(collection.folder) as reader:
-                assert "Good" in reader.page(server.url("a.test", "/good")).text()
-                text = reader.page(server.url("a.test", "/bad")).text()
+                assert "Good" in reader.page(server.url("a.test", "/good")).text(ALL_PARTS)
+                text = reader.page(server.url("a.test", "/bad")).text(ALL_PARTS)
                 assert "as sent" in text
                 assert name != "hides itself" or "in truth" in text
             assert collection.sane() == []
@@ -473,7 +474,7 @@ class TestHostilePages:
             collection, _ = crawled(tmp_path / "c", server, "a.test", render="always")
             with Reader(collection.folder) as reader:
                 for number in range(3):
-                    assert "before: 0 and 0" in reader.page(server.url("a.test", f"/{number}")).text()
+                    assert "before: 0 and 0" in reader.page(server.url("a.test", f"/{number}")).text(ALL_PARTS)
         assert "not-for-pages" not in str(_environment("folder"))
 
     def test_a_browser_that_dies_costs_one_more_attempt(self, tmp_path, monkeypatch):
@@ -575,7 +576,7 @@ class TestAnswersOfAllKinds:
                     ("/strict", "strict"),
                     ("/czech", "p\u0159\u00edli\u0161"),
                 ):
-                    text = reader.page(server.url("a.test", path)).text()
+                    text = reader.page(server.url("a.test", path)).text(ALL_PARTS)
                     assert start in text, path
                     assert "made here: \u017elu\u0165ou\u010dk\u00fd" in text, path
                 assert not reader.page(server.url("a.test", "/note.txt")).row.rendered

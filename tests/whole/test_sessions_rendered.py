@@ -14,6 +14,7 @@ from login_site import PASSWORD, LoginSite, served
 from periplus.api.collection import Collection as Reader
 from periplus.api.moving import move
 from periplus.cli.main import main
+from periplus.model.page import ALL_PARTS
 
 pytestmark = [
     pytest.mark.browser,
@@ -45,7 +46,7 @@ def run(
 
 def text_of(tmp_path: Path, url: str) -> str:
     with Reader(tmp_path / "c") as reader:
-        return reader.page(url).text()
+        return reader.page(url).text(ALL_PARTS)
 
 
 def test_what_a_page_fetches_behind_the_login_is_fetched_with_its_session(tmp_path, monkeypatch):

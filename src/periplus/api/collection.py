@@ -32,6 +32,7 @@ from periplus.urls.folders import address_of_path, as_file_links, folders_of, pa
 
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.inlink_index import InlinkIndexes
+    from periplus.api.marks import SiteSample
     from periplus.api.page import Page
     from periplus.api.searching import Search
     from periplus.api.site import Site
@@ -88,6 +89,7 @@ class Collection:
         self._connection = reading.connect(folder)
         self._clock = SystemClock()
         self._search: Search | None = None
+        self._samples: dict[int, SiteSample] = {}
 
     def __enter__(self) -> Collection:
         return self
@@ -242,7 +244,7 @@ class Collection:
 
         index = indexes.of(self.folder, self._connection) if indexes else None
         with reading.limited(self._connection, self._limit_s):
-            return Page(self._connection, listing.resolved(self._connection, url), index)
+            return Page(self._connection, listing.resolved(self._connection, url), index, self._samples)
 
     def map(
         self, site: str = "", *, scale: str = "normalised", damping: float = 0.85, rounds: int | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from periplus.api.collection import Status
 from periplus.api.exporting import export_rows, exported_columns
 from periplus.api.homes import home_of
-from periplus.api.page import markdown_of, pieces_of
+from periplus.api.page import PageToWrite, markdown_of, markdown_pieces, shown, text_of
 from periplus.api.rows import Rows
 from periplus.errors import UsageError
 from periplus.model.collection import SegmentState
-from periplus.model.page import Blocks, Part
+from periplus.model.page import ALL_PARTS, TEXT_PARTS, Blocks, Part, Publication
 from periplus.model.tables import Row
 from periplus.model.visit import Fetched, Headers
-from periplus.model.web import Url
+from periplus.model.web import SiteKey, Url
 from periplus.store.crawl_reads import backlog, state_tallies, traps
 from periplus.store.dialect import shard_of
 from periplus.store.postgres.address import Address, address_of
@@ -29,6 +29,7 @@ from periplus.urls.canonical import canonical, resolve, url_id
 from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:  # what needs the extra `postgres` is loaded by whichever function connects
+    from periplus.api.marks import SiteSample
     from periplus.api.site import Site
     from periplus.model.ports import RunRecord
     from periplus.store.postgres.connection import Connection
@@ -46,39 +47,46 @@ class DatabasePage:
     _parts: tuple[Part, ...] | None
     _body: bytes | None
     _xml: tuple[bytes, str] | None
+    _judge: Callable[[Row, Blocks], tuple[Part, ...]]  # one part for each block, where they are not marked
 
     @property
     def url(self) -> Url:
         return Url(self.row.url)
 
-    def text(self) -> str:
-        """Its text, a block a line. Raises UsageError where there is none."""
-        return self._text if self._kept() else ""
+    def parts(self) -> tuple[Part, ...]:
+        """As `Page.parts`."""
+        return self._judge(self.row, self._blocks) if self._parts is None else self._parts
 
-    def markdown(self, *, whole: bool = False) -> str:
+    def text(self, parts: Collection[Part] = TEXT_PARTS) -> str:
+        """As `Page.text`."""
+        blocks, is_shown = self._kept(), self._shown(parts)
+        return self._text if is_shown is None else text_of(blocks, is_shown)
+
+    def markdown(self, parts: Collection[Part] = TEXT_PARTS) -> str:
         """As `Page.markdown`."""
-        return markdown_of(self._pieces(whole), self._kept(), None if whole else self._parts)
+        return markdown_of(self._to_write(parts))
 
-    def markdown_pieces(self, *, whole: bool = False) -> list[str]:
+    def markdown_pieces(self, parts: Collection[Part] = TEXT_PARTS) -> list[str]:
         """The same in pieces, a heading, paragraph, list, table or code each."""
-        from periplus.present.markdown import pieces_of_blocks
+        return markdown_pieces(self._to_write(parts))
 
-        pieces = self._pieces(whole)
-        return pieces if pieces is not None else pieces_of_blocks(self._kept(), None if whole else self._parts)
+    def _shown(self, parts: Collection[Part]) -> list[bool] | None:
+        return None if ALL_PARTS.issubset(parts) else shown(self.parts(), parts)
 
     def _kept(self) -> Blocks:
         if not self._blocks:
             raise UsageError(f"there is no text of {self.url}: it was not fetched, has no words, or keep_text is off")
         return self._blocks
 
-    def _pieces(self, whole: bool) -> list[str] | None:
+    def _to_write(self, parts: Collection[Part]) -> PageToWrite:
         from periplus.document.understand import canonical_xml
 
-        xml = self._xml
+        xml, title = self._xml, self.row.title or ""
         if xml is None and self._body is not None:
             field = f"{self.row.media_type}; charset={self.row.charset or 'utf-8'}"
             xml = canonical_xml(self.url, Fetched(200, Headers((("content-type", field),)), self._body))
-        return pieces_of(self.url, self.row.title or "", xml, self._kept(), None if whole else self._parts)
+        blocks = self._kept()
+        return PageToWrite(self.url, title if Part.HEADLINE in parts else "", xml, blocks, self._shown(parts))
 
 
 class DatabaseCollection:
@@ -91,6 +99,7 @@ class DatabaseCollection:
     def __init__(self, address: str) -> None:
         """Raises NoCollection, StoreError."""
         self._text, self._address = address, address_of(address)
+        self._samples: dict[SiteKey, SiteSample] = {}
         self.runs()
 
     def __enter__(self) -> DatabaseCollection:
@@ -158,7 +167,18 @@ class DatabaseCollection:
         page = stored_page(self._address, shard_of(site_key(target)), url_id(target))
         if page is None:
             raise UsageError(f"the collection does not know {target}")
-        return DatabasePage(*page)
+        return DatabasePage(*page, self._judged)
+
+    def _judged(self, row: Row, blocks: Blocks) -> tuple[Part, ...]:
+        """One part for each block of a page, by others of its site."""
+        from periplus.api.marks import LOOKED_AT, parts_by, sample_of
+        from periplus.store.postgres.page_texts import blocks_of_site
+
+        site = site_key(Url(row.url))
+        if site not in self._samples:
+            self._samples[site] = sample_of(blocks_of_site(self._address, site, LOOKED_AT))
+        written = Publication(row.author or "", "", row.date_published or "", "", row.date_modified or "")
+        return parts_by(self._samples[site], row.id, blocks, written)
 
     @contextlib.contextmanager
     def texts(self) -> Iterator[tuple[int, Iterator[DatabasePage]]]:
@@ -166,7 +186,7 @@ class DatabaseCollection:
         from periplus.store.postgres.page_texts import stored_pages
 
         with stored_pages(self._address) as (count, pages):
-            yield count, (DatabasePage(*page) for page in pages)
+            yield count, (DatabasePage(*page, self._judged) for page in pages)
 
     def table(self, name: str) -> Rows:
         """One table whole: `urls`, `pages`, `links`, `visits`, `hosts`, ...: docs/sql.md. Raises UsageError."""

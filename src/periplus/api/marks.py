@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from periplus.analyse.content.evidence import SiteEvidence, Traces, traces_of
 from periplus.analyse.content.marking import PageContext, page_context, parts_of, parts_of_each
-from periplus.model.page import Part, Publication
+from periplus.model.page import Blocks, Part, Publication
 from periplus.model.web import Url, UrlId
 from periplus.store.sqlite import changes, reading, text_rows
 from periplus.store.sqlite.text_rows import PageBlocks
@@ -27,7 +27,7 @@ FEW_PAGES = 10  # of a section: each more tells of its menu
 OUTGROWN = 1.5  # times as many pages as a page was marked by, where these were not few
 EVIDENCE_BYTES = 64_000_000  # of sites that wait in memory for their next pages; a site of many texts has 8 MB
 AT_ONCE = 200
-LOOKED_AT = 40  # pages beside one that is asked for: 60 ms; as good as all of them
+LOOKED_AT = 40  # pages of the site of one that is asked for: 60 ms; as good as all of them
 
 Marked = tuple[PageBlocks, Sequence[Part]]
 
@@ -46,22 +46,43 @@ def _publication(page: PageBlocks) -> Publication:
     return Publication(page.author, date_published=page.date_published, date_modified=page.date_modified)
 
 
-def parts_beside(connection: reading.Connection, url_id: UrlId) -> tuple[Part, ...]:
-    """One part for each block of a page that is not marked, by up to LOOKED_AT other pages of its site; none for a
-    page without text. Nothing is stored.
+class SiteSample(NamedTuple):
+    """What is known of a site by some of its pages."""
+
+    evidence: SiteEvidence
+    pages: frozenset[UrlId]
+
+
+def sample_of(pages: Iterable[tuple[UrlId, Blocks]]) -> SiteSample:
+    """What these pages tell of their site."""
+    evidence = SiteEvidence()
+    with_text = [(url_id, blocks) for url_id, blocks in pages if blocks]
+    for _, blocks in with_text:
+        evidence.learn(blocks)
+    return SiteSample(evidence, frozenset(url_id for url_id, _ in with_text))
+
+
+def parts_by(sample: SiteSample, url_id: UrlId, blocks: Blocks, publication: Publication) -> tuple[Part, ...]:
+    """One part for each block of a page of the site."""
+    return parts_of(blocks, sample.evidence, learnt=url_id in sample.pages, publication=publication)
+
+
+def parts_beside(
+    connection: reading.Connection, url_id: UrlId, samples: dict[int, SiteSample] | None
+) -> tuple[Part, ...]:
+    """One part for each block of a page that is not marked, by up to LOOKED_AT pages of its site; none for a page
+    without text. Nothing is stored. samples: by site, those made so far, to which its own is added.
     """
     page = next(text_rows.pages_of(connection, [url_id]), None)
     if page is None or not page.blocks:
         return ()
-    evidence = SiteEvidence()
-    others = islice(
-        (other for other in text_rows.pages_of_site(connection, page.site_id, LOOKED_AT + 1) if other.url_id != url_id),
-        LOOKED_AT,
-    )
-    for other in others:
-        if other.blocks:
-            evidence.learn(other.blocks)
-    return parts_of(page.blocks, evidence, learnt=False, publication=_publication(page))
+    sample = (samples or {}).get(page.site_id)
+    if sample is None:
+        some = text_rows.pages_of_site(connection, page.site_id, LOOKED_AT)
+        sample = sample_of((other.url_id, other.blocks) for other in some)
+        if samples is not None:
+            samples[page.site_id] = sample
+    return parts_by(sample, url_id, page.blocks, _publication(page))
 
 
 class Marks:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import fields
 from itertools import islice
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from periplus.document.decode import decode
 from periplus.document.understand import canonical_xml
 from periplus.errors import InvalidUrl, UsageError
-from periplus.model.page import BlockKind, Blocks, PageSummary, Part
+from periplus.model.page import ALL_PARTS, IS_TEXT, TEXT_PARTS, Blocks, PageSummary, Part
 from periplus.model.tables import LINKS, PAGE, Row, row_maker
 from periplus.model.visit import Fetched, Headers, Reason, State
 from periplus.model.web import Url
@@ -22,22 +22,39 @@ from periplus.store.sqlite.reading import Connection
 from periplus.urls.canonical import resolve, url_id
 
 if TYPE_CHECKING:
+    from periplus.api.marks import SiteSample
     from periplus.store.sqlite.inlinks import StoredInlinkIndex  # loads numpy, which `periplus page` does without
 
 
 _SUMMARISED = [item.name for item in fields(PageSummary) if item.name in PAGE.names]
 
 
+class PageToWrite(NamedTuple):
+    """A page as its Markdown is made. title: stands above a text without a heading of the first level."""
+
+    url: Url
+    title: str
+    xml: tuple[bytes, str] | None  # canonical XML, and its media type
+    blocks: Blocks
+    is_shown: list[bool] | None  # of each block; None: all are
+
+
 class Page:
     """One page of a collection, to be asked while that is open. row: of `model.tables.PAGE`."""
 
-    def __init__(self, connection: Connection, url: Url, book: StoredInlinkIndex | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        url: Url,
+        book: StoredInlinkIndex | None = None,
+        samples: dict[int, SiteSample] | None = None,
+    ) -> None:
         """book: of the collection's links; without it, every link is looked at for those that lead here,
-        and every visit.
+        and every visit. samples: as of `marks.parts_beside`.
 
         Raises UsageError for a URL that the collection does not know.
         """
-        self.url, self._book = url, book
+        self.url, self._book, self._samples = url, book, samples
         self._connection, self._id = connection, url_id(url)
         row = page_rows.page_row(connection, self._id)
         if row is None:
@@ -119,51 +136,48 @@ class Page:
 
         return change
 
-    def text(self) -> str:
-        """Its text, a block a line. Raises UsageError where there is none."""
-        text = self._contents.text(self._id)
-        return self._missing("text") if text is None else text
-
     def blocks(self) -> Blocks:
         """Its blocks in their order. Raises UsageError where there are none."""
         return self._contents.blocks(self._id) or self._missing("text")
 
-    def parts(self) -> tuple[Part, ...] | None:
-        """One part for each block; None: they are not marked."""
-        return self._contents.parts(self._id)
+    def parts(self) -> tuple[Part, ...]:
+        """One part for each block: as it is marked, else judged now beside some other pages of its site.
 
-    def content(self) -> str:
-        """Its text without navigation, a block a line: by its marks, or judged now where it has none, beside some other
-        pages of its site. Raises UsageError where there is no text.
+        None without blocks.
         """
-        parts = self.parts()
-        if parts is None:
+        marked = self._contents.parts(self._id)
+        if marked is None:
             from periplus.api.marks import parts_beside  # loads numpy
 
-            parts = parts_beside(self._connection, self._id)
-        return "\n".join(self.blocks().content(parts, (BlockKind.TITLE, BlockKind.ALT)))
+            return parts_beside(self._connection, self._id, self._samples)
+        return marked
 
-    def markdown(self, *, whole: bool = False) -> str:
-        """It as Markdown, of its markup where that was kept, else of its blocks. whole: with navigation; otherwise that
-        is left out where the two are told apart. Raises UsageError where there is no text.
+    def text(self, parts: Collection[Part] = TEXT_PARTS) -> str:
+        """The text of some of its parts, a block a line; of a page without content all of it.
+
+        Raises UsageError where there is no text.
         """
-        return markdown_of(self._pieces(whole), self.blocks(), self._marks(whole))
+        text = self._contents.text(self._id)
+        if text is None:
+            self._missing("text")
+        is_shown = self._shown(parts)
+        return text if is_shown is None else text_of(self.blocks(), is_shown)
 
-    def markdown_pieces(self, *, whole: bool = False) -> list[str]:
+    def markdown(self, parts: Collection[Part] = TEXT_PARTS) -> str:
+        """The same as Markdown, of its markup where that was kept, else of its blocks."""
+        return markdown_of(self._to_write(parts))
+
+    def markdown_pieces(self, parts: Collection[Part] = TEXT_PARTS) -> list[str]:
         """The same in pieces, a heading, paragraph, list, table or code each."""
-        from periplus.present.markdown import pieces_of_blocks
+        return markdown_pieces(self._to_write(parts))
 
-        pieces = self._pieces(whole)
-        return pieces if pieces is not None else pieces_of_blocks(self.blocks(), self._marks(whole))
+    def _to_write(self, parts: Collection[Part]) -> PageToWrite:
+        blocks, title = self.blocks(), self.row.title or ""
+        xml = self.xml() if self.row.has_bytes or self.row.has_xml else None
+        return PageToWrite(self.url, title if Part.HEADLINE in parts else "", xml, blocks, self._shown(parts))
 
-    def _marks(self, whole: bool) -> tuple[Part, ...] | None:
-        return None if whole else self.parts()
-
-    def _pieces(self, whole: bool) -> list[str] | None:
-        blocks = self.blocks()
-        if not (self.row.has_bytes or self.row.has_xml):
-            return None
-        return pieces_of(self.url, self.row.title or "", self.xml(), blocks, self._marks(whole))
+    def _shown(self, parts: Collection[Part]) -> list[bool] | None:
+        return None if ALL_PARTS.issubset(parts) else shown(self.parts(), parts)
 
     def headers(self) -> tuple[int, Headers]:
         """(status, header) of the answer that brought it; of the last one where none did.
@@ -237,22 +251,41 @@ class Page:
         )
 
 
-def pieces_of(
-    url: Url, title: str, xml: tuple[bytes, str] | None, blocks: Blocks, marks: tuple[Part, ...] | None
-) -> list[str] | None:
-    """A page's Markdown in pieces, of its canonical XML with its media type; None where that is no XHTML.
-
-    marks: one for each block: what is no content is left out.
-    """
-    from periplus.present.markdown import pieces_of_xml
-
-    if xml is None or xml[1] != "application/xhtml+xml":
+def shown(of_blocks: Sequence[Part], parts: Collection[Part]) -> list[bool] | None:
+    """Whether each block is one of the parts. None: all are, as of a page without content whose text is asked for."""
+    if Part.CONTENT not in of_blocks and TEXT_PARTS.issubset(parts):
         return None
-    return pieces_of_xml(xml[0], url, title, blocks, marks)
+    return [part in parts for part in of_blocks]
 
 
-def markdown_of(pieces: list[str] | None, blocks: Blocks, marks: tuple[Part, ...] | None) -> str:
-    """The pieces as one text; None: that of the blocks."""
+def text_of(blocks: Blocks, is_shown: Sequence[bool]) -> str:
+    """The texts of those blocks, a block a line."""
+    is_text = blocks.kinds.translate(IS_TEXT)
+    return "\n".join(text for text, *yes in zip(blocks.texts(), is_shown, is_text, strict=True) if all(yes))
+
+
+def markdown_pieces(page: PageToWrite) -> list[str]:
+    """Its Markdown in pieces."""
+    from periplus.present.markdown import pieces_of_blocks
+
+    pieces = _pieces_of_markup(page)
+    return pieces_of_blocks(page.blocks, page.is_shown, page.title) if pieces is None else pieces
+
+
+def markdown_of(page: PageToWrite) -> str:
+    """The same as one text."""
     from periplus.present.markdown import markdown_of_blocks
 
-    return "\n\n".join(pieces) + "\n" if pieces is not None else markdown_of_blocks(blocks, marks)
+    pieces = _pieces_of_markup(page)
+    if pieces is None:
+        return markdown_of_blocks(page.blocks, page.is_shown, page.title)
+    return "\n\n".join(pieces) + "\n"
+
+
+def _pieces_of_markup(page: PageToWrite) -> list[str] | None:
+    """None: there is no XHTML."""
+    from periplus.present.markdown import pieces_of_xml
+
+    if page.xml is None or page.xml[1] != "application/xhtml+xml":
+        return None
+    return pieces_of_xml(page.xml[0], page.url, page.title, page.blocks, page.is_shown)

@@ -15,6 +15,7 @@ from periplus.api.collection import Collection
 from periplus.api.database import DatabaseCollection, DatabasePage
 from periplus.api.page import Page
 from periplus.errors import StoreError, UsageError
+from periplus.model.page import TEXT_PARTS, Part
 from periplus.model.tables import CHUNKS, Row
 from periplus.present.chunks import chunks
 from periplus.present.markdown import one_line
@@ -86,19 +87,23 @@ class _Pages:
 
 
 def export_markdown(
-    place: Path | str, target: Path, *, whole: bool = False, watch: Watch = lambda done, count: None
+    place: Path | str,
+    target: Path,
+    *,
+    parts: frozenset[Part] = TEXT_PARTS,
+    watch: Watch = lambda done, count: None,
 ) -> TextExport:
     """Writes each page as a file of Markdown below target, with its facts before it (front matter in YAML).
 
-    place: a folder, or the address of a collection in a database. Names are those that every file system takes. whole:
-    with menus and frames, where they are told apart. Raises
-    UsageError where target holds something or there is no text, NoCollection, StoreError.
+    place: a folder, or the address of a collection in a database. parts: those that are written. Names are those that
+    every file system takes. Raises UsageError where target holds something or there is no text, NoCollection,
+    StoreError.
     """
     _require_empty(target)
     names, size = FileNames(), 0
     with _pages_at(place, watch) as pages, _writing(target):
         for page in pages:
-            data = (front_matter(page) + page.markdown(whole=whole)).encode("utf-8", "replace")
+            data = (front_matter(page) + page.markdown(parts)).encode("utf-8", "replace")
             file = target / names.of(page.url, "text/markdown")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
@@ -180,22 +185,29 @@ def _section(url: str) -> str:
 
 
 def export_chunks(
-    place: Path | str, path: Path, *, format: str = "", words: int = 300, watch: Watch = lambda done, count: None
+    place: Path | str,
+    path: Path,
+    *,
+    format: str = "",
+    words: int = 300,
+    parts: frozenset[Part] = TEXT_PARTS,
+    watch: Watch = lambda done, count: None,
 ) -> TextExport:
     """Writes every page in chunks of at most `words` words, a row of CHUNKS each, to a file.
 
-    format: jsonl, parquet, csv, ...; empty: as the path ends. Raises UsageError, NoCollection, StoreError.
+    format: jsonl, parquet, csv, ...; empty: as the path ends. parts: those that are cut. Raises UsageError,
+    NoCollection, StoreError.
     """
     writer = writer_named(format or path.suffix.removeprefix(".").lower() or "jsonl")
     with _pages_at(place, watch) as pages, _writing(path):
-        rows = chain.from_iterable(_rows(page, words) for page in pages)
+        rows = chain.from_iterable(_rows(page, words, parts) for page in pages)
         writer.write(CHUNKS, rows, path)
         return TextExport(pages.count, pages.same, 1, path.stat().st_size)
 
 
-def _rows(page: AnyPage, words: int) -> Iterator[tuple[object, ...]]:
+def _rows(page: AnyPage, words: int, parts: frozenset[Part]) -> Iterator[tuple[object, ...]]:
     row = page.row
-    for number, chunk in enumerate(chunks(page.markdown_pieces(), words), 1):
+    for number, chunk in enumerate(chunks(page.markdown_pieces(parts), words), 1):
         headings = " > ".join(chunk.headings)
         yield (
             f"{row.id & (2**64 - 1):016x}-{number}", row.url, row.title, headings, number, chunk.first, chunk.last,

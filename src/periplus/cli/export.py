@@ -21,6 +21,8 @@ from periplus.cli.options import (
     option,
     options,
     output_option,
+    parts_asked,
+    parts_options,
     place_option,
     segment_option,
 )
@@ -175,9 +177,9 @@ def site(place: Path | str, target: Path) -> None:
 
 @export.command()
 @click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
-@option("--whole", "With menus, headers and footers, where they are told apart.", bool)
+@parts_options
 @place_option
-def markdown(place: Path | str, target: Path, whole: bool) -> None:
+def markdown(place: Path | str, target: Path, parts: str, whole: bool) -> None:
     """The pages as a FOLDER of Markdown files, their facts in front matter.
 
     Pages with the text of another are left out. Names are those that every file system takes.
@@ -186,7 +188,12 @@ def markdown(place: Path | str, target: Path, whole: bool) -> None:
     from periplus.cli.progress import Watch
 
     watch = Watch()
-    done = export_markdown(place, target, whole=whole, watch=lambda pages, count: watch("Writing pages", pages, count))
+    done = export_markdown(
+        place,
+        target,
+        parts=parts_asked(parts, whole),
+        watch=lambda pages, count: watch("Writing pages", pages, count),
+    )
     _say_texts(target, done)
 
 
@@ -209,8 +216,9 @@ def llms(place: Path | str, target: Path) -> None:
 @option("-o --output", "By default the collection's name with .chunks.jsonl, here.", FILE)
 @option("-f --format", _FORMAT_SENTENCE.replace("else csv", "else jsonl"), str, "", metavar="FORMAT")
 @option("--words", "At most so many words in a chunk.", click.IntRange(20, 100_000), 300)
+@parts_options
 @place_option
-def chunks_command(place: Path | str, output: Path | None, format: str, words: int) -> None:
+def chunks_command(place: Path | str, output: Path | None, format: str, words: int, parts: str, whole: bool) -> None:
     """The pages in chunks by their headings, for indexes of vectors and language models.
 
     A chunk is of one section; sentences, code, items and rows are cut only where they alone are too long. Each has an
@@ -227,7 +235,12 @@ def chunks_command(place: Path | str, output: Path | None, format: str, words: i
     name = name_of(place).removesuffix(".periplus")
     path = output or Path(f"{name}.chunks.{format or 'jsonl'}")
     done = export_chunks(
-        place, path, format=format, words=words, watch=lambda pages, count: watch("Cutting pages", pages, count)
+        place,
+        path,
+        format=format,
+        words=words,
+        parts=parts_asked(parts, whole),
+        watch=lambda pages, count: watch("Cutting pages", pages, count),
     )
     _say_texts(path, done)
 

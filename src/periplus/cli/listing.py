@@ -21,10 +21,12 @@ from periplus.cli.options import (
     option,
     options,
     output_option,
+    parts_asked,
+    parts_options,
     segment_option,
 )
 from periplus.errors import InvalidUrl, UsageError
-from periplus.model.page import LinkKind, Position
+from periplus.model.page import TEXT_PARTS, LinkKind, Part, Position
 from periplus.model.visit import Reason, State
 from periplus.present.tables import FORMATS, write_table
 
@@ -145,7 +147,7 @@ def _columns(given: str, usual: tuple[str, ...]) -> tuple[str, ...]:
 
 # `periplus page`: one page as it was kept, or what is known of it.
 
-FORMS = ("content", "markdown", "xml", "text", "blocks", "source", "rendered", "screenshot", "headers")
+FORMS = ("markdown", "xml", "text", "blocks", "source", "rendered", "screenshot", "headers")
 _BYTES = ("xml", "source", "rendered", "screenshot")
 
 
@@ -153,12 +155,12 @@ _BYTES = ("xml", "source", "rendered", "screenshot")
 @click.argument("url")
 @option(
     "--as form",
-    "The page itself: its content, Markdown, canonical XML, all its text, its blocks, the bytes received, what a "
-    "browser made of them, its picture (WebP), the header.",
+    "The page itself: as Markdown, canonical XML, text, blocks, the bytes received, what a browser made of them, its "
+    "picture (WebP), the header.",
     FORMS,
 )
 @options(*(click.option(f"--{form}", "form", flag_value=form, hidden=True) for form in FORMS))
-@option("--whole", "Of Markdown: with menus, headers and footers, where they are told apart.", bool)
+@parts_options
 @option("-f --format", "Of the summary, the blocks or the header.", ("text", "json"), "text")
 @option("--json as_json", "The same as -f json.", bool)
 @output_option
@@ -172,17 +174,18 @@ def page(url: str, collection: Place | None, format: str, as_json: bool, output:
     \b
     periplus page https://example.org/                       state, title, charset and why, digests, links, duplicates
     periplus page /docs/intro.html                           a path on the site where the crawl began
-    periplus page https://example.org/ --as text             its text, a block a line
-    periplus page https://example.org/ --as markdown         the same as Markdown; without menus where they are known
+    periplus page https://example.org/ --as text             its text, a block a line, without menus and comments
+    periplus page https://example.org/ --as markdown         the same as Markdown; --whole with all that the page has
+    periplus page https://example.org/ --as text --parts headline,byline,date,comments
     periplus page https://example.org/ --as blocks           headings, paragraphs, items, cells; and links to it
     periplus page https://example.org/a.pdf --as xml | xmllint --xpath '//*[local-name()="h1"]' -
     """
     from periplus.api.collection import Collection
 
     as_json = as_json or format == "json"
-    form, whole = flags["form"], flags["whole"]
-    if whole and form != "markdown":
-        raise UsageError("--whole goes with --as markdown")
+    form, parts = flags["form"], parts_asked(flags["parts"], flags["whole"])
+    if (flags["parts"] or flags["whole"]) and form not in ("markdown", "text"):
+        raise UsageError("--parts and --whole go with --as text and --as markdown")
     if as_json and form not in (None, "blocks", "headers"):
         raise UsageError(f"--as {form} is written as it is: leave --json out")
     with Collection(collection_folder(collection)) as reader:
@@ -196,10 +199,10 @@ def page(url: str, collection: Place | None, format: str, as_json: bool, output:
                 out.write(data)
             return
         text = _written(
-            stored_page, form or "", as_json, on_terminal=output is None and sys.stdout.isatty(), whole=whole
+            stored_page, form or "", as_json, on_terminal=output is None and sys.stdout.isatty(), parts=parts
         )
         text = text if as_json or form else reader.paths_shown()(text)
-        with opened(output, exact=as_json or form in ("text", "content", "markdown")) as out:
+        with opened(output, exact=as_json or form in ("text", "markdown")) as out:
             out.write(text)
 
 
@@ -215,7 +218,9 @@ def _bytes_of(page: Page, form: str) -> bytes:
             return page.xml()[0]
 
 
-def _written(page: Page, form: str, as_json: bool, *, on_terminal: bool = False, whole: bool = False) -> str:
+def _written(
+    page: Page, form: str, as_json: bool, *, on_terminal: bool = False, parts: frozenset[Part] = TEXT_PARTS
+) -> str:
     """What is no bytes, whole: errors come before the first character is written."""
     import io
 
@@ -224,18 +229,18 @@ def _written(page: Page, form: str, as_json: bool, *, on_terminal: bool = False,
 
     out = io.StringIO()
     if form == "markdown":
-        out.write(page.markdown(whole=whole))
-    elif form in ("text", "content"):
-        text = page.text() if form == "text" else page.content()
+        out.write(page.markdown(parts))
+    elif form == "text":
+        text = page.text(parts)
         # a pipe may end on a terminal too
         out.write(("\n".join(map(visible, text.split("\n"))) if on_terminal else without_controls(text)) + "\n")
     elif form == "blocks":
-        blocks, parts = page.blocks(), page.parts()
+        blocks, marks = page.blocks(), page.parts()
         links = [[getattr(link, name) for name in present_text.INLINK_COLUMNS] for link in page.inlinks()]
         if as_json:
-            out.write(present_text.blocks_json(page.url, blocks, parts, links))
+            out.write(present_text.blocks_json(page.url, blocks, marks, links))
         else:
-            present_text.write_blocks(blocks, parts, links, out)
+            present_text.write_blocks(blocks, marks, links, out)
     elif form == "headers":
         status, headers = page.headers()
         fields = [[name, value] for name, value in headers.fields]

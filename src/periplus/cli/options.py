@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, TextIO
 import click
 
 from periplus.errors import NoCollection, UnknownSetting, UsageError
+from periplus.model.page import ALL_PARTS, PART_CHOICES, TEXT_PARTS, Part
 from periplus.settings import (
     SETTINGS_FILE,
     SUFFIX,
@@ -328,6 +329,31 @@ def collection_folder(named: Place | None) -> Path:
             f"folder ending in {SUFFIX})."
         )
     raise NoCollection(f"several collections here: {', '.join(map(str, here))}. Choose one with -c FOLDER.")
+
+
+parts_options = options(
+    option(
+        "--parts",
+        f"Only these parts of a page: {', '.join(PART_CHOICES)}. By default its content with the headline, and those "
+        "captions, byline and date that stand in it.",
+        str,
+        "",
+        metavar="A,B,...",
+    ),
+    option("--whole", "All parts: with menus, comments, headers and footers.", bool),
+)
+
+
+def parts_asked(names: str, whole: bool) -> frozenset[Part]:
+    """The parts of a page that --parts names, or --whole. Raises UsageError."""
+    if names and whole:
+        raise UsageError("--parts and --whole are one too many: --whole has all parts")
+    asked = [name for part in names.split(",") if (name := part.strip())]
+    if unknown := [name for name in asked if name not in PART_CHOICES]:
+        raise UsageError(f"there is no part {unknown[0]!r}: name some of {', '.join(PART_CHOICES)}")
+    if not asked:
+        return ALL_PARTS if whole else TEXT_PARTS
+    return frozenset(part for name in asked for part in PART_CHOICES[name])
 
 
 def place_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -252,13 +252,20 @@ class _Bare(str):
     __repr__ = str.__str__
 
 
+def _default_in_call(value: object, function: Callable[..., object]) -> object:
+    """A set by its name in the function's module: its items have no order."""
+    if isinstance(value, frozenset):
+        return _Bare(next(name for name, other in inspect.unwrap(function).__globals__.items() if other is value))
+    return _Bare("...") if inspect.isfunction(value) else value
+
+
 def _function(name: str, function: Callable[..., object]) -> str:
     """One function: its call, and what it says of itself."""
     signature = inspect.signature(function)
     parameters = [
         value.replace(
             annotation=_Bare(value.annotation),
-            default=_Bare("...") if inspect.isfunction(value.default) else value.default,
+            default=_default_in_call(value.default, function),
         )
         for key, value in signature.parameters.items()
         if key != "self"

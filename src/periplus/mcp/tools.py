@@ -39,6 +39,7 @@ from periplus.mcp.answers import (
 )
 from periplus.mcp.crawling import CALL_S, URLS_MOST, crawled
 from periplus.model.duplicates import Likeness
+from periplus.model.page import PART_CHOICES, TEXT_PARTS
 from periplus.model.search import OPERATORS
 from periplus.model.tables import (
     ENTRIES,
@@ -160,6 +161,8 @@ _HIT = {
 def _page(served: Served, arguments: Arguments) -> ToolAnswer:
     name, place = served.place(arguments.get("collection", ""))
     form, first, most = arguments.get("as", "markdown"), first_of(arguments), arguments.get("limit", TEXT_CHARS)
+    asked = PART_CHOICES if arguments.get("whole") else arguments.get("parts", ())
+    parts = frozenset(part for name in asked for part in PART_CHOICES[name]) or TEXT_PARTS
     with open_collection(place, time_limit_s=QUESTION_S) as collection:
         page = (
             collection.page(arguments["url"], served.browser.indexes)
@@ -174,9 +177,9 @@ def _page(served: Served, arguments: Arguments) -> ToolAnswer:
         if form == "facts":
             return ToolAnswer(origin, asdict(page.summary()) if isinstance(page, Page) else page.row._asdict())
         if form == "markdown":
-            text = page.markdown(whole=arguments.get("whole", False))
+            text = page.markdown(parts)
         else:
-            text = page.text()
+            text = page.text(parts)
     piece, rest = text[first : first + most], len(text) - first - most
     origin |= {"characters": len(text), "first": first}
     return ToolAnswer({key: value for key, value in origin.items() if value not in (None, "")}, piece,
@@ -361,11 +364,15 @@ TOOLS = {
         ),
         Tool(
             "page", "Read a page",
-            "One stored page: as Markdown (without menus where they are known), as all of its text, or what is known "
+            "One stored page: as Markdown or text, without menus and comments, or what is known "
             "of it. A long page comes in several answers.",
             {
                 **_URL, "as": {"type": "string", "enum": ["markdown", "text", "facts"], "default": "markdown"},
-                "whole": {"type": "boolean", "default": False, "description": "of Markdown: with menus and frames too"},
+                "whole": {"type": "boolean", "default": False, "description": "with menus and comments too"},
+                "parts": {
+                    "type": "array", "items": {"type": "string", "enum": list(PART_CHOICES)},
+                    "description": "only these parts of the page; none: its content, with headline and captions",
+                },
                 "limit": count_schema("characters in one answer", TEXT_CHARS, TEXT_CHARS_MOST, 100),
                 **_COLLECTION, **_CURSOR,
             },

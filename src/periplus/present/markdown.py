@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import compress
 
 from lxml import etree
 
 from periplus.errors import InvalidUrl
-from periplus.model.page import Block, BlockKind, Part
+from periplus.model.page import Block, BlockKind
 from periplus.model.web import Url
 from periplus.present.wording import visible, without_controls
 from periplus.urls.canonical import resolve
@@ -39,26 +40,18 @@ _SPACE = re.compile(r"[ \t\n\r\f]+")
 _BREAK = "\\\n"
 
 
-def markdown_of_xml(
-    xml: bytes, url: Url, title: str = "", blocks: Sequence[Block] = (), parts: Sequence[Part] | None = None
-) -> str | None:
-    """The pieces of `pieces_of_xml` as one text."""
-    pieces = pieces_of_xml(xml, url, title, blocks, parts)
-    return None if pieces is None else "\n\n".join(pieces) + "\n"
-
-
 def one_line(text: str) -> str:
     """A text within a line of Markdown."""
     return _escaped(visible(text))
 
 
 def pieces_of_xml(
-    xml: bytes, url: Url, title: str = "", blocks: Sequence[Block] = (), parts: Sequence[Part] | None = None
+    xml: bytes, url: Url, title: str = "", blocks: Sequence[Block] = (), is_shown: Sequence[bool] | None = None
 ) -> list[str] | None:
     """A page's canonical XML (XHTML) as Markdown, a heading, paragraph, list, table or code a piece: code with its
     language, links and pictures with whole addresses. None: it is no XHTML.
 
-    parts: of the blocks; what stands in those of navigation is left out. title: stands above a text without a heading
+    is_shown: of each block; None: all are. title: stands above a text without a heading
     of the first level. Tables that only lay a page out, and those whose cells hold more than lines, are written cell by
     cell.
     """
@@ -71,30 +64,30 @@ def pieces_of_xml(
     if body is None:
         return None
     base = next((element.get("href", "") for element in root.iter() if _tag(element) == "base"), "")
-    pieces = _Writer(url, base, _content_test(blocks, parts)).blocks(body)
+    pieces = _Writer(url, base, _shown_test(blocks, is_shown)).blocks(body)
     if title and not any(piece.startswith("# ") for piece in pieces):
         pieces.insert(0, f"# {_escaped(_folded(title))}")
     return [without_controls(piece) for piece in pieces]
 
 
-def _content_test(blocks: Sequence[Block], parts: Sequence[Part] | None) -> Callable[[str], bool]:
-    """Whether a piece of text is content. Pieces come in the order of the blocks; one that is no block goes with the
-    one before it.
+def _shown_test(blocks: Sequence[Block], is_shown: Sequence[bool] | None) -> Callable[[str], bool]:
+    """Whether a piece of text is to be shown. Pieces come in the order of the blocks; one that is no block goes with
+    the one before it.
     """
-    if not parts:
+    if is_shown is None:
         return lambda text: True
-    of_text: dict[str, deque[Part]] = defaultdict(deque)
-    for block, part in zip(blocks, parts, strict=True):
-        of_text[_SPACE.sub("", block.text)].append(part)
-    last = Part.CONTENT if Part.CONTENT in parts else Part.NAVIGATION
+    of_text: dict[str, deque[bool]] = defaultdict(deque)
+    for block, shown in zip(blocks, is_shown, strict=True):
+        of_text[_SPACE.sub("", block.text)].append(shown)
+    last = any(is_shown)
 
-    def is_content(text: str) -> bool:
+    def is_piece_shown(text: str) -> bool:
         nonlocal last
         if same := of_text.get(_SPACE.sub("", text)):
             last = same.popleft() if len(same) > 1 else same[0]
-        return last is Part.CONTENT
+        return last
 
-    return is_content
+    return is_piece_shown
 
 
 def _tag(element: etree._Element) -> str:
@@ -142,10 +135,10 @@ def _marked(text: str, mark: str) -> str:
 
 
 class _Writer:
-    """One page under way. is_content: of the text of a paragraph, heading, cell or code."""
+    """One page under way. is_shown: of the text of a paragraph, heading, cell or code."""
 
-    def __init__(self, url: Url, base: str, is_content: Callable[[str], bool]) -> None:
-        self._start, self._is_content = url, is_content
+    def __init__(self, url: Url, base: str, is_shown: Callable[[str], bool]) -> None:
+        self._start, self._is_shown = url, is_shown
         target = self._address(base)
         self._start = Url(target) if base and target else url
 
@@ -166,7 +159,7 @@ class _Writer:
         """What stands in an element, a paragraph, heading, list, table or code a piece."""
         if depth > DEEPEST:
             text = _folded("".join(_strings(element)))
-            return [_line_start(_escaped(text))] if text and self._is_content(text) else []
+            return [_line_start(_escaped(text))] if text and self._is_shown(text) else []
         pieces: list[str] = []
         run: list[str] = []
         plain: list[str] = []
@@ -196,7 +189,7 @@ class _Writer:
 
     def _paragraph(self, run: Sequence[str], plain: Sequence[str]) -> Iterator[str]:
         text = _lines("".join(run))
-        if text and self._is_content("".join(plain)):
+        if text and self._is_shown("".join(plain)):
             yield "\n".join(map(_line_start, text.split("\n")))
 
     def _block(self, element: etree._Element, tag: str, depth: int) -> list[str]:
@@ -222,14 +215,14 @@ class _Writer:
             text = " ".join(" ".join(self.blocks(element, depth)).split("\n"))
         else:
             text = _lines(self._inner(element, depth)).replace(_BREAK, " ").replace("\n", " ")
-            text = text if text and self._is_content("".join(_strings(element))) else ""
+            text = text if text and self._is_shown("".join(_strings(element))) else ""
         # a # at its end would be taken for a mark
         ending = re.sub(r"(#+)$", r"\\\1", text)
         return [f"{'#' * level} {ending}"] if text else []
 
     def _code(self, element: etree._Element) -> list[str]:
         code = "".join(_strings(element, as_written=True)).replace("\r\n", "\n").strip("\n")
-        if not code.strip() or not self._is_content(code):
+        if not code.strip() or not self._is_shown(code):
             return []
         return [fenced(code, _language(element))]
 
@@ -425,13 +418,11 @@ def _number(written: str | None, default: int) -> int:
     return int(written) if written and re.fullmatch(r"\d{1,6}", written) else default
 
 
-def pieces_of_blocks(blocks: Iterable[Block], parts: Sequence[Part] | None) -> list[str]:
+def pieces_of_blocks(blocks: Iterable[Block], is_shown: Sequence[bool] | None, title: str = "") -> list[str]:
     """The same of blocks alone, for pages whose bytes were not kept: no links; items and cells of tables are pieces of
     their own, for a block does not know its list or row.
     """
-    every = list(blocks)
-    shown = [block for place, block in enumerate(every) if not parts or parts[place] is Part.CONTENT]
-    title = next((block.text for block in every if block.kind is BlockKind.TITLE), "")
+    shown = list(blocks if is_shown is None else compress(blocks, is_shown))
     pieces = []
     if title and not any(block.kind is BlockKind.HEADING and block.level == 1 for block in shown):
         pieces.append(f"# {_escaped(_folded(title))}")
@@ -451,10 +442,10 @@ def pieces_of_blocks(blocks: Iterable[Block], parts: Sequence[Part] | None) -> l
     return [without_controls(piece) for piece in pieces]
 
 
-def markdown_of_blocks(blocks: Iterable[Block], parts: Sequence[Part] | None) -> str:
+def markdown_of_blocks(blocks: Iterable[Block], is_shown: Sequence[bool] | None, title: str = "") -> str:
     """The pieces of `pieces_of_blocks` as one text, items below one another."""
     text, before = "", ""
-    for piece in pieces_of_blocks(blocks, parts):
+    for piece in pieces_of_blocks(blocks, is_shown, title):
         text += ("" if not before else "\n" if before[:2] == piece[:2] == "- " else "\n\n") + piece
         before = piece
     return text + "\n"

@@ -163,7 +163,7 @@ def _charset(name: str, source: str, other: str) -> str:
 
 
 def write_blocks(
-    blocks: Sequence[Block], parts: Sequence[Part] | None, inlinks: Sequence[Sequence[object]], out: TextIO
+    blocks: Sequence[Block], parts: Sequence[Part], inlinks: Sequence[Sequence[object]], out: TextIO
 ) -> None:
     """Two tables: the blocks with their marks, and the anchors of links to the page."""
     rows = (
@@ -176,17 +176,15 @@ def write_blocks(
         write_table(INLINK_COLUMNS, inlinks, "table", out)
 
 
-def block_rows(blocks: Sequence[Block], parts: Sequence[Part] | None) -> Iterator[tuple[Any, ...]]:
+def block_rows(blocks: Sequence[Block], parts: Sequence[Part]) -> Iterator[tuple[Any, ...]]:
     """The values of BLOCK_COLUMNS, a block a row."""
     for place, block in enumerate(blocks):
         level = block.level if block.kind is BlockKind.HEADING else None
-        marks = (parts[place].value if parts else None, block.position.value, block.language or None)
+        marks = (parts[place].value, block.position.value, block.language or None)
         yield (place + 1, block.kind.value, level, *marks, block.text)
 
 
-def blocks_json(
-    url: str, blocks: Sequence[Block], parts: Sequence[Part] | None, inlinks: Iterable[Sequence[object]]
-) -> str:
+def blocks_json(url: str, blocks: Sequence[Block], parts: Sequence[Part], inlinks: Iterable[Sequence[object]]) -> str:
     """The same for programs, with each block's path and its characters in links."""
     rows = [
         dict(zip(BLOCK_COLUMNS, row, strict=True)) | {"path": block.path, "link_chars": block.link_chars}

@@ -19,7 +19,7 @@ from periplus.api.page import Page
 from periplus.api.tables import TableQuery
 from periplus.errors import PeriplusError, UsageError
 from periplus.jobs.forms import whole
-from periplus.model.page import Block, Part
+from periplus.model.page import ALL_PARTS, PART_CHOICES
 from periplus.model.search import OPERATORS, SearchResult
 from periplus.model.web import Url
 from periplus.search.vectors import FOLDER as VECTORS
@@ -68,7 +68,8 @@ def page(request: Request) -> Response:
             "has_vectors": (folder / VECTORS).is_dir(),
             "views": {key: word for key, word in VIEWS.items() if _has(one, key)},
         }
-        values |= _of_view(collection, one, view, whole(asked, "line", 0, 0, 10_000_000))
+        line, parts = whole(asked, "line", 0, 0, 10_000_000), asked.getlist("parts")
+        values |= _of_view(collection, one, view, line, parts)
     if view in ("", "place"):
         values |= _place(request, one.url, wait=view == "place")
     if view == "visits":
@@ -76,11 +77,11 @@ def page(request: Request) -> Response:
     return rendering.answer(request, "page.html", values)
 
 
-def _of_view(collection: Collection, page: Page, view: str, line: int) -> dict[str, object]:
+def _of_view(collection: Collection, page: Page, view: str, line: int, parts: Sequence[str]) -> dict[str, object]:
     """What a view adds; where nothing was stored, why."""
     try:
         if view == "blocks":
-            return {"blocks": marked(page.blocks()[:BLOCKS], page.parts())}
+            return _blocks(page, parts)
         if view == "source":
             return _source(page, page.rendered(), line)
         if view == "sent":
@@ -118,13 +119,18 @@ def _place(request: Request, url: Url, *, wait: bool) -> dict[str, object]:
     return {"place": place, "no_place": "" if made is None or place else f"It is no page of the map of {made.key}."}
 
 
-def marked(blocks: Sequence[Block], parts: Sequence[Part] | None) -> list[dict[str, object]]:
-    """Blocks with what they are for; "" where they are not marked."""
-    named = [part.value for part in parts[: len(blocks)]] if parts is not None else [""] * len(blocks)
-    return [
-        {"kind": block.kind.value, "text": block.text, "part": part, "level": block.level, "path": block.path}
-        for block, part in zip(blocks, named, strict=True)
+def _blocks(page: Page, parts: Sequence[str]) -> dict[str, object]:
+    """The blocks of those parts, of all where none is named, and how many there are of each part."""
+    blocks, marks = page.blocks()[:BLOCKS], page.parts()[:BLOCKS]
+    count = Counter(name for mark in marks for name, among in PART_CHOICES.items() if mark in among)
+    chosen = {part for name in parts for part in PART_CHOICES.get(name, ())} or ALL_PARTS
+    rows = [
+        {"kind": block.kind.value, "text": block.text, "part": mark.value, "level": block.level, "path": block.path}
+        for block, mark in zip(blocks, marks, strict=True)
+        if mark in chosen
     ]
+    counts = [(name, count[name], not PART_CHOICES[name].isdisjoint(chosen)) for name in PART_CHOICES if count[name]]
+    return {"blocks": rows, "parts": counts}
 
 
 def _has(page: Page, view: str) -> bool:

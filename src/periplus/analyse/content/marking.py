@@ -258,7 +258,7 @@ def parts_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[Part, ...]]:
     """One part for each block of each page: several pages at once take half of the time that they take one by one."""
     threshold = weights().threshold
     for page, scores in _scores_of_each(pages):
-        yield named(page.blocks, page.traces, scores > threshold, page.seen.text_pages, page.publication)
+        yield named(page.blocks, page.traces, scores > threshold, page.seen, page.publication)
 
 
 def _scores_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[PageContext, Floats]]:

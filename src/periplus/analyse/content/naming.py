@@ -24,7 +24,7 @@ from periplus.model.page import (
 )
 
 if TYPE_CHECKING:
-    from periplus.analyse.content.evidence import Floats, Traces
+    from periplus.analyse.content.evidence import PageEvidence, Traces
 
 Places = list[int]  # of blocks, ascending
 
@@ -57,22 +57,23 @@ BYLINE_CHARS, DATE_CHARS = 120, 60  # a longer block is no mere byline, no mere 
 SENTENCE_WORDS = 6  # of what ends as one: it tells of the author; `By Lisa Sanders, M.D.` has five
 NAME_CHARS = 4  # shorter names stand in other words
 BUTTON_CHARS = 15  # of a link within comments: a longer one is what somebody wrote
+REPEATED = 0.3  # of the site's pages: what more of them carry is no headline and no comment
 TIMES_MOST = 2  # that a comment stands on a page: `Reply` stands below each
 
 
 def named(
-    blocks: Blocks, traces: Traces, is_content: npt.NDArray[np.bool], text_pages: Floats, publication: Publication
+    blocks: Blocks, traces: Traces, is_content: npt.NDArray[np.bool], seen: PageEvidence, publication: Publication
 ) -> tuple[Part, ...]:
     """One part for each block.
 
-    is_content: as each is judged. text_pages: as in `PageEvidence`. publication: who wrote the page, and when.
+    is_content: as each is judged. publication: who wrote the page, and when.
     """
     parts = [Part.CONTENT if one else Part.NAVIGATION for one in is_content.tolist()]
     texts, kinds = blocks.texts(), np.frombuffer(blocks.kinds, dtype=np.uint8)
     is_text = np.frombuffer(blocks.kinds.translate(IS_TEXT), dtype=np.bool)
     positions = np.frombuffer(blocks.positions, dtype=np.uint8)
     is_aside = (positions == _NAV) | (positions == _ASIDE)
-    content, repeated = _places(is_content & is_text), text_pages > 0
+    content, repeated = _places(is_content & is_text), seen.text_pages > REPEATED * seen.pages[0]
     roles = np.array([path.roles for path in traces.paths], dtype=np.uint8).take(traces.path)
     roles[kinds == _CAPTION] |= CAPTION
     if roles.any():
@@ -158,8 +159,8 @@ def _headline(
     """The heading that has most of the page's title; else the first of the first level in the content, or a heading
     that the content begins with.
 
-    headings: of no other page of the site: such a one is the site's name. Of the single h1 of labelled pages that stand
-    in the title and are the page's own 108 were judged navigation where people took them for content.
+    headings: those that few other pages have: the others are the site's name. Of the single h1 of labelled pages that
+    stand in the title and are the page's own 108 were judged navigation where people took them for content.
     """
     levels = blocks.levels
     title = texts[blocks.kinds.index(_TITLE)] if headings and _TITLE in blocks.kinds else ""

@@ -11,9 +11,10 @@ from psycopg.rows import TupleRow
 from periplus.model.page import Blocks, Part
 from periplus.model.tables import SEEN, Row, any_of, row_maker
 from periplus.model.visit import REASONS_OF, State
-from periplus.model.web import UrlId
+from periplus.model.web import SiteKey, UrlId
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.corruption import reported
+from periplus.store.dialect import shard_of
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.table_rows import moment, place_of_segments, read_whole_tables, value_of
@@ -70,6 +71,18 @@ def stored_page(address: Address, shard: int, page: UrlId) -> DatabaseContents |
         find: Any = f"{_FIND} WHERE u.shard = %s AND u.id = %s"
         row = connection.execute(find, (shard, page)).fetchone()
         return _Reader(connection).page(row) if row else None
+
+
+def blocks_of_site(address: Address, site: SiteKey, most: int) -> list[tuple[UrlId, Blocks]]:
+    """(id, blocks) of pages of a site, at most so many, spread over all as the ids are. Raises as `stored_pages`."""
+    with moment(address) as connection:
+        find: Any = (
+            f"SELECT u.id, b.text, b.blocks {_FROM} {_INDEXED} AND s.shard = %s AND s.key = %s ORDER BY u.id LIMIT %s"
+        )
+        rows = connection.execute(find, (shard_of(site), site, most)).fetchall()
+    codec = BodyCodec()
+    with reported():
+        return [(url_id, blocks_of(codec.unpack(text, None).decode(), blocks)) for url_id, text, blocks in rows]
 
 
 class _Reader:
