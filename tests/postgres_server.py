@@ -41,8 +41,11 @@ SETTINGS = {  # no disk is waited for; what is committed still outlives a killed
 class Server:
     """One PostgreSQL server, in a folder of its own that goes with it. It may be killed and started again."""
 
-    def __init__(self, port=0, **settings):
-        """port: of loopback, where a test needs TCP; else it listens on a Unix socket only."""
+    def __init__(self, port=0, of=None, **settings):
+        """port: of loopback, where a test needs TCP; else it listens on a Unix socket only.
+
+        of: a server that goes on, of which this is a standby that streams what it writes.
+        """
         # short: the path of a socket has 107 bytes
         self.folder = Path(tempfile.mkdtemp(prefix="periplus-pg-", dir="/tmp"))
         self.port, self.process, self._settings = port, None, SETTINGS | settings
@@ -50,19 +53,10 @@ class Server:
         if self._user:
             shutil.chown(self.folder, self._user, self._group())
         self.data = self.folder / "data"
-        words = [
-            _binaries() / "initdb",
-            "-D",
-            self.data,
-            "-A",
-            "trust",
-            "-U",
-            "postgres",
-            "-E",
-            "UTF8",
-            "--locale=C",
-            "--no-sync",
-        ]
+        made = ["initdb", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync"]
+        copied = ["pg_basebackup", "-R", "-c", "fast", "--no-sync", "-d", of.dsn() if of else ""]
+        name, *options = copied if of else made
+        words = [_binaries() / name, "-D", self.data, *options]
         done = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/", **self._as_user())
         assert done.returncode == 0, done.stderr
 

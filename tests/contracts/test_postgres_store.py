@@ -258,6 +258,24 @@ def test_a_server_that_became_a_standby_is_left_for_its_successor(world):
     assert store.offer([candidate(A)], (), 0.0) == 1
 
 
+def test_who_meets_a_server_that_took_anothers_place_loses_its_leases_and_every_host_waits_its_delay(world, ask):
+    """It may lack what was stored last: pages that the worker believes known."""
+    store = world.open()
+    worker = store.join(ME, 0.0)
+    store.offer([candidate(A), candidate(B)], (), 0.0)
+    ready = {host.host: host.host_id for host in store.ready(9, 9.0, 0.0)}
+    (lease,) = store.lease(worker, [ready["a.test:80"]], 0.0)
+    (task,) = take(store, lease)
+    store._session._timeline = "00000000"
+    store._session._connection.close()
+    assert store.commit(worker, batch(completion(lease, task), hosts=[state(lease)]), 0.0) == {lease}
+    assert ask("SELECT reason FROM url") == [("waiting",)] * 2 and ask("SELECT name FROM worker") == []
+    moment = store.moment(0.0)
+    assert {name for name, next_at in ask("SELECT key, next_at FROM host") if next_at > moment} == set(ready)
+    (again,) = store.lease(worker, [lease.host_id], 0.0)
+    assert store.commit(worker, batch(completion(again, take(store, again)[0])), 0.0) == frozenset()
+
+
 def test_what_earlier_runs_left_out_is_read_in_parts(world, monkeypatch):
     monkeypatch.setattr(crawl_reads, "READ_AT_ONCE", 2)
     store = world.open()

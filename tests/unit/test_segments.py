@@ -299,3 +299,17 @@ def test_a_sweep_finds_orphans_torn_tails_lost_bytes_and_whole_segments_that_nob
     )
     assert second.is_unused and not first.is_unused and (second.records, second.orphans) == (1, 1)
     assert (third.name, third.size_bytes, third.lost, third.is_unused) == ("gone.warc.gz", 0, 1, False)
+
+
+def test_a_storage_that_refuses_in_the_middle_of_a_segment_is_told_by_a_sentence(tmp_path, monkeypatch):
+    """Object storage answers a read of an open file when it is made, and not before."""
+
+    class Refusing(io.RawIOBase):
+        def read(self, size=-1):
+            raise PermissionError("Access Denied")
+
+    storage = FolderStorage(tmp_path)
+    (tmp_path / "a-00001.warc.gz").write_bytes(b"x")
+    monkeypatch.setattr(FolderStorage, "open", lambda storage, name: Refusing())
+    with pytest.raises(StoreError, match=r"a-00001\.warc\.gz cannot be read or written: Access Denied\. Is the disk"):
+        list(swept(storage, ()))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,21 +23,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import crews
+import psycopg
 import pytest
 from crews import crew
 from cut_off import HERE, can_cut, island, passed_on
 from postgres_voyage import StoredCollection
+from test_faults_disk import needs_mount
 from test_faults_workers import DELAY_S, LONG, hosts_of, pages_of
-from voyage import PATIENCE_S, command, environment, served_apart, until
+from voyage import PATIENCE_S, command, environment, flags_for, served_apart, until
 
 import judge
 from contracts.crawl_values import candidate
 from periplus.api.homes import home_of
+from periplus.errors import StoreError
 from periplus.model.visit import Reason
 from periplus.settings import Settings
 from periplus.store.postgres.address import address_of
 from periplus.store.postgres.connection import connect
 from postgres_server import Server, own_server
+from testweb.log import read_log
 
 QUICK_LIMITS = {"total_timeout_s": 0.8, "first_byte_timeout_s": 0.8, "connect_timeout_s": 0.8}
 
@@ -146,6 +151,121 @@ def test_a_database_that_dies_loses_nothing_and_hurries_nobody(
         assert judge.meetings(log) == []
         assert workers.faults() == []
         assert set(workers.collection.reasons.values()) == {Reason.OK}
+
+
+@pytest.mark.parametrize(
+    ("behind_s", "pages"), [(0.5, 60), pytest.param(0.0, 150, marks=LONG), pytest.param(3.0, 150, marks=LONG)]
+)
+def test_a_standby_that_takes_over_gets_all_of_the_crawl_though_it_lacks_the_last_moments(
+    tmp_path: Path, behind_s: float, pages: int
+) -> None:
+    """The server dies for good; its standby was cut off from it for a while, as with asynchronous replication."""
+    with contextlib.ExitStack() as stack:
+        server = own_server(port=free_port())
+        stack.callback(server.close)
+        standby = Server(free_port(), of=server).start()
+        stack.callback(standby.close)
+        place = place_in(server).replace(f":{server.port}", f":{server.port},127.0.0.1:{standby.port}")
+        web = stack.enter_context(
+            served_apart(f"linked seed=9 sites=6 pages={pages} links_between=12 links_per_page=8", tmp_path)
+        )
+        workers = stack.enter_context(crew(web, tmp_path / "c", hosts_of(web), place, delay_s=DELAY_S))
+        workers.hire(2)
+        until(lambda: web.lines() >= 30 or workers.is_over, "the first pages")
+        before = web.lines()
+        if behind_s:
+            standby.stop()
+            time.sleep(behind_s)
+        assert not workers.is_over, "in the middle"
+        server.stop(signal.SIGKILL)
+        lacking = web.lines() - before
+        if behind_s:
+            standby.start()
+        with psycopg.connect(standby.dsn(), autocommit=True) as connection:
+            connection.execute("SELECT pg_promote()")
+        log = workers.finish()
+        print(f"{judge.repeats(log)} pages asked for again, {lacking} requests while the standby was away")
+        assert judge.never_asked(log, pages_of(web)) == []
+        assert judge.repeats(log) <= lacking + 3 * len(workers.hosts)
+        assert judge.early_starts(log, DELAY_S) == []
+        assert judge.meetings(log) == []
+        assert workers.faults() == []
+        assert set(workers.collection.reasons.values()) == {Reason.OK}
+        assert set(workers.collection.reasons) == set(web.truth["pages"])
+
+
+def crawls_of_me(server: Server, more: str = "") -> str:
+    """The address of a collection of a role that is no superuser, in a database of its own."""
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE ROLE me LOGIN")
+        connection.execute(f"CREATE DATABASE crawls OWNER me ENCODING 'UTF8' TEMPLATE template0 {more}".encode())
+    return server.dsn("crawls").replace("postgres@", "me@") + "&collection=press"
+
+
+def test_who_gets_no_connection_is_told_what_to_do() -> None:
+    server = own_server(max_connections="4", superuser_reserved_connections="3")
+    try:
+        address = address_of(crawls_of_me(server))
+        with contextlib.closing(connect(address)), pytest.raises(StoreError, match="start fewer workers"):
+            connect(address, patience_s=0.5)
+    finally:
+        server.close()
+
+
+@LONG
+def test_a_crawl_with_fewer_connections_than_workers_is_done_by_those_that_have_one(tmp_path: Path) -> None:
+    server = own_server(max_connections="7", superuser_reserved_connections="3")
+    place = crawls_of_me(server)
+    try:
+        with served_apart("linked seed=9 sites=6 pages=40 links_between=12 links_per_page=8", tmp_path) as web:
+            flags = [*flags_for(web.resolve, delay_s=0.2, workers=5), "--no-sitemaps", "-q"]
+            words = ("crawl", *map(web.url, hosts_of(web)), "--store", place, *flags)
+            ran = subprocess.run(
+                command(*words), env=environment(), capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False
+            )
+            log, collection = read_log(web.log_file), StoredCollection(place.replace("me@", "postgres@"))
+        assert ran.returncode == 0 and "connection slots are reserved" in ran.stderr
+        assert judge.never_asked(log, pages_of(web)) == [] and judge.repeats(log) == 0
+        assert judge.early_starts(log, 0.2) == [] and judge.meetings(log) == []
+        assert [*collection.sane(), *judge.unsound(collection.ask)] == []
+    finally:
+        server.close()
+
+
+@LONG
+@needs_mount
+def test_a_crawl_whose_database_has_no_room_stops_with_a_sentence_and_goes_on_when_there_is_room(
+    tmp_path: Path, database: Server
+) -> None:
+    disk = database.folder / "small"  # its user may go there
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80m,mode=700", "none", disk], check=True)
+    try:
+        owner = database.data.stat()
+        os.chown(disk, owner.st_uid, owner.st_gid)
+        with psycopg.connect(database.dsn(), autocommit=True) as connection:
+            connection.execute(f"CREATE TABLESPACE small LOCATION '{disk}'".encode())
+        place = crawls_of_me(database, "TABLESPACE small").replace("me@", "postgres@")
+        with served_apart("graph seed=2 pages=500 page_bytes=30000", tmp_path) as web:
+            flags = [*flags_for(web.resolve, delay_s=0.01, workers=2), "--no-sitemaps", "-q"]
+            words = command("crawl", *map(web.url, hosts_of(web)), "--store", place, *flags)
+            with subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE, text=True) as crawl:
+                until(lambda: web.lines() > 100 or crawl.poll() is not None, "the first pages")
+                (disk / "filler").write_bytes(bytes(shutil.disk_usage(disk).free - 300_000))
+                _, text = crawl.communicate(timeout=PATIENCE_S)
+            assert crawl.returncode == 1 and "the database's disk is full: make room there" in text
+            assert "Traceback" not in text
+            (disk / "filler").unlink()
+            again = subprocess.run(
+                words, env=environment(), capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False
+            )
+            log, collection = read_log(web.log_file), StoredCollection(place)
+        assert again.returncode == 0, again.stderr
+        assert judge.never_asked(log, pages_of(web)) == [] and judge.repeats(log) <= 2 * 50, "a batch of each worker"
+        assert [*collection.sane(), *judge.unsound(collection.ask)] == []
+    finally:
+        database.stop()
+        subprocess.run(["umount", disk], check=True)
 
 
 class Doorkeeper:

@@ -400,7 +400,7 @@ def swept(storage: ObjectStorage, claimed: Iterable[RecordPlace]) -> Iterator[Se
 
 def _state(storage: ObjectStorage, name: str, size_bytes: int, claimed: frozenset[tuple[int, int]]) -> SegmentState:
     records = orphans = orphan_bytes = present = end = 0
-    with storage.open(name) as file:
+    with _translated(name), storage.open(name) as file:
         for start, length in members(file):
             end = start + length
             if not start:  # what the segment says of itself

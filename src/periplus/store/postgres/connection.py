@@ -74,7 +74,7 @@ def connect(address: Address, *, patience_s: float = FIRST_PATIENCE_S) -> Connec
             if not isinstance(error, LOST) or _is_lasting(error):
                 raise UsageError(f"{address} cannot be opened: {text}") from None
             if pause_s is None:
-                raise StoreError(f"the database of {address} does not answer: {text}. Is the server running?") from None
+                raise StoreError(f"the database of {address} does not answer: {text}. {_advice(text)}") from None
             log.warning("database away=%s pause_s=%.1f", text, pause_s)
             time.sleep(pause_s)
     raise AssertionError("pauses ends with None")
@@ -136,6 +136,17 @@ def _is_lasting(error: psycopg.Error) -> bool:
     )
 
 
+# as `_is_lasting`: the server's words
+_ALL_TAKEN = ("too many clients", "too many connections", "remaining connection slots", "no more connections allowed")
+
+
+def _advice(text: str) -> str:
+    """What to do when the patience for a server is over."""
+    if any(words in text for words in _ALL_TAKEN):
+        return "Raise max_connections there, start fewer workers (--workers), or put PgBouncer before it."
+    return "Is the server running?"
+
+
 # A transaction that the server's absence broke is done again, whole, on a new connection.
 
 T = TypeVar("T")
@@ -154,12 +165,26 @@ _SENTENCES: dict[type[psycopg.Error], str] = {  # what doing it again does not m
 }
 
 
+# Of the server's history: each promotion of a standby begins another, and so does a restoration to an earlier moment.
+_TIMELINE = "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"
+
+
 class Session:
     """One connection to a collection, renewed when it breaks."""
 
-    def __init__(self, address: Address, patience_s: float = PATIENCE_S) -> None:
-        self.address, self._patience_s = address, patience_s
+    def __init__(
+        self,
+        address: Address,
+        patience_s: float = PATIENCE_S,
+        succeeded: Callable[[Connection], None] = lambda connection: None,
+    ) -> None:
+        """succeeded: called before all else with a connection to a server that took another's place. With asynchronous
+        replication it may lack what was committed last.
+        """
+        self.address, self._patience_s, self._succeeded = address, patience_s, succeeded
         self._connection = connect(address, patience_s=patience_s)
+        self._compared: Connection | None = None  # of which the timeline was compared with that of the one before
+        self._timeline = ""
 
     def run(self, action: Callable[[Connection], T]) -> T:
         """action in one transaction.
@@ -184,6 +209,7 @@ class Session:
                 away: psycopg.Error | StoreError = error
             else:
                 try:
+                    self._compare(connection)
                     return action(connection)
                 except psycopg.Error as error:
                     if not self._is_passing(error):
@@ -201,6 +227,18 @@ class Session:
             self._connection = connect(self.address, patience_s=0)
         return self._connection
 
+    def _compare(self, connection: Connection) -> None:
+        if connection is self._compared:
+            return
+        timeline = self._timeline
+        with contextlib.suppress(errors.FeatureNotSupported):  # storage that servers share loses nothing
+            row = connection.execute(_TIMELINE).fetchone()
+            timeline = str(row[0]) if row else ""
+        if self._timeline and timeline != self._timeline:
+            log.warning("database successor=%s timeline=%s", connection.info.port, timeline)
+            self._succeeded(connection)
+        self._compared, self._timeline = connection, timeline
+
     def _is_passing(self, error: psycopg.Error) -> bool:
         """Whether to do it again: the server was away, or another transaction was in the way."""
         if isinstance(error, errors.ReadOnlySqlTransaction):  # it is a standby now: its successor is looked for
@@ -216,10 +254,8 @@ def _sentence(error: psycopg.Error | StoreError) -> psycopg.Error | StoreError:
     if type(error) in _SENTENCES:
         return StoreError(_SENTENCES[type(error)])  # type: ignore[index]  # of the types in the table
     if isinstance(error, LOST):
-        return StoreError(
-            f"the database does not answer: {str(error).strip().partition(chr(10))[0]}. Is the server running? "
-            "The crawl goes on where it was."
-        )
+        text = str(error).strip().partition("\n")[0]
+        return StoreError(f"the database does not answer: {text}. {_advice(text)} The crawl goes on where it was.")
     return error
 
 

@@ -248,12 +248,14 @@ class PostgresCrawlStore(CrawlReads):
     def __init__(
         self, address: Address, run_id: int, budget: Budget, storage: Storage, world: Surroundings = Surroundings()
     ) -> None:
-        self._session = Session(address)
+        self._session = Session(address, succeeded=self._succeeded)
         self._collection, self._budget, self._storage = address.collection, budget, storage
         self.is_alive, self._own_clock, self._merge_s = world.is_alive, world.own_clock, world.merge_s
         self.run_id = run_id
         self._run = self._session.run(lambda connection: committing.run_of(connection, run_id))
         self._members: dict[str, Member] = {}
+        # those that remember what a server that took another's place may lack
+        self._misled: set[str] = set()
         # stored for each worker: tells a commit whose answer was lost from one that was not done
         self._batches: dict[str, int] = {}
         self._renewed_at: dict[str, float] = {}  # when each worker last said that it is there, having nothing to lease
@@ -275,6 +277,15 @@ class PostgresCrawlStore(CrawlReads):
 
     def _given(self, now: float) -> float | None:
         return None if self._own_clock else now
+
+    def _succeeded(self, connection: Connection) -> None:
+        """A standby took over, which may lack what was stored last: pages wait again or are not known, hosts are free.
+
+        Each worker loses its leases at its next commit, of which nothing is stored: so it forgets what it knew of its
+        hosts.
+        """
+        hosts.hold_off(connection, None)
+        self._misled.update(self._members)
 
     # workers and leases ----------------------------------------------------------------------------------------------
 
@@ -403,10 +414,22 @@ class PostgresCrawlStore(CrawlReads):
     def _store(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
         parcels = self._packer.pack(batch)
         member, batches = self._members[worker], self._batches[worker]
-        lost, sent_out = self._session.run(
-            lambda connection: self._commit.store(connection, member, parcels, batches, self._given(now))
-        )
+
+        leases = frozenset(one.lease for one in batch.completions) | {state.lease for state in batch.hosts}
+
+        def stored(connection: Connection) -> tuple[frozenset[Lease], bool]:
+            if leases and worker in self._misled:
+                hosts.bury(connection, [worker], self.is_alive, self._given(now), leaving=True)
+                return leases, False
+            return self._commit.store(connection, member, parcels, batches, self._given(now))
+
+        lost, sent_out = self._session.run(stored)
         self._batches[worker] = batches + 1
+        if leases and worker in self._misled:
+            self._misled.discard(worker)
+            self._commit = Commit(self._run, self._storage)
+            self._packer.forget()
+            return lost
         self._commit.settled(batch, lost)
         if sent_out:
             self._merge_if_due(now, part=member.part)

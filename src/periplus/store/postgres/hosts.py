@@ -160,6 +160,15 @@ def bury(
         connection.execute("DELETE FROM worker WHERE name = %s", (worker,))
 
 
+def hold_off(connection: Connection, now: float | None) -> None:
+    """Has every host that nobody holds wait its delay from now on: when it was asked last may be forgotten."""
+    free = "lease_by IS NULL AND pending > 0"
+    with connection.transaction():
+        connection.execute(f"SELECT 1 FROM host WHERE {free} ORDER BY shard, id FOR NO KEY UPDATE".encode())
+        wait = f"UPDATE host SET next_at = greatest(next_at, {NOW} + delay_s / rate) WHERE {free}"
+        connection.execute(wait, {"now": now})
+
+
 def has_work(*, checks: bool) -> str:
     """Of a host `h`. checks: of a check, which leaves pages as they are."""
     entry = f"EXISTS (SELECT 1 FROM queue q WHERE q.shard = h.shard AND q.host_id = h.id AND {CHECKS})"

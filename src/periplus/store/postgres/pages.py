@@ -136,6 +136,11 @@ class Packer:
             self._codec.add(dictionary_id, row[0])
         self._dictionaries[site] = dictionary_id
 
+    def forget(self) -> None:
+        """After the database lost what was stored last: it may lack dictionaries, or have others by their numbers."""
+        self._codec = BodyCodec()
+        self._dictionaries.clear()
+
     def close(self) -> None:
         if self._writer is not None:
             self._writer.__exit__(None, None, None)
