@@ -16,7 +16,7 @@ from periplus.store import crawl_reads
 from periplus.store.dialect import shard_of
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.frontier import PostgresCrawlStore, Surroundings
-from periplus.store.postgres.schema import IDENTITIES, REFERENCE, create
+from periplus.store.postgres.schema import IDENTITIES, REFERENCE, check, create
 from periplus.urls.canonical import url_id
 
 A, B = "http://a.test/", "http://b.test/"
@@ -274,6 +274,20 @@ def test_who_meets_a_server_that_took_anothers_place_loses_its_leases_and_every_
     assert {name for name, next_at in ask("SELECT key, next_at FROM host") if next_at > moment} == set(ready)
     (again,) = store.lease(worker, [lease.host_id], 0.0)
     assert store.commit(worker, batch(completion(again, take(store, again)[0])), 0.0) == frozenset()
+
+
+def test_tables_of_an_older_version_stay_as_they_are_while_its_workers_crawl(world, ask, address):
+    with connect(address) as connection:
+        connection.execute("DELETE FROM migration WHERE name = '3-reasons'")
+        store = world.open()
+        worker = store.join(ME, 0.0)
+        connection.execute("UPDATE worker SET lease_until = extract(epoch FROM now()) + 60")
+        with pytest.raises(StoreError, match=rf"older version of periplus crawls the collection {address.collection} "):
+            check(connection, address.collection)
+        assert ask("SELECT 1 FROM migration WHERE name = '3-reasons'") == []
+        store.leave(worker, 0.0)
+        check(connection, address.collection)
+    assert ask("SELECT 1 FROM migration WHERE name = '3-reasons'") == [(1,)]
 
 
 def test_what_earlier_runs_left_out_is_read_in_parts(world, monkeypatch):

@@ -257,6 +257,8 @@ def create(connection: Connection, collection: str) -> bool:
         applied = {row[0] for row in connection.execute("SELECT name FROM migration").fetchall()}
         refuse_newer({str(name) for name in applied}, collection)
         missing = [(name, script) for name, script in MIGRATIONS if name not in applied]
+        if applied and missing:
+            _refuse_older_workers(connection, collection)
         for name, script in missing:
             if script:
                 connection.execute(script.encode())
@@ -285,6 +287,18 @@ def clear(connection: Connection, segments: str) -> None:
         connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY").format(tables))
         if segments:
             connection.execute("INSERT INTO meta VALUES ('segments', %s)", (segments,))
+
+
+def _refuse_older_workers(connection: Connection, collection: str) -> None:
+    """Raises StoreError while a crawl goes on: its workers have the version of these tables, and could join no more."""
+    at_work = "SELECT count(*) FROM worker WHERE lease_until >= extract(epoch FROM clock_timestamp())"
+    row = connection.execute(at_work).fetchone()
+    if row and row[0]:
+        raise StoreError(
+            f"an older version of periplus crawls the collection {collection} (workers: {row[0]}), and this one would "
+            "change its tables. Ask with that version, or stop the crawl: this one goes on with it (a minute after its "
+            "workers, where they were killed)."
+        )
 
 
 def refuse_newer(applied: set[str], collection: str) -> None:
