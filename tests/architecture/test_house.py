@@ -15,7 +15,7 @@ BUDGETS = {
     ".": 1_200,
     "acquire": 5_600,
     "analyse": 11_900,
-    "api": 13_700,
+    "api": 13_800,
     "cli": 6_850,
     "document": 13_450,
     "jobs": 1_200,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.api.extracting import extract_rules_at, extracted_at, with_values
-from periplus.api.homes import rows_of
+from periplus.api.homes import folder_of, rows_of
 from periplus.api.segments import SegmentedRows, require_segment, rules_at, segments_at
 from periplus.errors import UsageError
 from periplus.model.tables import CHAINS, EXPORTS, ISSUES, PAGES, RANKED_PAGES, STRUCTURED, Column, Table, with_segments
@@ -55,8 +55,9 @@ def export_rows(place: Path | str, name: str, *, ranks: bool = True, segment: st
     """One of EXPORTS of the collection in a folder, or at an address, as it stands at one moment; with the segments of
     its pages where rules name some.
 
-    ranks: with what is computed for each page, for which a site's links are loaded; a database has none. segment: only
-    rows of its pages. Raises UsageError, NoCollection, StoreError.
+    ranks: with what is computed for each page, for which a site's links are loaded. Of a database that, chains and
+    issues are read from its copy, all else is streamed. segment: only rows of its pages. Raises UsageError,
+    NoCollection, StoreError.
     """
     if segment:
         require_segment(place, segment)
@@ -99,16 +100,13 @@ def _stored_rows(place: Path | str, name: str, *, ranks: bool) -> Iterator[Table
         with pages_of(place) as pages:
             yield TableRows(STRUCTURED, structured_rows(pages))
         return
-    if is_address(str(place)):
-        if name in (CHAINS.name, ISSUES.name):
-            raise UsageError(
-                f"{name} are found in collections in folders: `periplus move` makes one of a collection in a database"
-            )
-        exported = exported_table(name, ranks=False)
-        with rows_of(str(place), exported) as rows:
-            yield TableRows(exported, rows)
-        return
     exported = exported_table(name, ranks=ranks)
+    if is_address(str(place)):
+        if exported not in (RANKED_PAGES, CHAINS, ISSUES):
+            with rows_of(str(place), exported) as rows:
+                yield TableRows(exported, rows)
+            return
+        place = folder_of(place)
     connecting = contextlib.closing(reading.connect(Path(place)))
     with connecting as connection, reading.reading(), reading.snapshot(connection):
         yield TableRows(exported, _rows(connection, Path(place), exported))

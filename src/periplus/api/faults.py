@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from periplus.analyse.audit import issue_kinds
-from periplus.api.homes import home_of
+from periplus.api.homes import folder_of, home_of
 from periplus.api.tables import Browser, NotedFault
 from periplus.errors import UsageError
 from periplus.model.audit import FaultDecision, FaultNote
@@ -20,22 +20,28 @@ VERBS = {
 }  # fmt: skip
 
 
-def noted_faults(folder: Path) -> dict[str, NotedFault]:
+def noted_faults(place: Path | str) -> dict[str, NotedFault]:
     """Every cause that there is now by its key, gravest first. Raises NoCollection, StoreError."""
-    return {key_of(noted.fault.code, noted.fault.cause): noted for noted in Browser().noted(folder)}
+    return {key_of(noted.fault.code, noted.fault.cause): noted for noted in Browser().noted(folder_of(place))}
 
 
 def decide(
-    folder: Path, verb: str, subjects: Sequence[str], now: float, *, words: str | None = None, who: str | None = None
+    place: Path | str,
+    verb: str,
+    subjects: Sequence[str],
+    now: float,
+    *,
+    words: str | None = None,
+    who: str | None = None,
 ) -> list[NotedFault]:
     """Notes what a person decides on causes: by key, by how it begins, or by the cause itself. All or nothing.
 
     words, who: the note and who mends it; None leaves what is there, empty takes it away. Returns the causes with their
     new notes. Raises UsageError for a subject that is none, or several.
     """
-    causes = noted_faults(folder)
+    causes = noted_faults(place)
     chosen = [noted for subject in subjects for noted in _named(causes, subject)]
-    home, done = home_of(folder), []
+    home, done = home_of(place), []
     for noted in chosen:
         decision = VERBS[verb]
         note = replace(
@@ -61,19 +67,19 @@ def _named(causes: Mapping[str, NotedFault], subject: str) -> list[NotedFault]:
     return [causes[keys[0]]]
 
 
-def written_notes(folder: Path) -> Iterator[str]:
+def written_notes(place: Path | str) -> Iterator[str]:
     """All notes, one JSON object a line; those of causes that are mended too, for they may come back."""
-    for note in home_of(folder).fault_notes():
+    for note in home_of(place).fault_notes():
         yield json.dumps(asdict(note), ensure_ascii=False)
 
 
-def read_notes(folder: Path, lines: Iterable[str]) -> int:
+def read_notes(place: Path | str, lines: Iterable[str]) -> int:
     """Takes notes as `written_notes` wrote them, each in place of that on its cause. All or nothing; returns how many.
 
     Raises UsageError, naming the line.
     """
     notes = [_note(number, line) for number, line in enumerate(lines, 1) if line.strip()]
-    home = home_of(folder)
+    home = home_of(place)
     for note in notes:
         home.note_fault(note)
     return len(notes)

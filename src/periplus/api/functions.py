@@ -1,7 +1,7 @@
 """What the package offers as functions: for each thing that a command does, one call that does the same.
 
-A collection is named by its folder, or by its address in PostgreSQL where a function says so. `watch` functions are
-called while long work goes on; those that return True stop it, and what is done stays done.
+A collection is named by its folder, or by its address in PostgreSQL; what changes one in a database says so. `watch`
+functions are called while long work goes on; those that return True stop it, and what is done stays done.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from periplus.acquire.folders import starts_of
 from periplus.api.collection import Collection
 from periplus.api.exporting import asked, export_file
+from periplus.api.homes import folder_of
 from periplus.api.rows import Rows
 from periplus.errors import UsageError
 from periplus.model.tables import Column, ColumnKind
@@ -163,7 +164,7 @@ def stories(
     """
     from periplus.api.stories import stories_of
 
-    return stories_of(folder, least_sites=least_sites, watch=watch)
+    return stories_of(folder_of(folder), least_sites=least_sites, watch=watch)
 
 
 def influence(
@@ -188,7 +189,8 @@ def influence(
         raise UsageError(f"there is no objective {objective!r}: choose among {', '.join(choices)}")
     given: Any = source
     if isinstance(source, (str, Path)):
-        given = stories_of(source) if Path(source).is_dir() else cascades_from(Path(source))
+        is_collection = is_address(str(source)) or Path(source).is_dir()
+        given = stories_of(folder_of(source)) if is_collection else cascades_from(Path(source))
     return chosen(given, ReadingRequest(Objective(objective), budget, by_posts, for_future))
 
 
@@ -201,7 +203,7 @@ def keywords(
     watch: Callable[[int], None] = lambda pages: None,
 ) -> KeywordList:
     """What a collection's site, pages or hits are about: `Collection.keywords`. Raises UsageError, NoCollection."""
-    with Collection(Path(folder)) as collection:
+    with Collection(folder_of(folder)) as collection:
         return collection.keywords(*targets, query=query, most=most, method=method, watch=watch)
 
 
@@ -224,7 +226,7 @@ def sql(folder: Path | str, question: str, *, time_limit_s: float = 10.0, limit:
     time_limit_s: longest time for the answer; 0: no limit. limit: rows; -1: all. Raises UsageError, NoCollection,
     and StoreError when the time is over.
     """
-    with asked(Path(folder), question, time_limit_s, limit) as answer:
+    with asked(folder_of(folder), question, time_limit_s, limit) as answer:
         names, rows = tuple(answer.columns), list(answer.rows)
     parts = zip(*rows, strict=True) if rows else ((),) * len(names)
     columns = [Column(name, _kind(values), "") for name, values in zip(names, parts, strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from periplus.extras import extra_needed
 from periplus.model.ports import CrawlHome
 from periplus.model.tables import Table
-from periplus.store.postgres.address import address_of
+from periplus.store.postgres.address import address_of, is_address
 from periplus.store.sqlite.frontier import FolderHome
 
 if TYPE_CHECKING:  # arrays: only when they are asked for
@@ -37,6 +37,18 @@ def name_of(place: Path | str) -> str:
     if isinstance(place, Path):
         return place.resolve().name
     return address_of(place).collection
+
+
+def folder_of(place: Path | str, watch: Callable[[str, int], None] | None = None) -> Path:
+    """The folder that a collection is read from: itself, or of one in a database its copy, as it stands now.
+
+    watch: is told what is copied and how many rows so far. Raises as `api.copies.copied`.
+    """
+    if not is_address(str(place)):
+        return Path(place)
+    with extra_needed():
+        from periplus.api.copies import copied
+    return copied(str(place), watch or (lambda what, rows: None))
 
 
 def whole_of(place: Path | str) -> AbstractContextManager[WholeRows]:

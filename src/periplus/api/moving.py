@@ -18,7 +18,7 @@ from periplus.model.collection import RunNote
 from periplus.settings import SETTINGS_FILE, SUFFIX
 from periplus.store import runs as collection_runs
 from periplus.store.dialect import shard_of
-from periplus.store.moving import MovedBody, Row, Sum, summed
+from periplus.store.moving import MovedBody, MovedTable, Row, Sum, summed
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import ledger, schema, table_rows
 from periplus.store.postgres.address import Address, address_of, is_address
@@ -226,35 +226,12 @@ def into_folder(store: str, folder: Path, watch: Watch) -> Moved:
     return Moved(str(folder), {name: total.rows for name, total in sent.items()})
 
 
-@contextlib.contextmanager
-def folder_of(place: Path | str, watch: Watch = silent) -> Iterator[Path]:
-    """The collection as a folder: itself, or for an address a copy as it stands at one moment, among temporary files,
-    which is gone afterwards. Who crawls it goes on. Raises NoCollection, UsageError, StoreError.
-    """
-    if isinstance(place, Path):
-        yield place
-        return
-    address = address_of(place)
-    with tempfile.TemporaryDirectory(prefix="periplus-") as temporary:
-        folder = Path(temporary) / (address.collection + SUFFIX)
-        with database_copying.reported(), contextlib.closing(connect(address)) as connection:
-            schema.check(connection, address.collection)
-            database_copying.take_time(connection)
-            with database_copying.one_moment(connection):
-                _filled(connection, folder, watch)
-        yield folder
-
-
 def _filled(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, Sum]:
     """The new collection, which appears when it was compared; returns what it was made of, by table."""
-    place = table_rows.place_of_segments(connection)
-    reader = SegmentReader(object_storage(place)) if place else None
+    reader = segment_reader(connection)
     sent: dict[str, Sum] = {}
     with drafted(folder) as draft:
-        tables = {
-            table.name: table
-            for table in database_copying.tables(connection, partial(folder_copying.columns_of, draft))
-        }
+        tables = {table.name: table for table in moved_tables(connection, draft)}
         with folder_copying.transaction(draft):
             for name, table in tables.items():
                 sent[name] = Sum(has_bytes=table.has_bytes)
@@ -277,6 +254,17 @@ def _filled(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, 
             )
         _keep_rules(database_copying.rules_text(connection), folder)
     return sent
+
+
+def moved_tables(connection: Connection, folder: reading.Connection) -> list[MovedTable]:
+    """The tables that both databases have, as `MovedTable` says."""
+    return database_copying.tables(connection, partial(folder_copying.columns_of, folder))
+
+
+def segment_reader(connection: Connection) -> SegmentReader | None:
+    """Of the collection's segments; None: the bytes of its pages are in the database."""
+    place = table_rows.place_of_segments(connection)
+    return SegmentReader(object_storage(place)) if place else None
 
 
 def _folder_bodies(

@@ -13,13 +13,15 @@ import click
 from periplus.acquire.folders import INDEX_FILES, is_path, starts_of
 from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, lines_of, notice, with_folders
 from periplus.cli.options import (
-    FOLDER,
     LongCommand,
+    Place,
     collection_folder,
     format_option,
     opened,
     option,
     output_option,
+    own_folder,
+    place_named,
     segment_option,
     setting_options,
     settings_of,
@@ -52,7 +54,9 @@ _FORMATS = (*FORMATS, "junit", "github", "gcc", "sarif")
     click.File("r", encoding="utf-8"),
     many=True,
 )
-@option("-c --collection", f"The collection's folder. By default SITE{SUFFIX}, or the only one here.", FOLDER)
+@place_named(
+    "-c --collection", f"The collection; with --offline an address too. By default SITE{SUFFIX}, or the only one here."
+)
 @option("--external/--no-external", "Ask whether other sites' URLs are there.", bool, True)
 @option("--fragments/--no-fragments", "Look for the places (#name) that links lead to.", bool, True)
 @option(
@@ -99,7 +103,7 @@ _FORMATS = (*FORMATS, "junit", "github", "gcc", "sarif")
 @option("--no-progress", "No progress.", bool)
 @verbose_option
 @setting_options
-def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None, **flags: Any) -> None:
+def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | None, **flags: Any) -> None:
     """Find dead links and other faults of a site.
 
     Crawls the site unless that is done, then asks politely for everything its links lead to. Nothing is called
@@ -125,6 +129,8 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | No
     from periplus.api.positions import looked_up
     from periplus.api.segments import issues_within, require_segment
 
+    if isinstance(collection, str) and not flags["offline"]:
+        own_folder(collection, "checks ask and keep what they find")
     urls, local, folder = _places(starts, lists, collection)
     flags |= with_folders(flags, local)
     are_pages = bool(starts) and all(is_path(text) and Path(text).is_file() for text in starts)
@@ -220,13 +226,13 @@ def _say_end(end: CheckEnd) -> None:
 
 
 def _places(
-    starts: tuple[str, ...], lists: tuple[Any, ...], collection: Path | None
+    starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | None
 ) -> tuple[tuple[Url, ...], tuple[str, ...], Path]:
     """(where to begin, local folders as their setting has them, the collection's folder)."""
     lines = [line for file in lists for line in lines_of(file)]
     urls, local = starts_of([*starts, *lines])
     if urls:
-        return urls, local, collection or Path(site_name(urls[0]) + SUFFIX)
+        return urls, local, collection_folder(collection or Path(site_name(urls[0]) + SUFFIX))
     if lists:
         raise UsageError("the list names no URL")
     try:

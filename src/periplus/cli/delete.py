@@ -16,12 +16,12 @@ from periplus.cli.crawl import INTERRUPTED, StopOnSignal
 from periplus.cli.options import (
     Place,
     WholeNumber,
-    collection_folder,
     collection_option,
     format_option,
     opened,
     option,
     output_option,
+    own_folder,
 )
 from periplus.cli.progress import say
 from periplus.errors import UsageError
@@ -77,7 +77,7 @@ def delete(urls: tuple[str, ...], collection: Place | None, format: str, output:
     from periplus.model.collection import Deletion
     from periplus.model.web import SiteKey
 
-    folder = collection_folder(collection)
+    folder = own_folder(collection, "pages are deleted")
     if flags["everything"]:
         _remove(folder, flags["everything"], yes=flags["yes"], dry_run=flags["dry_run"])
         return

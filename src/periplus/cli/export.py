@@ -43,8 +43,8 @@ def export() -> None:
     """Write tables for other programs, or the pages as a WARC or WACZ archive.
 
     docs/exports.md describes every column. Tables are streamed: a million links need no more memory than a
-    thousand. Of a collection in PostgreSQL pages come as with --no-rank, and redirects
-    and issues want a folder.
+    thousand. Of a collection in PostgreSQL redirects, issues and pages without
+    --no-rank are read from its copy: docs/postgresql.md.
     """
 
 
@@ -114,12 +114,11 @@ def warc(place: Path | str, output: Path | None, cdxj: bool, file_bytes: int, wi
     """
     from periplus.api.archives import export_warc
     from periplus.api.homes import name_of
-    from periplus.api.moving import folder_of
 
     path = output or Path(name_of(place).removesuffix(".periplus") + ".warc.gz")
     index = path.with_name(path.name.removesuffix(".gz").removesuffix(".warc") + ".cdxj") if cdxj else None
-    with folder_of(place) as folder:
-        done = export_warc(folder, path, file_bytes=file_bytes, index=index, with_xml=with_xml)
+    folder = collection_folder(place)
+    done = export_warc(folder, path, file_bytes=file_bytes, index=index, with_xml=with_xml)
     counts = (
         f"{count_of(done.responses, 'response')}, {done.revisits} repeated, {done.failures} without an answer, "
         f"{number(done.size_bytes)} bytes"
@@ -139,11 +138,10 @@ def wacz(place: Path | str, output: Path | None) -> None:
     """
     from periplus.api.archives import export_wacz
     from periplus.api.homes import name_of
-    from periplus.api.moving import folder_of
 
     path = output or Path(name_of(place).removesuffix(".periplus") + ".wacz")
-    with folder_of(place) as folder:
-        done = export_wacz(folder, path, time.time())
+    folder = collection_folder(place)
+    done = export_wacz(folder, path, time.time())
     counts = f"{count_of(done.responses, 'response')}, {done.revisits} repeated, {number(done.size_bytes)} bytes"
     click.echo(f"Written to {path}: {counts}", err=True)
 
@@ -161,13 +159,12 @@ def site(place: Path | str, target: Path) -> None:
     periplus export site copy -c example.org.periplus
     periplus check ./copy
     """
-    from periplus.api.moving import folder_of
     from periplus.api.site_copy import export_site
     from periplus.cli.progress import Watch
 
     watch = Watch()
-    with folder_of(place) as folder:
-        done = export_site(folder, target, lambda files, count: watch("Writing files", files, count))
+    folder = collection_folder(place)
+    done = export_site(folder, target, lambda files, count: watch("Writing files", files, count))
     counts = f"{count_of(done.pages, 'page')}, {count_of(done.parts, 'part')}, {number(done.size_bytes)} bytes"
     click.echo(f"Written to {target}: {counts}", err=True)
     if done.not_kept:

@@ -16,6 +16,7 @@ from periplus.cli.options import (
     opened,
     option,
     output_option,
+    place_option,
 )
 from periplus.cli.progress import say
 from periplus.errors import UsageError
@@ -76,16 +77,16 @@ def list_faults(collection: Place | None, limit: int | None, format: str, output
 def _verb(verb: str, sentence: str) -> None:
     @faults.command(verb, help=sentence)
     @click.argument("subjects", nargs=-1, required=True, metavar="KEY|CAUSE...")
-    @collection_option
+    @place_option
     @option("--note", "Words on it; '' takes them away.", metavar="TEXT")
     @option("--to", "Who mends it; '' nobody.", metavar="NAME")
-    def decided(subjects: tuple[str, ...], collection: Place | None, note: str | None, to: str | None) -> None:
+    def decided(subjects: tuple[str, ...], place: Place, note: str | None, to: str | None) -> None:
         from periplus.api.faults import KEY_CHARS, decide
         from periplus.store.fault_notes import key_of
 
         if verb == "assign" and to is None:
             raise UsageError("say who mends it: --to NAME")
-        done = decide(collection_folder(collection), verb, subjects, time.time(), words=note, who=to)
+        done = decide(place, verb, subjects, time.time(), words=note, who=to)
         for noted in done:
             state = noted.note.decision.value or "open"
             who = f", {visible(noted.note.assignee)} mends it" if noted.note.assignee else ""
@@ -103,22 +104,22 @@ for _name, _sentence in (
 
 
 @faults.command("export")
-@collection_option
+@place_option
 @output_option
-def export_notes(collection: Place | None, output: Path | None) -> None:
+def export_notes(place: Place, output: Path | None) -> None:
     """Write all notes, a JSON object a line."""
     from periplus.api.faults import written_notes
 
-    lines = list(written_notes(collection_folder(collection)))
+    lines = list(written_notes(place))
     with opened(output, exact=True) as out:
         out.writelines(line + "\n" for line in lines)
 
 
 @faults.command("import")
 @click.argument("file", type=click.File("r", encoding="utf-8"))
-@collection_option
-def import_notes(file: TextIO, collection: Place | None) -> None:
+@place_option
+def import_notes(file: TextIO, place: Place) -> None:
     """Take notes that `export` wrote, each in place of that on its cause."""
     from periplus.api.faults import read_notes
 
-    say(f"{count_of(read_notes(collection_folder(collection), file), 'note')} taken.")
+    say(f"{count_of(read_notes(place, file), 'note')} taken.")

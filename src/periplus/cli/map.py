@@ -12,8 +12,8 @@ import click
 
 from periplus.cli.options import (
     FILE,
-    FOLDER,
     PATH,
+    PLACE,
     Place,
     collection_folder,
     collection_option,
@@ -84,7 +84,7 @@ def site_map(place: Place, format: str, output: Path | None, max_depth: int | No
     gexf graphml          the graph of links, for Gephi, networkx, igraph, yEd
     sitemap  sitemap.xml of the pages worth finding, into the folder of -o
 
-    Of a collection in PostgreSQL the same, without sitemap and what a check learned of parts' sizes.
+    Of a collection in PostgreSQL the same, without what a check learned of parts' sizes.
     """
     from periplus.present.map_files import chosen
 
@@ -144,15 +144,11 @@ def _made(place: Path | str, flags: dict[str, Any]) -> Site:
         return collection.map(flags["site"], scale=order.scale, damping=order.damping, rounds=order.rounds)
 
 
-def _write_sitemaps(place: Path | str, output: Path | None, site: str) -> None:
+def _write_sitemaps(place: Place, output: Path | None, site: str) -> None:
     from periplus.api.collection import Collection
 
     assert output is not None  # _refuse_terminal
-    if isinstance(place, str):
-        raise UsageError(
-            "sitemap.xml is made of collections in folders: `periplus move` makes one of a collection in a database"
-        )
-    with Collection(place) as collection:
+    with Collection(collection_folder(place)) as collection:
         for path in collection.sitemaps(output, site):
             click.echo(path)
 
@@ -183,7 +179,9 @@ def _write_text(site: Site, output: Path | None, max_nodes: int, max_depth: int 
 @click.command()
 @collection_option
 @site_option
-@option("-o --output", "The file to write. By default report.html in the collection's folder.", FILE)
+@option(
+    "-o --output", "The file to write. By default report.html in the collection's folder; of a database, here.", FILE
+)
 @option("--near/--no-near", "Compare texts for near duplicates; by default where there are at most 20,000 pages.", bool)
 def report(collection: Place | None, site: str, output: Path | None, near: bool | None) -> None:
     """Write one page that shows what was found.
@@ -192,8 +190,9 @@ def report(collection: Place | None, site: str, output: Path | None, near: bool 
     redirects, duplicates, sizes, depth, links to other sites. Long tables turn pages, sort and filter. With -o NAME.pdf
     a PDF for paper and mail, with the first causes of each kind. An earlier report there is written over.
     """
-    from periplus.api.collection import Collection
+    from periplus.api.collection import REPORT_FILE, Collection
 
+    output = output or (Path(REPORT_FILE) if isinstance(collection, str) else None)
     with Collection(collection_folder(collection)) as opened:
         try:
             path = opened.report(output, site, near=near)
@@ -212,7 +211,7 @@ DIFFERENT = 5  # with --exit-code: something differs
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN RUN]")
 @collection_option
-@option("--other", "Take the second run from this collection.", FOLDER)
+@option("--other", "Take the second run from this collection.", PLACE)
 @site_option
 @option("-f --format", "JSON has every list whole.", ("text", "html", "json"), "text")
 @output_option
@@ -220,7 +219,7 @@ DIFFERENT = 5  # with --exit-code: something differs
 @option("--most", "Entries of each list in the text; -1: all.", click.IntRange(-1), 20)
 @option("--exit-code", f"End with {DIFFERENT} when anything differs.", bool)
 def diff(
-    runs: tuple[str, ...], collection: Place | None, other: Path | None, format: str, output: Path | None, **flags: Any
+    runs: tuple[str, ...], collection: Place | None, other: Place | None, format: str, output: Path | None, **flags: Any
 ) -> None:
     """Compare two runs: pages, links, the map, issues.
 
@@ -235,7 +234,8 @@ def diff(
         raise UsageError("name two runs, or none for the last two: periplus diff last-1 last")
     folder = collection_folder(collection)
     before, after = runs or (("last", "last") if other else ("last-1", "last"))
-    comparison = compare_runs(folder, before, after, other=other, site=flags["site"])
+    other_folder = collection_folder(other) if other else None
+    comparison = compare_runs(folder, before, after, other=other_folder, site=flags["site"])
     with opened(output, exact=format != "text") as out:
         if format == "json":
             write_diff_json(comparison, out)

@@ -63,6 +63,7 @@ class PlacePath(FolderPath):
 
 
 FOLDER = FolderPath()
+PLACE = PlacePath()
 FILE = click.Path(path_type=Path, dir_okay=False)
 PATH = click.Path(path_type=Path)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -285,7 +286,7 @@ def place_named(names: str, sentence: str, default: Path | None = None) -> Decor
         *names.split(),
         "--store",
         "collection",
-        type=PlacePath(),
+        type=PLACE,
         multiple=True,
         callback=only_one,
         envvar=COLLECTION_VARIABLE,
@@ -310,14 +311,16 @@ site_option = option("--site", "Which site, where the collection has several sta
 
 
 def collection_folder(named: Place | None) -> Path:
-    """The folder named, or the only collection here.
+    """The folder named, or the only collection here, to be read; of one in a database its copy, as it stands now.
 
-    Raises NoCollection, saying what there is, and UsageError for an address.
+    Raises NoCollection, saying what there is, and what `api.copies.copied` raises.
     """
     if isinstance(named, str):
-        raise UsageError(
-            f"this reads folders, and {address_of(named)} is a database: `periplus move ADDRESS FOLDER` makes one of it"
-        )
+        from periplus.api.homes import folder_of
+        from periplus.cli.progress import Watch
+
+        watch = Watch()
+        return folder_of(named, lambda what, rows: watch(what, rows, 0))
     here = [named] if named is not None else sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_dir())
     if len(here) == 1:
         if (context := click.get_current_context(silent=True)) is not None:
@@ -354,6 +357,19 @@ def parts_asked(names: str, whole: bool) -> frozenset[Part]:
     if not asked:
         return ALL_PARTS if whole else TEXT_PARTS
     return frozenset(part for name in asked for part in PART_CHOICES[name])
+
+
+def own_folder(named: Place | None, what: str) -> Path:
+    """The folder named, or the only collection here, to be changed. what: is done in folders alone.
+
+    Raises NoCollection, and UsageError for an address.
+    """
+    if isinstance(named, str):
+        raise UsageError(
+            f"{what} in folders, and {address_of(named)} is a database: `periplus move ADDRESS FOLDER` takes the "
+            "collection into one"
+        )
+    return collection_folder(named)
 
 
 def place_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,7 +17,6 @@ from periplus.cli.crawl import Period
 from periplus.cli.options import (
     FOLDER,
     Place,
-    collection_folder,
     collection_option,
     columns_of,
     format_option,
@@ -25,6 +24,7 @@ from periplus.cli.options import (
     option,
     options,
     output_option,
+    own_folder,
 )
 from periplus.cli.progress import Watch, say
 from periplus.errors import UsageError
@@ -97,7 +97,7 @@ def create(name: str, collection: Place | None, **fields: Any) -> None:
 
     if not name:
         raise UsageError("a portal needs a name: periplus portal create NAME")
-    folder = collection_folder(collection)
+    folder = own_folder(collection, "portals are kept")
     given = {"title": name} | {field: value for field, value in fields.items() if value is not None}
     made = Portal(name=name, created=float(int(time.time())), **given)
     portals.create(folder, made)
@@ -112,7 +112,7 @@ def change(name: str, collection: Place | None, **fields: Any) -> None:
     """Change what a portal is to be. What was decided stays; `build` shows the change."""
     from periplus.api import portal as portals
 
-    folder = collection_folder(collection)
+    folder = own_folder(collection, "portals are kept")
     made = replace(
         portals.portal_named(folder, name), **{field: value for field, value in fields.items() if value is not None}
     )
@@ -141,7 +141,7 @@ def build(name: str, collection: Place | None, output: Path | None) -> None:
     """
     from periplus.api import portal as portals
 
-    edition, done = portals.build(collection_folder(collection), name, output, time.time(), Watch())
+    edition, done = portals.build(own_folder(collection, "portals are kept"), name, output, time.time(), Watch())
     say(
         f"{count_of(len(edition.entries), 'story', 'stories')} published"
         + _waiting(edition)
@@ -161,7 +161,7 @@ def list_portals(collection: Place | None, format: str, output: Path | None) -> 
     """List the collection's portals."""
     from periplus.api import portal as portals
 
-    rows = portals.portals(collection_folder(collection))
+    rows = portals.portals(own_folder(collection, "portals are kept"))
     with opened(output, exact=format == "json") as out:
         if format == "json":
             out.write(
@@ -192,7 +192,7 @@ def show(name: str, collection: Place | None, waiting: bool, limit: int, format:
     from periplus.api import portal as portals
     from periplus.present.stories import edition_values
 
-    folder = collection_folder(collection)
+    folder = own_folder(collection, "portals are kept")
     edition = portals.edition_of(folder, portals.portal_named(folder, name), time.time(), Watch())
     with opened(output, exact=format == "json") as out:
         if format == "json":
@@ -212,7 +212,7 @@ def _verb(verb: str, sentence: str) -> None:
     def decided(subjects: tuple[str, ...], collection: Place | None, portal: str) -> None:
         from periplus.api import portal as portals
 
-        folder = collection_folder(collection)
+        folder = own_folder(collection, "portals are kept")
         if not portal and len(subjects) > 1 and any(one.name == subjects[0] for one, _ in portals.portals(folder)):
             portal, subjects = (
                 subjects[0],
@@ -264,7 +264,7 @@ def edit(
         raise UsageError("one entry at a time: periplus portal edit [NAME] KEY")
     if words is None and picture is None and alt is None:
         raise UsageError("say what to edit: --words TEXT, --picture FILE, --alt TEXT")
-    folder = collection_folder(collection)
+    folder = own_folder(collection, "portals are kept")
     chosen = portals.portal_named(folder, portal or (arguments[0] if len(arguments) == 2 else ""))
     key = portals.edit(folder, chosen, arguments[-1], portals.Edit(words, _picture(picture), alt), time.time())
     say(f"edit: {key}. `periplus portal build` shows it.")
@@ -292,7 +292,7 @@ def remove(name: str, collection: Place | None, yes: bool) -> None:
 
     if not name:
         raise UsageError("say which portal: periplus portal remove NAME")
-    folder = collection_folder(collection)
+    folder = own_folder(collection, "portals are kept")
     portals.portal_named(folder, name)
     if not yes and not click.confirm(f"Forget the portal {name} with its decisions?", err=True):
         raise UsageError("nothing was removed")

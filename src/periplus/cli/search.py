@@ -22,6 +22,7 @@ from periplus.cli.options import (
     opened,
     option,
     output_option,
+    own_folder,
 )
 from periplus.cli.progress import Watch, say
 from periplus.errors import UsageError
@@ -142,7 +143,8 @@ def index(collection: Place | None, anew: bool, vectors: Path | None) -> None:
     """
     from periplus.api.collection import Collection
 
-    with Collection(collection_folder(collection)) as reader:
+    folder = collection_folder(collection) if vectors is None else own_folder(collection, "vectors are kept")
+    with Collection(folder) as reader:
         click.echo(reader.index(anew=anew, watch=_reporter()))
         if vectors is not None:
             note = reader.take_vectors(vectors, _rows_read)

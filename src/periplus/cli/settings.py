@@ -19,6 +19,7 @@ from periplus.cli.options import (
     opened,
     option,
     output_option,
+    own_folder,
     place_option,
     settings_files,
 )
@@ -72,7 +73,7 @@ def settings(format: str, output: Path | None, collection: Place | None, **liste
 def _folder(collection: Place | None) -> Path:
     """The one named, the only one here, or this folder."""
     try:
-        return collection_folder(collection)
+        return Path() if isinstance(collection, str) else collection_folder(collection)
     except NoCollection:
         return Path()
 
@@ -201,7 +202,7 @@ def apply_command(collection: Place | None) -> None:
     """
     from periplus.api.rules import apply_now
 
-    done = apply_now(collection_folder(collection))
+    done = apply_now(own_folder(collection, "rules are applied"))
     if done is None:
         click.echo("The collection is in accord with its rules.")
         return

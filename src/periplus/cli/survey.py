@@ -23,6 +23,7 @@ from periplus.cli.options import (
     option,
     options,
     output_option,
+    own_folder,
     place_named,
     place_option,
     setting_options,
@@ -68,8 +69,8 @@ def links(collection: Place | None, format: str, output: Path | None, limit: int
     from periplus.api import survey as surveys
     from periplus.present.tables import write_table
 
-    folder = collection_folder(collection)
     sure, delete = flags.pop("yes"), flags.pop("delete")
+    folder = own_folder(collection, "links are deleted") if delete else collection_folder(collection)
     choice = surveys.LinkChoice(**flags, limit=-1 if limit is None else limit)
     if not delete:
         with opened(output, exact=format != "table") as out:
@@ -171,7 +172,7 @@ def mark(sites: tuple[str, ...], collection: Place | None, status: str, tags: tu
     if start and (len(sites) > 1 or status != "in"):
         raise UsageError("--start goes with --status in and one site")
     prefixes = decide(
-        collection_folder(collection), sites, SiteStatus(status), tags, start=start, now=SystemClock().now()
+        own_folder(collection, "marks are kept"), sites, SiteStatus(status), tags, start=start, now=SystemClock().now()
     )
     click.echo(f"Marked {', '.join(prefixes)}: {status}" + (f" ({', '.join(tags)})" if tags else ""), err=True)
 

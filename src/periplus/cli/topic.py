@@ -14,7 +14,6 @@ from periplus.cli.options import (
     FOLDER,
     LongCommand,
     Place,
-    collection_folder,
     collection_option,
     columns_of,
     format_option,
@@ -22,6 +21,7 @@ from periplus.cli.options import (
     opened,
     option,
     output_option,
+    own_folder,
     place_option,
     setting_options,
     settings_of,
@@ -121,7 +121,7 @@ def _place(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], co
     alone = bool(negatives) and all(map(names_files, (*positives, *negatives)))
     if alone and collection is None and not any(Path().glob(f"*{SUFFIX}")):
         collection = Path(f"{name}{SUFFIX}")
-    folder = collection_folder(collection)
+    folder = own_folder(collection, "topics are kept")
     if alone:
         begin(folder, name)
     return folder
@@ -135,7 +135,7 @@ def list_command(collection: Place | None, as_json: bool) -> None:
     from periplus.api.topics import topic_names, topic_of
     from periplus.present.text import topic_values
 
-    folder = collection_folder(collection)
+    folder = own_folder(collection, "topics are kept")
     learned = [topic_of(folder, name) for name in topic_names(folder)]
     if as_json:
         click.echo(json.dumps([topic_values(one) for one in learned], ensure_ascii=False, indent=1))
@@ -161,7 +161,7 @@ def show(name: str, collection: Place | None, format: str, output: Path | None) 
     """Say how well a topic was learned, and by which words."""
     from periplus.api.topics import topic_of
 
-    _write(topic_of(collection_folder(collection), name), format == "json", output)
+    _write(topic_of(own_folder(collection, "topics are kept"), name), format == "json", output)
 
 
 @topic.command()
@@ -184,7 +184,7 @@ def judge(name: str, targets: tuple[str, ...], collection: Place | None, output:
     limit, as_json = flags["limit"], flags["as_json"]
     if targets and flags["keep"]:
         raise UsageError("--keep is for all pages of the collection: name none")
-    with Collection(collection_folder(collection)) as reader:
+    with Collection(own_folder(collection, "topics are kept")) as reader:
         judged = (
             [judged_target(reader, name, target) for target in targets]
             if targets
@@ -210,7 +210,7 @@ def remove(name: str, collection: Place | None) -> None:
     """Delete a topic with its examples and labels."""
     from periplus.api.topics import remove_topic
 
-    for file in remove_topic(collection_folder(collection), name):
+    for file in remove_topic(own_folder(collection, "topics are kept"), name):
         click.echo(f"Deleted {file}")
 
 
@@ -222,7 +222,7 @@ def learn(name: str, collection: Place | None) -> None:
     from periplus.api.collection import Collection
     from periplus.api.topics import relearned
 
-    with Collection(collection_folder(collection)) as reader:
+    with Collection(own_folder(collection, "topics are kept")) as reader:
         Watch()("learning", 0, 0)
         _write(relearned(reader, name), False, None)
 
@@ -240,7 +240,7 @@ def label(name: str, collection: Place | None, limit: int | None) -> None:
     from periplus.api.collection import Collection
     from periplus.api.labelling import Labelling
 
-    with Collection(collection_folder(collection)) as reader:
+    with Collection(own_folder(collection, "topics are kept")) as reader:
         session = Labelling(reader, name, Watch())
         try:
             _ask(session, limit)

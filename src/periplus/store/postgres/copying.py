@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import Cursor, DataError, IntegrityError
 from psycopg.rows import TupleRow
@@ -20,7 +20,7 @@ from periplus.model.visit import FETCHED
 from periplus.model.web import Url, UrlId
 from periplus.store.bodies import BodyCodec
 from periplus.store.moving import OWN_META, TABLES, MovedBody, MovedTable, PageBody, Row
-from periplus.store.postgres import ledger
+from periplus.store.postgres import ledger, schema
 from periplus.store.postgres.committing import run_of
 from periplus.store.postgres.connection import LOST, Connection, copy_rows
 from periplus.store.postgres.ledger import DatabaseLedger
@@ -53,15 +53,15 @@ _COMPUTED = {("run", name): _SUM_OF_RUN.format(name) for name in ("fetched", "wi
     )
 }
 _BODIES = """
-SELECT DISTINCT ON (b.id) b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, b.segment, b.start, b.length, d.data, x.media_type, x.data
-FROM body b LEFT JOIN dictionary d ON d.shard = b.shard AND d.id = b.dictionary_id LEFT JOIN xml x ON x.shard = b.shard AND x.body_id = b.id ORDER BY b.id
+SELECT DISTINCT ON (b.id) b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, b.segment, b.start, b.length, x.media_type, x.data
+FROM body b LEFT JOIN xml x ON x.shard = b.shard AND x.body_id = b.id {} ORDER BY b.id
 """  # noqa: E501
 _PAGES = """
-SELECT u.id, u.text, p.media_type, p.charset, b.text, b.data, b.dictionary_id, b.segment, b.start, b.length, d.data
+SELECT u.id, u.text, p.media_type, p.charset, b.text, b.data, b.dictionary_id, b.segment, b.start, b.length
 FROM page p JOIN url u ON u.shard = p.shard AND u.id = p.url_id JOIN body b ON b.shard = p.shard AND b.id = p.body_id
-    LEFT JOIN dictionary d ON d.shard = b.shard AND d.id = b.dictionary_id
 WHERE u.reason IN {} ORDER BY u.text COLLATE "C"
 """
+SUMMED = frozenset({"meta", "run", "run_count", "tally"})  # by other rows too: no row of these tells of all its changes
 _NUMBERED = ("run", "site", "host", "body", "dictionary", "visit")  # tables whose ids the database gives
 
 WriteRecord = Callable[[Exchange], RecordPlace]
@@ -180,19 +180,107 @@ def last_seq(connection: Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def rows_out(connection: Connection, table: MovedTable) -> Iterator[Row]:
-    """The table's rows, exact as they are stored here. Within a transaction; streamed."""
+def rows_out(connection: Connection, table: MovedTable, since: DatabaseSnapshot | None = None) -> Iterator[Row]:
+    """The table's rows, exact as they are stored here. Within a transaction; streamed.
+
+    since: only what was written since then; of tables in `SUMMED` all.
+    """
     columns = [_COMPUTED.get((table.name, name), f"t.{name}") for name in table.columns]
+    where = f" WHERE {since.later('t')}" if since and table.name not in SUMMED else ""
     with _streaming(
-        connection, f"SELECT {', '.join(columns)} FROM {_SOURCE.get(table.name, f'{table.name} t')}", AT_ONCE
+        connection, f"SELECT {', '.join(columns)} FROM {_SOURCE.get(table.name, f'{table.name} t')}{where}", AT_ONCE
     ) as cursor:
         yield from cursor
 
 
-def bodies_out(connection: Connection, reader: SegmentReader | None) -> Iterator[MovedBody]:
-    """What was kept of pages. reader: of the collection's segments, if it has any. Within a transaction."""
+class DatabaseSnapshot(NamedTuple):
+    """What a transaction sees of the collection, so that another one can ask what was written since.
+
+    collection: which one in which server, and in which form its tables are; first: the oldest transaction that was not
+    over; following: the number that the next one was to have.
+    """
+
+    collection: str
+    first: int
+    following: int
+
+    @property
+    def is_calm(self) -> bool:
+        """Nobody was writing: what is seen is all that was begun."""
+        return self.first == self.following
+
+    def precedes(self, later: DatabaseSnapshot) -> bool:
+        """Whether rows tell what was written between the two: PostgreSQL numbers transactions with 32 bits."""
+        return self.collection == later.collection and 0 <= later.following - self.first < 1 << 30
+
+    def later(self, name: str) -> str:
+        """SQL for a row of a table by this name that was written since. Some that were seen then are among them."""
+        return f"age({name}.xmin) <= age('{self.first % (1 << 32)}'::xid)"
+
+
+def snapshot(connection: Connection) -> DatabaseSnapshot:
+    """Within a transaction of `one_moment`."""
+    ask = (
+        "SELECT (SELECT system_identifier FROM pg_control_system()), (SELECT timeline_id FROM pg_control_checkpoint()),"
+        " to_regclass('meta')::oid::bigint, pg_snapshot_xmin(pg_current_snapshot())::text::bigint,"
+        " pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+    )
+    row = connection.execute(ask).fetchone()
+    assert row is not None
+    server, timeline, table, first, following = row
+    return DatabaseSnapshot(f"{server}/{timeline}/{table}/{len(schema.MIGRATIONS)}", first, following)
+
+
+def changed_sources(connection: Connection, since: DatabaseSnapshot) -> tuple[Sequence[int], Sequence[int]]:
+    """(shards, pages) whose links may be others than then. Links go when their page is visited, or is one no longer."""
+    ask = f"""
+        SELECT DISTINCT shard, source FROM link t WHERE {since.later("t")}
+        UNION SELECT shard, source FROM bad_link t WHERE {since.later("t")}
+        UNION SELECT shard, id FROM url t WHERE {since.later("t")}"""
+    rows = connection.execute(ask.encode()).fetchall()
+    return [shard for shard, _ in rows], [source for _, source in rows]
+
+
+def rows_of_sources(
+    connection: Connection, table: MovedTable, sources: tuple[Sequence[int], Sequence[int]]
+) -> Iterator[Row]:
+    """Rows of `link` or `bad_link` of pages as `changed_sources` names them, those of a page one after another."""
+    find = (
+        f"SELECT {', '.join(f't.{name}' for name in table.columns)} FROM unnest(%s::smallint[], %s::bigint[])"
+        f" AS c (shard, source) JOIN {table.name} t ON t.shard = c.shard AND t.source = c.source ORDER BY t.source"
+    )
+    with _streaming(connection, find, AT_ONCE, sources) as cursor:
+        yield from cursor
+
+
+def keys_out(connection: Connection, name: str, keys: Sequence[str]) -> Iterator[Row]:
+    """The keys of all rows of a table. Within a transaction; streamed."""
+    with _streaming(connection, f"SELECT {', '.join(keys)} FROM {name}", AT_ONCE) as cursor:
+        yield from cursor
+
+
+def count(connection: Connection, name: str) -> int:
+    """Rows of a table; of bodies each once, however many shards have it."""
+    counted = {"body": "DISTINCT id", "xml": "DISTINCT body_id"}.get(name, "*")
+    row = connection.execute(f"SELECT count({counted}) FROM {name}".encode()).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def bodies_out(
+    connection: Connection,
+    reader: SegmentReader | None,
+    since: DatabaseSnapshot | None = None,
+    *,
+    unpacked: bool = True,
+) -> Iterator[MovedBody]:
+    """What was kept of pages. reader: of the collection's segments, if it has any. Within a transaction.
+
+    since: only what was written since then. unpacked: with the bytes themselves, of those too that are packed here.
+    """
     codec = BodyCodec()
-    with _streaming(connection, _BODIES, BODIES_AT_ONCE) as cursor:
+    where = f"WHERE {since.later('b')}" if since else ""
+    with _streaming(connection, _BODIES.format(where), BODIES_AT_ONCE) as cursor:
         for (
             body_id,
             md5,
@@ -204,16 +292,16 @@ def bodies_out(connection: Connection, reader: SegmentReader | None) -> Iterator
             segment,
             start,
             length,
-            dictionary,
             media_type,
             xml,
         ) in cursor:
-            if dictionary_id is not None and not codec.knows(dictionary_id):
-                codec.add(dictionary_id, dictionary)
+            content = b""
             if segment is not None and reader is not None:
                 content = reader.body(RecordPlace(segment, start, length))
-            else:
-                content = codec.unpack_body(data, dictionary_id, text) if data else b""
+            elif data and unpacked:
+                if dictionary_id is not None and not codec.knows(dictionary_id):
+                    codec.add(dictionary_id, _dictionary(connection, dictionary_id))
+                content = codec.unpack_body(data, dictionary_id, text)
             yield MovedBody(
                 body_id,
                 md5,
@@ -229,13 +317,18 @@ def bodies_out(connection: Connection, reader: SegmentReader | None) -> Iterator
             )
 
 
+def _dictionary(connection: Connection, dictionary_id: int) -> bytes:
+    row = connection.execute("SELECT data FROM dictionary WHERE id = %s", (dictionary_id,)).fetchone()
+    return bytes(row[0]) if row else b""
+
+
 def pages_out(connection: Connection, reader: SegmentReader | None) -> Iterator[PageBody]:
     """The pages that are there still and whose bytes were kept, by URL. As `bodies_out`."""
     codec = BodyCodec()
     with _streaming(connection, _PAGES.format(any_of(FETCHED)), BODIES_AT_ONCE) as cursor:
-        for url_id, url, media_type, charset, text, data, dictionary_id, segment, start, length, dictionary in cursor:
+        for url_id, url, media_type, charset, text, data, dictionary_id, segment, start, length in cursor:
             if dictionary_id is not None and not codec.knows(dictionary_id):
-                codec.add(dictionary_id, dictionary)
+                codec.add(dictionary_id, _dictionary(connection, dictionary_id))
             if segment is not None and reader is not None:
                 body = reader.body(RecordPlace(segment, start, length))
             else:
@@ -245,11 +338,13 @@ def pages_out(connection: Connection, reader: SegmentReader | None) -> Iterator[
 
 
 @contextmanager
-def _streaming(connection: Connection, find: str, at_once: int) -> Iterator[Cursor[TupleRow]]:
+def _streaming(
+    connection: Connection, find: str, at_once: int, values: Sequence[object] | None = None
+) -> Iterator[Cursor[TupleRow]]:
     cursor: Any = connection.cursor(name="moving")
     with cursor:
         cursor.itersize = at_once
-        cursor.execute(find)
+        cursor.execute(find, values)
         yield cursor
 
 
@@ -270,7 +365,7 @@ def reported() -> Iterator[None]:
         yield
     except (*LOST, DataError, IntegrityError) as error:
         text = str(error).strip().partition("\n")[0]
-        raise StoreError(f"the database took the collection's move no further: {text}. Nothing was moved.") from error
+        raise StoreError(f"the database broke off: {text}. Nothing was moved or copied.") from error
 
 
 def take_time(connection: Connection) -> None:

@@ -21,7 +21,7 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, unpack_headers, unpack_sent
 from periplus.store.moving import OWN_META, MovedBody, MovedTable, PageBody, Row, exact
-from periplus.store.sqlite import page_links, schema
+from periplus.store.sqlite import changes, page_links, schema
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
 from periplus.store.sqlite.page_rows import Contents, answer
 from periplus.store.sqlite.reading import rows as streamed
@@ -45,6 +45,7 @@ _SHARD = {
     "visit": "CASE WHEN t.url_id = 0 THEN shard_of_address(t.text) ELSE shard_of(s.key) END",
 }
 # Of a worker that was killed the last request may have started this very moment.
+_NOT_OWN = f" WHERE name NOT IN ({', '.join(repr(own) for own in sorted(OWN_META))})"
 _NEXT_AT = (
     "CASE WHEN t.lease_by IS NULL THEN t.next_at ELSE max(t.next_at, CAST(strftime('%s', 'now') AS "
     "INTEGER) + 1 + t.delay_s / t.rate) END"
@@ -88,7 +89,7 @@ def _select(table: MovedTable, *, shards: bool) -> str:
     columns = ", ".join(
         _NEXT_AT if shards and (name, column) == ("host", "next_at") else f"t.{column}" for column in table.columns
     )
-    where = f" WHERE t.name NOT IN ({', '.join(repr(own) for own in sorted(OWN_META))})" if name == "meta" else ""
+    where = _NOT_OWN if name == "meta" else ""
     shard = _SHARD.get(name) or ("shard_of(s.key)" if name in _WAY else "0")
     return (
         f"SELECT {f'{shard}, ' if shards else ''}{columns} FROM {name} t {_WAY.get(name, '') if shards else ''}{where}"
@@ -147,18 +148,70 @@ def _xml(media_type: str | None, data: bytes | None) -> tuple[str, bytes] | None
 
 
 def enter(connection: sqlite3.Connection, table: MovedTable, rows: Iterable[Row]) -> None:
-    """Within a transaction, into an empty table."""
+    """In place of rows of the same keys. Links: those of a page one after another, of pages that have none yet.
+
+    Within a transaction.
+    """
     if table.name == "link":
         page_links.fill(connection, rows)
         return
     marks = ", ".join("?" * len(table.columns))
-    connection.executemany(f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({marks})", rows)
+    connection.executemany(f"INSERT OR REPLACE INTO {table.name} ({', '.join(table.columns)}) VALUES ({marks})", rows)
+
+
+def note_changed(connection: sqlite3.Connection, rows: Iterable[Row]) -> Iterator[Row]:
+    """Rows of `url`, ids first, as they pass to `enter`: who follows the pages among them is told of these."""
+    has_page = "SELECT 1 FROM page WHERE url_id = ?"
+    for row in rows:
+        if connection.execute(has_page, row[:1]).fetchone():
+            changes.note(connection, [row[0]])  # type: ignore[list-item]  # an id
+        yield row
+
+
+def clear(connection: sqlite3.Connection, name: str, sources: Sequence[int] | None = None) -> None:
+    """Empties a table, but for what a database says of itself. sources: only the links of these pages.
+
+    Within a transaction.
+    """
+    name = "page_links" if name == "link" else name
+    if sources is not None:
+        connection.executemany(f"DELETE FROM {name} WHERE source = ?", ((source,) for source in sources))
+    else:
+        connection.execute(f"DELETE FROM {name}{_NOT_OWN if name == 'meta' else ''}")
+
+
+def count(connection: sqlite3.Connection, name: str) -> int:
+    """Rows of a table."""
+    counted = "coalesce(sum(length(kinds)), 0) FROM page_links" if name == "link" else f"count(*) FROM {name}"
+    return int(connection.execute(f"SELECT {counted}").fetchone()[0])
+
+
+def keys_of(connection: sqlite3.Connection, name: str) -> tuple[str, ...]:
+    """The columns that name a row of a table; empty where rows have no name, and for links."""
+    columns = connection.execute("SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", (name,)).fetchall()
+    return tuple(column for (column,) in columns)
+
+
+def retain(connection: sqlite3.Connection, name: str, keys: Iterable[Row]) -> None:
+    """Deletes the rows of a table whose keys are not among these. Within a transaction."""
+    columns = keys_of(connection, name)
+    connection.execute("DROP TABLE IF EXISTS temp.retained")
+    connection.execute(f"CREATE TEMP TABLE retained ({', '.join(columns)}, PRIMARY KEY ({', '.join(columns)}))")
+    connection.executemany(f"INSERT OR IGNORE INTO retained VALUES ({', '.join('?' * len(columns))})", keys)
+    same = " AND ".join(f"r.{column} = t.{column}" for column in columns)
+    connection.execute(f"DELETE FROM {name} AS t WHERE NOT EXISTS (SELECT 1 FROM retained r WHERE {same})")
 
 
 def enter_bodies(connection: sqlite3.Connection, bodies: Iterable[MovedBody]) -> None:
-    """Within a transaction, after `dictionary`. Bytes that lay in segments are packed without a dictionary."""
+    """In place of those of the same ids. Bytes that lay in segments are packed without a dictionary.
+
+    Within a transaction, after `dictionary`.
+    """
     codec = BodyCodec()
-    insert = "INSERT INTO body (id, md5, dictionary_id, size, data, text, blocks) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    insert = (
+        "INSERT OR REPLACE INTO body (id, md5, dictionary_id, size, data, text, blocks) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    )
+    enter_xml = "INSERT OR REPLACE INTO xml (body_id, media_type, data) VALUES (?, ?, ?)"
     for body in bodies:
         data = body.data or (codec.pack(body.content, None) if body.content else b"")
         connection.execute(
@@ -166,7 +219,7 @@ def enter_bodies(connection: sqlite3.Connection, bodies: Iterable[MovedBody]) ->
             (body.id, body.md5, body.dictionary_id if body.data else None, body.size, data, body.text, body.blocks),
         )
         if body.xml:
-            connection.execute("INSERT INTO xml (body_id, media_type, data) VALUES (?, ?, ?)", (body.id, *body.xml))
+            connection.execute(enter_xml, (body.id, *body.xml))
 
 
 def complete(connection: sqlite3.Connection, seq: int) -> None:

@@ -540,28 +540,33 @@ class WriteLock:
 
         COMMIT; ROLLBACK on any exception. Raises StoreError for what the disk or another program does.
         """
-        self._hold(True)
-        try:
-            with connection:  # commits what is open at its end, or rolls it back
-                connection.execute("BEGIN IMMEDIATE")
-                yield
-        except sqlite3.OperationalError as error:
-            raise StoreError(f"the collection cannot be written: {error}. {_ASK_THE_DISK}") from error
-        except sqlite3.DatabaseError as error:
-            if type(error) is not sqlite3.DatabaseError:  # its other children are mistakes of ours
-                raise
-            raise StoreError(
-                f"the collection is damaged: {error}. Restore it from a copy, or crawl again into another folder."
-            ) from error
-        finally:
-            self._hold(False)
+        with self.held():
+            try:
+                with connection:  # commits what is open at its end, or rolls it back
+                    connection.execute("BEGIN IMMEDIATE")
+                    yield
+            except sqlite3.OperationalError as error:
+                raise StoreError(f"the collection cannot be written: {error}. {_ASK_THE_DISK}") from error
+            except sqlite3.DatabaseError as error:
+                if type(error) is not sqlite3.DatabaseError:  # its other children are mistakes of ours
+                    raise
+                raise StoreError(
+                    f"the collection is damaged: {error}. Restore it from a copy, or crawl again into another folder."
+                ) from error
 
-    def _hold(self, take: bool) -> None:
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Nobody else holds the lock within."""
         try:
             import fcntl
         except ImportError:  # no such locks on this system: SQLite's own waiting has to do
+            yield
             return
-        fcntl.flock(self._file, fcntl.LOCK_EX if take else fcntl.LOCK_UN)
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
         os.close(self._file)

@@ -1,0 +1,178 @@
+"""Copies of collections in databases, as folders in the cache: what only reads a collection reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from periplus.api.moving import Watch, moved_tables, segment_reader, silent, watched
+from periplus.errors import StoreError
+from periplus.model.collection import without_password
+from periplus.present.wording import size
+from periplus.settings import SETTINGS_FILE, SUFFIX
+from periplus.store.moving import MovedBody, MovedTable, Row
+from periplus.store.postgres import copying as database_copying
+from periplus.store.postgres import hosts, schema
+from periplus.store.postgres.address import address_of
+from periplus.store.postgres.connection import Connection, connect
+from periplus.store.postgres.copying import DatabaseSnapshot
+from periplus.store.sqlite import copying as folder_copying
+from periplus.store.sqlite import reading
+from periplus.store.sqlite.schema import SCHEMA_VERSION, WriteLock, drafted, exists, writing
+
+# docs/decisions/0060. A copy is the collection as `move` makes one, in a folder that is kept. In its table meta stands
+# the moment of the database that it shows; what was written since is taken over before each question. Beside it lie the
+# search index and what else is computed of a folder, which follow the pages as they do there. It holds nothing that the
+# database has not, or that cannot be computed again.
+
+BYTES = 20_000_000_000  # of all copies; above it those go that were not used for longest
+UNUSED_S = 30 * 86_400.0  # a copy that nobody read for so long goes
+IN_USE_S = 86_400.0  # one that was read lately may be read still, and stays in any case
+ONE_BY_ONE = ("link", "bad_link")  # tables of which a page's rows are replaced together
+_NOTE = "copied"  # in meta: the form of the folder's tables, and the moment
+
+
+def copied(place: str, watch: Watch = silent) -> Path:
+    """The folder that shows a collection in a database as it stands now. place: its address.
+
+    Made at the first time, brought up to date at any other; by one process at a time. Raises UsageError, NoCollection,
+    StoreError.
+    """
+    address = address_of(place)
+    key = hashlib.sha256(f"{without_password(address.dsn)} {address.collection}".encode()).hexdigest()
+    home = copies_folder() / key[:16]
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = home / (address.collection + SUFFIX)
+    with contextlib.closing(WriteLock(home)) as lock, lock.held():
+        os.utime(home)
+        with database_copying.reported(), contextlib.closing(connect(address)) as database:
+            schema.check(database, address.collection)
+            database_copying.take_time(database)
+            with database_copying.one_moment(database):
+                _bring_up(database, folder, watch)
+                _take_settings(database_copying.rules_text(database), folder)
+    return folder
+
+
+def copies_folder() -> Path:
+    """Where copies are kept: `periplus/copies` in the cache of this user (XDG_CACHE_HOME, by default ~/.cache)."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "periplus" / "copies"
+
+
+def _bring_up(database: Connection, folder: Path, watch: Watch) -> None:
+    now, before = database_copying.snapshot(database), _snapshot_of(folder)
+    if before is None or not before.precedes(now):
+        shutil.rmtree(folder, ignore_errors=True)
+        _make_room(folder.parent, hosts.size_bytes(database))
+        with drafted(folder) as draft, folder_copying.transaction(draft):
+            _take(database, draft, now, None, watch)
+    elif not (before.is_calm and before.following == now.following):
+        with writing(folder) as connection:
+            _take(database, connection, now, before, watch)
+
+
+def _snapshot_of(folder: Path) -> DatabaseSnapshot | None:
+    """Of the database that a copy shows; None: there is none, or one of another version."""
+    if not exists(folder):
+        return None
+    with contextlib.closing(reading.connect(folder)) as connection:
+        row = connection.execute("SELECT value FROM meta WHERE name = ?", (_NOTE,)).fetchone()
+    version, *moment = json.loads(row[0]) if row else [0]
+    return DatabaseSnapshot(*moment) if version == SCHEMA_VERSION else None
+
+
+def _take(
+    database: Connection,
+    folder: reading.Connection,
+    now: DatabaseSnapshot,
+    since: DatabaseSnapshot | None,
+    watch: Watch,
+) -> None:
+    """Takes over what was written in the database since a moment; None: all of it. Within transactions of both."""
+    sources = database_copying.changed_sources(database, since) if since else ((), ())
+    for table in moved_tables(database, folder):
+        _take_table(database, folder, table, since, sources, watch)
+    bodies = database_copying.bodies_out(database, segment_reader(database), since, unpacked=False)
+    folder_copying.enter_bodies(folder, _told(bodies, watch))
+    if since:
+        for name in ("body", "xml"):
+            _drop_vanished(database, folder, name)
+    folder_copying.complete(folder, database_copying.last_seq(database))
+    folder.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_NOTE, json.dumps([SCHEMA_VERSION, *now])))
+
+
+def _take_table(
+    database: Connection,
+    folder: reading.Connection,
+    table: MovedTable,
+    since: DatabaseSnapshot | None,
+    sources: tuple[Sequence[int], Sequence[int]],
+    watch: Watch,
+) -> None:
+    name = table.name
+
+    def enter(rows: Iterable[Row]) -> None:
+        folder_copying.enter(folder, table, watched(rows, f"Copying {name}", watch))
+
+    def replace() -> None:
+        folder_copying.clear(folder, name)
+        enter(database_copying.rows_out(database, table))
+
+    if since is None or name in database_copying.SUMMED:
+        replace()
+    elif name in ONE_BY_ONE:
+        folder_copying.clear(folder, name, sources[1])
+        enter(database_copying.rows_of_sources(database, table, sources))
+        if folder_copying.count(folder, name) != database_copying.count(database, name):
+            replace()
+    else:
+        rows = database_copying.rows_out(database, table, since)
+        enter(folder_copying.note_changed(folder, rows) if name == "url" else rows)
+        _drop_vanished(database, folder, name)
+
+
+def _drop_vanished(database: Connection, folder: reading.Connection, name: str) -> None:
+    """Deletes what the database has no longer. The copy has all that is there: equal counts are equal rows."""
+    if folder_copying.count(folder, name) != database_copying.count(database, name):
+        keys = folder_copying.keys_of(folder, name)
+        folder_copying.retain(folder, name, database_copying.keys_out(database, name, keys))
+
+
+def _told(bodies: Iterable[MovedBody], watch: Watch) -> Iterator[MovedBody]:
+    for count, body in enumerate(bodies, 1):
+        yield body
+        if count % 100 == 0:
+            watch("Copying bodies", count)
+
+
+def _take_settings(rules: str, folder: Path) -> None:
+    """The periplus.toml where the program was started is that of the copy; without one, the rules for URLs are."""
+    here, path = Path(SETTINGS_FILE).absolute(), folder / SETTINGS_FILE
+    path.unlink(missing_ok=True)
+    if here.is_file():
+        path.symlink_to(here)
+    elif rules:
+        path.write_text(rules, "utf-8")
+
+
+def _make_room(home: Path, needed_bytes: int) -> None:
+    """Deletes copies that were not used for long. Raises StoreError where the disk has no room for another one."""
+    now = time.time()
+    others = sorted((path for path in home.parent.iterdir() if path != home), key=lambda path: -path.stat().st_mtime)
+    total = needed_bytes
+    for other in others:
+        unused_s = now - other.stat().st_mtime
+        total += sum(file.stat().st_size for file in other.rglob("*") if file.is_file())
+        if unused_s > UNUSED_S or (total > BYTES and unused_s > IN_USE_S):
+            shutil.rmtree(other, ignore_errors=True)
+    if needed_bytes > (free := shutil.disk_usage(home).free):
+        raise StoreError(
+            f"the copy of the collection, which is read in its place, may take {size(needed_bytes)}, and {home.parent} "
+            f"has {size(free)}: name a folder on a larger disk in XDG_CACHE_HOME"
+        )

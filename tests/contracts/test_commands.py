@@ -1,0 +1,85 @@
+"""Commands answer of a collection in a database as of the same one in a folder, whatever was crawled since the last."""
+
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from periplus.api.moving import into_database, silent
+from periplus.cli.main import main
+from stored import page, stored
+
+HOME = "https://e.org/"
+WORDS = "Harbours on this coast have lights, pilots and a depth that is printed in the almanac of the year"
+ANSWERS = {
+    HOME: page("Home", "/a", "/b", "/gone", "/old", "https://else.example/x") + f"<p>{WORDS}</p>",
+    "https://e.org/a": page("Pilots", "/", "/b") + f"<p>{WORDS}, with tides</p>",
+    "https://e.org/b": page("Lights", "/a") + f"<p>{WORDS}, with tides</p>",
+    "https://e.org/old": "/a",
+    "https://e.org/gone": 404,
+}
+READING = (
+    "pages --columns url,status,title,depth -f csv",
+    "links -f csv",
+    "links --broken -f json",
+    "page https://e.org/a --json",
+    "page https://e.org/a --as markdown",
+    "page https://e.org/a --as source",
+    "search pilots -f json",
+    "trends -f csv",
+    "diff last last -f json",
+    "duplicates -f json",
+    "template",
+    "keywords --json",
+    "check --offline -f csv",
+    "faults list -f csv",
+    "stories --json",
+    "sql SELECT~url,reason~FROM~urls~ORDER~BY~1 -f csv",
+    "map --no-run -f json",
+    "rules propose",
+    "export pages",
+    "export pages --no-rank",
+    "export links",
+    "export redirects",
+    "export issues",
+    "export structured",
+    "export urls",
+    "status -f json",
+)
+WRITING = (
+    "delete https://e.org/a --yes", "rules apply", "portal list", "portal create p", "topic list",
+    "topic train t -p words:pilots", "survey mark e.org", "index --vectors x.parquet", "check",
+)  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return stored(tmp_path / "c.periplus", ANSWERS, [HOME])
+
+
+def ran(line, place):
+    ended = CliRunner().invoke(main, [word.replace("~", " ") for word in line.split()] + ["-c", str(place)])
+    assert ended.exit_code == 0, (line, ended.output, ended.exception)
+    return ended.stdout
+
+
+def plain(output):
+    """What an answer says, in any order, without how long it took and where the collection lies."""
+    output = re.sub(r'"(took_ms|size_bytes|folder|store|workers|asked_at)": ("[^"]*"|[0-9.]+),?', "", output)
+    return sorted(filter(None, map(str.strip, output.splitlines())))
+
+
+@pytest.mark.parametrize("line", READING)
+def test_a_command_reads_a_database_as_a_folder(line, folder, address):
+    into_database(folder, address.text, silent)
+    assert plain(ran(line, address.text)) == plain(ran(line, folder)) != []
+
+
+@pytest.mark.parametrize("line", WRITING)
+def test_what_lives_with_folders_is_refused_of_a_database_and_a_way_is_named(line, folder, address):
+    into_database(folder, address.text, silent)
+    ended = CliRunner().invoke(main, [*line.split(), "-c", address.text])
+    assert ended.exit_code == 2
+    assert "in folders" in ended.output and "periplus move ADDRESS FOLDER" in ended.output

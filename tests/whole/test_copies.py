@@ -1,0 +1,145 @@
+"""A copy of a collection in a database is brought up to date, and is then as one that was made anew."""
+
+import contextlib
+import os
+import time
+
+import pytest
+from click.testing import CliRunner
+from postgres_voyage import crawled_into
+
+from periplus.api import copies
+from periplus.api.collection import Collection
+from periplus.api.copies import copied
+from periplus.api.crawling import refresh, refresh_order
+from periplus.cli.main import main
+from periplus.errors import StoreError
+from periplus.model.frontier import RefreshFinding
+from periplus.store.moving import TABLES
+from periplus.store.postgres.connection import connect
+from periplus.store.sqlite import copying, reading
+from testweb import GraphRecipe, graph_site, serve
+from testweb.site import NOT_FOUND
+
+RECIPE = GraphRecipe(seed=3, pages=60, links_per_page=6, shape="random", page_bytes=2000, host="a.test")
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """Has copies kept in another folder from now on."""
+
+    def use(name):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
+
+    monkeypatch.chdir(tmp_path)
+    use("cache")
+    return use
+
+
+def rows(folder):
+    """All that was copied, by table, but for what the index notes on pages."""
+    with contextlib.closing(reading.connect(folder)) as connection:
+        columns = [name for name in copying.columns_of(connection, "page") if name != "parts"]
+        asked = {name: f"SELECT * FROM {name}" for name in (*TABLES, "xml")}
+        asked |= {"page": f"SELECT {', '.join(columns)} FROM page", "meta": "SELECT * FROM meta WHERE name <> 'copied'"}
+        tables = {name: sorted(map(repr, connection.execute(ask).fetchall())) for name, ask in asked.items()}
+        return tables | {"body": sorted(map(repr, copying.bodies_back(connection)))}
+
+
+def anew(address, cache):
+    cache(f"other-{time.monotonic()}")
+    folder = copied(address)
+    cache("cache")
+    return folder
+
+
+def brought_up(address, cache):
+    """The folder of the copy, which has all that a new one has."""
+    folder = copied(address)
+    assert rows(folder) == rows(anew(address, cache))
+    return folder
+
+
+def test_a_copy_that_is_brought_up_is_as_one_made_anew(address, cache):
+    """In the middle of a crawl, after it, after a refresh of a web that changed, and after rows went."""
+    text, site = address.text, graph_site(RECIPE)
+    with serve(site) as server:
+        crawled_into(text, server, "a.test", delay_s=0.0, max_pages=20)
+        first = brought_up(text, cache)
+        file = (first / "collection.db").stat().st_ino
+        with Collection(first) as collection:
+            before = collection.search("the").total
+        crawled_into(text, server, "a.test", delay_s=0.0)
+        assert brought_up(text, cache) == first
+        with Collection(first) as collection:
+            assert collection.search("the").total > before, "the index follows the copy"
+        *paths, gone = sorted(site.pages)
+        for path in paths[::2]:
+            site.pages[path].title = "Another title"
+            site.pages[path].links = site.pages[path].links[1:]
+            server.bump("a.test", path)
+        site.routes.exact[gone] = lambda asked: NOT_FOUND
+        end = refresh(refresh_order(text, {}), lambda progress: False)
+        assert end.findings[RefreshFinding.CHANGED] == len(paths[::2]) and end.findings[RefreshFinding.GONE] == 1
+    brought_up(text, cache)
+    with contextlib.closing(connect(address)) as database:
+        database.execute("DELETE FROM page WHERE url_id IN (SELECT url_id FROM page ORDER BY 1 LIMIT 5)")
+        database.execute("DELETE FROM link WHERE source IN (SELECT source FROM link ORDER BY 1 LIMIT 3)")
+        database.execute("DELETE FROM visit WHERE id IN (SELECT id FROM visit ORDER BY 1 LIMIT 3)")
+        database.execute("UPDATE link SET anchor = 'other' WHERE source = (SELECT max(source) FROM link)")
+    brought_up(text, cache)
+    assert (first / "collection.db").stat().st_ino == file, "it was brought up, and never made anew"
+
+
+def test_a_copy_is_not_looked_through_where_nobody_wrote(address, cache, monkeypatch):
+    with serve(graph_site(RECIPE)) as server:
+        crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=5)
+    taken, take = [], copies._take
+    monkeypatch.setattr(copies, "_take", lambda *args: taken.append(args) or take(*args))
+
+    def is_looked_through():
+        before = len(taken)
+        copied(address.text)
+        return len(taken) > before
+
+    assert is_looked_through()
+    assert not all(is_looked_through() for _ in range(20)), "but for what the server does by itself at times"
+
+
+def test_a_collection_that_was_dropped_and_made_again_is_copied_anew(address, cache):
+    with serve(graph_site(RECIPE)) as server:
+        crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=9)
+        copied(address.text)
+        with contextlib.closing(connect(address)) as database:
+            database.execute(f"DROP SCHEMA {address.collection} CASCADE".encode())
+        crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=4)
+    brought_up(address.text, cache)
+
+
+def test_copies_that_nobody_reads_go_and_a_full_disk_is_told(address, cache, monkeypatch):
+    with serve(graph_site(RECIPE)) as server:
+        crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=3)
+    homes = {name: copies.copies_folder() / name for name in ("forgotten", "large", "lately")}
+    ages_s = {"forgotten": copies.UNUSED_S + 60, "large": copies.IN_USE_S + 60, "lately": 60}
+    for name, home in homes.items():
+        home.mkdir(parents=True)
+        (home / "x").write_bytes(b"x" * 2000)
+        os.utime(home, (time.time() - ages_s[name],) * 2)
+    monkeypatch.setattr(copies, "BYTES", 1000)
+    copied(address.text)
+    assert {name for name, home in homes.items() if home.exists()} == {"lately"}
+    cache("full")
+    monkeypatch.setattr(copies.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 10}))
+    with pytest.raises(StoreError, match="XDG_CACHE_HOME"):
+        copied(address.text)
+
+
+def test_a_copy_is_read_with_the_rules_of_the_place_where_it_is_asked(address, cache, tmp_path):
+    with serve(graph_site(RECIPE)) as server:
+        crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=3)
+    (tmp_path / "periplus.toml").write_text('[segments]\nfirst = "/"\n')
+    ran = CliRunner().invoke(main, ["pages", "--columns", "url,segment", "--segment", "first", "-c", address.text])
+    assert ran.exit_code == 0 and "first" in ran.output, ran.output
+    (tmp_path / "periplus.toml").unlink()
+    ran = CliRunner().invoke(main, ["pages", "--segment", "first", "-c", address.text])
+    assert ran.exit_code == 2
