@@ -17,8 +17,9 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture
-def address():
-    """The address of an empty collection on PostgreSQL, this test's own."""
+def address(tmp_path, monkeypatch):
+    """The address of an empty collection on PostgreSQL, this test's own; its copy lies where the test's files are."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     from periplus.store.postgres.address import address_of
     from postgres_server import empty_collection
 

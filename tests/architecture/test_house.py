@@ -24,7 +24,7 @@ BUDGETS = {
     "present": 7_400,
     "schedule": 2_950,
     "search": 2_450,
-    "store": 15_650,
+    "store": 15_600,
     "ui": 5_400,
     "urls": 2_350,
 }

@@ -254,11 +254,6 @@ def named(place):
 
 def test_what_a_database_does_not_give_is_told(address, tmp_path):
     for wish, told in (
-        (
-            ["map", "--store", address.text, "-f", "sitemap", "-o", str(tmp_path / "s")],
-            "made of collections in folders",
-        ),
-        (["export", "issues", "--store", address.text], "issues are found in collections in folders"),
         (["map", "--store", address.text, "-c", str(tmp_path)], "name one of them"),
         (["map", "--store", address.text], "the collection has no run yet"),
         (["map", "--store", address.text + "x"], "holds no collection"),

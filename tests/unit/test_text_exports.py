@@ -68,7 +68,7 @@ def test_a_folder_and_a_database_give_the_same_files(tmp_path, address: Address,
         page_there = there.page("/docs/tides.html")
         assert (page_there.text(), page_there.markdown(), page_there.markdown(ALL_PARTS)) == texts
         assert there.page("https://e.org/gone").row.status == 404
-        with pytest.raises(UsageError, match="there is no text"):
+        with pytest.raises(UsageError, match="its text cannot be shown"):
             there.page("https://e.org/gone").markdown()
         with pytest.raises(UsageError, match="does not know"):
             there.page("https://e.org/never")

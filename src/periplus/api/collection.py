@@ -85,8 +85,11 @@ class Collection:
         Raises NoCollection, StoreError.
         """
         self.folder = folder
-        self._limit_s = time_limit_s
         self._connection = reading.connect(folder)
+        self._begin(time_limit_s)
+
+    def _begin(self, time_limit_s: float) -> None:
+        self._limit_s = time_limit_s
         self._clock = SystemClock()
         self._search: Search | None = None
         self._samples: dict[int, SiteSample] = {}

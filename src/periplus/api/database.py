@@ -3,124 +3,61 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
-from periplus.api.collection import Status
-from periplus.api.exporting import export_rows, exported_columns
-from periplus.api.homes import home_of
-from periplus.api.page import PageToWrite, markdown_of, markdown_pieces, shown, text_of
-from periplus.api.rows import Rows
+from periplus.api.collection import Collection, Status
+from periplus.api.homes import folder_of, home_of
 from periplus.errors import UsageError
 from periplus.model.collection import SegmentState
-from periplus.model.page import ALL_PARTS, TEXT_PARTS, Blocks, Part, Publication
-from periplus.model.tables import Row
-from periplus.model.visit import Fetched, Headers
-from periplus.model.web import SiteKey, Url
 from periplus.store.crawl_reads import backlog, state_tallies, traps
-from periplus.store.dialect import shard_of
 from periplus.store.postgres.address import Address, address_of
 from periplus.store.runs import is_paused, records
 from periplus.store.segments import object_storage, swept
-from periplus.urls.canonical import canonical, resolve, url_id
-from periplus.urls.scope import site_key
+from periplus.store.sqlite import reading
 
 if TYPE_CHECKING:  # what needs the extra `postgres` is loaded by whichever function connects
-    from periplus.api.marks import SiteSample
     from periplus.api.site import Site
     from periplus.model.ports import RunRecord
     from periplus.store.postgres.connection import Connection
 
-BUSIEST = 10  # hosts that a status names
 
-
-@dataclass(frozen=True, slots=True)
-class DatabasePage:
-    """One page of a collection in a database, as it is kept. row: of `model.tables.SEEN`."""
-
-    row: Row
-    _text: str
-    _blocks: Blocks
-    _parts: tuple[Part, ...] | None
-    _body: bytes | None
-    _xml: tuple[bytes, str] | None
-    _judge: Callable[[Row, Blocks], tuple[Part, ...]]  # one part for each block, where they are not marked
-
-    @property
-    def url(self) -> Url:
-        return Url(self.row.url)
-
-    def parts(self) -> tuple[Part, ...]:
-        """As `Page.parts`."""
-        return self._judge(self.row, self._blocks) if self._parts is None else self._parts
-
-    def text(self, parts: Collection[Part] = TEXT_PARTS) -> str:
-        """As `Page.text`."""
-        blocks, is_shown = self._kept(), self._shown(parts)
-        return self._text if is_shown is None else text_of(blocks, is_shown)
-
-    def markdown(self, parts: Collection[Part] = TEXT_PARTS) -> str:
-        """As `Page.markdown`."""
-        return markdown_of(self._to_write(parts))
-
-    def markdown_pieces(self, parts: Collection[Part] = TEXT_PARTS) -> list[str]:
-        """The same in pieces, a heading, paragraph, list, table or code each."""
-        return markdown_pieces(self._to_write(parts))
-
-    def _shown(self, parts: Collection[Part]) -> list[bool] | None:
-        return None if ALL_PARTS.issubset(parts) else shown(self.parts(), parts)
-
-    def _kept(self) -> Blocks:
-        if not self._blocks:
-            raise UsageError(f"there is no text of {self.url}: it was not fetched, has no words, or keep_text is off")
-        return self._blocks
-
-    def _to_write(self, parts: Collection[Part]) -> PageToWrite:
-        from periplus.document.understand import canonical_xml
-
-        xml, title = self._xml, self.row.title or ""
-        if xml is None and self._body is not None:
-            field = f"{self.row.media_type}; charset={self.row.charset or 'utf-8'}"
-            xml = canonical_xml(self.url, Fetched(200, Headers((("content-type", field),)), self._body))
-        blocks = self._kept()
-        return PageToWrite(self.url, title if Part.HEADLINE in parts else "", xml, blocks, self._shown(parts))
-
-
-class DatabaseCollection:
+class DatabaseCollection(Collection):
     """One collection at an address (`postgresql://...`), read. A crawl may go on meanwhile.
 
-    Each call opens a connection of its own. Search, reports and studies are asked of collections in folders:
-    `periplus move` makes one.
+    Its runs, its status and its map are read from the database; all else from its copy, as it stands when that is first
+    asked for: docs/postgresql.md.
     """
 
-    def __init__(self, address: str) -> None:
-        """Raises NoCollection, StoreError."""
+    def __init__(self, address: str, time_limit_s: float = 0.0) -> None:
+        """time_limit_s: as of `Collection`. Raises NoCollection, StoreError."""
         self._text, self._address = address, address_of(address)
-        self._samples: dict[SiteKey, SiteSample] = {}
+        self._begin(time_limit_s)
         self.runs()
 
-    def __enter__(self) -> DatabaseCollection:
-        return self
+    @cached_property
+    def folder(self) -> Path:  # type: ignore[override]  # of the copy, when it is first read
+        return folder_of(self._text)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    @cached_property
+    def _connection(self) -> reading.Connection:  # type: ignore[override]  # the same
+        return reading.connect(self.folder)
 
     def __repr__(self) -> str:
         return f"<DatabaseCollection {self._address.collection}>"
 
     def close(self) -> None:
-        """Does nothing: no connection is held."""
+        """Lets go of the copy; nothing can be asked of it afterwards."""
+        if "_connection" in self.__dict__:
+            super().close()
 
-    def runs(self) -> Sequence[RunRecord]:
+    def runs(self) -> list[RunRecord]:
         """All runs, oldest first."""
-        return home_of(self._text).runs()
+        return list(home_of(self._text).runs())
 
-    def status(self) -> Status:
+    def status(self, most_hosts: int = 10) -> Status:
         """What there is, in one value and one snapshot."""
         from periplus.store.postgres import hosts as host_rows
         from periplus.store.postgres.statements import PostgresStatements
@@ -128,7 +65,7 @@ class DatabaseCollection:
         with _connected(self._address) as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             statements = PostgresStatements(connection)
-            work = backlog(statements, BUSIEST, host_rows.time_now(connection, None))
+            work = backlog(statements, most_hosts, host_rows.time_now(connection, None))
             workers = host_rows.workers_with_lease(connection)
             return Status(
                 folder=Path(),
@@ -154,48 +91,6 @@ class DatabaseCollection:
         from periplus.api.site import stored_map
 
         return stored_map(self._text, site, RankOrder(scale, damping, rounds))
-
-    def page(self, url: str) -> DatabasePage:
-        """One page with what is known and kept of it. url: in full, or a path on the site where the crawl began.
-
-        Raises InvalidUrl, and UsageError for a URL that was never seen.
-        """
-        from periplus.store.postgres.page_texts import stored_page
-
-        starts = [start for run in self.runs() for start in run.starts]
-        target = resolve(url, Url(starts[0]))[0] if starts and url.startswith("/") else canonical(url)
-        page = stored_page(self._address, shard_of(site_key(target)), url_id(target))
-        if page is None:
-            raise UsageError(f"the collection does not know {target}")
-        return DatabasePage(*page, self._judged)
-
-    def _judged(self, row: Row, blocks: Blocks) -> tuple[Part, ...]:
-        """One part for each block of a page, by others of its site."""
-        from periplus.api.marks import LOOKED_AT, parts_by, sample_of
-        from periplus.store.postgres.page_texts import blocks_of_site
-
-        site = site_key(Url(row.url))
-        if site not in self._samples:
-            self._samples[site] = sample_of(blocks_of_site(self._address, site, LOOKED_AT))
-        written = Publication(row.author or "", "", row.date_published or "", "", row.date_modified or "")
-        return parts_by(self._samples[site], row.id, blocks, written)
-
-    @contextlib.contextmanager
-    def texts(self) -> Iterator[tuple[int, Iterator[DatabasePage]]]:
-        """(how many pages have a text, these pages, the nearest to the start first), at one moment; streamed."""
-        from periplus.store.postgres.page_texts import stored_pages
-
-        with stored_pages(self._address) as (count, pages):
-            yield count, (DatabasePage(*page, self._judged) for page in pages)
-
-    def table(self, name: str) -> Rows:
-        """One table whole: `urls`, `pages`, `links`, `visits`, `hosts`, ...: docs/sql.md. Raises UsageError."""
-
-        def read(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            with export_rows(self._text, name, ranks=False) as exported:
-                yield from exported.rows
-
-        return Rows(name, exported_columns(self._text, name, ranks=False), read)
 
 
 def clear(store: str) -> None:

@@ -26,7 +26,6 @@ from periplus.urls.scope import site_name
 if TYPE_CHECKING:  # loaded by whichever function needs them
     from periplus.api.checking import CheckEnd
     from periplus.api.crawling import CrawlEnd, Progress, RefreshEnd
-    from periplus.api.database import DatabaseCollection
     from periplus.model.audit import Fault, FieldGrade, Issue
     from periplus.model.collection import DeletionPlan
     from periplus.model.story import Influence, Stories
@@ -49,15 +48,15 @@ __all__ = [
 Watch = Callable[["Progress"], bool]
 
 
-def open_collection(place: Path | str, *, time_limit_s: float = 0.0) -> Collection | DatabaseCollection:
+def open_collection(place: Path | str, *, time_limit_s: float = 0.0) -> Collection:
     """The collection in a folder, or at an address (`postgresql://...`), to be read. Use it as a context, or close it.
 
-    time_limit_s: longest time of one question to a folder; 0: no limit. Raises NoCollection, StoreError.
+    time_limit_s: longest time of one question; 0: no limit. Raises NoCollection, StoreError.
     """
     if is_address(str(place)):
         from periplus.api.database import DatabaseCollection
 
-        return DatabaseCollection(str(place))
+        return DatabaseCollection(str(place), time_limit_s)
     return Collection(Path(place), time_limit_s)
 
 

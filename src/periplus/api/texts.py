@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from periplus.api.collection import Collection
-from periplus.api.database import DatabaseCollection, DatabasePage
+from periplus.api.homes import folder_of
 from periplus.api.page import Page
 from periplus.errors import StoreError, UsageError
 from periplus.model.page import TEXT_PARTS, Part
@@ -35,23 +35,12 @@ class TextExport:
     size_bytes: int
 
 
-AnyPage = Page | DatabasePage
-
-
 @contextlib.contextmanager
 def _pages_at(place: Path | str, watch: Watch) -> Iterator[_Pages]:
     """place: a folder, or the address of a collection in a database."""
-    if isinstance(place, str):
-        with DatabaseCollection(place).texts() as (count, pages):
-            yield _Pages(count, ((page.row, partial(_itself, page)) for page in pages), watch)
-        return
-    with Collection(place) as collection:
+    with Collection(folder_of(place)) as collection:
         rows = list(collection.pages(state="indexed", columns=("url", "text_chars", "text_digest")))
         yield _Pages(len(rows), ((row, partial(_with_text, collection, row.url)) for row in rows), watch)
-
-
-def _itself(page: DatabasePage) -> DatabasePage:
-    return page
 
 
 def _with_text(collection: Collection, url: str) -> Page | None:
@@ -65,11 +54,11 @@ class _Pages:
     rows: of all pages, each with what reads the page; None: it has no text.
     """
 
-    def __init__(self, total: int, rows: Iterable[tuple[Row, Callable[[], AnyPage | None]]], watch: Watch) -> None:
+    def __init__(self, total: int, rows: Iterable[tuple[Row, Callable[[], Page | None]]], watch: Watch) -> None:
         self._total, self._rows, self._watch = total, rows, watch
         self.count = self.same = 0
 
-    def __iter__(self) -> Iterator[AnyPage]:
+    def __iter__(self) -> Iterator[Page]:
         texts: set[str] = set()
         for done, (row, read) in enumerate(self._rows):
             self._watch(done, self._total)
@@ -126,7 +115,7 @@ def _writing(target: Path) -> Iterator[None]:
         ) from error
 
 
-def front_matter(page: AnyPage) -> str:
+def front_matter(page: Page) -> str:
     """The page's facts in YAML, each value as JSON writes it, which YAML reads alike; what is not known is left out."""
     row = page.row
     facts = {
@@ -205,7 +194,7 @@ def export_chunks(
         return TextExport(pages.count, pages.same, 1, path.stat().st_size)
 
 
-def _rows(page: AnyPage, words: int, parts: frozenset[Part]) -> Iterator[tuple[object, ...]]:
+def _rows(page: Page, words: int, parts: frozenset[Part]) -> Iterator[tuple[object, ...]]:
     row = page.row
     for number, chunk in enumerate(chunks(page.markdown_pieces(parts), words), 1):
         headings = " > ".join(chunk.headings)

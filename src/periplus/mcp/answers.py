@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from periplus.api.homes import name_of
+from periplus.api.homes import folder_of, name_of
 from periplus.api.tables import Browser
-from periplus.errors import NoCollection, UsageError
+from periplus.errors import NoCollection
 from periplus.mcp.crawling import CrawlBudget
 from periplus.model.tables import Column, ColumnKind, Table
 from periplus.settings import SUFFIX
@@ -74,14 +74,9 @@ class Served:
         raise NoCollection(f"there is no collection {name!r}: {names}" if name else f"name a collection: {names}")
 
     def folder(self, name: str) -> tuple[str, Path]:
-        """The same of a tool that reads folders alone. Raises UsageError for a collection in a database."""
+        """The same, and the folder that it is read from: of one in a database its copy, as it stands now."""
         name, place = self.place(name)
-        if isinstance(place, str):
-            raise UsageError(
-                f"{name} is in a database: `collections`, `page`, `map` and `crawl` can be asked of it, the others of "
-                "collections in folders (`periplus move` makes one)"
-            )
-        return name, place
+        return name, folder_of(place)
 
 
 def collections_at(given: Sequence[Path | str], here: Path) -> dict[str, Path | str]:

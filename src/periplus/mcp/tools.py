@@ -14,7 +14,6 @@ from typing import Any
 from periplus.api.collection import Collection
 from periplus.api.embedding import text_of
 from periplus.api.functions import open_collection
-from periplus.api.page import Page
 from periplus.api.tables import RESULT_TABLES, TABLES
 from periplus.errors import UsageError
 from periplus.mcp.answers import (
@@ -164,18 +163,14 @@ def _page(served: Served, arguments: Arguments) -> ToolAnswer:
     asked = PART_CHOICES if arguments.get("whole") else arguments.get("parts", ())
     parts = frozenset(part for name in asked for part in PART_CHOICES[name]) or TEXT_PARTS
     with open_collection(place, time_limit_s=QUESTION_S) as collection:
-        page = (
-            collection.page(arguments["url"], served.browser.indexes)
-            if isinstance(collection, Collection)
-            else collection.page(arguments["url"])
-        )
+        page = collection.page(arguments["url"], served.browser.indexes)
         row = page.row
         origin = {
             "collection": name, "source": page.url, "title": row.title, "language": row.language,
             "media_type": row.media_type, "fetched_at": row.fetched_at, "form": form,
         }  # fmt: skip
         if form == "facts":
-            return ToolAnswer(origin, asdict(page.summary()) if isinstance(page, Page) else page.row._asdict())
+            return ToolAnswer(origin, asdict(page.summary()))
         if form == "markdown":
             text = page.markdown(parts)
         else:
