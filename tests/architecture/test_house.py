@@ -23,7 +23,7 @@ BUDGETS = {
     "model": 5_200,
     "present": 7_400,
     "schedule": 2_950,
-    "search": 2_450,
+    "search": 2_550,
     "store": 15_600,
     "ui": 5_400,
     "urls": 2_350,

@@ -287,6 +287,56 @@ def test_words_are_proposed_as_one_and_as_two(fill, query, suggestion):
     assert found(folder, query).suggestion == suggestion
 
 
+def test_words_near_each_other_come_before_words_far_apart(fill):
+    sea = "of the sea and all that moves in it, far from any of those " * 3
+    folder = fill(
+        page(1, "one", text(f"tide {sea} tables")),
+        page(2, "two", text("tide and other tables", f"{sea} and again")),
+        *(page(number, "other", text("filler words")) for number in range(10, 40)),
+    )
+    assert ids(folder, "tide tables") == [2, 1]
+
+
+def test_words_of_menus_alone_make_no_page_one_with_all_words(fill):
+    menu = text("Download printers drivers", "Welcome to the harbour, its lights and its masters.")
+    folder = fill(
+        page(1, "Start", menu, language="en", parts=(Part.NAVIGATION, Part.CONTENT)),
+        page(
+            2,
+            "Setting up",
+            text("The drivers of printers come from their makers."),
+            language="en",
+            parts=(Part.CONTENT,),
+        ),
+        *(page(number, "other", text("filler words"), language="en") for number in range(10, 40)),
+    )
+    answer = found(folder, "download printer driver")
+    assert [(match.url_id, match.missing) for match in answer.matches] == [(2, ("download",)), (1, ())]
+    assert ids(folder, "download") == [1]
+
+
+@pytest.mark.parametrize(
+    ("query", "answers"),
+    [
+        ("Paketverwaltung", [1, 2]),
+        ("Verwaltungspaket", [2]),
+        ("Paket Verwaltung", [2, 1]),
+        ("Bootsverleih", [3]),
+        ("Boot Verleih", [3]),
+    ],
+)
+def test_compounds_are_found_by_their_words_and_words_by_compounds(fill, query, answers):
+    german = [
+        page(1, "Erstes", text("Die Paketverwaltung räumt auf."), language="de"),
+        page(2, "Zweites", text("Zur Verwaltung dient das Paket."), language="de"),
+        page(3, "Drittes", text("Der Bootsverleih am Hafen."), language="de"),
+    ]
+    fillers = [page(number, "Paket", text("Verwaltung"), language="de") for number in range(10, 13)]
+    others = [page(number, "Anderes", text("Worte ohne Belang"), language="de") for number in range(20, 60)]
+    folder = fill(*german, *fillers, *others)
+    assert [one for one in ids(folder, query) if one < 10] == answers
+
+
 def test_facets_count_what_answers(fill):
     facets = {
         facet.name: dict(facet.values)

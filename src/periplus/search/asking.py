@@ -84,12 +84,26 @@ def _joined(searcher: tantivy.Searcher, query: Query, text: str) -> str:
 
 def _in_two(searcher: tantivy.Searcher, form: str) -> str:
     """A word that no page has as two that pages have: `filesystem`, `file system`; empty: none."""
-    if is_run(form) or not form.isalpha() or max(searcher.doc_freq(FORMS, one) for one in (form, "~" + folded(form))):
+    if max(searcher.doc_freq(FORMS, one) for one in (form, "~" + folded(form))):
         return ""
-    parted = [(form[:place], form[place:]) for place in range(LEAST_CHARS, len(form) - LEAST_CHARS + 1)]
-    rated = [(min(searcher.doc_freq(FORMS, one) for one in two), " ".join(two)) for two in parted]
-    pages, words = max(rated, default=(0, ""))
-    return words if pages >= KNOWN_PAGES else ""
+    return " ".join(halves(form, lambda one: searcher.doc_freq(FORMS, one)))
+
+
+def halves(form: str, pages: Callable[[str], int], joints: Sequence[str] = ("",)) -> tuple[str, ...]:
+    """Two words that pages have and that make up a form; none: there are no such. pages: that have a spelling; joints:
+    what may stand between the two.
+    """
+    if is_run(form) or not form.isalpha():
+        return ()
+    cuts = [
+        (form[: place - len(joint)], form[place:])
+        for place in range(LEAST_CHARS, len(form) - LEAST_CHARS + 1)
+        for joint in joints
+        if form.endswith(joint, 0, place) and place - len(joint) >= LEAST_CHARS
+    ]
+    rated = [(min(max(pages(one), pages("~" + folded(one))) for one in two), two) for two in cuts]
+    least, words = max(rated, default=(0, ()))
+    return words if least >= KNOWN_PAGES else ()
 
 
 def _as_typed(text: str, form: str) -> str:
@@ -166,6 +180,8 @@ FACET_VALUES = 10
 ENOUGH = 10  # pages with all words: with fewer, those with some are looked for
 FREQUENT = 0.5  # of the pages have it: a word tells nothing
 LEAST_PAGES = 20  # of fewer pages most have each word of their subject
+COMPOUNDING = frozenset(("de", "nl", "sv", "da", "nb", "no", "nn", "is", "fi", "hu", "et"))  # languages with compounds
+JOINTS = ("", "s", "es", "n", "en", "er", "e")  # between the words of a compound, most of them German or Swedish
 FEW = 3  # matches: with fewer, another spelling may have been meant
 _FACETS = {"site": SITE, "type": MEDIA, "language": LANGUAGE, "year": YEAR}
 
@@ -331,13 +347,29 @@ class Searcher:
         telling = tuple(word for word in present if not self._says_little(word)) or present
         helpful = [word for word in present if word not in telling]
         whole = self._matcher.query(All((*telling, *rest)), helpful, root)
-        pieces = [piece for word in (*telling, *nowhere) for piece in pieces_of(word)]
+        pieces = [piece for word in (*telling, *nowhere) for piece in self._pieces(word)]
+        pieces += self._joined(telling)
         some = None
         if pieces and asked_words(All(rest)):
             some = self._matcher.query(All(rest), [*pieces, *helpful], root)
         elif len(pieces) > 1:
             some = self._matcher.query(All((Any(tuple(pieces)), *rest)), helpful, root)
         return _Wanting(whole, some, tuple(word for word in words if word not in helpful), tuple(nowhere))
+
+    def _pieces(self, word: Word) -> tuple[Word, ...]:
+        """As `pieces_of`, and what a compound is made of: `Paketverwaltung`, `Paket`, `Verwaltung`."""
+        pieces, read = pieces_of(word), forms(word.text)
+        if len(read) != 1 or word.prefix or COMPOUNDING.isdisjoint(self.languages):
+            return pieces
+        return (*pieces, *map(Word, halves(read[0], self._matcher.pages, JOINTS)))
+
+    def _joined(self, words: Sequence[Word]) -> list[Word]:
+        """Compounds of two words that stand side by side in a query."""
+        if COMPOUNDING.isdisjoint(self.languages):
+            return []
+        pairs = [(*forms(one.text), *forms(other.text)) for one, other in pairwise(words)]
+        compounds = [joint.join(pair) for pair in pairs if len(pair) == 2 for joint in JOINTS]
+        return [Word(form) for form in compounds if self._matcher.pages(form)]
 
     def _nowhere(self, words: Sequence[Word]) -> list[Word]:
         """Those of the words that no page has."""
@@ -414,4 +446,4 @@ def _lacking(wanting: _Wanting, whole: int, total: int) -> Iterator[str]:
     if whole < total and whole and not wanting.nowhere:
         yield f"pages with all words come first, {whole} of them; then pages with some of them"
     elif whole < total and len(wanting.words) > 1:
-        yield "no page has all the words: shown are pages with some of them"
+        yield "no page has all the words in its content: shown are pages with some of them"

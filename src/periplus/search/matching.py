@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tantivy
 
@@ -45,13 +45,22 @@ from periplus.search.query import (
     Word,
     asked_words,
     asks_for,
+    only_asks,
+    parted,
 )
 from periplus.settings import Searching
 
 NEVER, EVER = -(2**63), 2**63 - 1
 PHRASE_WORDS = 16  # of a longer one the first: they say enough
+# Of 3, 8 and 20 words between those that stand near, and of .5, 1 and 2 times what words side by side gain, these were
+# best on the manuals of quality/search that weights are tuned on.
+NEAR_WORDS = 8
+NEAR_SHARE = 0.5
 OF_A_WORD = 0.5  # of what a page gains that defines all of what was asked for: one that defines a word of it
-_WITHIN = {field: (field,) for field in TERM_FIELDS} | {"": TERM_FIELDS}
+CONTENT = "content"
+_WITHIN = {field: (field,) for field in TERM_FIELDS} | {
+    "": TERM_FIELDS, CONTENT: tuple(field for field in TERM_FIELDS if field != NAVIGATION)
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +87,19 @@ class Matcher:
             *self._neighbours(asked),
         ]
         return tantivy.Query.boolean_query(
-            [(tantivy.Occur.Must, self._node(root)), *shown, *((tantivy.Occur.Should, query) for query in extra)]
+            [
+                (tantivy.Occur.Must, self._node(root)),
+                *self._beyond_menus(root),
+                *shown,
+                *((tantivy.Occur.Should, query) for query in extra),
+            ]
         )
+
+    def _beyond_menus(self, root: Node) -> list[tuple[tantivy.Occur, tantivy.Query]]:
+        """That one of several words stands outside of menus: these alone make no page an answer to all."""
+        words, _ = parted(root)
+        several = [self._word(replace(word, within=CONTENT)) for word in words] if len(words) > 1 else []
+        return [(tantivy.Occur.Must, self._silent(either(several)))] if several else []
 
     def holds(self, word: Word, ids: Sequence[UrlId]) -> tantivy.Query:
         """Which of these pages hold a word."""
@@ -210,12 +230,15 @@ class Matcher:
         )
 
     def _in_row(
-        self, field: str, terms: Sequence[str], *, prefix: bool = False, is_sign: bool = False
+        self, field: str, terms: Sequence[str], *, prefix: bool = False, is_sign: bool = False, apart: int = 0
     ) -> tantivy.Query:
-        """Terms one after another. is_sign: one of a single character is the beginning of any."""
+        """Terms one after another. is_sign: one of a single character is the beginning of any; apart: how many others
+        may stand between them.
+        """
         if len(terms) > 1:
-            query = tantivy.Query.phrase_prefix_query if prefix else tantivy.Query.phrase_query
-            return query(self.schema, field, list(terms))
+            if prefix:
+                return tantivy.Query.phrase_prefix_query(self.schema, field, list(terms))
+            return tantivy.Query.phrase_query(self.schema, field, list(terms), apart)
         if is_sign and len(terms[0]) == 1:
             return tantivy.Query.regex_query(self.schema, field, re.escape(terms[0]) + ".*")
         return self._term(field, terms[0])
@@ -248,17 +271,26 @@ class Matcher:
         ]
 
     def _neighbours(self, root: Node) -> list[tantivy.Query]:
-        """All words of a plain query, one after another."""
+        """All words of a plain query, one after another; and, for less, those that do not only ask, near each other."""
         items = root.items if isinstance(root, All) else ()
         plain = [item for item in items if isinstance(item, Word) and not item.prefix and not item.within]
         if len(plain) < 2 or not self.weights.weight_phrase:
             return []
         read = [form for word in plain for form in forms(word.text)]
-        share = self.weights.weight_phrase * (len(plain) - 1)  # two words stand side by side by chance, ten do not
-        return [
+        weight = self.weights.weight_phrase
+        share = weight * (len(plain) - 1)  # two words stand side by side by chance, ten do not
+        beside = [
             self._weighed(self._in_row(field, terms), field, share)
             for terms in dict.fromkeys(self._phrase_terms(read, language) for language in self.languages)
             for field in (TITLE, ANCHOR, HEADING, TEXT)
+        ]
+        asked = [word for word in plain if not only_asks(word, self.languages)]
+        read = [form for word in asked for form in forms(word.text)]
+        return beside + [
+            self._weighed(self._in_row(field, terms, apart=NEAR_WORDS), field, weight * NEAR_SHARE)
+            for terms in dict.fromkeys(self._phrase_terms(read, language) for language in self.languages)
+            for field in (TITLE, HEADING, TEXT)
+            if len(asked) > 1
         ]
 
     def _term(self, field: str, term: str) -> tantivy.Query:
