@@ -68,19 +68,18 @@ _METAS_AUTHOR = (
 _METAS = frozenset(
     (*_METAS_PUBLISHED, *_METAS_MODIFIED, *_METAS_AUTHOR, "og:site_name", "application-name", "publisher")
 )
-_WORDS_MODIFIED = re.compile(
+# Patterns are compiled where one is first used: 3 ms of a start.
+_WORDS_MODIFIED = (
     r"updat|modif|revis|(?:letzte|zuletzt) \w*ander|aktualis|geandert|bearbeit|"
     r"\bstand\b|mise? a jour|actualiz|aggiornat|atualiz|bijgewerkt|"
     r"uppdater|oppdater|opdater|paivitetty|zmenen|aktualiz|izmen|обновл|изменен|оновлен|guncelle|frissit|edited|changed"
 )
-_WORDS_PUBLISHED = re.compile(
+_WORDS_PUBLISHED = (
     r"publi|posted|veroffentlicht|erschienen|vydan|zverejn|pubblicat|gepubliceerd|опубликован|дата|kozzete|megjelen|"
     r"opublik|datum|date:|written|\bam\b|\bvom\b|geschrieben|erstellt|ecrit|escrito|skrevet|pridano|dodano|вiд|postato"
 )
 # The year of a line of rights, an event to come, or of what something else was
-_WORDS_OTHER = re.compile(
-    r"copyright|\(c\)|©|all rights|since \d|\bseit\b|register|geboren|born|deadline|until|expires"
-)
+_WORDS_OTHER = r"copyright|\(c\)|©|all rights|since \d|\bseit\b|register|geboren|born|deadline|until|expires"
 
 
 _JSON_PUBLISHED = ("datepublished", "datecreated", "uploaddate", "dateposted")
@@ -277,7 +276,7 @@ def _of_things(things: Iterable[dict[str, object]], keys: Sequence[str]) -> Iter
 # What stands near the main heading
 
 
-_TITLE_PARTS = re.compile(r"\s[|–—·:»-]+\s")
+_TITLE_PARTS = r"\s[|–—·:»-]+\s"
 
 
 def lines_near(heading: str, text: str) -> list[str]:
@@ -287,7 +286,7 @@ def lines_near(heading: str, text: str) -> list[str]:
     """
     at = text.find(heading, 0, TEXT_CHARS) if len(heading) >= HEADING_CHARS else -1
     if at < 0:  # of a title the longest part: the others name the site
-        part = max(_TITLE_PARTS.split(heading), key=len)
+        part = max(re.split(_TITLE_PARTS, heading), key=len)
         at = text.find(part, 0, TEXT_CHARS) if len(part) >= HEADING_CHARS else -1
     if at < 0:
         lines = text[:NEAR_CHARS].split("\n", BLOCKS_HEEDED)[:BLOCKS_HEEDED]
@@ -324,22 +323,22 @@ def _of_texts(lines: Sequence[str], language: str) -> Iterator[WrittenDate]:
         # written out: most lines have none of these, and a call costs as much as all of them
         if "20" not in line and "19" not in line and (len(line) > SHORT_CHARS or line.count(".") != 2):
             continue
-        if _WORDS_MODIFIED.search(without_marks(label)):
+        if re.search(_WORDS_MODIFIED, without_marks(label)):
             continue
         folded = without_marks(line)
-        if _WORDS_OTHER.search(folded) or _WORDS_MODIFIED.search(folded):
+        if re.search(_WORDS_OTHER, folded) or re.search(_WORDS_MODIFIED, folded):
             continue
         moments = list(written_dates(folded, language, short=True))
-        if moments and _WORDS_PUBLISHED.search(f"{without_marks(label)} {folded}"):
+        if moments and re.search(_WORDS_PUBLISHED, f"{without_marks(label)} {folded}"):
             yield from moments
         plain += moments
     yield from plain
 
 
-def _of_labelled(lines: Sequence[str], language: str, label: re.Pattern[str]) -> Iterator[WrittenDate]:
+def _of_labelled(lines: Sequence[str], language: str, label: str) -> Iterator[WrittenDate]:
     for line in lines:
         folded = without_marks(line)
-        if (at := label.search(folded)) and not _WORDS_OTHER.search(folded):
+        if (at := re.search(label, folded)) and not re.search(_WORDS_OTHER, folded):
             yield from written_dates(folded[at.start() :], language)
 
 
@@ -359,19 +358,17 @@ def _may_be_dated(text: str) -> bool:
 # Authors
 
 # What stands before and after names in bylines
-_PREFIX = re.compile(
-    r"^\W*(?:[^\W\d]+(?: [^\W\d]+)?:\s*|(?:.{0,40}\b)?(?:by|von|par|por|door|от)\b[:\s]+|"
-    r"(?:di|da|av|af|de|autor(?:in)?|author|auteur|autore|redaktion|text|foto)\b[:\s]+(?=[A-ZÄÖÜ]))",
-    re.IGNORECASE,
+_PREFIX = (
+    r"(?i)^\W*(?:[^\W\d]+(?: [^\W\d]+)?:\s*|(?:.{0,40}\b)?(?:by|von|par|por|door|от)\b[:\s]+|"
+    r"(?:di|da|av|af|de|autor(?:in)?|author|auteur|autore|redaktion|text|foto)\b[:\s]+(?=[A-ZÄÖÜ]))"
 )
-_SUFFIX = re.compile(
-    r"\s*(?:[|•·–—(\[<@]|\s-\s|\b(?:on|am|um|le|el|at|vor|hace|published|posted|updated|veröffentlicht|stand|"
-    r"chefredakteur(?:in)?|redakteur(?:in)?)(?:\b\s|$)|\s\d|:).*$",
-    re.DOTALL | re.IGNORECASE,
+_SUFFIX = (
+    r"(?is)\s*(?:[|•·–—(\[<@]|\s-\s|\b(?:on|am|um|le|el|at|vor|hace|published|posted|updated|veröffentlicht|stand|"
+    r"chefredakteur(?:in)?|redakteur(?:in)?)(?:\b\s|$)|\s\d|:).*$"
 )
-_BETWEEN = re.compile(r"\s*(?:;|,|/|\band\b|\bund\b|&|\bet\b|\by\b)\s*", re.IGNORECASE)
-_NO_NAME = re.compile(r"https?:|www\.|[@{}<>=_|]|\s\d|^[\W\d]*$|\.(?:com|de|net|org|at|ch)$")
-_SLUG = re.compile(r"[a-z]+(?:[._][a-z]+)+")
+_BETWEEN = r"(?i)\s*(?:;|,|/|\band\b|\bund\b|&|\bet\b|\by\b)\s*"
+_NO_NAME = r"https?:|www\.|[@{}<>=_|]|\s\d|^[\W\d]*$|\.(?:com|de|net|org|at|ch)$"
+_SLUG = r"[a-z]+(?:[._][a-z]+)+"
 _NO_NAMES = (
     "admin administrator author autor autorin by von unknown anonymous anonimo editor staff none null webmaster follow "
     "share home more mehr kommentare comments datum date name publisher phd md ph.d m.d dr user guest gast presse about"
@@ -422,11 +419,11 @@ def _names(texts: Iterable[str]) -> list[str]:
     """The names in the first text that has any."""
     for text in texts:
         names: dict[str, str] = {}
-        for piece in _BETWEEN.split(_clean(text)):
+        for piece in re.split(_BETWEEN, _clean(text)):
             name = piece.strip(" .:,-–")
-            if _SLUG.fullmatch(name):
+            if re.fullmatch(_SLUG, name):
                 name = name.replace(".", " ").replace("_", " ").title()
-            if 1 < len(name) <= NAME_CHARS and name.lower() not in _NOBODY and not _NO_NAME.search(name):
+            if 1 < len(name) <= NAME_CHARS and name.lower() not in _NOBODY and not re.search(_NO_NAME, name):
                 names.setdefault(name.casefold(), name)
         if names:
             return list(names.values())[:NAMES_MOST]
@@ -437,7 +434,7 @@ def _clean(text: str) -> str:
     text = " ".join(unescape(text).replace("\xad", "").split())
     if "http" in text or "www." in text:
         return ""
-    return _SUFFIX.sub("", _PREFIX.sub("", text))
+    return re.sub(_SUFFIX, "", re.sub(_PREFIX, "", text))
 
 
 def _names_of_things(things: Sequence[dict[str, object]]) -> list[str]:
@@ -473,7 +470,7 @@ _BY_WORDS = (
 )
 _BY_PARTS = ("y ", "on ", "ar ", "or ", "Di ", "Da ", "Av ", "Af ", "uto", "uth", "Text:", "Text ", "втор")
 _BY = frozenset(_BY_WORDS.split())  # among the first three words of a byline
-_BYLINE = re.compile(
+_BYLINE = (
     r"^(?:(?:\w+ ){0,2}(?:by|By|BY|von|Von|par|Par|por|Por|door|Door)|Di|Da|Av|Af|Autor(?:in|en)?:?|Author:?|Text:?|"
     rf"Автор:?)\s+(?:Dr\. |Prof\. )*({_NAME}(?:\s(?:{_NAME}|van|von|de|der|den|la|di|da|del|und|and)){{0,7}})"
     r"(?=\s*(?:$|[,|•·–—(/\-]|\d|(?:am|on|le|el)\s))"
@@ -484,7 +481,7 @@ def _bylines(lines: Sequence[str]) -> list[str]:
     together = "\n".join(lines)
     if any(part in together for part in _BY_PARTS):
         for line in lines:
-            if not _BY.isdisjoint(line.split(" ", 3)[:3]) and (match := _BYLINE.match(line)):
+            if not _BY.isdisjoint(line.split(" ", 3)[:3]) and (match := re.match(_BYLINE, line)):
                 return _names([match[1]])
     return []
 
