@@ -25,7 +25,7 @@ BUDGETS = {
     "schedule": 2_950,
     "search": 2_550,
     "store": 15_600,
-    "ui": 5_400,
+    "ui": 5_450,
     "urls": 2_350,
 }
 MODULES = 384

@@ -128,7 +128,8 @@ class Collection:
             return Status(
                 folder=self.folder,
                 size_bytes=sum(map(_size, contents(self.folder))),
-                running=reading.is_being_crawled(self._connection, now),
+                running=reading.is_being_crawled(self._connection, now)
+                or reading.is_copy_of_running(self._connection, now),
                 paused=is_paused(statements),
                 runs=tuple(collection_runs.run_records(self._connection)),
                 counts=tuple(state_tallies(statements)),

@@ -22,6 +22,7 @@ from periplus.store.postgres import hosts, schema
 from periplus.store.postgres.address import address_of
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.copying import DatabaseSnapshot
+from periplus.store.runs import PAUSED
 from periplus.store.sqlite import copying as folder_copying
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.schema import SCHEMA_VERSION, WriteLock, drafted, exists, writing
@@ -104,7 +105,9 @@ def _take(
         for name in ("body", "xml"):
             _drop_vanished(database, folder, name)
     folder_copying.complete(folder, database_copying.last_seq(database))
-    folder.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_NOTE, json.dumps([SCHEMA_VERSION, *now])))
+    notes = {_NOTE: json.dumps([SCHEMA_VERSION, *now]), **database_copying.work_notes(database)}
+    folder.execute("DELETE FROM meta WHERE name = ?", (PAUSED,))
+    folder.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", notes.items())
 
 
 def _take_table(

@@ -8,6 +8,8 @@ import os
 import shlex
 import subprocess
 import sys
+import threading
+import time
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -21,7 +23,10 @@ from periplus.cli.crawl import EXIT, INTERRUPTED, Period, StopOnSignal, configur
 from periplus.cli.options import (
     COLLECTION_VARIABLE,
     FOLDER,
+    PLACE,
+    Place,
     WholeNumber,
+    collection_folder,
     format_option,
     opened,
     option,
@@ -278,11 +283,12 @@ def _lines(latest: Sequence[Job], schedules: Sequence[Schedule]) -> Iterator[str
 
 TOKEN = "PERIPLUS_TOKEN"  # in the environment; jobs need not know it
 WORKER_GRACE_S = 90.0  # the runner gives a job a minute to store what it has in hand
+FOLLOW_EVERY_S = 30.0  # a look at a database where nobody wrote takes a connection
 NICENESS = 5  # where cores are short, crawls go first and readers wait a little: benchmarks/readers.py
 
 
 @click.command()
-@click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
+@click.argument("given", nargs=-1, type=PLACE, metavar="[FOLDER|ADDRESS]...")
 @option("--host", "Address to listen on. Any but this machine's own needs --token.", str, "127.0.0.1")
 @option("-p --port", "Port to listen on.", click.IntRange(0, 65535), 8321)
 @click.option(
@@ -312,12 +318,13 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
 @option("--users", "List who may log in, and end.", bool)
 @option("--no-workers", "Only show: what is asked for waits until some `periplus worker` does it.", bool)
 @option("--open open_it", "Open it in the browser.", bool)
-def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tuple[str, ...], **flags: Any) -> None:
+def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tuple[str, ...], **flags: Any) -> None:
     """Show collections in a browser, and start and watch crawls there.
 
-    FOLDER is a collection, or a folder that holds some; by default the current one. Only this machine can
-    reach it, unless --host says otherwise. A worker runs beside it and does what is asked for; both end
-    with Ctrl-C, and lose nothing.
+    FOLDER is a collection, or a folder that holds some; by default the current one. Of a collection in
+    PostgreSQL, named by its address, a copy is shown and brought up to date every half a minute. Only this
+    machine can reach it, unless --host says otherwise. A worker runs beside it and does what is asked for;
+    both end with Ctrl-C, and lose nothing.
 
     \b
     periplus serve
@@ -336,7 +343,7 @@ def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tu
     from periplus.ui.state import AppState, places
     from periplus.ui.users import Users
 
-    shown = places(folders)
+    shown = places(given, collection_folder)
     users = Users(shown.base)
     if flags["add_user"] or flags["remove_user"] or flags["users"]:
         _keep_users(users, flags)
@@ -351,6 +358,8 @@ def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tu
             stack.callback(remove_unused, path)
         if not flags["no_workers"]:
             stack.enter_context(_worker(shown.base))
+        if shown.stored:
+            threading.Thread(target=_follow, args=(shown.bring_up,), daemon=True).start()
         os.nice(NICENESS)
         say(f"{address}  Ctrl-C ends it.")
         if flags["open_it"]:
@@ -360,6 +369,14 @@ def serve(folders: tuple[Path, ...], host: str, port: int, token: str, names: tu
                 f"nothing can listen on {host}, port {port}: another program has it, "
                 "perhaps. Choose another with --port."
             )
+
+
+def _follow(bring_up: Callable[[], None]) -> None:
+    """Brings copies up to date for as long as the program runs, in a tenth of the time at most."""
+    while True:
+        began = time.monotonic()
+        bring_up()
+        time.sleep(max(FOLLOW_EVERY_S, 9 * (time.monotonic() - began)))
 
 
 def _keep_users(users: Users, flags: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ What stays: workers and leases, which nobody holds then; the search index and it
 surveys and portals, which live with folders; computed results.
 """
 # what each database says of itself
-OWN_META = frozenset({"schema", "seq", "segments", "moved", "paused", "rules_text", "copied"})
+OWN_META = frozenset({"schema", "seq", "segments", "moved", "paused", "rules_text", "copied", "busy_until"})
 LONG_BYTES = 64  # of which a checksum takes the digest
 _BITS = (1 << 64) - 1
 

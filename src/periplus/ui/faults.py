@@ -6,14 +6,14 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from periplus.analyse.audit import issue_kinds
-from periplus.api.homes import home_of
+from periplus.api import homes
 from periplus.api.positions import looked_up
 from periplus.errors import NoCollection
 from periplus.jobs.forms import choice
 from periplus.model.audit import FaultDecision, FaultNote
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
-from periplus.ui.state import folder_of, now, state_of
+from periplus.ui.state import folder_of, now, place_of, state_of
 from periplus.ui.tables import WAIT_S, waiting
 
 SHOWN = 200  # pages of a cause; the table of issues has all
@@ -44,7 +44,7 @@ def fault(request: Request) -> Response:
 
 def decide(request: Request) -> Response:
     """Keeps what a person notes on a cause."""
-    name, folder = folder_of(request)
+    name, folder, place = place_of(request)
     form = form_of(request)
     note = FaultNote(
         form.get("code", "")[:100],
@@ -56,6 +56,7 @@ def decide(request: Request) -> Response:
     )
     if state_of(request).browser.fault(folder, note.code, note.cause) is None:
         raise NoCollection("there is no such fault (any longer): it may be mended")
-    home_of(folder).note_fault(note)
+    homes.home_of(place).note_fault(note)
+    homes.folder_of(place)  # the copy of one in a database has the note too, then
     query = rendering.query({}, code=note.code, cause=note.cause)
     return RedirectResponse(rendering.address(name, "fault") + query, 303)

@@ -39,7 +39,7 @@ from periplus.present.wording import why_waits
 from periplus.settings import SETTINGS_FILE, read_tables
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
-from periplus.ui.state import OPEN, AppState, MovingPart, folder_of, now, state_of
+from periplus.ui.state import OPEN, AppState, MovingPart, folder_of, now, place_of, state_of
 from periplus.ui.watching import Moment
 
 EVERY_S = 1.0  # between two looks for those who watch
@@ -288,8 +288,8 @@ def jobs_about(state: AppState, name: str, is_about: Callable[[JobOrder], bool])
 
 def pause(request: Request) -> Response:
     """Has the crawl that goes on ask for nothing more, whoever began it."""
-    name, folder = folder_of(request)
-    if not home_of(folder).pause(now()):
+    name, _, place = place_of(request)
+    if not home_of(place).pause(now()):
         raise UsageError("no crawl goes on in it: there is nothing to pause")
     return rendering.to_screen(name, "live")
 
@@ -307,12 +307,12 @@ def stop(request: Request) -> Response:
 def resume(request: Request) -> Response:
     """Goes on with a paused crawl; else with the collection's last one, with other limits where the form says some."""
     state, form = state_of(request), form_of(request)
-    name, folder = folder_of(request)
+    name, folder, place = place_of(request)
     job = state.job_of(name)
     is_stopping = job is not None and job.state in OPEN and job.cancel_asked
     limits = ("max_pages", "max_depth", "delay", "exclude")
     is_changed = any(text for field, text in form.items() if field in limits or field.startswith(PREFIX))
-    if is_changed or is_stopping or not home_of(folder).resume(now()):
+    if is_changed or is_stopping or not home_of(place).resume(now()):
         order = gone_on(_last_crawl(state, name, folder), form, local=not state.locks.token)
         if is_changed:
             state.stop_jobs(name)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from starlette.requests import Request
 
 from periplus.api.cache import Background, Remembered
+from periplus.api.homes import folder_of as folder_of_place
 from periplus.api.labelling import Sessions
 from periplus.api.tables import Browser
-from periplus.errors import NoCollection, UsageError
+from periplus.errors import NoCollection, PeriplusError, UsageError
+from periplus.model.collection import without_password
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.present.site_graph import SiteGraph
 from periplus.settings import SETTINGS_FILE, SUFFIX
@@ -23,6 +26,7 @@ from periplus.ui.remembered import Indexing, Maps, Surveys
 from periplus.ui.safety import Locks
 from periplus.ui.watching import SurveyWatchers, Watchers
 
+_log = logging.getLogger(__name__)
 DATABASE = "collection.db"
 OPEN = (JobState.QUEUED, JobState.RUNNING)
 JOBS_LOOKED_AT = 200
@@ -35,12 +39,13 @@ class Places:
     """Which collections this server shows, under which names.
 
     base: where new collections are made and the queue lies; folders: whose collections are all shown, as they come;
-    single: others.
+    single: others; stored: the addresses of those that are copies of collections in databases.
     """
 
     base: Path
     folders: tuple[Path, ...]
     single: tuple[Path, ...] = ()
+    stored: Mapping[Path, str] = field(default_factory=dict)
 
     def collections(self) -> dict[str, Path]:
         """Name to folder, by name. Of two of one name the later one is numbered."""
@@ -62,20 +67,37 @@ class Places:
             raise NoCollection(f"there is no collection {name!r} here")
         return folder
 
+    def place(self, folder: Path) -> Path | str:
+        """The address of the collection that a folder is a copy of; else the folder."""
+        return self.stored.get(folder, folder)
 
-def places(given: Iterable[Path]) -> Places:
-    """Folders of collections, and collections, as named on the command line; none: the current folder.
+    def bring_up(self) -> None:
+        """Brings the copies up to date; one whose database does not answer stays as it is, and that is logged."""
+        for address in self.stored.values():
+            try:
+                folder_of_place(address)
+            except PeriplusError as error:
+                _log.warning("copy address=%s error=%s", without_password(address), without_password(str(error)))
 
-    Raises UsageError.
+
+def places(given: Iterable[Path | str], copy: Callable[[str], Path] = folder_of_place) -> Places:
+    """Folders of collections, and collections, as named on the command line; none: the current folder. Texts are
+    addresses of collections in databases, of which `copy` makes the copies that are shown.
+
+    Raises UsageError, NoCollection, StoreError.
     """
-    paths = list(given) or [Path()]
+    named = list(given) or [Path()]
+    stored = {copy(place): place for place in named if isinstance(place, str)}
+    paths = [place for place in named if isinstance(place, Path)]
     for path in paths:
         if not path.is_dir():
             raise UsageError(f"{path} is no folder: name a collection, or a folder that holds collections")
     single = tuple(path for path in paths if (path / DATABASE).is_file())
     folders = tuple(path for path in paths if path not in single)
+    if not paths:
+        return Places(Path(), (), tuple(stored), stored)
     base = folders[0] if folders else single[0].resolve().parent
-    return Places(base, folders or (base,), single)
+    return Places(base, folders or (base,), (*single, *stored), stored)
 
 
 @dataclass(slots=True)
@@ -124,6 +146,8 @@ class AppState:
 
     def folder_word(self, folder: Path) -> str:
         """A collection as a job's command names it: jobs run in the folder of collections."""
+        if isinstance(place := self.places.place(folder), str):
+            return without_password(place)
         full = folder.resolve()
         return full.name if full.parent == self.places.base.resolve() else str(full)
 
@@ -132,7 +156,8 @@ class AppState:
         with self.queue() as queue:
             jobs = queue.jobs(most=JOBS_LOOKED_AT)
         folder = self.places.collections().get(name)
-        return [job for job in jobs if works_on(job, name, folder)]
+        word = self.folder_word(folder) if folder else name + SUFFIX
+        return [job for job in jobs if works_on(job, name, folder) or word in job.order.command]
 
     def job_of(self, name: str) -> Job | None:
         """The latest job that works on the collection: one that is open, else the last that ended."""
@@ -160,9 +185,26 @@ def state_of(request: Request) -> AppState:
 
 
 def folder_of(request: Request) -> tuple[str, Path]:
-    """(name, folder) of the collection in the address. Raises NoCollection."""
-    name = request.path_params["name"]
-    return name, state_of(request).places.folder(name)
+    """(name, folder) of the collection in the address. Raises NoCollection, and UsageError for a form that would be
+    kept in the copy of a collection in a database.
+    """
+    name, folder, place = place_of(request)
+    if isinstance(place, str) and request.method == "POST":
+        raise UsageError(
+            f"{name} is in a database, and this is kept in folders: `periplus move ADDRESS FOLDER` takes the "
+            "collection into one"
+        )
+    return name, folder
+
+
+def place_of(request: Request) -> tuple[str, Path, Path | str]:
+    """(name, folder that is read, folder or address that keeps what is noted) of the collection in the address.
+
+    Raises NoCollection.
+    """
+    name, places = request.path_params["name"], state_of(request).places
+    folder = places.folder(name)
+    return name, folder, places.place(folder)
 
 
 def now() -> float:

@@ -397,6 +397,15 @@ def bring_letters(connection: Connection, collection: str) -> None:
         pass
 
 
+def work_notes(connection: Connection) -> dict[str, str]:
+    """What a copy notes of who is at work, by names in its meta: until when, and that they pause."""
+    ask = (
+        "SELECT 'busy_until', coalesce(max(lease_until), 0)::text FROM worker"
+        " UNION ALL SELECT name, value FROM meta WHERE name = 'paused'"
+    )
+    return dict(connection.execute(ask).fetchall())
+
+
 def rules_text(connection: Connection) -> str:
     """The rules for URLs that the collection was crawled with, in TOML."""
     row = connection.execute("SELECT value FROM meta WHERE name = 'rules_text'").fetchone()

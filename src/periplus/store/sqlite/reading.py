@@ -123,6 +123,12 @@ def is_being_crawled(connection: sqlite3.Connection, now: float) -> bool:
     return any(process_lives(pid) for (pid,) in workers)
 
 
+def is_copy_of_running(connection: sqlite3.Connection, now: float) -> bool:
+    """Whether this is a copy of a collection in a database, where somebody held a lease that is not over."""
+    find = "SELECT 1 FROM meta WHERE name = 'busy_until' AND CAST(value AS REAL) >= ?"
+    return connection.execute(find, (now,)).fetchone() is not None
+
+
 # SQLite keeps a text in a column of numbers if it is told to. Reading every value with that in mind would cost every
 # reader; so a command that fails looks afterwards, by one pass over each table.
 

@@ -1,0 +1,92 @@
+"""The interface shows a collection in a database as it shows one in a folder, and keeps nothing in the copy of it."""
+
+import contextlib
+from urllib.parse import urlencode
+
+import pytest
+from starlette.testclient import TestClient
+
+from interface import COMMANDS, token_of
+from periplus.api.faults import noted_faults
+from periplus.api.homes import home_of
+from periplus.api.moving import into_database, silent
+from periplus.store.job_queue import JobQueue
+from periplus.store.postgres.connection import connect
+from periplus.store.sqlite.job_file import folder_queue
+from periplus.ui.app import application
+from periplus.ui.safety import Locks
+from periplus.ui.state import AppState, places
+from stored import page, stored
+
+HOME = "https://e.org/"
+ANSWERS = {HOME: page("Home", "/a", "/gone"), "https://e.org/a": page("Pilots", "/"), "https://e.org/gone": 404}
+SCREENS = ("live", "t/pages", "t/links", "t/issues", "map", "site", "search?q=pilots", "settings", "topics", "portals",
+    "page?url=https://e.org/a", "compare")  # fmt: skip
+
+
+@pytest.fixture
+def served(tmp_path, monkeypatch, address):
+    """(someone who asks, the state) of a server that shows a folder of collections and one in a database."""
+    monkeypatch.chdir(tmp_path)
+    folder = stored(tmp_path / "here" / "e.periplus", ANSWERS, [HOME])
+    into_database(folder, address.text, silent)
+    state = AppState(places([tmp_path / "here", address.text]), Locks("", ()), COMMANDS)
+    client = TestClient(application(state), base_url="http://127.0.0.1:8321", follow_redirects=False)
+    return client, state, address
+
+
+def posted(client, path, form, **values):
+    return client.post(
+        path, data={"csrf_token": token_of(client, form), **values}, headers={"origin": "http://127.0.0.1:8321"}
+    )
+
+
+def test_screens_say_the_same_of_both(served):
+    client, _, address = served
+    rows = {row.pop("name"): row for row in client.get("/?format=json").json()["collections"]}
+    assert {*rows} == {"e", address.collection}
+    one, other = ({**rows[name], "size_bytes": 0} for name in ("e", address.collection))
+    assert one == other and one["state"] == "done"
+    for screen in SCREENS:
+        of_folder, of_database = (client.get(f"/c/{name}/{screen}") for name in ("e", address.collection))
+        assert of_folder.status_code == of_database.status_code == 200, (screen, of_database.text[:500])
+
+
+def test_what_is_decided_on_a_fault_is_kept_in_the_database(served):
+    client, _, address = served
+    fault = next(iter(noted_faults(address.text).values())).fault
+    values = {"code": fault.code, "cause": fault.cause}
+    path = f"/c/{address.collection}/fault?{urlencode(values)}"
+    assert client.get(f"{path}&format=json").json()["total"]
+    answer = posted(client, path.partition("?")[0], path, **values, decision="accepted", words="it may stay")
+    assert answer.status_code == 303, answer.text
+    (note,) = home_of(address.text).fault_notes()
+    assert note.words == "it may stay"
+    assert "it may stay" in client.get(path).text, "the copy has it at once"
+
+
+def test_forms_that_would_be_kept_in_the_copy_are_refused(served):
+    client, _, address = served
+    form = f"/c/{address.collection}/settings"
+    answer = posted(client, f"/c/{address.collection}/segments", form, rules="[segments]")
+    assert answer.status_code == 400 and "periplus move ADDRESS FOLDER" in answer.text
+
+
+def test_jobs_are_asked_for_at_the_address_and_without_its_password(served):
+    client, state, address = served
+    copy = state.places.collections()[address.collection]
+    assert state.places.base.name == "here"
+    state.places.stored[copy] = address.text.replace("postgres@", "postgres:s3cret@")
+    posted(client, "/jobs/change", "/jobs", what="schedule", kind="refresh", collection=address.collection, every="day")
+    with contextlib.closing(folder_queue(state.places.base)) as queue:
+        assert isinstance(queue, JobQueue)
+        commands = [schedule.order.command for schedule in queue.schedules()]
+    assert commands == [("refresh", "-c", address.text)]
+
+
+def test_a_copy_that_is_shown_follows_the_database(served):
+    client, state, address = served
+    with contextlib.closing(connect(address)) as database:
+        database.execute("UPDATE page SET title = 'Another title' WHERE title = 'Pilots'")
+    state.places.bring_up()
+    assert "Another title" in client.get(f"/c/{address.collection}/t/pages").text
