@@ -16,45 +16,28 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from corpora import CACHE
 from graph import kept_graph
 from measure import MIB, descendants, load, process_cpu_s, resident_bytes, table
 
-from periplus.model.dataset import TABLES, Manifest, PartNote, TableNote
-from periplus.model.tables import ColumnKind
+from periplus.analyse.engines.dataset_files import TableWriter, table_note, write_manifest
+from periplus.model.dataset import TABLES, Manifest
 
 SITES = 100
 GRAPH = ("ranks", "web-ranks", "map", "links", "interlinking")
 TEXTS = ("duplicates", "near", "templates", "cascades")
-TYPES = {
-    ColumnKind.TEXT: pa.string(), ColumnKind.INTEGER: pa.int64(), ColumnKind.REAL: pa.float64(),
-    ColumnKind.BOOLEAN: pa.bool_(),
-    ColumnKind.TIME: pa.timestamp("ms", "UTC"),
-}  # fmt: skip
 
 
 def write_tables(folder: Path, columns_of: dict[str, dict[str, object]]) -> None:
     """Columns that a table lacks have no value. In files of 2 M rows."""
     notes = []
     for name, given in columns_of.items():
+        columns = TABLES[name].columns
         rows = len(next(iter(given.values())))  # type: ignore[arg-type]
-        arrays = {
-            c.name: pa.array(given[c.name], TYPES[c.kind]) if c.name in given else pa.nulls(rows, TYPES[c.kind])
-            for c in TABLES[name]
-        }
-        whole = pa.table(arrays)
-        (folder / name).mkdir(parents=True)
-        parts = []
-        for number, start in enumerate(range(0, max(rows, 1), 2_000_000)):
-            path = folder / name / f"part-{number:05}.parquet"
-            some = whole.slice(start, 2_000_000)
-            pq.write_table(some, path, compression="zstd")
-            parts.append(
-                PartNote(path.name, len(some), path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
-            )
-        notes.append(TableNote(name, rows, tuple(parts), {column.name: column.sentence for column in TABLES[name]}))
-    (folder / "manifest.json").write_text(Manifest("collection", "benchmark", 0.0, {}, {}, tuple(notes)).to_json())
+        with TableWriter(folder, name, columns, 2_000_000) as writer:
+            writer.add({column.name: given.get(column.name, pa.nulls(rows)) for column in columns})
+        notes.append(table_note(folder, name, columns))
+    write_manifest(folder, Manifest("collection", "benchmark", 0.0, {}, {}, tuple(notes)))
 
 
 def url_columns(count: int, sites: int) -> dict[str, dict[str, object]]:

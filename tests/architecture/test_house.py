@@ -14,7 +14,7 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 BUDGETS = {
     ".": 1_200,
     "acquire": 5_600,
-    "analyse": 11_900,
+    "analyse": 12_100,
     "api": 13_800,
     "cli": 6_850,
     "document": 13_450,
@@ -28,7 +28,7 @@ BUDGETS = {
     "ui": 5_450,
     "urls": 2_350,
 }
-MODULES = 384
+MODULES = 385
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

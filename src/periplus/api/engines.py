@@ -32,7 +32,16 @@ NO_SPARK = f"{absence('pyspark')}, and Java 17 on every machine"
 _MEMORY = Path("/proc/meminfo")
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
 _OF_TEXTS = ("near", "templates", "cascades")
-__all__ = ["SPARK", "Analysed", "EngineRequest", "StageParameters", "analysed", "cluster_named", "free_memory"]
+__all__ = [
+    "SPARK",
+    "Analysed",
+    "EngineRequest",
+    "StageParameters",
+    "analysed",
+    "cluster_named",
+    "free_memory",
+    "one_dataset",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +103,19 @@ def analysed(
             dataset, place, stages, parameters, (choice.engine, engine), watch or (lambda what, done, total: None)
         )
     return Analysed(choice, tuple(done))
+
+
+def one_dataset(datasets: Sequence[Path], into: Path, now: float) -> Path:
+    """The dataset, or of several the one that they make together, which is written into a folder where it is not there.
+
+    Raises StoreError, UsageError.
+    """
+    if len(datasets) == 1:
+        return datasets[0]
+    from periplus.analyse.engines.combining import combined
+
+    combined(datasets, into, now)
+    return into
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ what the pages of a collection say, and where else.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from functools import partial
@@ -206,9 +207,11 @@ _NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "templates
 
 
 @click.command()
-@click.argument("dataset", type=click.Path(path_type=Path, file_okay=False))
-@click.argument("analyses", nargs=-1, metavar="[ANALYSIS]...")
+@click.argument("given", nargs=-1, required=True, metavar="DATASET... [ANALYSIS]...")
 @option("-r --results", "Folder for results; by default DATASET.results.", FOLDER)
+@option(
+    "--combined", "Of several datasets: the folder for the one that they make; by default combined.dataset.", FOLDER
+)
 @option(
     "--engine",
     "stream: here, links pass by from disk; spark: on a cluster; auto: the first of them that the dataset fits.",
@@ -231,9 +234,17 @@ _NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "templates
 @option("--json as_json", "What was computed, and where it is, as JSON.", bool)
 @output_option
 def analyse(
-    dataset: Path, analyses: tuple[str, ...], results: Path | None, as_json: bool, output: Path | None, **options: Any
+    given: tuple[str, ...],
+    results: Path | None,
+    combined: Path | None,
+    as_json: bool,
+    output: Path | None,
+    **options: Any,
 ) -> None:
     """Compute analyses of a dataset, which `periplus export parquet` makes: here, from disk, or on a cluster.
+
+    Several datasets, of collections that share a web among them, are analysed as one web: --combined says where their
+    tables go together, which is done once.
 
     ANALYSIS: ranks, web-ranks, map, links, duplicates, near, templates, interlinking, cascades; by default all for
     which there are tables. Results are Parquet tables, each in a folder of its own with a manifest, which is written
@@ -244,8 +255,9 @@ def analyse(
     periplus analyse site.dataset                      everything, by the engine that fits
     periplus analyse site.dataset ranks map --json     two analyses, and where their tables are
     periplus analyse web.dataset --on spark://host:7077 --engine spark
+    periplus analyse a.dataset b.dataset c.dataset ranks
     """
-    from periplus.api.engines import EngineRequest, StageParameters, analysed
+    from periplus.api.engines import EngineRequest, StageParameters, analysed, one_dataset
     from periplus.cli.progress import Watch
     from periplus.present.text import computed_json, computed_lines
 
@@ -253,6 +265,11 @@ def analyse(
     parameters = StageParameters(
         options["damping"], options["tolerance"], near=options["near"], template=options["template"]
     )
+    others = [Path(name) for name in given[1:] if name not in _NAMES]
+    if unknown := [path for path in others if not path.is_dir()]:
+        raise UsageError(f"{str(unknown[0])!r} is no dataset, and no analysis: choose among {', '.join(_NAMES)}")
+    analyses = [name for name in given[1:] if name in _NAMES]
+    dataset = one_dataset([Path(given[0]), *others], combined or Path("combined.dataset"), time.time())
     done = analysed(dataset, analyses, results, parameters=parameters, request=request, watch=Watch())
     rows = [asdict(stage) | {"folder": str(stage.folder)} for stage in done.stages]
     with opened(output, exact=as_json) as out:
