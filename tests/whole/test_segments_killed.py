@@ -10,13 +10,18 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import fsspec
 import pytest
-from postgres_voyage import StoredCollection
+from fsspec.implementations.local import LocalFileSystem
+from postgres_voyage import StoredCollection, crawled_into
 from test_resume import Voyage
 from voyage import environment, served_apart, told
 
+import judge
+from periplus.api.database import check_segments
 from periplus.model.visit import Reason
 from periplus.store.postgres.address import Address
+from testweb import linked_sites, serve
 
 BETWEEN = """
 import os, signal, sys
@@ -44,6 +49,35 @@ def write_all(file, data):
 segments._write_all = write_all
 main(sys.argv[1:], prog_name="periplus")
 """
+
+
+class MoodyStorage(LocalFileSystem):
+    """Object storage that fails at every third call: in turn before it does what it was asked, and after."""
+
+    protocol = "moody"
+    calls = 0
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **more: object) -> None:
+        MoodyStorage.calls += 1
+        if self.calls % 3:
+            super().pipe_file(path, value, mode, **more)
+        elif self.calls % 2:
+            super().pipe_file(path, value, mode, **more)
+            raise TimeoutError("no answer")
+        else:
+            raise PermissionError("503 Slow Down")
+
+
+def test_object_storage_that_fails_now_and_then_costs_no_page_its_bytes(tmp_path: Path, address: Address) -> None:
+    fsspec.register_implementation("moody", MoodyStorage, clobber=True)
+    store = replace(address, segments=f"moody://{tmp_path / 'segments'}").text
+    with serve(linked_sites(seed=5, sites=4, pages=12, links_between=20, links_per_page=8)) as server:
+        stored, end = crawled_into(store, server, "a.test", "b.test", "c.test", "d.test")
+        assert end.state == "done" and MoodyStorage.calls > 6
+        assert {judge.repeats(server.log), len(judge.meetings(server.log))} == {0}
+    states = check_segments(store)
+    assert sum(state.lost for state in states) == 0 and sum(state.records - state.orphans for state in states) == 48
+    assert set(stored.reasons.values()) == {Reason.OK} and stored.sane() == []
 
 
 @pytest.mark.parametrize(

@@ -66,18 +66,32 @@ def connect(address: Address, *, patience_s: float = FIRST_PATIENCE_S) -> Connec
     Waits up to patience_s for a server that does not answer. Raises StoreError when it is over, UsageError for what
     waiting would not mend: a wrong password, no such database, an old server.
     """
+    is_told = False
     for pause_s in pauses(patience_s):
         try:
             return _connect(address)
         except psycopg.Error as error:
-            text = str(error).strip().partition("\n")[0] or type(error).__name__
+            text = _first_line(error)
             if not isinstance(error, LOST) or _is_lasting(error):
                 raise UsageError(f"{address} cannot be opened: {text}") from None
             if pause_s is None:
                 raise StoreError(f"the database of {address} does not answer: {text}. {_advice(text)}") from None
-            log.warning("database away=%s pause_s=%.1f", text, pause_s)
+            _note_trouble(f"{address} does not answer: {text}.", patience_s, is_new=not is_told)
+            is_told = True
             time.sleep(pause_s)
     raise AssertionError("pauses ends with None")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def _note_trouble(text: str, patience_s: float, *, is_new: bool) -> None:
+    """For a person who wonders why nothing goes on; each further try is for those alone who ask for more."""
+    if is_new:
+        log.error("%s Trying again for up to %.0f s.", text, patience_s)
+    else:
+        log.info("%s", text)
 
 
 def pauses(patience_s: float) -> Iterator[float | None]:
@@ -202,6 +216,7 @@ class Session:
 
     def read(self, action: Callable[[Connection], T]) -> T:
         """The same without a transaction, for what only asks: one way to the server and back instead of three."""
+        is_told = False
         for pause_s in pauses(self._patience_s):
             try:
                 connection = self._connected()
@@ -217,7 +232,9 @@ class Session:
                     away = error
             if pause_s is None:
                 raise _sentence(away) from away
-            log.warning("database trouble=%s pause_s=%.1f", str(away).strip().partition("\n")[0], pause_s)
+            text = str(away) if isinstance(away, StoreError) else f"database {self.address}: {_first_line(away)}."
+            _note_trouble(text, self._patience_s, is_new=not is_told)
+            is_told = True
             time.sleep(pause_s)
         raise AssertionError("pauses ends with None")
 
@@ -254,7 +271,7 @@ def _sentence(error: psycopg.Error | StoreError) -> psycopg.Error | StoreError:
     if type(error) in _SENTENCES:
         return StoreError(_SENTENCES[type(error)])  # type: ignore[index]  # of the types in the table
     if isinstance(error, LOST):
-        text = str(error).strip().partition("\n")[0]
+        text = _first_line(error)
         return StoreError(f"the database does not answer: {text}. {_advice(text)} The crawl goes on where it was.")
     return error
 
