@@ -36,6 +36,7 @@ def texts(parts, *chosen):
         ("The Paper :: The great flood", "<h1>The great flood</h1>", "The great flood"),
         ("The Paper", "<h1>Water over the bridge</h1>", "Water over the bridge"),
         ("", "<h1>Water over the bridge</h1>", "Water over the bridge"),
+        ("The Paper: Water over the bridge", "<h2>More</h2><p>Water over the bridge</p>", "Water over the bridge"),
     ],
 )
 def test_the_headline_is_the_heading_that_the_title_names(title, headings, headline):

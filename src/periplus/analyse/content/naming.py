@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,6 +53,7 @@ _TITLE, _HEADING, _CAPTION, _LINK = (
 )
 _NAV, _ASIDE = POSITION_CODES[Position.NAV], POSITION_CODES[Position.ASIDE]
 HEADINGS_MOST = 60
+LINE_CHARS, LOWEST = 12, 7  # of what is no heading and may be the headline; its level
 BLOCKS_BEFORE, BLOCKS_AFTER = 5, 15  # of the headline, among which byline and date stand
 BYLINE_CHARS, DATE_CHARS = 120, 60  # a longer block is no mere byline, no mere date
 SENTENCE_WORDS = 6  # of what ends as one: it tells of the author; `By Lisa Sanders, M.D.` has five
@@ -82,13 +84,13 @@ def named(
         _name_captions(parts, captions, texts, content)
         controls = (roles & CONTROL > 0) | repeated | _are_buttons(kinds, texts)
         _name_comments(parts, _places(roles & COMMENT > 0), texts, content, controls)
-    headings = _places((kinds == _HEADING) & ~(repeated | is_aside))
-    headline = _headline(blocks, headings, texts, parts, content)
+    may_be = is_text & ~(repeated | is_aside)
+    headings, lines = _places(may_be & (kinds == _HEADING)), _places(may_be & (kinds != _HEADING))
+    headline = _headline(blocks, headings, lines, texts, parts, content)
     if headline is not None:
         _name_headline(parts, headline, texts)
     if publication.author or publication.date_published or publication.date_modified:
-        lines = is_text & (kinds != _HEADING)
-        _name_byline(parts, headline, texts, lines, publication)
+        _name_byline(parts, headline, texts, is_text & (kinds != _HEADING), publication)
     return tuple(parts)
 
 
@@ -154,30 +156,38 @@ def _name_headline(parts: list[Part], headline: int, texts: Sequence[str]) -> No
 
 
 def _headline(
-    blocks: Blocks, headings: Places, texts: Sequence[str], parts: Sequence[Part], content: Places
+    blocks: Blocks, headings: Places, lines: Places, texts: Sequence[str], parts: Sequence[Part], content: Places
 ) -> int | None:
-    """The heading that has most of the page's title; else the first of the first level in the content, or a heading
-    that the content begins with.
+    """The heading that has most of the page's title, else another block that is a part of it; else the first heading of
+    the first level in the content, or one that the content begins with.
 
-    headings: those that few other pages have: the others are the site's name. Of the single h1 of labelled pages that
-    stand in the title and are the page's own 108 were judged navigation where people took them for content.
+    headings, lines: those that few other pages have: the others are the site's name. Of the single h1 of labelled pages
+    that stand in the title and are the page's own 108 were judged navigation where people took them for content.
     """
-    levels = blocks.levels
-    title = texts[blocks.kinds.index(_TITLE)] if headings and _TITLE in blocks.kinds else ""
-    if words := _words(title):
-        pieces = [_words(piece) for piece in _BETWEEN.split(title)]
-        ranks = [
-            ((len(own), own == pieces[0], parts[place] is Part.CONTENT, -levels[place], -place), place)
-            for place in headings[:HEADINGS_MOST]
-            if (own := _words(texts[place])) and f" {own} " in f" {words} "
-            if parts[place] is Part.CONTENT or _may_be_headline(own, levels[place], words, pieces)
-        ]
-        if ranks:
-            return max(ranks)[1]
+    title = texts[blocks.kinds.index(_TITLE)] if _TITLE in blocks.kinds else ""
+    levels = {place: blocks.levels[place] for place in headings}
+    titled = _titled(levels, title, texts, parts)
+    if titled is None and len(title) >= LINE_CHARS:
+        within = [place for place in lines if LINE_CHARS <= len(texts[place]) <= len(title) and texts[place] in title]
+        titled = _titled(dict.fromkeys(within, LOWEST), title, texts, parts)
+    if titled is not None:
+        return titled
     first = next((place for place in headings if parts[place] is Part.CONTENT and levels[place] == 1), None)
-    if first is None and content and content[0] in headings and parts[content[0]] is Part.CONTENT:
+    if first is None and content and content[0] in levels and parts[content[0]] is Part.CONTENT:
         return content[0]
     return first
+
+
+def _titled(levels: Mapping[int, int], title: str, texts: Sequence[str], parts: Sequence[Part]) -> int | None:
+    """Of some blocks, each with its level, the one that has most of the page's title; None: none has any."""
+    words, pieces = _words(title), [_words(piece) for piece in _BETWEEN.split(title)]
+    ranks = [
+        ((len(own), own == pieces[0], parts[place] is Part.CONTENT, -level, -place), place)
+        for place, level in islice(levels.items(), HEADINGS_MOST)
+        if (own := _words(texts[place])) and f" {own} " in f" {words} "
+        if parts[place] is Part.CONTENT or _may_be_headline(own, level, words, pieces)
+    ]
+    return max(ranks)[1] if ranks else None
 
 
 def _may_be_headline(words: str, level: int, title: str, pieces: Sequence[str]) -> bool:
