@@ -26,6 +26,7 @@ READING = (
     "page https://e.org/a --as markdown",
     "page https://e.org/a --as source",
     "search pilots -f json",
+    "search pilots~depth:..1~set:target~-status:404~date:1970 -f json",
     "trends -f csv",
     "diff last last -f json",
     "duplicates -f json",
