@@ -201,7 +201,7 @@ def definitions(blocks: Blocks, of_block: Callable[[int], str]) -> set[str]:
     """The names that a page defines: what its definition lists (`dt`) and signatures explain, as it is written but for
     case: `os.path.join`; and "~" with what stands behind a dot (`~join`, `~path.join`), and with names in headings.
     """
-    defining = {place for place, path in enumerate(blocks.path_names) if _is_defining(path)}
+    defining = {place for place, path in enumerate(blocks.path_names) if _is_defining(path[path.rfind("/") + 1 :])}
     places = blocks.paths if len(blocks.paths) else bytes(len(blocks))
     chosen = [at for at, place in enumerate(places) if place in defining] if defining else []
     shares = blocks.shares
@@ -218,11 +218,10 @@ def definitions(blocks: Blocks, of_block: Callable[[int], str]) -> set[str]:
     return whole | {"~" + name for name in parts.union(map(defined_name, mentioned)) - whole}
 
 
-@lru_cache(maxsize=1 << 14)
-def _is_defining(path: str) -> bool:
-    """Whether it is the path of what definition lists or signatures explain."""
-    last = path[path.rfind("/") + 1 :]
-    return last[:3] in _DEFINITIONS or "signature" in last
+@lru_cache(maxsize=1 << 14)  # of the last step: most paths are of one page alone
+def _is_defining(step: str) -> bool:
+    """Whether a path that ends so is that of what definition lists or signatures explain."""
+    return step[:3] in _DEFINITIONS or "signature" in step
 
 
 def defined_name(text: str) -> str:
