@@ -84,3 +84,12 @@ def test_what_lives_with_folders_is_refused_of_a_database_and_a_way_is_named(lin
     ended = CliRunner().invoke(main, [*line.split(), "-c", address.text])
     assert ended.exit_code == 2
     assert "in folders" in ended.output and "periplus move ADDRESS FOLDER" in ended.output
+
+
+def test_pages_of_a_database_are_judged_by_a_topic_of_a_folder(folder, address, tmp_path):
+    into_database(folder, address.text, silent)
+    for side in ("a", "b"):
+        (tmp_path / f"{side}.txt").write_text("pilots tides harbours " * 9 if side == "a" else "bread flour ovens " * 9)
+    ran("topic train t -p a.txt -n b.txt", folder)
+    judged = ran("topic judge t --json", folder)
+    assert ran(f"topic judge t --json --topic-from {folder}", address.text) == judged != ""

@@ -143,3 +143,42 @@ def test_a_copy_is_read_with_the_rules_of_the_place_where_it_is_asked(address, c
     (tmp_path / "periplus.toml").unlink()
     ran = CliRunner().invoke(main, ["pages", "--segment", "first", "-c", address.text])
     assert ran.exit_code == 2
+
+
+def test_a_cache_that_cannot_be_written_is_told(address, cache, tmp_path):
+    (tmp_path / "file").write_text("")
+    cache("file")
+    with pytest.raises(StoreError, match=r"cannot be kept in .*Name another folder in XDG_CACHE_HOME"):
+        copied(address.text)
+
+
+def test_a_copy_that_was_broken_off_is_as_it_was_and_goes_on(address, cache, monkeypatch):
+    """At its making, and at a later question."""
+    with serve(graph_site(RECIPE)) as server:
+        crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=5)
+        for pages in (5, 20):
+            crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=pages)
+            with monkeypatch.context() as broken, pytest.raises(ZeroDivisionError):
+                broken.setattr(copying, "enter_bodies", lambda *args: 1 // 0)
+                copied(address.text)
+            brought_up(address.text, cache)
+
+
+def test_who_may_only_read_the_database_reads_its_copy(address, cache):
+    with serve(graph_site(RECIPE)) as server:
+        crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=5)
+    role = f"reader_{address.collection}"
+    with contextlib.closing(connect(address)) as database:
+        schema = f"IN SCHEMA {address.collection} TO {role}"
+        for grant in (
+            f"CREATE ROLE {role} LOGIN",
+            f"GRANT USAGE ON SCHEMA {address.collection} TO {role}",
+            f"GRANT SELECT ON ALL TABLES {schema}",
+            f"GRANT SELECT ON ALL SEQUENCES {schema}",
+        ):
+            database.execute(grant.encode())
+        try:
+            with Collection(copied(address.text.replace("//postgres@", f"//{role}@"))) as collection:
+                assert collection.status().runs[-1].fetched == 5
+        finally:
+            database.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())

@@ -48,7 +48,8 @@ def copied(place: str, watch: Watch = silent) -> Path:
     address = address_of(place)
     key = hashlib.sha256(f"{without_password(address.dsn)} {address.collection}".encode()).hexdigest()
     home = copies_folder() / key[:16]
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _written(home):
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = home / (address.collection + SUFFIX)
     with contextlib.closing(WriteLock(home)) as lock, lock.held():
         os.utime(home)
@@ -57,8 +58,20 @@ def copied(place: str, watch: Watch = silent) -> Path:
             database_copying.take_time(database)
             with database_copying.one_moment(database):
                 _bring_up(database, folder, watch)
-                _take_settings(database_copying.rules_text(database), folder)
+                with _written(home):
+                    _take_settings(database_copying.rules_text(database), folder)
     return folder
+
+
+@contextlib.contextmanager
+def _written(home: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"the copy of the collection, which is read in its place, cannot be kept in {home}: {error.strerror}. Name "
+            "another folder in XDG_CACHE_HOME"
+        ) from error
 
 
 def copies_folder() -> Path:
@@ -167,11 +180,12 @@ def _take_settings(rules: str, folder: Path) -> None:
 def _make_room(home: Path, needed_bytes: int) -> None:
     """Deletes copies that were not used for long. Raises StoreError where the disk has no room for another one."""
     now = time.time()
-    others = sorted((path for path in home.parent.iterdir() if path != home), key=lambda path: -path.stat().st_mtime)
+    used = {path: path.stat().st_mtime for path in home.parent.iterdir() if path != home}
     total = needed_bytes
-    for other in others:
-        unused_s = now - other.stat().st_mtime
-        total += sum(file.stat().st_size for file in other.rglob("*") if file.is_file())
+    for other in sorted(used, key=lambda path: -used[path]):
+        unused_s = now - used[other]
+        with contextlib.suppress(FileNotFoundError):  # somebody brings it up to date meanwhile
+            total += sum(file.stat().st_size for file in other.rglob("*") if file.is_file())
         if unused_s > UNUSED_S or (total > BYTES and unused_s > IN_USE_S):
             shutil.rmtree(other, ignore_errors=True)
     if needed_bytes > (free := shutil.disk_usage(home).free):

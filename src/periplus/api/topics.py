@@ -294,10 +294,17 @@ def remove_topic(folder: Path, name: str) -> list[Path]:
 
 
 def judged_pages(
-    collection: Collection, name: str, limit: int, watch: Watch = lambda what, done, total: None
+    collection: Collection,
+    name: str,
+    limit: int,
+    watch: Watch = lambda what, done, total: None,
+    topic_from: Path | None = None,
 ) -> list[Judged]:
-    """The collection's pages that belong to a topic most likely, best first. limit: -1: all."""
-    judge = judge_of(collection.folder, name)
+    """The collection's pages that belong to a topic most likely, best first. limit: -1: all.
+
+    topic_from: the folder of another collection that knows the topic.
+    """
+    judge = judge_of(topic_from or collection.folder, name)
     ids = [url_id(Url(row.url)) for row in collection.pages(state="indexed", columns=("url",))]
     pages = []
     for count, page in enumerate(pages_of(collection, ids), 1):
@@ -307,23 +314,25 @@ def judged_pages(
     return pages if limit < 0 else pages[:limit]
 
 
-def judged_page(collection: Collection, name: str, url: str) -> Judged:
-    """One page of the collection. Raises UsageError for one that it does not have."""
+def judged_page(collection: Collection, name: str, url: str, topic_from: Path | None = None) -> Judged:
+    """One page of the collection; topic_from: as of `judged_pages`. Raises UsageError for one that it does not have."""
     page_url = collection.resolve(url)
     for page in pages_of(collection, [url_id(page_url)]):
-        return judged(judge_of(collection.folder, name), page)
+        return judged(judge_of(topic_from or collection.folder, name), page)
     raise UsageError(f"{page_url} is no page of the collection: name a page that was fetched, or a file")
 
 
-def judged_target(collection: Collection, name: str, target: str) -> Judged:
-    """A page of the collection by its URL, or a file by its path. Raises UsageError for what is neither."""
+def judged_target(collection: Collection, name: str, target: str, topic_from: Path | None = None) -> Judged:
+    """A page of the collection by its URL, or a file by its path. topic_from: as of `judged_pages`.
+
+    Raises UsageError for what is neither.
+    """
     if "://" in target or not Path(target).is_file():
-        return judged_page(collection, name, target)
+        return judged_page(collection, name, target, topic_from)
     text = text_of_file(Path(target))
     title = text.partition("\n")[0]
-    return Judged(
-        Url(target), title, float(judge_of(collection.folder, name).judge([text])[0]), beginning_of(text, title)
-    )
+    judge = judge_of(topic_from or collection.folder, name)
+    return Judged(Url(target), title, float(judge.judge([text])[0]), beginning_of(text, title))
 
 
 def judged(judge: Judge, page: PageBlocks) -> Judged:

@@ -14,6 +14,7 @@ from periplus.cli.options import (
     FOLDER,
     LongCommand,
     Place,
+    collection_folder,
     collection_option,
     columns_of,
     format_option,
@@ -168,6 +169,7 @@ def show(name: str, collection: Place | None, format: str, output: Path | None) 
 @click.argument("name")
 @click.argument("targets", nargs=-1, metavar="[URL|FILE]...")
 @option("-n --limit", "Pages that are listed where none is named; -1: all.", click.IntRange(-1), JUDGED)
+@option("--topic-from", "Folder of a collection that knows the topic, where this one does not.", FOLDER)
 @option("--keep", "Keep what is said of all pages in the collection: `periplus serve` shows it.", bool)
 @option("--json as_json", "A JSON object a line.", bool)
 @collection_option
@@ -176,6 +178,9 @@ def judge(name: str, targets: tuple[str, ...], collection: Place | None, output:
     """Say how likely pages belong to a topic, 0 to 1; from .5 on they do.
 
     Without URL or FILE: all pages of the collection, best first.
+
+    \b
+    periplus topic judge ships -c 'postgresql://me@db/crawls?collection=ships' --topic-from ships.periplus
     """
     from periplus.api.collection import Collection
     from periplus.api.results import store_judged
@@ -184,11 +189,14 @@ def judge(name: str, targets: tuple[str, ...], collection: Place | None, output:
     limit, as_json = flags["limit"], flags["as_json"]
     if targets and flags["keep"]:
         raise UsageError("--keep is for all pages of the collection: name none")
-    with Collection(own_folder(collection, "topics are kept")) as reader:
+    if flags["keep"] and flags["topic_from"]:
+        raise UsageError("--keep keeps what is said beside the topic: leave out --topic-from")
+    folder = collection_folder(collection) if flags["topic_from"] else own_folder(collection, "topics are kept")
+    with Collection(folder) as reader:
         judged = (
-            [judged_target(reader, name, target) for target in targets]
+            [judged_target(reader, name, target, flags["topic_from"]) for target in targets]
             if targets
-            else judged_pages(reader, name, -1, Watch())
+            else judged_pages(reader, name, -1, Watch(), flags["topic_from"])
         )
         if flags["keep"]:
             store_judged(reader.folder, name, judged)
@@ -395,7 +403,7 @@ def crawl(
         store=store,
     )
     end = crawl_topic(order, watch)
-    _tell(end, place, name)
+    _tell(end, place, name, flags["topic_from"])
     if flags["as_json"]:
         click.echo(json.dumps(_as_json(end)))
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.end.state])
@@ -417,7 +425,7 @@ def _show(display: Display, standing: TopicalProgress) -> None:
     display.show(JobProgress(counts.fetched, counts.fetched + counts.waiting, harvest), line)
 
 
-def _tell(end: TopicalEnd, place: Place, name: str) -> None:
+def _tell(end: TopicalEnd, place: Place, name: str, topic_from: Path | None) -> None:
     gathered, counts = end.gathered, end.end.counts
     say(
         f"{end.end.state.capitalize()}: {end.end.note} — after {duration(end.end.elapsed_s)}",
@@ -434,8 +442,8 @@ f"last {len(gathered.last):,} "
     if isinstance(place, str):
         from periplus.api.homes import home_of
 
-        home = home_of(place)  # by its name a password is not shown
-        say(f"Kept in {home} — next: periplus move '{home}' FOLDER, to judge and map it there")
+        home, knows = home_of(place), shlex.quote(str(topic_from))  # by its name a password is not shown
+        say(f"Kept in {home} — next: periplus topic judge {shlex.quote(name)} -c '{home}' --topic-from {knows}")
         return
     say(f"Kept in {place}/ — next: periplus topic judge {shlex.quote(name)} -c {shlex.quote(str(place))}")
 
