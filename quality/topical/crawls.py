@@ -1,18 +1,21 @@
 """What does an order of pages find?
 
-Crawls without a network: of a text graph page by page, of a made web with politeness.
+Crawls without a network: of a text graph and of webs with lists page by page, of a made web with politeness.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from listweb import ListWeb
 from madeweb import Web
 from numpy.typing import NDArray
 from textgraph import Graph, Task
 
+from periplus.model.web import Url
 from periplus.schedule.topical.policy import Pointer
 from periplus.schedule.topical.queue import PageQueue, SiteWaits, queue_named
 
@@ -46,15 +49,34 @@ def crawl_graph(graph: Graph, task: Task, name: str) -> Marks:
         queue.order = lambda seen, pages: (
             np.array([float(numbers[seen.urls[page]] in task.topic) for page in pages]) + 1e-3 * seen.worth_most[pages]
         )
-    queue.start(graph.urls[seed] for seed in task.seeds)
-    found: list[bool] = []
-    whole = int(SHARE * len(graph.urls))
-    while len(found) < whole and (url := queue.take()) is not None:
+
+    def pointers(page: int) -> list[Pointer]:
+        return [Pointer(graph.urls[n], graph.names[n], float(promises[n])) for n in graph.links[page]]
+
+    return marks(_harvested(queue, graph.urls, task, pointers), task, len(graph.urls))
+
+
+def crawl_lists(web: ListWeb, topic: str, seed: int, name: str) -> Marks:
+    """Of a web with lists, from three pages on the topic."""
+    queue, task = queue_named(name), web.task(topic, seed)
+    assert isinstance(queue, PageQueue | SiteWaits)
+    gained = _harvested(queue, web.urls, task, lambda page: web.pointers(page, topic))
+    return marks(gained, task, len(web.urls))
+
+
+def _harvested(
+    queue: PageQueue | SiteWaits, urls: Sequence[Url], task: Task, pointers: Callable[[int], list[Pointer]]
+) -> NDArray[np.int64]:
+    """Of each fetch, how many pages on the topic there are so far."""
+    numbers = {url: number for number, url in enumerate(urls)}
+    queue.start(urls[seed] for seed in task.seeds)
+    relevant: list[bool] = []
+    whole = int(SHARE * len(urls))
+    while len(relevant) < whole and (url := queue.take()) is not None:
         page = numbers[url]
-        pointers = [Pointer(graph.urls[n], graph.names[n], float(promises[n])) for n in graph.links[page]]
-        queue.read(url, float(task.relevance[page]), pointers)
-        found.append(page in task.topic)
-    return marks(np.cumsum(found + [False] * (whole - len(found))), task, len(graph.urls))
+        queue.read(url, float(task.relevance[page]), pointers(page))
+        relevant.append(page in task.topic)
+    return np.cumsum(relevant + [False] * (whole - len(relevant)))
 
 
 def marks(found: NDArray[np.int64], task: Task, pages: int) -> Marks:

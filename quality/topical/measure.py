@@ -3,6 +3,8 @@
 On a real text graph (CORPORA): six topics that nothing was tuned on, three seeds, two runs each; harvest, and recall of
 the pages that links lead to. On made webs of 3,000 hosts with politeness: harvest of 8,000 fetches and of the last
 2,000. An oracle beside: of the pages met it takes one on the topic first, which no order can know.
+On webs with lists by two makers (`listweb.py`), each of three kinds of pages in turn the topic: recall of the pages
+that links lead to, by order, and how much more than breadth first the worst topic has.
 """
 
 from __future__ import annotations
@@ -16,14 +18,19 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
-from crawls import FETCHES, LATELY, Marks, crawl_graph, crawl_web
+from crawls import FETCHES, LATELY, Marks, crawl_graph, crawl_lists, crawl_web
 from figures import Figure, digest_of, write
+from listweb import KINDS, MAKERS
 from madeweb import Web
 from textgraph import NAME, REPORTED, graph_of, task_of
 
 from periplus.schedule.topical.queue import NAMES, WEIGHED
 
-WEB_SEEDS = (1, 2)  # the weights were fitted on webs 101 and 102
+WEB_SEEDS = (
+    1,
+    2,
+)  # the weights were fitted on webs 101 and 102; what lists lead to was tuned on lists' webs 101 and 102
+LIST_ORDERS = (WEIGHED, "breadth", "best-first", "shark")
 AIMS = {"area": 0.75, "harvest_100": 0.40, "recall_10": 0.87}
 AIM_LATELY = 0.88
 
@@ -81,6 +88,29 @@ def of_webs(fetches: int) -> list[Figure]:
     return figures
 
 
+def of_lists() -> list[Figure]:
+    figures = []
+    for maker, web_of in MAKERS.items():
+        webs = {seed: web_of(seed) for seed in WEB_SEEDS}
+        print(f"\nwebs with lists, {maker}: {', '.join(f'{len(web.urls):,}' for web in webs.values())} pages")
+        print(f"{'order':12}{'topic':10}{'recall, 5 %':>14}{'10 %':>8}{'area':>8}")
+        rows: dict[tuple[str, str], tuple[float, float, float]] = {}
+        for name in LIST_ORDERS:
+            for topic in KINDS:
+                crawls = [crawl_lists(web, topic, seed, name) for seed, web in webs.items()]
+                row = np.mean([(one.recall_5, one.recall_10, one.area) for one in crawls], axis=0)
+                rows[name, topic] = (float(row[0]), float(row[1]), float(row[2]))
+                print(f"{name:12}{topic:10}{row[0]:14.3f}{row[1]:8.3f}{row[2]:8.3f}", flush=True)
+        data = digest_of(url for web in webs.values() for url in web.urls)
+        gains = [rows[WEIGHED, topic][at] - rows["breadth", topic][at] for topic in KINDS for at in (0, 1)]
+        figures.append(Figure(f"lists, {maker}, least gain over breadth first at 5 and 10 %", min(gains), 0.0, data))
+        for name in LIST_ORDERS:
+            recall = float(np.mean([rows[name, topic][1] for topic in KINDS]))
+            by, own = ("", data) if name == WEIGHED else (name, "")
+            figures.append(Figure(f"lists, {maker}, recall_10", recall, None, own, by=by))
+    return figures
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write the figures there")
@@ -89,6 +119,7 @@ def main() -> None:
     options = parser.parse_args()
     path = Path(os.environ.get("CORPORA", "")) / NAME
     figures = of_graph(path, options.runs) if os.environ.get("CORPORA") and path.is_file() else []
+    figures += of_lists()
     figures += of_webs(options.fetches)
     if options.json:
         write(options.json, figures)

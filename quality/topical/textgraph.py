@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -103,13 +104,14 @@ def task_of(graph: Graph, topic: str, seed: int) -> Task:
     judge = trained([graph.texts[n] for n in examples], [graph.texts[n] for n in others])
     linked = [n for n in examples if len(graph.links[n]) >= 5]
     seeds = tuple(linked[:SEEDS])
-    return Task(pages, seeds, judge(graph.texts), judge(graph.names), len(pages & _reached(graph, seeds)))
+    return Task(pages, seeds, judge(graph.texts), judge(graph.names), len(pages & reached(graph.links, seeds)))
 
 
-def _reached(graph: Graph, seeds: tuple[int, ...]) -> set[int]:
+def reached(links: Sequence[Iterable[int]], seeds: Iterable[int]) -> set[int]:
+    """The pages to which links lead from the seeds, and these."""
     met, stack = set(seeds), list(seeds)
     while stack:
-        new = set(graph.links[stack.pop()]) - met
+        new = set(links[stack.pop()]) - met
         met |= new
         stack += new
     return met

@@ -22,13 +22,13 @@ BUDGETS = {
     "mcp": 1_250,
     "model": 5_200,
     "present": 7_400,
-    "schedule": 2_950,
+    "schedule": 3_150,
     "search": 2_550,
     "store": 15_600,
     "ui": 5_450,
     "urls": 2_350,
 }
-MODULES = 385
+MODULES = 386
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

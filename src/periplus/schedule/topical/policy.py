@@ -17,6 +17,7 @@ from periplus.model.frontier import LinkSighting, PageVisit, ReadyHost
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.ports import CrawlScope
 from periplus.model.web import HostKey, Url
+from periplus.schedule.topical.learning import EvidenceWeights, Floats, LeadTally, Numbers, chances_of
 from periplus.schedule.turns import GivenPages
 from periplus.urls.hosts import host_key, path_and_query
 
@@ -25,16 +26,17 @@ from periplus.urls.hosts import host_key, path_and_query
 # of its address, and what others brought that share its host, its directory, its words, or a page that links to both.
 # All in arrays, so that a million pages can be scored at once.
 
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
-
 MOST_PARENTS = 12  # of one page that are remembered one by one; of the others the sums
 MOST_WORDS = 12
 # words are told apart by hash: a crawl's anchors have some 50,000, and who shares a slot shares a little luck
 WORD_SLOTS = 1 << 16
+TRAITS = 3  # of an address, beside its words: its pattern on its host, on any, and that of the page that showed it
+STEPS = 2  # that a page is worth what it leads to
 # of a page's credit that a page it links to inherits: after three pages off the topic nothing is left to speak of
 FADING = 0.5
+RELEVANT = 0.5  # a page of this worth counts as relevant: it is rather on the topic than not
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_DIGITS = re.compile(r"\d+")
 
 
 class Pointer(NamedTuple):
@@ -43,6 +45,26 @@ class Pointer(NamedTuple):
     target: Url
     words: str  # its anchor, and what stands around it
     promise: float  # how relevant these words are by themselves, 0 to 1
+
+
+NAMES = (
+    *(
+        "always",
+        "parents",
+        "best parent",
+        "links",
+        "links from other hosts",
+        "parents' yield",
+        "best yield",
+        "host",
+        "directory",
+        "pages of host",
+    ),
+    *("promise", "words", "best word", "credit", "promise under good parents", "nothing read of host"),
+)
+# Fitted (logistic regression) on crawls of six topics of a text graph and of two made webs, none of them among
+# those that are reported: docs/topical-crawl.md. A crawl begins with them, and learns its own.
+WEIGHTS = np.array([-1.45, 0.29, 1.41, -0.26, -0.28, 0.56, 0.6, 1.9, 0.15, 0.3, 0.8, 1.25, -0.15, 0.2, 3.84, -0.86])
 
 
 @dataclass(slots=True)
@@ -87,10 +109,15 @@ class TopicalPages:
     worth: Floats = field(default_factory=lambda: np.zeros(64))  # its own; nothing before it was read
     parents: NDArray[np.int32] = field(default_factory=lambda: np.full((64, MOST_PARENTS), -1, np.int32))
     words: NDArray[np.int32] = field(default_factory=lambda: np.full((64, MOST_WORDS), WORD_SLOTS, np.int32))
+    word_count: list[int] = field(default_factory=list)
+    traits: NDArray[np.int32] = field(default_factory=lambda: np.full((64, TRAITS), WORD_SLOTS, np.int32))
+    led_to: Floats = field(default_factory=lambda: np.zeros(64))  # pages read that were met by it, or two steps on
     of_host: KindTally = field(default_factory=KindTally)
     of_directory: KindTally = field(default_factory=KindTally)
     of_parent: KindTally = field(default_factory=KindTally)  # what pages were worth that a page links to
     of_word: KindTally = field(default_factory=KindTally)
+    leads: LeadTally = field(default_factory=lambda: LeadTally(WORD_SLOTS))
+    weights: EvidenceWeights = field(default_factory=lambda: EvidenceWeights(WEIGHTS))
     read: int = 0
     worth_all: float = 0.0
 
@@ -117,13 +144,17 @@ class TopicalPages:
             host = self.host_number.setdefault(key, len(self.hosts))
             if host == len(self.hosts):
                 self.hosts.append(key)
-            path = path_and_query(url).partition("?")[0]
+            place = path_and_query(url)
+            path = place.partition("?")[0]
             directory = self.directory_number.setdefault(
                 f"{key}{path[: path.rfind('/') + 1]}", len(self.directory_number)
             )
             self.host[number], self.directory[number], self.waits[number] = host, directory, True
             for tally, kinds in ((self.of_host, host), (self.of_directory, directory), (self.of_parent, number)):
                 tally.reach(kinds + 1)
+            pattern = _DIGITS.sub("#", place)
+            self.traits[number, :2] = _slot(f"{key}{pattern}"), _slot(pattern)
+            self.word_count.append(0)
             self._add_words(number, unquote(path))
         return number
 
@@ -139,24 +170,23 @@ class TopicalPages:
             "promise",
             "credit",
             "worth",
+            "led_to",
         ):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
         self.parents = np.concatenate([self.parents, np.full_like(self.parents, -1)])
         self.words = np.concatenate([self.words, np.full_like(self.words, WORD_SLOTS)])
+        self.traits = np.concatenate([self.traits, np.full_like(self.traits, WORD_SLOTS)])
 
     def _add_words(self, number: int, text: str) -> None:
-        row = self.words[number]
-        free = int(np.argmax(row == WORD_SLOTS)) if row[-1] == WORD_SLOTS else MOST_WORDS
-        if free == MOST_WORDS:
+        free, words = self.word_count[number], _WORD.findall(text)
+        if not words or free == MOST_WORDS:
             return
-        held = set(row[:free].tolist())
-        for word in _WORD.findall(text):
-            slot = xxhash.xxh3_64_intdigest(word.lower().encode("utf-8", "replace")) % WORD_SLOTS
-            if slot not in held and free < MOST_WORDS:
-                row[free] = slot
-                held.add(slot)
-                free += 1
+        row = self.words[number]
+        slots = dict.fromkeys(row[:free].tolist())
+        slots.update(dict.fromkeys(_slot(word.lower()) for word in words))
+        count = self.word_count[number] = min(len(slots), MOST_WORDS)
+        row[free:count] = list(slots)[free:count]
 
     def start(self, url: Url) -> int:
         """A page to begin with: it is taken to be on the topic until it is read."""
@@ -184,6 +214,7 @@ class TopicalPages:
                 self.words,
             ):
                 values[new] = values[old]
+            self.word_count[new], self.traits[new, 2] = self.word_count[old], self.traits[old, 2]
         return new
 
     def take(self, number: int) -> None:
@@ -194,6 +225,8 @@ class TopicalPages:
         """A page was read. Returns the numbers of the pages that it links to, each once."""
         number = self.meet(url)
         self.take(number)
+        if self.weights.takes(self.read):
+            self.weights.book(self.read, evidence(self, np.array([number]))[0], worth >= RELEVANT)
         self.worth[number] = worth
         self.read += 1
         self.worth_all += worth
@@ -203,12 +236,30 @@ class TopicalPages:
         self.of_parent.book(parents[parents >= 0].astype(np.int64), worth)
         words = self.words[number]
         self.of_word.book(words[words < WORD_SLOTS].astype(np.int64), worth)
+        self._book_leads(number, worth)
         self.credit[number] = max(worth, self.credit[number] * FADING)
         return self._point(number, worth, pointers)
+
+    def _book_leads(self, number: int, worth: float) -> None:
+        """What the page was worth is credited to the one that it was met by, and to the one that this was met by."""
+        self.leads.book(self._own_traits(number))
+        share = 1.0
+        for _ in range(STEPS):
+            share /= max(self.links[number], 1.0)
+            number = int(self.parents[number, 0])
+            if number < 0:
+                return
+            self.leads.credit(self._own_traits(number), float(self.led_to[number]), share, worth)
+            self.led_to[number] += share
+
+    def _own_traits(self, number: int) -> Numbers:
+        slots = np.concatenate([self.words[number], self.traits[number]])
+        return slots[slots < WORD_SLOTS].astype(np.int64)
 
     def _point(self, source: int, worth: float, pointers: Sequence[Pointer]) -> list[int]:
         targets: dict[int, None] = {}
         credit, host = self.credit[source], self.host[source]
+        of_source = int(self.traits[source, 1]) ^ 1  # a slot of its own, beside that of the pattern itself
         for target, words, promise in pointers:
             number = self.meet(target)
             if number == source or not self.waits[number]:
@@ -219,6 +270,8 @@ class TopicalPages:
             targets[number] = None
             self._add_words(number, words)
             links = int(self.links[number])
+            if not links:
+                self.traits[number, 2] = of_source
             if links < MOST_PARENTS:
                 self.parents[number, links] = source
             self.links[number] += 1
@@ -229,21 +282,8 @@ class TopicalPages:
         return list(targets)
 
 
-NAMES = (
-    *(
-        "always",
-        "parents",
-        "best parent",
-        "links",
-        "links from other hosts",
-        "parents' yield",
-        "best yield",
-        "host",
-        "directory",
-        "pages of host",
-    ),
-    *("promise", "words", "best word", "credit", "promise under good parents", "nothing read of host"),
-)
+def _slot(text: str) -> int:
+    return xxhash.xxh3_64_intdigest(text.encode("utf-8", "replace")) % WORD_SLOTS
 
 
 def evidence(seen: TopicalPages, numbers: Numbers) -> Floats:
@@ -288,40 +328,55 @@ def _odds(share: Floats) -> Floats:
 
 def _yields(seen: TopicalPages, numbers: Numbers, prior: float) -> tuple[Floats, Floats]:
     """(mean, greatest) share of relevant pages among those that a page's parents link to and that were read."""
-    parents = seen.parents[numbers].astype(np.int64)
+    parents = seen.parents[numbers]
     there = parents >= 0
-    safe = np.where(there, parents, 0)
+    each, counts = parents[there].astype(np.int64), there.sum(axis=1)
     # a relevant page links to relevant ones rather
-    expected = 0.5 * prior + 0.5 * np.maximum(0.3 * seen.worth[safe], prior)
-    shares = seen.of_parent.mean(safe, expected, 3.0)
-    count = np.maximum(there.sum(axis=1), 1)
-    some = there.any(axis=1)
-    mean = np.where(some, (shares * there).sum(axis=1) / count, prior)
-    most = np.where(some, (shares * there).max(axis=1, initial=0.0), prior)
-    assert shares.shape[1] == MOST_PARENTS
+    expected = 0.5 * prior + 0.5 * np.maximum(0.3 * seen.worth[each], prior)
+    shares = seen.of_parent.mean(each, expected, 3.0)
+    mean, most = np.full((2, len(numbers)), prior)
+    some = np.flatnonzero(counts)
+    if len(some):
+        starts = np.cumsum(counts[some]) - counts[some]
+        mean[some] = np.add.reduceat(shares, starts) / counts[some]
+        most[some] = np.maximum.reduceat(shares, starts)
     return mean, most
 
 
 def _words(seen: TopicalPages, numbers: Numbers, prior: float) -> tuple[Floats, Floats]:
     """(sum, greatest) of what a page's words add to the log odds, by the pages read that had them."""
     slots = seen.words[numbers].astype(np.int64)
-    base = _odds(np.array(prior))
-    odds = _odds(seen.of_word.mean(slots, np.full(slots.shape, prior), 1.5)) - base
-    odds = np.where(slots < WORD_SLOTS, odds, 0.0)
+    if slots.size > WORD_SLOTS:  # of all words once is less than of each page's
+        odds = _word_odds(seen, np.arange(WORD_SLOTS + 1), prior)[slots]
+    else:
+        odds = _word_odds(seen, slots, prior)
     count = np.maximum((slots < WORD_SLOTS).sum(axis=1), 1)
     return odds.sum(axis=1) / np.sqrt(count), odds.max(axis=1)
 
 
-# Fitted (logistic regression) on crawls of six topics of a text graph and of two made webs, none of them among
-# those that are reported: docs/topical-crawl.md. Learning them further while crawling gained nothing; what is
-# learned there are the shares.
-WEIGHTS = np.array([-1.45, 0.29, 1.41, -0.26, -0.28, 0.56, 0.6, 1.9, 0.15, 0.3, 0.8, 1.25, -0.15, 0.2, 3.84, -0.86])
+def _word_odds(seen: TopicalPages, slots: Numbers, prior: float) -> Floats:
+    odds = _odds(seen.of_word.mean(slots, np.full(slots.shape, prior), 1.5)) - _odds(np.array(prior))
+    return np.where(slots < WORD_SLOTS, odds, 0.0)
+
+
+EXPLORING = 0.1  # of a page's mean worth: the premium of a page none of whose siblings was read
 
 
 def weighed(seen: TopicalPages, numbers: Numbers) -> Floats:
-    """The log odds that a page is on the topic, by all the evidence."""
-    odds: Floats = evidence(seen, numbers) @ WEIGHTS
-    return odds
+    """What share of fetches brings a relevant page, if one reads this page, or this and then what it leads to.
+
+    A list of relevant pages is worth what it leads to, whatever it is about itself. Of pages that promise alike, those
+    come first of whose kin little was read.
+    """
+    chances = chances_of(evidence(seen, numbers) @ seen.weights.values)
+    traits = np.concatenate([seen.words[numbers], seen.traits[numbers]], axis=1)
+    sizes, rates = seen.leads.expected(traits, seen.prior)
+    sizes = sizes**2 / (1 + sizes)  # one page or less is what any page leads to, and mostly by chance
+    promises = np.maximum(chances, (chances + sizes * rates) / (1 + sizes)) + 1e-3 * chances
+    parents = seen.parents[numbers]
+    followed = np.where(parents >= 0, seen.of_parent.pages[parents], 0.0).max(axis=1)
+    explored: Floats = promises + EXPLORING * seen.prior / np.sqrt(1 + followed)
+    return explored
 
 
 Order = Callable[[TopicalPages, Numbers], Floats]  # the promise of each of these pages: the greatest is next
@@ -411,7 +466,6 @@ def taken_from(queue: TopicalQueue, host: HostKey) -> Url | None:
     return url
 
 
-RELEVANT = 0.5  # a page of this worth counts as relevant: it is rather on the topic than not
 WINDOW = 500  # pages of the latest harvest rate: one since the start says how good the seeds were
 MOST_HELD = 256  # hosts leased at a time: each commit tells how all of them stand
 _FOLLOWED = frozenset(kind.value for kind in FOLLOWED_KINDS)

@@ -12,9 +12,9 @@ import numpy as np
 from periplus.errors import UsageError
 from periplus.model.web import HostKey, Url
 from periplus.schedule.topical import policy
+from periplus.schedule.topical.learning import Floats, Numbers
 from periplus.schedule.topical.policy import (
-    Floats,
-    Numbers,
+    RELEVANT,
     Order,
     Pointer,
     TopicalPages,
@@ -38,7 +38,6 @@ THRESHOLD = 3
 NARROWNESS = 5.0
 STEP, LEAST, MOST = 1.25, 1.0, 10.0
 WINDOW = 100
-RELEVANT = 0.5  # a page of this worth counts as relevant
 
 
 @dataclass(slots=True)
@@ -225,6 +224,7 @@ GROWTH = 32  # all are scored anew when the pages read grew by one in so many
 QUEUE_LEAST = 16  # and at the earliest after so many pages
 MOST_ANEW = 50_000  # so that a million pages do not take a minute each time
 CHUNK = 1 << 14  # pages scored at once: their evidence takes some 10 MB
+CLOSE = 0.005  # a host reckoned anew is chosen when no other promises more by so much: nobody knows it better
 TRIES = 8  # hosts whose best are reckoned anew for one choice
 NONE = -np.inf
 
@@ -292,7 +292,11 @@ class PageQueue:
                 break
             self._renew(host)
             best[host] = self.best[host]
-        return taken_from(self, self.seen.hosts[int(np.argmax(best))])
+            if best[host] >= best.max() - CLOSE and best[host] != NONE:
+                break
+        else:
+            host = int(np.argmax(best))
+        return taken_from(self, self.seen.hosts[host])
 
     def peek(self, host: HostKey) -> Url | None:
         """The best page of a host."""
