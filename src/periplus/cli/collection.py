@@ -173,7 +173,10 @@ def warc(files: tuple[Path, ...], collection: Place | None, starts: tuple[str, .
     counts = (
         f"{count_of(done.answers, 'answer')} from {count_of(done.records, 'record')}, {done.failures} without an answer"
     )
-    click.echo(f"{home_of(place)}: {counts}{f', in {done.runs} runs' if done.runs > 1 else ''}", err=True)
+    click.echo(
+        f"{str(home_of(place)).removesuffix('/')}: {counts}{f', in {done.runs} runs' if done.runs > 1 else ''}",
+        err=True,
+    )
     if done.left_out:
         click.echo(f"Left out: {count_of(done.left_out, 'record')} without a usable answer, URL or date", err=True)
     if done.state == "failed":

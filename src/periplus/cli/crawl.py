@@ -125,7 +125,7 @@ def crawl(
     summary(
         end,
         str(order.home),
-        f"periplus {'status' if store else 'map'} -c {shlex.quote(str(order.home))}",
+        f"periplus {'status' if store else 'map'} -c {shlex.quote(str(order.home).removesuffix('/'))}",
     )
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])
 
@@ -302,7 +302,7 @@ def refresh(place: Place, everything: bool, every: float | None, **flags: Any) -
         next_at = time.time() + every_s
         with crawl_display(lambda: stopping.asked, quiet=flags["quiet"] or flags["no_progress"]) as watch:
             done = run(order, watch)
-        _summary(done, f"-c {shlex.quote(str(order.home))}", in_database=isinstance(place, str))
+        _summary(done, f"-c {shlex.quote(str(order.home).removesuffix('/'))}", in_database=isinstance(place, str))
         if every_s and not stopping.asked:
             say(f"The next begins {utc(max(next_at, time.time()))}; Ctrl-C ends it.")
         return str(done.end.state)

@@ -284,7 +284,8 @@ def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place, *
     )
     place = str(home_of(collection))  # by its name a password is not shown
     click.echo(
-        f"A survey of {count_of(len(units), 'site')} in {place} — next: periplus survey run -c {shlex.quote(place)}",
+        f"A survey of {count_of(len(units), 'site')} in {place} — next: "
+        f"periplus survey run -c {shlex.quote(place.removesuffix('/'))}",
         err=True,
     )
 
