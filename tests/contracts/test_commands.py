@@ -38,6 +38,7 @@ READING = (
     "sql SELECT~url,reason~FROM~urls~ORDER~BY~1 -f csv",
     "map --no-run -f json",
     "rules propose",
+    "rules check https://e.org/a",
     "export pages",
     "export pages --no-rank",
     "export links",
@@ -93,3 +94,15 @@ def test_pages_of_a_database_are_judged_by_a_topic_of_a_folder(folder, address, 
     ran("topic train t -p a.txt -n b.txt", folder)
     judged = ran("topic judge t --json", folder)
     assert ran(f"topic judge t --json --topic-from {folder}", address.text) == judged != ""
+
+
+def test_a_report_and_sitemaps_of_a_database_are_those_of_its_folder(folder, address, tmp_path):
+    into_database(folder, address.text, silent)
+    for name, place in (("here", folder), ("there", address.text)):
+        ran(f"report -o {tmp_path / name}.html", place)
+        ran(f"map -f sitemap -o {tmp_path / name}", place)
+    here, there = (
+        re.sub(r"\d\d:\d\d( UTC)?", "", (tmp_path / f"{name}.html").read_text()) for name in ("here", "there")
+    )
+    assert here == there and "<h1" in here
+    assert (tmp_path / "here" / "sitemap.xml").read_bytes() == (tmp_path / "there" / "sitemap.xml").read_bytes()
