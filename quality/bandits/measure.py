@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
 import reading
 from figures import Figure, digest_of, write
+from makers import MAKERS, made
 from manuals import Manual, manuals
 from numpy.typing import NDArray
 from play import play
@@ -28,6 +29,7 @@ FIRST_SEED = 10_000
 PRINTED = ("r1", "r2:5", "r2:20", "r2:50", "r2:100", "r3")
 AIMS = {"academy": 0.70, "university": 0.78, "mixed": 0.77, "manuals": 0.90, "mean": 0.76}
 AIM_WITHIN = 0.50
+AIM_MAKERS = 0.75  # on average
 SELF_LINKING = frozenset({"cppreference"})  # one link to its own canonical address on each page: no external links
 LEAST_PAGES = 100
 FEW = 200  # pages of ten sites together, for the order within
@@ -66,6 +68,20 @@ def rules_table(
             flush=True,
         )
     return table
+
+
+def other_makers(number: int) -> list[Figure]:
+    """Our rule on the other makers' worlds, beside the best of the printed rules and raw-ucb."""
+    worlds_of = {kind: made(kind, FIRST_SEED, number) for kind in MAKERS}
+    best = {kind: np.maximum(optimum(counts), 1) for kind, counts in worlds_of.items()}
+    table = rules_table(worlds_of, best, (*PRINTED, "raw-ucb", "scout"))
+    figures = []
+    for kind, counts in worlds_of.items():
+        data, ours = digest_of([counts.tobytes()]), table["scout"][kind]
+        others = max(row[kind] for rule, row in table.items() if rule != "scout")
+        figures.append(Figure(f"scout, {kind}", ours, AIM_MAKERS, data))
+        figures.append(Figure(f"scout less the best of r1 to r3 and raw-ucb, {kind}", ours - others, -0.01, data))
+    return figures
 
 
 def order_of_printed(found: dict[str, Counts]) -> None:
@@ -146,13 +162,15 @@ def main() -> None:
     sites = [site for site in manuals(options.root) if site.name not in SELF_LINKING and len(site.paths) >= LEAST_PAGES]
     found = url_patterns(options.worlds, sites)
     best = {kind: np.maximum(optimum(counts), 1) for kind, counts in found.items()}
-    table = rules_table(found, best, (*PRINTED, *(PUBLISHED if options.all else ()), "scout"))
+    table = rules_table(found, best, (*PRINTED, *(PUBLISHED if options.all else ("raw-ucb",)), "scout"))
     order_of_printed(found)
+    further = other_makers(min(options.worlds, 100))
     within = order_within(sites, min(options.worlds, 100)) if len(sites) >= SITES else {}
     if options.json:
         write(
             options.json,
-            figures_of(table, within, {kind: digest_of([counts.tobytes()]) for kind, counts in found.items()}),
+            figures_of(table, within, {kind: digest_of([counts.tobytes()]) for kind, counts in found.items()})
+            + further,
         )
 
 

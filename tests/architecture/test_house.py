@@ -22,7 +22,7 @@ BUDGETS = {
     "mcp": 1_250,
     "model": 5_200,
     "present": 7_400,
-    "schedule": 3_150,
+    "schedule": 3_200,
     "search": 2_550,
     "store": 15_600,
     "ui": 5_450,

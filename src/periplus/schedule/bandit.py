@@ -29,6 +29,8 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 MEMORIES = np.array([4.0, 16.0, 64.0, 256.0])  # pages: a fading sum keeps 1 - 1 / memory of itself with each page
+LATELY = 1  # place in MEMORIES of what counts as lately
+LATELY_PAGES = 4.0  # at the mean, before a site's first page
 _BY_SITE = ("pages", "links", "faded", "faded_pages")
 
 
@@ -47,6 +49,9 @@ class Yields:
     asked: Integers  # per world: pages in all
     gained: Floats  # per world: sum of all rewards
     squared: Floats  # per world: sum of the squares of all rewards
+    # 3 x 2 x worlds: what the pages of sites above the mean were to bring, and brought; what pages of sites
+    # that did better lately than before were to bring beyond the site's mean, and brought; the same of worse, less
+    forecasts: Floats
 
     @classmethod
     def none(cls, worlds: int, sites: int) -> Yields:
@@ -60,12 +65,14 @@ class Yields:
             asked=np.zeros(worlds, np.int64),
             gained=np.zeros(worlds),
             squared=np.zeros(worlds),
+            forecasts=np.zeros((3, 2, worlds)),
         )
 
     def book(self, worlds: Integers, sites: Integers, rewards: Floats) -> None:
         """One page of sites[i] in worlds[i], each world at most once."""
         at = (worlds, sites)
         keep = 1 - 1 / MEMORIES
+        self.forecasts[:, :, worlds] += self._forecasts(at, rewards)
         self.faded[at] = self.faded[at] * keep + rewards[:, None]
         self.faded_pages[at] = self.faded_pages[at] * keep + 1
         self.pages[at] += 1
@@ -74,6 +81,19 @@ class Yields:
         self.asked[worlds] += 1
         self.gained[worlds] += rewards
         self.squared[worlds] += rewards * rewards
+
+    def _forecasts(self, at: tuple[Integers, Integers], rewards: Floats) -> Floats:
+        """What one page more of each site adds to `forecasts`."""
+        mean = self.gained[at[0]] / np.maximum(self.asked[at[0]], 1)
+        pages, links = self.pages[at], self.links[at]
+        own = (links + mean) / (pages + 1)
+        usual = (links + LATELY_PAGES * mean) / (pages + LATELY_PAGES)
+        weight = self.faded_pages[at][:, LATELY] + LATELY_PAGES
+        lately = (self.faded[at][:, LATELY] + LATELY_PAGES * usual) / weight - usual
+        beyond = (rewards - usual) * (pages > 0)
+        holds = np.array([own > mean, lately > 0, lately < 0])
+        forecasts: Floats = np.array([[own, rewards], [lately, beyond], [-lately, -beyond]]) * holds[:, None]
+        return forecasts
 
     def grown(self, sites: int) -> Yields:
         """The same with room for so many sites; of the further ones nothing is known."""
@@ -215,24 +235,39 @@ def ucb1(yields: Yields, _: np.random.Generator) -> Floats:
     return yields.means / greatest + np.sqrt(2 * np.log(np.maximum(yields.asked, 1))[:, None] / times)
 
 
-# Our own rule: one setting for all kinds of sites, which tells from the pages read so far of what kind they are.
+# Our own rule: one form for all kinds of sites, whose setting follows from the pages read so far.
 #
-# A site's promise is a power mean of its fading means over 4 to 256 pages and all, each drawn towards the mean of all
-# sites' pages (empirical Bayes), plus a premium for sites that are little known, which fades as the budget is spent.
-# How long the memory is, how strong the prior, how great the premium depends on the *unevenness* of all pages together,
-# variance over mean: near 3 where many pages bring a few links and sections dry up, so that it pays to move on and look
-# everywhere; tens to hundreds where a few pages bring nearly everything, so that it pays to stay with sites that have
-# shown any. All in it is relative to the mean, so links, hosts and links per second are treated alike.
+# A site's promise is a power mean of upper bounds: of its fading means over 4 to 256 pages and of that of all, each
+# drawn towards the mean of all sites' pages (empirical Bayes); plus a premium for sites that are little known, which
+# fades as the budget is spent. A power far below 0 makes the least of the bounds, as RAW-UCB has it: a site that dries
+# up is left at once. One above 0 makes the greatest: a site that had a rich section is worth looking on.
+#
+# Which of them, how strong the prior, how wide the bounds, how great the premium: each follows from six figures of the
+# campaign so far, `_signs`. So it shows while pages are read whether links lie evenly, whether good sites stay good,
+# whether good and bad stretches last. All in it is relative to the mean: links, hosts and links per second are alike.
 
 PAGES_PER_SITE = 200  # budget where none is given: that of the published runs
 EPSILON_LINKS = 0.1  # found before the first page, so that the first means are not 0
+LEAST_POWER = 0.05  # nearer to 0 the power mean is the geometric one
+SIGN_PAGES = 20.0  # at the mean, before the first page: so long the forecasts count for little
 
-# Fitted by an evolution strategy on 96 worlds and other manuals than those that are reported (docs/rules-of-choice.md).
-TURN, STEEPNESS = 2.04, 1.61  # ln unevenness where the two settings weigh alike, and ln of how sharply they part
-# Each: ln of the prior's pages, ln premium, power, ln of the premium's pages, ln of how it fades, ln weights of the
-# memories and of all pages.
-EVEN = np.array([5.32, 0.83, 0.55, 2.16, -0.59, 5.48, 0.27, 0.7, -0.59, 0.51])
-UNEVEN = np.array([0.97, -2.87, -1.23, 1.67, -3.49, 1.76, 0.25, 2.35, 0.86, -0.11])
+# Fitted by an evolution strategy on other worlds and manuals than those that are reported (docs/rules-of-choice.md).
+# A line each: (its least and greatest value; by how much it grows with each of the signs).
+SETTING = (
+    ((-2, 7), (1.85, -2.07, 0.23, -0.03, -0.79, -0.90)),  # ln of the prior in pages
+    ((-6, 3), (-1.92, -2.25, 0.56, 0.66, 0.14, -0.11)),  # ln of the premium
+    ((-12, 4), (1.04, -2.41, 1.05, 0.71, 0.09, -0.16)),  # power
+    ((-1, 7), (0.32, 0.30, 0.65, -0.33, 0.14, 0.79)),  # ln of the pages after which the premium is 1 / sqrt 2
+    ((-4, 3), (-1.75, -1.56, -0.38, -0.90, -0.36, 0.24)),  # ln of how the premium fades
+    ((-8, 8), (2.90, -2.17, 2.22, 0.81, 0.13, -1.45)),  # ln weight of 4 pages
+    ((-8, 8), (0.07, -0.63, -1.62, -0.28, 0.42, -0.50)),  # of 16
+    ((-8, 8), (4.28, -0.19, -0.87, -0.64, 0.83, -1.06)),  # of 64
+    ((-8, 8), (-1.05, 1.96, -0.17, -0.63, 0.49, 0.00)),  # of 256
+    ((-8, 8), (-0.92, 0.02, -0.18, -0.89, -0.07, 0.72)),  # of all
+    ((-6, 2), (-2.84, -0.61, 0.92, -0.65, 0.44, -0.39)),  # ln of the width of the bounds
+)
+_BOUNDS = np.array([bounds for bounds, _ in SETTING]).T
+_SLOPES = np.array([slopes for _, slopes in SETTING]).T
 
 
 def scout(budget: int = 0) -> ChoiceRule:
@@ -243,37 +278,51 @@ def scout(budget: int = 0) -> ChoiceRule:
 
 
 def _promise(yields: Yields, budget: int) -> Floats:
-    asked = yields.asked + 1.0
-    mean = ((yields.gained + EPSILON_LINKS) / asked)[:, None]
-    setting = _setting(np.maximum(yields.squared / asked - mean[:, 0] ** 2, 0) / mean[:, 0])
-    prior, premium, width, fading = (np.exp(setting[:, [column]]) for column in (0, 1, 3, 4))
+    mean, unevenness = _mean_and_unevenness(yields)
+    spent = np.minimum(yields.asked / budget, 1.0)
+    setting = np.clip(_signs(yields, mean, unevenness, spent) @ _SLOPES, *_BOUNDS)
+    prior, premium, width, fading, bound = (np.exp(setting[:, [column]]) for column in (0, 1, 3, 4, 10))
     power = setting[:, 2, None, None]
-    weights = np.exp(setting[:, None, 5:] - setting[:, None, 5:].max(axis=2, keepdims=True))
+    power = np.where(np.abs(power) < LEAST_POWER, LEAST_POWER, power)
+    weights = np.exp(setting[:, None, 5:10])
     sums = np.concatenate([yields.faded, yields.links[:, :, None]], axis=2)
-    pages = np.concatenate([yields.faded_pages, yields.pages[:, :, None]], axis=2)
-    means = power * np.log((sums + (prior * mean)[:, :, None]) / (pages + prior[:, :, None]))
-    top = means.max(axis=2, keepdims=True)
-    joined = (np.exp(means - top) * weights).sum(axis=2) / weights.sum(axis=2)
+    pages = np.concatenate([yields.faded_pages, yields.pages[:, :, None]], axis=2) + prior[:, :, None]
+    means = (sums / mean[:, None, None] + prior[:, :, None]) / pages  # over the mean of all
+    spread = bound * np.sqrt((unevenness + EPSILON_LINKS) / mean * np.log(yields.asked + 1.0))[:, None]
+    bounds = power * np.log(means + spread[:, :, None] * np.sqrt(means / pages) + 1e-9)
+    top = bounds.max(axis=2, keepdims=True)
+    joined = (np.exp(bounds - top) * weights).sum(axis=2) / weights.sum(axis=2)
     expected = np.exp((np.log(joined) + top[:, :, 0]) / power[:, :, 0])
-    left = np.maximum(1 - yields.asked / budget, 0)[:, None]
-    promise: Floats = expected + premium * left**fading * mean * np.sqrt(width / (yields.pages + width))
+    left = (1 - spent)[:, None] ** fading
+    promise: Floats = mean[:, None] * (expected + premium * left * np.sqrt(width / (yields.pages + width)))
     return promise
 
 
-def _setting(unevenness: Floats) -> Floats:
-    """worlds x 10, within bounds that keep exponentials sane."""
-    share = 1 / (1 + np.exp(-np.exp(STEEPNESS) * (np.log(unevenness + 0.5) - TURN)))[:, None]
-    mixed: Floats = EVEN * (1 - share) + UNEVEN * share
-    mixed[:, 2] = np.where(np.abs(mixed[:, 2]) < 0.05, 0.05, mixed[:, 2])
-    mixed[:, [0, 1, 3, 4]] = np.clip(mixed[:, [0, 1, 3, 4]], (-2, -6, -1, -4), (7, 3, 7, 3))
-    return mixed
+def _mean_and_unevenness(yields: Yields) -> tuple[Floats, Floats]:
+    """Of all pages of each world: the mean, and variance over mean."""
+    asked = yields.asked + 1.0
+    mean = (yields.gained + EPSILON_LINKS) / asked
+    return mean, np.maximum(yields.squared / asked - mean**2, 0) / mean
+
+
+def _signs(yields: Yields, mean: Floats, unevenness: Floats, spent: Floats) -> Floats:
+    """worlds x 6: one; how unevenly links lie; how far sites above the mean fall short of it; how far a site's better
+    stretches last, and its worse ones; how much of the budget is spent. Each is about 0 in the middle and 1 far out.
+    """
+    before = SIGN_PAGES * mean + EPSILON_LINKS
+    expected, brought = yields.forecasts[:, 0], yields.forecasts[:, 1]
+    shortfall = np.log((expected[0] + before) / np.maximum(brought[0] + before, 1e-9))
+    lasts = 2 * brought[1:] / (expected[1:] + before) - 0.5
+    uneven = np.minimum(np.log(unevenness + 0.5), 6.0) / 2 - 1
+    signs = [np.ones_like(mean), uneven, 3 * np.clip(shortfall, -1, 1), *np.clip(lasts, -2, 2), spent - 0.5]
+    return np.stack(signs, axis=1)
 
 
 _Maker = Callable[[int, int], ChoiceRule]  # of the budget in pages (0: not known) and the number of sites
 
 RULES: dict[str, tuple[str, _Maker]] = {
     "scout": (
-        "Our default: tells from the pages read so far whether links lie evenly or in a few places.",
+        "Our default: tells from the pages read so far how evenly links lie and whether good sites stay good.",
         lambda budget, _: scout(budget),
     ),
     "r1": ("The same number of pages of each site, the remainder on the best.", r1),
