@@ -14,7 +14,7 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 BUDGETS = {
     ".": 1_200,
     "acquire": 5_600,
-    "analyse": 12_100,
+    "analyse": 12_150,
     "api": 13_850,
     "cli": 6_900,
     "document": 13_450,

@@ -233,6 +233,27 @@ def test_the_interval_of_f_holds_f_and_narrows_with_examples():
     assert intervals[1] < intervals[0] / 2
 
 
+@pytest.mark.parametrize(("positives", "recall", "alarms"), [(30, 0.9, 0.02), (10, 0.8, 0.04), (10, 0.97, 0.005)])
+def test_the_interval_of_f_holds_the_true_one_in_nine_cases_of_ten(positives, recall, alarms):
+    """Even where examples are judged right one and all, as happens often with so few of them."""
+    rng = np.random.default_rng(1)
+    labels = np.arange(6 * positives) < positives
+    truth = 2 * recall / (recall + 5 * alarms + 1)
+    held = 0
+    for _ in range(1_000):
+        right = rng.random(len(labels)) < np.where(labels, recall, alarms)
+        low, high = f_interval(labels, right.astype(np.float64))
+        held += low <= truth <= high
+    assert 870 <= held <= 970
+
+
+def test_nothing_is_sure_where_all_examples_are_judged_right():
+    labels = np.arange(60) < 10
+    low, high = f_interval(labels, labels.astype(np.float64))
+    assert 0.8 < low < 0.9
+    assert high == 1.0
+
+
 def test_a_topic_of_an_earlier_version_is_read():
     """Without an interval, with weights of grams."""
     fields = json.loads(topic_text(_TOPICS[Method.CALIBRATED]))

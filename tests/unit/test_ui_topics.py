@@ -129,6 +129,8 @@ def test_an_answer_is_kept_at_once_and_another_page_is_asked_for(folder):
     assert (second["answers"], second["labels"], second["left"]) == (1, 1, first["left"] - 1)
     assert second["page"]["url"] != first["page"]["url"]
     assert 0 <= second["scores"]["f"] <= 1
+    low, high = second["f_interval"]
+    assert low <= second["scores"]["f"] <= high
 
 
 def test_an_answer_that_comes_twice_counts_once(folder):

@@ -29,7 +29,7 @@ from periplus.api.topics import (
     topic_of,
 )
 from periplus.errors import UsageError
-from periplus.model.topic import Example, Judged, Method, Topic, TopicScores
+from periplus.model.topic import Example, Judged, Method, Topic, TopicReport
 from periplus.model.web import Url
 
 POOL = 600  # pages that are asked for: judged anew after each answer, a quarter of a second
@@ -106,9 +106,9 @@ class Labelling:
         self._judge = Judge(self._topic)
 
     @property
-    def scores(self) -> TopicScores | None:
+    def report(self) -> TopicReport | None:
         """Of the topic as it now is, cross-validated; None: nobody measured."""
-        return self._topic.report.scores if self._topic.report else None
+        return self._topic.report
 
     @property
     def given(self) -> tuple[tuple[str, str, bool], ...]:

@@ -260,9 +260,10 @@ def label(name: str, collection: Place | None, limit: int | None) -> None:
         click.echo(f"Learning from {count_of(session.answers, 'answer')} ...", err=True)
         learned = session.finish(reader)
     if learned.report is not None:
+        low, high = learned.report.f_interval
         click.echo(
             f"{count_of(session.answers, 'page')} labelled. {learned.name}: F "
-            f"{learned.report.scores.f:.3f}, cross-validated."
+            f"{learned.report.scores.f:.3f} ({low:.2f} to {high:.2f} in nine cases of ten), cross-validated."
         )
 
 

@@ -63,7 +63,7 @@ class TopicReport:
     """How well a topic was learned."""
 
     scores: TopicScores  # cross-validated
-    f_interval: tuple[float, float]  # F in nine of ten resamples of the examples; 0 to 1: not measured
+    f_interval: tuple[float, float]  # where F is in nine cases of ten; 0 to 1: not measured
     curve: tuple[tuple[int, float], ...]  # (positive examples, F on the others)
     held_out: tuple[tuple[str, float], ...]  # (a source of positive examples, recall on it when learned without it)
     telling: tuple[TellingWord, ...]  # those for it, strongest first, then those against it

@@ -208,9 +208,10 @@ def label(request: Request) -> Response:
     name, folder = folder_of(request)
     chosen = request.path_params["topic"]
     with state_of(request).labelling.of(folder, chosen) as session:
-        page = session.least_sure()
+        page, report = session.least_sure(), session.report
         values: dict[str, object] = {
-            "title": f"Label: {chosen}", "name": name, "topic": chosen, "page": page, "scores": session.scores,
+            "title": f"Label: {chosen}", "name": name, "topic": chosen, "page": page,
+            "scores": report and report.scores, "f_interval": report and report.f_interval,
             "answers": session.answers,
             "left": session.left,
             "said": [{"url": url, "title": title, "relevant": yes} for url, title, yes in session.given[:GIVEN]],
