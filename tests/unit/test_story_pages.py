@@ -121,7 +121,7 @@ def test_where_nothing_can_be_written_the_answer_is_the_same(folder, monkeypatch
     assert stories_of(folder) == first
 
 
-def test_runs_are_thinned_as_they_come_and_stay_thin(folder, monkeypatch):
+def test_runs_are_thinned_as_they_come_and_stay_thin(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(articles, "SHINGLES_IN_ALL", 4_000)
     first = stories_of(folder)
     file = stored_readings(folder)
@@ -130,7 +130,7 @@ def test_runs_are_thinned_as_they_come_and_stay_thin(folder, monkeypatch):
     sampling = file.head["sampling"]
     assert every / sampling <= 4_000 < 2 * every / sampling
     assert (file.columns["shingles"] % np.uint64(sampling) == 0).all()
-    readings = Readings(sampling)
+    readings = Readings(sampling, tmp_path)
     for place in range(len(file.columns["ids"])):
         readings.add(Stored(file)[place])
     assert {name: values.tolist() for name, values in readings.columns().items()} == {

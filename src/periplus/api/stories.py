@@ -80,7 +80,7 @@ def stories_and_state(
         file = stored_readings(place)
         if file is not None and file.head["key"] == key:
             return _stories_of_json(file.head["stories"]), state
-        readings, articles, links = read(connection, sites, Stored(file), watch)
+        readings, articles, links = read(connection, sites, Stored(file), place, watch)
     stories = find_stories(articles, links, least_sites=least_sites)
     store_readings(place, {"key": key, "stories": asdict(stories)}, readings)
     return stories, state

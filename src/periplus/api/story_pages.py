@@ -8,6 +8,7 @@ asks after a change; without it the answer is the same and takes longer.
 from __future__ import annotations
 
 import contextlib
+import sys
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,6 +55,8 @@ HELD = 2_000  # new pages of a site whose texts are held until the site's templa
 _SINGLE = {
     "ids": "q", "stamps": "Q", "inputs": "Q", "when": "d", "origins": "B", "whole_days": "B", "runs": "I",
 }  # fmt: skip
+# of the ragged ones those of which a page has hundreds, and that are read in parts: they grow on the disk
+_SPILLED = frozenset({"marks", "words", "counts"})
 _RAGGED = {"marks": "Q", "shingles": "Q", "words": "I", "counts": "H", "targets": "q"}
 
 
@@ -111,11 +114,15 @@ class Stored:
 class Readings:
     """Readings as they are gathered: columns that grow, with a sample of the runs that memory can hold."""
 
-    def __init__(self, sampling: int) -> None:
+    def __init__(self, sampling: int, folder: Path) -> None:
+        """folder: on whose disk the longer columns grow."""
         self.sampling = sampling
         self.all_runs = 0
         self._single = {name: array(kind) for name, kind in _SINGLE.items()}
-        self._values = {name: array(kind) for name, kind in _RAGGED.items()}
+        self._values: dict[str, array[Any] | column_files.SpilledColumn] = {
+            name: column_files.SpilledColumn(kind, folder) if name in _SPILLED else array(kind)
+            for name, kind in _RAGGED.items()
+        }
         self._sizes = {name: array("I") for name in _RAGGED}
 
     def __len__(self) -> int:
@@ -148,7 +155,8 @@ class Readings:
     def ragged(self, name: str) -> Ragged:
         sizes = np.frombuffer(self._sizes[name], np.uint32)
         offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-        return Ragged(offsets, np.frombuffer(self._values[name], _RAGGED[name]))
+        values = self._values[name]
+        return Ragged(offsets, np.frombuffer(values, _RAGGED[name]) if isinstance(values, array) else values.array())
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """As they lie in the file."""
@@ -179,11 +187,19 @@ def site_pages(connection: reading.Connection) -> list[SitePages]:
         for row in text_rows.rows_of_site(connection, number):
             every.append(row.stamp)
             if _may_tell(row):
-                rows.append(row)
+                rows.append(_slim(row))
                 stamps.append(every[-1])
         digest = xxh3_64_intdigest(array("Q", every).tobytes())
         sites.append(SitePages(number, key, tuple(rows), tuple(stamps), digest))
     return sites
+
+
+def _slim(page: PageRow) -> PageRow:
+    """Without what only its stamp needs: of a million pages all rows are in memory at once."""
+    return page._replace(
+        media_type=sys.intern(page.media_type), language=sys.intern(page.language),
+        language_found=sys.intern(page.language_found), body_md5=b"", text_md5=b"", parts=None,
+    )  # fmt: skip
 
 
 def _may_tell(page: PageRow) -> bool:
@@ -195,10 +211,13 @@ def _may_tell(page: PageRow) -> bool:
 
 
 def read(
-    connection: reading.Connection, sites: Sequence[SitePages], stored: Stored, watch: Watch
+    connection: reading.Connection, sites: Sequence[SitePages], stored: Stored, folder: Path, watch: Watch
 ) -> tuple[Readings, Articles, list[tuple[int, int]]]:
-    """(the readings, the same as articles, their links to one another: places). Reads only what changed."""
-    readings, titles = Readings(stored.sampling), []
+    """(the readings, the same as articles, their links to one another: places). Reads only what changed.
+
+    folder: see `Readings`.
+    """
+    readings, titles = Readings(stored.sampling, folder), []
     reader = _Reader(connection)
     links: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
     total = sum(len(site.rows) for site in sites)
@@ -211,7 +230,7 @@ def read(
             watch(len(readings), total)
         links.append(_own_links(readings, begin))
     if sampling_of(readings.all_runs) < stored.sampling:  # pages were deleted, and there is room for more of each
-        return read(connection, sites, Stored(None), watch)
+        return read(connection, sites, Stored(None), folder, watch)
     rows = [row for site in sites for row in site.rows]
     words = readings.ragged("words")
     articles = Articles(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +19,28 @@ from numpy.typing import NDArray
 
 STORIES = "stories.read"  # what was read of pages for their stories: api.story_pages
 ALIGNED = 64  # bytes
+
+
+class SpilledColumn:
+    """A column that grows in an unnamed file, not in memory; as an array it is mapped."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        """folder: where the file lies; the system's temporary one where nothing can be written there."""
+        self._kind = np.dtype(kind)
+        try:
+            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # ended with the column
+        except OSError:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        weakref.finalize(self, self._file.close)  # what was mapped stays
+
+    def frombytes(self, values: bytes) -> None:
+        self._file.write(values)
+
+    def array(self) -> NDArray[Any]:
+        """All values so far."""
+        self._file.flush()
+        count = self._file.tell() // self._kind.itemsize
+        return np.memmap(self._file, self._kind, "r", shape=(count,)) if count else np.zeros(0, self._kind)
 
 
 class ColumnFile(NamedTuple):
