@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from periplus.document import html, whitespace
@@ -67,7 +67,7 @@ class _Written(NamedTuple):
     text: str
 
 
-def positions_of(page: PageSource, issues: Iterable[Issue], page_of: Mapping[Url, Url]) -> list[LineColumn | None]:
+def positions_of(page: PageSource, issues: Sequence[Issue], page_of: Mapping[Url, Url]) -> list[LineColumn | None]:
     """Where each issue of a page stands; None: nowhere in it, or nowhere that can be told.
 
     page_of: of URLs that are but other addresses of a page, the page. Of what is missing it is the element that lacks
@@ -82,8 +82,11 @@ def positions_of(page: PageSource, issues: Iterable[Issue], page_of: Mapping[Url
         return [None for _ in issues]
     markup = text if convert is None else convert(text).html
     tree = html.parse_with_positions(markup)
-    links = _Links(list(_written(tree)), _base(tree, page.url), page, page_of)
-    noted = {note.code: element for note, element in noted_elements(markup, tree) if element is not None}
+    # links and notes are two thirds of the time: of a page that only lacks something neither is looked for
+    written = list(_written(tree)) if any(map(_is_of_link, issues)) else []
+    links = _Links(written, _base(tree, page.url), page, page_of)
+    notes = noted_elements(markup, tree) if any(issue.code not in _SELECTED for issue in issues) else []
+    noted = {note.code: element for note, element in notes if element is not None}
     places: list[LineColumn | None] = []
     for issue in issues:
         link = links.of(issue)
@@ -124,6 +127,10 @@ def _written(tree: html.Tree) -> Iterator[_Written]:
             yield _Written(element, background)
 
 
+def _is_of_link(issue: Issue) -> bool:
+    return issue.code in _NO_URLS or bool(issue.related and issue.code not in _SELECTED)
+
+
 class _Links:
     """A page's links, to be asked for those of its issues."""
 
@@ -141,11 +148,11 @@ class _Links:
 
     def of(self, issue: Issue) -> _Written | None:
         """The first that an issue is about, of those in its part of the page and with its words, where there are."""
+        if not _is_of_link(issue):
+            return None
         if issue.code in _NO_URLS:
             starts = (text for text in self._by_text if issue.detail == text or issue.detail.startswith(f"{text}: "))
             return self._by_text.get(max(starts, key=len, default=""))
-        if not issue.related or issue.code in _SELECTED:
-            return None
         links = self._by_target.get(identity(Url(issue.related)), [])
         fragment = issue.cause.removeprefix(issue.related)[1:] if issue.code in _FRAGMENTS else ""
         only = next((selector for start, selector in _ONLY.items() if issue.code.startswith(start)), "")
