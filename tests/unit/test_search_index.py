@@ -379,6 +379,17 @@ def told(made):
     return {**fields, FORMS: sorted(fields[FORMS][0].split())}
 
 
+def test_pages_wait_for_the_engine_up_to_a_limit_of_bytes_and_the_place_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr(periplus.search.index, "QUEUED_BYTES", 5_000)
+    with contextlib.closing(IndexWriter(tmp_path, "c")) as writer:
+        writer.put([page(1, "harbour")])
+        assert Searcher(tmp_path, Searching()).pages == 0
+        writer.put([page(2, "harbour", text("word " * 2_000)), page(3, "harbour")])
+        assert (Searcher(tmp_path, Searching()).pages, read_state(tmp_path).position) == (2, NOTHING)
+        writer.commit((1, 1))
+    assert (sorted(ids(tmp_path, "harbour")), read_state(tmp_path).position) == ([1, 2, 3], (1, 1))
+
+
 def test_pages_that_are_kept_are_put_with_what_others_call_them(tmp_path):
     writer = IndexWriter(tmp_path, "c")
     writer.keep([page(number, f"number{number}") for number in (1, 2, 3)])

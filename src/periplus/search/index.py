@@ -357,6 +357,8 @@ COMMITTED = "meta.json"  # the engine's own, written with each commit
 LOCK = "search.lock"  # beside the index, held by whoever writes it; the file itself says nothing, and stays
 VERSION = 3  # of fields and terms: an index of another one is made anew
 HEAP_BYTES = 96_000_000  # the engine writes a segment when so much is collected
+# of pages between two commits: else 10,000 may wait for the engine's thread, 100 MB of short ones, 1 GB of long ones
+QUEUED_BYTES = 32_000_000
 NOTHING = (-(1 << 63), 0)  # the position of an empty index: before any other
 
 
@@ -437,6 +439,7 @@ class IndexWriter:
                 self._writer = index.writer(HEAP_BYTES, 1)
                 self._drafts = held.enter_context(contextlib.closing(Drafts(folder)))
             self._waiting: dict[UrlId, None] = {}
+            self._queued_bytes = 0  # since the engine's last commit
             self._held = held.pop_all()
 
     @property
@@ -493,9 +496,13 @@ class IndexWriter:
         self._waiting.pop(url_id, None)
 
     def _put(self, draft: Draft, anchors: Sequence[str]) -> None:
+        self._queued_bytes += _size_bytes(draft)
         with _translated(self._folder):
             self._writer.delete_documents_by_term(ID, draft.url_id)
             self._writer.add_document(document(draft, anchors))
+            if self._queued_bytes > QUEUED_BYTES:
+                self._writer.commit()
+                self._queued_bytes = 0
 
     def remove(self, ids: Iterable[UrlId]) -> None:
         with _translated(self._folder):
@@ -516,6 +523,7 @@ class IndexWriter:
         """
         with _translated(self._folder):
             self._writer.commit()
+            self._queued_bytes = 0
             self._state = IndexState(self._state.collection, position, settled)
             _write_state(self._folder, self._state)
 
