@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from periplus.analyse.audit import issue_kinds
+from periplus.api import positions
 from periplus.api.positions import looked_up
 from periplus.cli.main import main
 from periplus.document import html
@@ -152,6 +153,15 @@ def test_positions_are_looked_up_in_kept_pages_and_stand_in_every_form(folder):
     ]
     assert {"startLine": line, "startColumn": column} in regions
     assert all(run["tool"]["driver"]["rules"][one["ruleIndex"]]["id"] == one["ruleId"] for one in run["results"])
+
+
+def test_a_page_is_read_once_for_a_list_of_issues_however_long(folder, monkeypatch):
+    monkeypatch.setattr(positions, "_BLOCK", 1)
+    read = []
+    monkeypatch.setattr(positions, "_source", lambda connection, contents, url: read.append(url))
+    issues = [Issue(code, Grade.NOTICE, HOME) for code in ("description-missing", "title-missing")]
+    assert looked_up(folder, issues) == issues
+    assert read == [HOME]
 
 
 def test_pages_that_were_not_kept_have_no_positions(folder):

@@ -17,13 +17,14 @@ from periplus.store.sqlite.page_rows import Contents
 from periplus.urls.canonical import url_id
 
 LOOKED_UP_BY = ("code", "url", "related_url", "anchor", "position", "cause", "detail")  # columns of ISSUES
-_BLOCK = 50_000  # issues held at once: each page with one of them is read once, 1 to 5 ms
+_BLOCK = 50_000  # issues of a stream that are held at once: each page with one of them is read once for them
 
 
 def looked_up(folder: Path, issues: Iterable[Issue]) -> list[Issue]:
     """`with_positions` of a collection's folder."""
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-        return list(with_positions(connection, issues))
+        some = list(issues)
+        return list(with_positions(connection, some, at_once=len(some) + 1))
 
 
 def rows_with_positions(
@@ -42,10 +43,15 @@ def rows_with_positions(
         yield tuple(values)
 
 
-def with_positions(connection: reading.Connection, issues: Iterable[Issue]) -> Iterator[Issue]:
-    """The issues in their order, with line and column where their page is kept and has such a place."""
+def with_positions(
+    connection: reading.Connection, issues: Iterable[Issue], *, at_once: int = _BLOCK
+) -> Iterator[Issue]:
+    """The issues in their order, with line and column where their page is kept and has such a place.
+
+    at_once: they come finding by finding, so that a page is read again for each lot of so many.
+    """
     issues = iter(issues)
-    while block := list(islice(issues, _BLOCK)):
+    while block := list(islice(issues, at_once)):
         by_page: dict[str, list[int]] = {}
         for place, issue in enumerate(block):
             by_page.setdefault(issue.url, []).append(place)
