@@ -15,7 +15,7 @@ BUDGETS = {
     ".": 1_200,
     "acquire": 5_600,
     "analyse": 12_150,
-    "api": 13_850,
+    "api": 13_900,
     "cli": 6_900,
     "document": 13_450,
     "jobs": 1_200,

@@ -320,3 +320,18 @@ def test_two_people_label_different_topics_at_once_and_one_topic_in_turn(folder)
         waits = people.submit(asked, "sea")
         assert not wait([waits], timeout=0).done
     assert waits.result(60) is sea
+
+
+def test_a_text_is_asked_for_once_and_none_that_is_an_example(tmp_path):
+    rng = random.Random(3)
+    texts = [_html(name, rng, words) for name, words in (("sea", SEA), ("food", FOOD)) for _ in range(3)]
+    pages = {f"https://e.org/{at}": text for at, text in enumerate([*texts, *texts])}
+    home = "<!DOCTYPE html><title>Home</title>" + "".join(f'<a href="{url}">{url[-2:]}</a>' for url in pages)
+    stored(tmp_path / "c.periplus", {"https://e.org/": home, **pages}, ["https://e.org/"])
+    with Collection(tmp_path / "c.periplus") as kept:
+        train_topic(kept, TopicOrder("sea", ["https://e.org/0"], ["https://e.org/3"]))
+        session = Labelling(kept, "sea")
+        assert session.left == 5  # the home page, and of four texts one page each
+        for _ in range(5):
+            session.answer("food" not in session.least_sure().title)
+        assert session.least_sure() is None

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
-from typing import NamedTuple
 
-from periplus.analyse.topic.judging import Judge, learned_on, word_counts
-from periplus.analyse.topic.training import examples_of, learned
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.analyse.topic.judging import Judge, learned_on
+from periplus.analyse.topic.training import chosen_of, examples_of, learned_of_rows, rows_of, space_of
 from periplus.api.cache import Remembered
 from periplus.api.collection import Collection
 from periplus.api.topics import (
@@ -32,61 +35,68 @@ from periplus.errors import UsageError
 from periplus.model.topic import Example, Judged, Method, Topic, TopicReport
 from periplus.model.web import Url
 
-POOL = 600  # pages that are asked for: judged anew after each answer, a quarter of a second
+POOL = 600  # pages that are asked for: judged anew after each answer, a tenth of a second
 SESSIONS = 4  # that go on at a time, each of some 20 MB
-AT_ONCE = 300  # of the first examples that are learned from after each answer: half a second
-
-
-class _Page(NamedTuple):
-    example: Example
-    title: str
-    counts: Mapping[str, int]
+AT_ONCE = 300  # of the first examples that are learned from after each answer
 
 
 class Labelling:
-    """One session. Every answer is kept when it is given."""
+    """One session. Every answer is kept when it is given.
+
+    The words of all texts that it can learn from are counted once, when it begins.
+    """
 
     def __init__(self, collection: Collection, name: str, watch: Watch = lambda what, done, total: None) -> None:
         """Raises UsageError for a topic that is not known, and where no page is left."""
-        self.answers = 0
         self._folder, self._name = collection.folder, name
         self._topic = topic_of(collection.folder, name)
-        self._examples = stored_examples(collection.folder, name)
-        chosen = {example.name for example in self._examples if example.source != "the collection"}
-        self._pool: list[_Page] = []
+        first = stored_examples(collection.folder, name)
+        chosen = [example for example in first if example.source != "the collection"]
+        names, texts = {example.name for example in chosen}, {example.text for example in chosen}
+        pages: dict[str, Example] = {}
         for page in sample_pages(collection, POOL + len(chosen)):
-            if page.name not in chosen and len(self._pool) < POOL:
-                self._pool.append(_Page(page, page.text.partition("\n")[0], word_counts(page.text)))
-                watch("reading", len(self._pool), POOL)
-        if not self._pool:
+            if page.name not in names and page.text not in texts and len(pages) < POOL:
+                pages[page.name] = page
+                watch("reading", len(pages), POOL)
+        some = _some([pages.get(example.name, example) for example in first])  # a page is what it now is
+        self._texts = examples_of([*some, *pages.values()])
+        self._first = _are_of(self._texts.items, some)
+        self._pool = _are_of(self._texts.items, [*pages.values()])  # that may be asked for
+        if not self._pool.any():
             raise UsageError(
                 f"no page of the collection is left that {name!r} could ask for: all are among its examples"
             )
-        self._given: list[_Page] = []
+        # as `train_topic` has it: a page that stands for what the topic is not counts as both
+        self._space = space_of(
+            [self._texts.counts[place] for which in (self._first, self._pool) for place in np.flatnonzero(which)]
+        )
+        self._rows = rows_of(self._texts.counts, self._space)
+        self._labels = self._texts.labels.copy()
+        self._given: list[int] = []  # places among the texts
         self._judge = Judge(self._topic)
-        self._asked = -1
-        self._page: Judged | None = None  # that is asked for
-        self._again = False  # the last page of the pool was taken back
+        self._asked: int | None = None  # the place of the page that is asked for
+        self._page: Judged | None = None
 
     def least_sure(self) -> Judged | None:
         """The page to ask for, the same until it is answered; None: no one is left."""
-        if self._page is not None or not self._pool:
+        if self._page is not None or not self._pool.any():
             return self._page
-        chances = self._judge.judge_words(page.counts for page in self._pool)
-        self._asked = len(self._pool) - 1 if self._again else int(abs(chances - 0.5).argmin())
-        page = self._pool[self._asked]
-        self._page = Judged(
-            Url(page.example.name), page.title, float(chances[self._asked]), beginning_of(page.example.text, page.title)
-        )
+        places = [self._asked] if self._asked is not None else np.flatnonzero(self._pool).tolist()
+        chances = self._judge.judge_words(self._texts.counts[place] for place in places)
+        least = int(abs(chances - 0.5).argmin())
+        self._asked = places[least]
+        page = self._texts.items[self._asked]
+        title = page.text.partition("\n")[0]
+        self._page = Judged(Url(page.name), title, float(chances[least]), beginning_of(page.text, title))
         return self._page
 
     def answer(self, positive: bool) -> None:
         """Whether the page asked for belongs to the topic: kept, and learned from."""
-        page = self._asked_for()
-        given = page.example._replace(positive=positive, source="labelled")
+        place = self._taken()
+        given = self._texts.items[place]._replace(positive=positive, source="labelled")
         add_label(self._folder, self._name, given)
-        self._given.append(page._replace(example=given))
-        self.answers += 1
+        self._labels[place] = positive
+        self._given.append(place)
         self._topic = learned_on(self._topic, given) if self._topic.method is Method.ONLINE else self._anew()
         self._judge = Judge(self._topic)
 
@@ -97,13 +107,16 @@ class Labelling:
         """
         if not self._given:
             return
-        page = self._given.pop()
-        take_back_label(self._folder, self._name, page.example.name)
-        self._pool.append(page)
-        self.answers -= 1
-        self._again, self._page = True, None
+        self._asked, self._page = self._given.pop(), None
+        take_back_label(self._folder, self._name, self._texts.items[self._asked].name)
+        self._pool[self._asked], self._labels[self._asked] = True, self._texts.labels[self._asked]
         self._topic = self._anew() if self._given else topic_of(self._folder, self._name)
         self._judge = Judge(self._topic)
+
+    @property
+    def answers(self) -> int:
+        """Of this session."""
+        return len(self._given)
 
     @property
     def report(self) -> TopicReport | None:
@@ -113,35 +126,59 @@ class Labelling:
     @property
     def given(self) -> tuple[tuple[str, str, bool], ...]:
         """(URL, title, answer) of this session, the last first."""
-        return tuple((page.example.name, page.title, page.example.positive) for page in reversed(self._given))
+        items = self._texts.items
+        return tuple(
+            (items[place].name, items[place].text.partition("\n")[0], bool(self._labels[place]))
+            for place in reversed(self._given)
+        )
 
     @property
     def left(self) -> int:
         """Pages that may be asked for."""
-        return len(self._pool)
+        return int(self._pool.sum())
 
     def skip(self) -> None:
         """The page asked for is not asked for again in this session."""
-        self._asked_for()
+        self._taken()
 
-    def _asked_for(self) -> _Page:
-        self._again, self._page = False, None
-        return self._pool.pop(self._asked)
+    def _taken(self) -> int:
+        """The place of the page asked for, which leaves the pool."""
+        place = self._asked
+        assert place is not None, "least_sure was asked before"
+        self._pool[place] = False
+        self._asked = self._page = None
+        return place
 
     def finish(self, collection: Collection) -> Topic:
         """The topic learned from everything, and kept."""
         return relearned(collection, self._name)
 
     def _anew(self) -> Topic:
-        given = [page.example for page in self._given]
-        names = {example.name for example in given}
-        first = [example for example in self._examples if example.name not in names]
-        step = max(len(first) / AT_ONCE, 1.0)
-        some = [first[int(at * step)] for at in range(int(len(first) / step))]
-        examples = examples_of([*some, *given])
-        if not examples.labels.any() or examples.labels.all():  # every n-th of them was of one kind
-            examples = examples_of([*first, *given])
-        return learned(self._name, examples, [page.counts for page in self._pool], self._topic.method).topic
+        own = self._first.copy()
+        own[self._given] = True
+        labels = self._labels[own]
+        if not labels.any() or labels.all():  # all that stood for the other kind was answered otherwise
+            return self._topic
+        return learned_of_rows(
+            self._name,
+            chosen_of(self._texts._replace(labels=self._labels), np.flatnonzero(own)),
+            self._space,
+            self._rows[np.flatnonzero(own)],
+            self._rows[np.flatnonzero(self._pool)],
+            method=self._topic.method,
+        ).topic
+
+
+def _some(examples: Sequence[Example]) -> list[Example]:
+    """AT_ONCE of them, as many of each kind in proportion, at least one."""
+    step = max(len(examples) / AT_ONCE, 1.0)
+    kinds = [[example for example in examples if example.positive is kind] for kind in (True, False)]
+    return [own[int(at * step)] for own in kinds for at in range(ceil(len(own) / step))]
+
+
+def _are_of(items: Sequence[Example], some: Sequence[Example]) -> NDArray[np.bool_]:
+    texts = {example.text for example in some}
+    return np.array([item.text in texts for item in items], dtype=np.bool_)
 
 
 @dataclass(slots=True)

@@ -37,7 +37,7 @@ from periplus.settings import SUFFIX
 if TYPE_CHECKING:
     from periplus.api.labelling import Labelling
     from periplus.api.topical_run import TopicalEnd, TopicalProgress
-    from periplus.model.topic import Judged, Topic
+    from periplus.model.topic import Judged, Topic, TopicReport
 
 METHODS = ("calibrated", "svm", "online")  # of `model.topic.Method`
 ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits")  # of `schedule.topical.queue`
@@ -260,11 +260,8 @@ def label(name: str, collection: Place | None, limit: int | None) -> None:
         click.echo(f"Learning from {count_of(session.answers, 'answer')} ...", err=True)
         learned = session.finish(reader)
     if learned.report is not None:
-        low, high = learned.report.f_interval
-        click.echo(
-            f"{count_of(session.answers, 'page')} labelled. {learned.name}: F "
-            f"{learned.report.scores.f:.3f} ({low:.2f} to {high:.2f} in nine cases of ten), cross-validated."
-        )
+        f = _f_of(learned.report)
+        click.echo(f"{count_of(session.answers, 'page')} labelled. {learned.name}: {f}, cross-validated.")
 
 
 def _ask(session: Labelling, limit: int | None) -> None:
@@ -279,8 +276,15 @@ def _ask(session: Labelling, limit: int | None) -> None:
             return
         if key in _KEYS:
             session.answer(_KEYS[key])
+            if session.report is not None:
+                click.echo(click.style(f"   {_f_of(session.report)}", dim=True))
         else:
             session.skip()
+
+
+def _f_of(report: TopicReport) -> str:
+    low, high = report.f_interval
+    return f"F {report.scores.f:.3f} ({low:.2f} to {high:.2f} in nine cases of ten)"
 
 
 def _page_lines(page: Judged, number: int) -> list[str]:

@@ -293,14 +293,25 @@ def learned(
 
     background: words of unlabelled pages. Raises UsageError where one kind of examples is missing.
     """
+    space = space_of([*examples.counts, *background])
+    return learned_of_rows(
+        name, examples, space, rows_of(examples.counts, space), rows_of(background, space), method=method
+    )
+
+
+def learned_of_rows(
+    name: str, examples: Examples, space: Space, rows: csr_array, background: csr_array, *, method: Method
+) -> Learned:
+    """As `learned`, of rows that were made before.
+
+    rows, background: of the examples and of unlabelled pages in the space.
+    """
     labels = examples.labels
     if not labels.any() or labels.all():
         kind = "positive" if not labels.any() else "negative"
         raise UsageError(
             f'there is no {kind} example with words in it: give some (a folder, a page of the collection, search:"...")'
         )
-    space = space_of([*examples.counts, *background])
-    rows = rows_of(examples.counts, space)
     if method is Method.ONLINE:
         return _learned_online(name, examples, space, rows)
     folds, model = folds_of(labels), _model(rows, labels, method)
@@ -310,7 +321,7 @@ def learned(
         held_out[own] = _model(rows[rest], labels[rest], method).scores(rows[own])
     scales = np.maximum(held_out.std(axis=0), 1e-9) / np.array([1.0, ODDS_SHARE])[: len(model.parts)]
     scores = (held_out / scales).sum(axis=1)
-    seen = (model.scores(rows_of(background, space)) / scales).sum(axis=1) if background else np.zeros(0)
+    seen = (model.scores(background) / scales).sum(axis=1)
     threshold = 0.0 if method is Method.SVM else _threshold(labels, scores, seen)
     steepness = steepness_of(labels, scores - threshold)
     chances = _chances(steepness * (scores - threshold))
@@ -330,7 +341,7 @@ def learned(
         threshold=float(threshold - bias),
         steepness=steepness,
         examples=examples.marks,
-        background=len(background),
+        background=background.shape[0],
         report=_first_report(labels, chances),
     )
     return Learned(topic, space, rows, chances)
@@ -453,7 +464,7 @@ def _curve(model: Learned, examples: Examples) -> tuple[tuple[int, float], ...]:
             break
         own = np.sort(np.concatenate([positives[:size], negatives[:against]]))
         rest = np.setdiff1d(np.arange(len(labels)), own)
-        part = learned("", _chosen(examples, own), (), model.topic.method)
+        part = learned("", chosen_of(examples, own), (), model.topic.method)
         chances = Judge(part.topic).judge([examples.items[at].text for at in rest])
         points.append((size, scores_of(labels[rest], chances).f))
     return tuple(points)
@@ -473,13 +484,14 @@ def _held_out(model: Learned, examples: Examples) -> tuple[tuple[str, float], ..
     result = []
     for source in named:
         left_out = (sources == source) & examples.labels
-        part = learned("", _chosen(examples, np.flatnonzero(~left_out)), (), model.topic.method)
+        part = learned("", chosen_of(examples, np.flatnonzero(~left_out)), (), model.topic.method)
         chances = Judge(part.topic).judge([examples.items[at].text for at in np.flatnonzero(left_out)])
         result.append((source, float((chances >= 0.5).mean())))
     return tuple(result)
 
 
-def _chosen(examples: Examples, places: NDArray[np.intp]) -> Examples:
+def chosen_of(examples: Examples, places: NDArray[np.intp]) -> Examples:
+    """Those at the places."""
     return Examples(
         tuple(examples.items[at] for at in places),
         tuple(examples.marks[at] for at in places),
