@@ -165,7 +165,7 @@ def _headline(
     that stand in the title and are the page's own 108 were judged navigation where people took them for content.
     """
     title = texts[blocks.kinds.index(_TITLE)] if _TITLE in blocks.kinds else ""
-    levels = {place: blocks.levels[place] for place in headings}
+    levels = {place: blocks.levels[place] if blocks.levels else 0 for place in headings}
     titled = _titled(levels, title, texts, parts)
     if titled is None and len(title) >= LINE_CHARS:
         within = [place for place in lines if LINE_CHARS <= len(texts[place]) <= len(title) and texts[place] in title]
