@@ -6,7 +6,7 @@ and the other half judged. Always on texts of our own making in three languages;
 labelled ones, where one page in five to thirty belongs (`subjects`) and of all kinds of sites (`kinds`).
 scikit-learn's linear machines stand beside ours where PEERS_VENV has them.
 
-    python quality/relevance/measure.py [--json FILE]
+    python quality/relevance/measure.py [--json FILE] [--labels]
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command has it
@@ -38,10 +38,15 @@ from periplus.analyse.topic.judging import Judge, word_counts
 from periplus.analyse.topic.training import (
     average_precision,
     best_threshold,
+    chosen_of,
     common_words_tell,
     examples_of,
     learned,
+    learned_of_rows,
+    next_asked,
+    rows_of,
     scores_of,
+    space_of,
 )
 from periplus.model.topic import Example, Method, TopicScores
 
@@ -202,11 +207,65 @@ def style_figures(tasks: Sequence[Task]) -> None:
         )
 
 
+BEGUN, LABELS, POOL = 10, 20, 400  # positive examples at first, labels, pages that are asked for
+DRAWS = 3  # by chance: F of one is .04 off
+Asking = Callable[[NDArray[np.float64], list[bool]], int]  # (chances of the pages left, answers): which page is next
+
+
+def labelled(task: Task, asking: Asking) -> TopicScores:
+    """Of pages of elsewhere, after labels to as many others: learned from few examples, and anew after each label."""
+    rng = random.Random(3)
+    elsewhere = [*((text, True) for text in task.other_positive), *((text, False) for text in task.other_negative)]
+    rng.shuffle(elsewhere)
+    pool, judged = elsewhere[::2][:POOL], elsewhere[1::2]
+    own = [rng.sample(texts, min(most, len(texts)))
+           for texts, most in ((task.positive, BEGUN), (task.negative, 5 * BEGUN))]  # fmt: skip
+    truth = dict(pool) | {text: kind == 0 for kind in (0, 1) for text in own[kind]}
+    begun = {text for texts in own for text in texts}
+    texts = examples_of([Example(text, answer) for text, answer in truth.items()])
+    space = space_of(texts.counts)
+    rows = rows_of(texts.counts, space)
+    learned_from = np.array([item.text in begun for item in texts.items])
+    answers: list[bool] = []
+    while True:
+        places, left = np.flatnonzero(learned_from), np.flatnonzero(~learned_from)
+        topic = learned_of_rows(
+            "", chosen_of(texts, places), space, rows[places], rows[left], method=Method.CALIBRATED
+        ).topic
+        if len(answers) == LABELS or not len(left):
+            break
+        place = left[asking(Judge(topic).judge_words(texts.counts[at] for at in left), answers)]
+        learned_from[place] = True
+        answers.append(bool(texts.labels[place]))
+    return scores_of(np.array([answer for _, answer in judged]), Judge(topic).judge([text for text, _ in judged]))
+
+
+def label_figures(tasks: Sequence[Task]) -> None:
+    """Of labels by each way of asking: on the tasks that ours was chosen on, and on the others."""
+    rng = random.Random(SEED)
+    ways: dict[str, Asking] = {
+        "by chance": lambda chances, answers: rng.randrange(len(chances)),
+        "least sure": lambda chances, answers: int(abs(chances - 0.5).argmin()),
+        "ours": next_asked,
+    }
+    for half, own in (("chosen on", tasks[::2]), ("others", tasks[1::2])):
+        rng.seed(SEED)
+        for way, asking in ways.items():
+            draws = DRAWS if way == "by chance" else 1
+            scores = [labelled(task, asking) for _ in range(draws) for task in own]
+            f, precision = np.mean([(one.f, one.average_precision) for one in scores], axis=0)
+            print(f"{LABELS} labels, {half:10} {way:12} F {f:.3f}  AP {precision:.3f}", flush=True)
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--json", type=Path, help="Write the figures to this file.")
     options.add_argument("--style", action="store_true", help="Print what the warning of a source is tuned on.")
+    options.add_argument("--labels", action="store_true", help="What labels gain by the way of asking; minutes.")
     given = options.parse_args()
+    if given.labels:
+        label_figures([*corpora.subject_tasks(), *corpora.kind_tasks()])
+        return
     made = made_tasks()
     if given.style:
         style_figures([*made[::4], *(corpora.tasks() if corpora.folder() else [])])

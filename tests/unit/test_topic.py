@@ -29,6 +29,7 @@ from periplus.analyse.topic.training import (
     expected_threshold,
     f_interval,
     learned,
+    next_asked,
     rows_of,
     scores_of,
     space_of,
@@ -450,6 +451,12 @@ def test_two_keys_label_pages_and_each_answer_is_kept(collected):
     assert len(topic_of(folder, "asked").examples) == 18
     assert run(collected, "label", "asked", keys="x\n").exit_code == 2
     assert "Nothing was labelled" in run(collected, "label", "asked", keys="").stderr
+
+
+def test_asked_for_is_the_least_sure_page_and_the_likeliest_while_yes_is_rare():
+    chances = np.array([0.1, 0.45, 0.9])
+    asked = [next_asked(chances, answers) for answers in ([], [True], [False], [False, True], [False, True, False])]
+    assert asked == [1, 1, 2, 1, 2]
 
 
 @pytest.mark.parametrize("method", ["svm", "online"])

@@ -1,7 +1,8 @@
 """Sessions in which a person labels the pages that teach a topic most.
 
-The page that it is least sure of is asked for next. After each answer the topic is learned anew: from all answers and,
-where the first examples are many, from some of these; from all of them when the session ends.
+Asked for next is the page that the topic is least sure of, or the likeliest while under half of the answers are yes.
+After each answer the topic is learned anew: from all answers and, where the first examples are many, from some of
+these; from all of them when the session ends.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.topic.judging import Judge, learned_on
-from periplus.analyse.topic.training import chosen_of, examples_of, learned_of_rows, rows_of, space_of
+from periplus.analyse.topic.training import chosen_of, examples_of, learned_of_rows, next_asked, rows_of, space_of
 from periplus.api.cache import Remembered
 from periplus.api.collection import Collection
 from periplus.api.topics import (
@@ -77,17 +78,17 @@ class Labelling:
         self._asked: int | None = None  # the place of the page that is asked for
         self._page: Judged | None = None
 
-    def least_sure(self) -> Judged | None:
+    def asked(self) -> Judged | None:
         """The page to ask for, the same until it is answered; None: no one is left."""
         if self._page is not None or not self._pool.any():
             return self._page
         places = [self._asked] if self._asked is not None else np.flatnonzero(self._pool).tolist()
         chances = self._judge.judge_words(self._texts.counts[place] for place in places)
-        least = int(abs(chances - 0.5).argmin())
-        self._asked = places[least]
+        at = next_asked(chances, self._labels[self._given].tolist())
+        self._asked = places[at]
         page = self._texts.items[self._asked]
         title = page.text.partition("\n")[0]
-        self._page = Judged(Url(page.name), title, float(chances[least]), beginning_of(page.text, title))
+        self._page = Judged(Url(page.name), title, float(chances[at]), beginning_of(page.text, title))
         return self._page
 
     def answer(self, positive: bool) -> None:
@@ -144,7 +145,7 @@ class Labelling:
     def _taken(self) -> int:
         """The place of the page asked for, which leaves the pool."""
         place = self._asked
-        assert place is not None, "least_sure was asked before"
+        assert place is not None, "asked() comes before"
         self._pool[place] = False
         self._asked = self._page = None
         return place

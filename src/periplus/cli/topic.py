@@ -53,7 +53,7 @@ def topic() -> None:
     \b
     periplus topic train films --positive films/ --negative other/     learn from two folders of texts or pages
     periplus topic train ships --positive words:"harbour ship sailor"  begin with a few words; all other pages are the rest
-    periplus topic label ships                                         say yes or no to the pages that it is least sure of
+    periplus topic label ships                                         say yes or no to the pages that teach it most
     periplus topic judge ships                                         the pages that belong to it, best first
     periplus topic crawl ships https://example.org/                    fetch more of them, wherever they are
     """  # noqa: E501
@@ -240,7 +240,7 @@ def learn(name: str, collection: Place | None) -> None:
 @collection_option
 @option("-n --limit", "End after so many answers.", click.IntRange(1))
 def label(name: str, collection: Place | None, limit: int | None) -> None:
-    """Say yes or no to the pages that a topic is least sure of; it learns from each answer at once.
+    """Say yes or no to the pages that teach a topic most; it learns from each answer at once.
 
     Two keys: y, it belongs to the topic; n, it does not. s skips, q ends. Every answer is kept as it is given. Without
     a terminal the keys are read from the input, as in: printf 'y\\nn\\nq\\n' | periplus topic label films
@@ -266,7 +266,7 @@ def label(name: str, collection: Place | None, limit: int | None) -> None:
 
 def _ask(session: Labelling, limit: int | None) -> None:
     while limit is None or session.answers < limit:
-        page = session.least_sure()
+        page = session.asked()
         if page is None:
             click.echo("No page is left to be labelled.", err=True)
             return

@@ -204,11 +204,11 @@ def act(request: Request) -> Response:
 
 
 def label(request: Request) -> Response:
-    """The page that the topic is least sure of, and two answers to it."""
+    """The page that teaches the topic most, and two answers to it."""
     name, folder = folder_of(request)
     chosen = request.path_params["topic"]
     with state_of(request).labelling.of(folder, chosen) as session:
-        page, report = session.least_sure(), session.report
+        page, report = session.asked(), session.report
         values: dict[str, object] = {
             "title": f"Label: {chosen}", "name": name, "topic": chosen, "page": page,
             "scores": report and report.scores, "f_interval": report and report.f_interval,
@@ -249,7 +249,7 @@ def answer(request: Request) -> Response:
 
 
 def _answered(session: Labelling, what: str, url: str) -> None:
-    page = session.least_sure()
+    page = session.asked()
     if what == "undo":
         session.undo()
     elif what not in (*ANSWERS, "skip"):
