@@ -113,7 +113,7 @@ def _take(
     for table in moved_tables(database, folder):
         _take_table(database, folder, table, since, sources, watch)
     bodies = database_copying.bodies_out(database, segment_reader(database), since, unpacked=False)
-    folder_copying.enter_bodies(folder, _told(bodies, watch))
+    folder_copying.enter_bodies(folder, _counted(bodies, watch))
     if since:
         for name in ("body", "xml"):
             _drop_vanished(database, folder, name)
@@ -160,7 +160,7 @@ def _drop_vanished(database: Connection, folder: reading.Connection, name: str) 
         folder_copying.retain(folder, name, database_copying.keys_out(database, name, keys))
 
 
-def _told(bodies: Iterable[MovedBody], watch: Watch) -> Iterator[MovedBody]:
+def _counted(bodies: Iterable[MovedBody], watch: Watch) -> Iterator[MovedBody]:
     for count, body in enumerate(bodies, 1):
         yield body
         if count % 100 == 0:

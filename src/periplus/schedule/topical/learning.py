@@ -83,10 +83,8 @@ def fitted_near(start: Floats, rows: Floats, labels: NDArray[np.bool_]) -> Float
 
 DOUBT = 5.0  # pages of average worth that a trait's yield is mixed with
 NOISE = 0.05  # variance that a trait's pages have at the least, however alike they were
-USUAL_SIZE, USUAL_PAGES = (
-    0.3,
-    5.0,
-)  # what a page leads to before any was read, ln(1 + size), and how many pages that counts
+USUAL_SIZE = 0.3  # what a page leads to, ln(1 + size), before any was read
+USUAL_PAGES = 5.0  # pages that it counts for
 
 
 @dataclass(slots=True)
