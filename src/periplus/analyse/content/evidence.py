@@ -15,7 +15,6 @@ import numpy.typing as npt
 import xxhash
 
 from periplus.analyse.content.counting import TextTable
-from periplus.analyse.content.naming import roles_of
 from periplus.document import block_counts
 from periplus.document.block_counts import BlockCounter
 from periplus.model.page import APART, IS_APART, Blocks
@@ -68,6 +67,23 @@ _NAMES = re.compile(r"[#.].*")
 _digest = xxhash.xxh3_64_intdigest
 
 
+CAPTION, COMMENT, CONTROL = 1, 2, 4  # what the elements of a path make of a block; a control stands within comments
+_CAPTIONS = re.compile(r"<?(?:fig|wp|img|image|photo|picture)?caption(?:text)?s?|bildunterschrift")
+_COMMENTS = re.compile(
+    r"(?:article|post|reader|user)?comments?(?:area|block|body|box|container|content|entry|item|list|listing|section|"
+    r"stream|text|thread|tree|wrap|wrapper)?|commentaires?|commenti|comentarios?|disqus|dsq|koment|komentar\w?|"
+    r"komentarz[ey]?|kommentare?|opini[ae]|reacties"
+)
+# beside one of these a name of comments is that of their number, of a list of the latest, of a note of another kind
+_NO_COMMENTS = frozenset((
+    "closed", "count", "counts", "deprecation", "latest", "liczba", "link", "links", "most", "number", "open",
+    "popular", "rank", "recent", "tab", "tabs", "top", "width",
+))  # fmt: skip
+_CONTROLS = frozenset((
+    "<form", "captcha", "commentform", "form", "login", "pagination", "related", "respond", "rules", "sidebar",
+))  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PathStep:
     """One element of a path. Equal by identity: `_step` makes each once."""
@@ -84,7 +100,7 @@ class PathFacts(NamedTuple):
     shape: int  # digest of the elements' names alone
     containers: bytes  # keys of the path and of those above it as uint64, innermost first
     steps: tuple[PathStep, ...]  # innermost first
-    roles: int  # by the names of its elements: as of `naming`
+    roles: int  # what its elements make of the blocks in them: CAPTION, COMMENT, CONTROL
 
 
 @lru_cache(maxsize=_CACHED)
@@ -98,10 +114,23 @@ def facts(path: str) -> PathFacts:
     above = facts(head) if slash else _NO_PATH
     key, shape = _digest(step.folded, above.key), _digest(step.name, above.shape)
     containers = key.to_bytes(_KEY_BYTES, "little") + above.containers[: _KEY_BYTES * (DEEPEST - 1)]
-    return PathFacts(key, shape, containers, (step, *above.steps[: DEEPEST - 1]), roles_of(step.words, above.roles))
+    return PathFacts(key, shape, containers, (step, *above.steps[: DEEPEST - 1]), _roles_of(step.words, above.roles))
 
 
 _NO_PATH = PathFacts(0, 0, b"", (), 0)
+
+
+def _roles_of(names: Sequence[str], around: int) -> int:
+    """What an element makes of the blocks in it. names: as of `PathStep.words`; around: what those around it make."""
+    roles = around
+    for name in names:
+        if _CAPTIONS.fullmatch(name):
+            roles |= CAPTION
+        if _COMMENTS.fullmatch(name) and _NO_COMMENTS.isdisjoint(names):
+            roles |= COMMENT
+    if roles & COMMENT and not _CONTROLS.isdisjoint(names):
+        roles |= CONTROL
+    return roles
 
 
 @lru_cache(maxsize=_CACHED)  # most paths are new by their last step only, as where each section has an id of its own

@@ -6,11 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from periplus.analyse.content.evidence import CAPTION, COMMENT, CONTROL, PageEvidence, Traces
 from periplus.document.dates import machine_date, written_dates
 from periplus.document.digest import without_marks
 from periplus.model.page import (
@@ -24,26 +24,8 @@ from periplus.model.page import (
     Publication,
 )
 
-if TYPE_CHECKING:
-    from periplus.analyse.content.evidence import PageEvidence, Traces
-
 Places = list[int]  # of blocks, ascending
 
-CAPTION, COMMENT, CONTROL = 1, 2, 4  # what the elements of a path make of a block; a control stands within comments
-_CAPTIONS = re.compile(r"<?(?:fig|wp|img|image|photo|picture)?caption(?:text)?s?|bildunterschrift")
-_COMMENTS = re.compile(
-    r"(?:article|post|reader|user)?comments?(?:area|block|body|box|container|content|entry|item|list|listing|section|"
-    r"stream|text|thread|tree|wrap|wrapper)?|commentaires?|commenti|comentarios?|disqus|dsq|koment|komentar\w?|"
-    r"komentarz[ey]?|kommentare?|opini[ae]|reacties"
-)
-# beside one of these a name of comments is that of their number, of a list of the latest, of a note of another kind
-_NO_COMMENTS = frozenset((
-    "closed", "count", "counts", "deprecation", "latest", "liczba", "link", "links", "most", "number", "open",
-    "popular", "rank", "recent", "tab", "tabs", "top", "width",
-))  # fmt: skip
-_CONTROLS = frozenset((
-    "<form", "captcha", "commentform", "form", "login", "pagination", "related", "respond", "rules", "sidebar",
-))  # fmt: skip
 _OUTER = {Part.BYLINE: Part.OUTER_BYLINE, Part.DATE: Part.OUTER_DATE, Part.CAPTIONS: Part.OUTER_CAPTIONS}
 
 _WORD = re.compile(r"\w+")
@@ -92,19 +74,6 @@ def named(
     if publication.author or publication.date_published or publication.date_modified:
         _name_byline(parts, headline, texts, is_text & (kinds != _HEADING), publication)
     return tuple(parts)
-
-
-def roles_of(names: Sequence[str], around: int) -> int:
-    """What an element makes of the blocks in it. names: as of `PathStep.words`; around: what those around it make."""
-    roles = around
-    for name in names:
-        if _CAPTIONS.fullmatch(name):
-            roles |= CAPTION
-        if _COMMENTS.fullmatch(name) and _NO_COMMENTS.isdisjoint(names):
-            roles |= COMMENT
-    if roles & COMMENT and not _CONTROLS.isdisjoint(names):
-        roles |= CONTROL
-    return roles
 
 
 def _places(flags: npt.NDArray[np.bool]) -> Places:
