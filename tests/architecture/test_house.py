@@ -13,22 +13,22 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 # lines at 120 columns; a capability that needs more raises the budget of its package, and says why in its commit
 BUDGETS = {
     ".": 1_200,
-    "acquire": 5_600,
-    "analyse": 12_150,
-    "api": 13_900,
-    "cli": 6_900,
+    "acquire": 6_100,
+    "analyse": 12_650,
+    "api": 15_400,
+    "cli": 7_400,
     "document": 13_450,
-    "jobs": 1_200,
-    "mcp": 1_250,
-    "model": 5_200,
-    "present": 7_400,
-    "schedule": 3_200,
-    "search": 2_550,
-    "store": 15_600,
-    "ui": 5_450,
+    "jobs": 1_350,
+    "mcp": 1_300,
+    "model": 5_400,
+    "present": 7_650,
+    "schedule": 3_600,
+    "search": 3_150,
+    "store": 17_400,
+    "ui": 5_950,
     "urls": 2_350,
 }
-MODULES = 386
+MODULES = 400
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})
