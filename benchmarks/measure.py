@@ -16,6 +16,7 @@ SERVER_CORE = 0
 CLIENT_CORE = 1
 # between two looks at the memory of a family of processes; shorter costs the server's core more than 2 %
 SAMPLE_S = 0.05
+SHARED_SAMPLE_S = 0.5  # the same where the kernel adds up who shares what: 5 ms for half a gigabyte
 MIB = 1024 * 1024
 
 
@@ -25,7 +26,7 @@ class Cost:
 
     wall_s: float
     cpu_s: float  # user + system, of the command and every child that it waited for
-    rss_bytes: int  # largest resident size of one process; with family=True: of all of them at one moment
+    rss_bytes: int  # largest resident size of one process; with family or shared: of all of them at one moment
     exit_code: int
     said: str  # the end of what it printed
 
@@ -40,57 +41,6 @@ def as_installed() -> dict[str, str]:
     ours may keep theirs too.
     """
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-
-
-def run(
-    command: Sequence[str],
-    *,
-    core: int | None = CLIENT_CORE,
-    cwd: Path | None = None,
-    family: bool = False,
-    limit_s: float = 600.0,
-) -> Cost:
-    """Runs the command to its end, or for limit_s seconds, then ends it by its own id (exit code -15 then)."""
-    output = Path(os.devnull) if cwd is None else cwd / ".said"
-    with output.open("wb") as sink:
-        started = time.monotonic()
-        streams = {"stdout": sink, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
-        child = subprocess.Popen(pinned(command, core), cwd=cwd, env=as_installed(), **streams)
-        alarm = threading.Timer(limit_s, child.terminate)
-        alarm.start()
-        watch = _Family(child.pid) if family else None
-        _, status, usage = os.wait4(child.pid, 0)
-        wall = time.monotonic() - started
-        alarm.cancel()
-    child.returncode = os.waitstatus_to_exitcode(status)
-    rss = usage.ru_maxrss * 1024
-    if watch is not None:
-        rss = max(rss, watch.end())
-    said = "" if cwd is None else output.read_text(errors="replace")[-2000:]
-    return Cost(wall, usage.ru_utime + usage.ru_stime, rss, child.returncode, said)
-
-
-class _Family:
-    """The largest resident memory of a process and its descendants together, looked at every SAMPLE_S.
-
-    Shared pages count once for each process, so the sum errs to our disadvantage.
-    """
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._largest = 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-
-    def _watch(self) -> None:
-        while not self._stop.wait(SAMPLE_S):
-            self._largest = max(self._largest, sum(map(resident_bytes, descendants(self._pid))))
-
-    def end(self) -> int:
-        self._stop.set()
-        self._thread.join()
-        return self._largest
 
 
 def descendants(pid: int) -> list[int]:
@@ -118,10 +68,94 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
+def proportional_bytes(pid: int) -> int:
+    """Its own memory, and of what it shares its part; 0 when the process is gone."""
+    try:
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return 1024 * int(rollup.partition("\nPss:")[2].split(maxsplit=1)[0])
+
+
+class Family:
+    """The largest memory of a process and its descendants together, looked at every so many seconds.
+
+    By resident_bytes shared pages count once for each process, so the sum errs to our disadvantage.
+    """
+
+    def __init__(self, pid: int, of: Callable[[int], int] = resident_bytes, every_s: float = SAMPLE_S) -> None:
+        self._pid, self._of, self._every_s = pid, of, every_s
+        self.largest = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(self._every_s):
+            self.largest = max(self.largest, sum(map(self._of, descendants(self._pid))))
+
+    def end(self) -> int:
+        self._stop.set()
+        self._thread.join()
+        return self.largest
+
+
+def run(
+    command: Sequence[str],
+    *,
+    core: int | None = CLIENT_CORE,
+    cwd: Path | None = None,
+    family: bool = False,
+    shared: bool = False,
+    limit_s: float = 600.0,
+) -> Cost:
+    """Runs the command to its end, or for limit_s seconds, then ends it by its own id (exit code -15 then).
+
+    shared: memory is that of the family, of what several processes share each one's part (PSS), looked at more seldom.
+    """
+    output = Path(os.devnull) if cwd is None else cwd / ".said"
+    with output.open("wb") as sink:
+        started = time.monotonic()
+        streams = {"stdout": sink, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
+        child = subprocess.Popen(pinned(command, core), cwd=cwd, env=as_installed(), **streams)
+        alarm = threading.Timer(limit_s, child.terminate)
+        alarm.start()
+        watch = (
+            Family(child.pid, proportional_bytes, SHARED_SAMPLE_S) if shared else Family(child.pid) if family else None
+        )
+        try:
+            _, status, usage = os.wait4(child.pid, 0)
+        except BaseException:  # whoever stops this script stops the command
+            child.terminate()
+            child.wait()
+            raise
+        finally:
+            alarm.cancel()
+        wall = time.monotonic() - started
+    child.returncode = os.waitstatus_to_exitcode(status)
+    rss = usage.ru_maxrss * 1024
+    if watch is not None:
+        rss = (watch.end() or rss) if shared else max(rss, watch.end())
+    said = "" if cwd is None else output.read_text(errors="replace")[-2000:]
+    return Cost(wall, usage.ru_utime + usage.ru_stime, rss, child.returncode, said)
+
+
 def process_cpu_s(pid: int) -> float:
     """User + system seconds of a living process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def family_cpu_s(pid: int) -> float:
+    """User + system seconds of a living process and all that came of it, the ended ones too."""
+    seconds = 0.0
+    for one in descendants(pid):
+        try:
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it ended while we looked
+            continue
+        seconds += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return seconds
 
 
 def median(values: Iterable[float]) -> float:

@@ -1,7 +1,7 @@
 """What do exporting a collection as Parquet, moving it into PostgreSQL and moving it back cost: time, CPU,
 memory, room?
 
-The collection is that of `million.py`: pages and links without bodies. The server is the one that
+The collection is that of `made_rows.py`: pages and links without bodies. The server is the one that
 PERIPLUS_TEST_POSTGRES names, else one of our own; its CPU is not in the figures, the time that it takes is.
 """
 
@@ -10,15 +10,14 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 from corpora import CACHE
+from made_rows import collection_of
 from measure import MIB, load, run, table
-
-from periplus.store.sqlite import schema
 
 TESTS = Path(__file__).parent.parent / "tests"
 
@@ -29,18 +28,8 @@ def size_of(place: Path) -> int:
 
 def measured(pages: int, links: int, store: str) -> list[tuple[str, ...]]:
     """store: the address of an empty collection."""
-    source = CACHE / f"million-{schema.SCHEMA_VERSION}-{pages}-{links}.periplus"
-    if not source.exists():
-        words = [
-            sys.executable,
-            str(Path(__file__).with_name("million.py")),
-            "--only-generate",
-            "--pages",
-            str(pages),
-            "--links",
-            str(links),
-        ]
-        subprocess.run(words, check=True)
+    with ProcessPoolExecutor(1) as pool:  # a process of its own: what is run later would inherit this one's peak
+        source = pool.submit(collection_of, pages, links).result()
     work = CACHE / "moving"
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(source, work / "source")

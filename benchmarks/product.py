@@ -19,7 +19,7 @@ class Crawl:
     """One crawl as the benchmarks ask for it. The hosts crawled are declared our own: only then is delay 0 taken."""
 
     starts: tuple[str, ...]
-    folder: Path
+    folder: Path | str  # str: the address of a database
     hosts: tuple[str, ...]  # host:port of each, declared our own
     resolve: tuple[str, ...] = ()
     delay_s: float = 0.0
@@ -29,6 +29,7 @@ class Crawl:
     max_pages: int | None = None
     index: bool = True
     ca_file: Path | None = None
+    scope: str = "site"
 
 
 def by_address(hosts: Sequence[Host], folder: Path, workers: int = 1) -> Crawl:
@@ -41,7 +42,7 @@ def by_address(hosts: Sequence[Host], folder: Path, workers: int = 1) -> Crawl:
     )
 
 
-def by_name(hosts: Sequence[Host], folder: Path, workers: int = 1) -> Crawl:
+def by_name(hosts: Sequence[Host], folder: Path | str, workers: int = 1) -> Crawl:
     """The sites by their names."""
     names = tuple(f"{one.site.name}:{one.port}" for one in hosts)
     return Crawl(
@@ -61,6 +62,7 @@ def arguments(crawl: Crawl) -> list[str]:
         said += ["--max-depth", str(crawl.max_depth)]
     if crawl.max_pages is not None:
         said += ["--max-pages", str(crawl.max_pages)]
+    said += ["--scope", crawl.scope]
     said += [] if crawl.index else ["--no-index"]
     said += ["--ca-file", str(crawl.ca_file)] if crawl.ca_file else []
     return said
@@ -81,7 +83,7 @@ def map_command(folder: Path) -> list[str]:
     return [str(COMMAND), "map", "-c", str(folder)]
 
 
-def status(folder: Path) -> dict[str, object]:
+def status(folder: Path | str) -> dict[str, object]:
     """What the collection says of itself; why not, when it does not."""
     done = subprocess.run(
         [COMMAND, "status", "-c", folder, "--format", "json"], capture_output=True, text=True, check=False
