@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         influence,
         keywords,
         refresh,
+        search_collections,
         sql,
         stories,
     )
@@ -64,6 +65,7 @@ _PLACES = {  # what is offered: the module that has it, and its name there; empt
     "open": ("api.functions", "open_collection"),
     "portal": ("api.portal", ""),
     "refresh": ("api.functions", "refresh"),
+    "search_collections": ("api.functions", "search_collections"),
     "sql": ("api.functions", "sql"),
     "stories": ("api.functions", "stories"),
     "survey": ("api.survey", ""),
@@ -91,6 +93,7 @@ __all__ = [
     "open",
     "portal",
     "refresh",
+    "search_collections",
     "sql",
     "stories",
     "survey",

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from periplus.api import embedding
+from periplus.api.homes import collections_at
 from periplus.errors import NoCollection, UsageError
 from periplus.mcp.answers import (
     ANSWER_CHARS,
@@ -23,7 +24,6 @@ from periplus.mcp.answers import (
     NOTICE,
     Served,
     ToolAnswer,
-    collections_at,
     row_schema,
     shown,
 )

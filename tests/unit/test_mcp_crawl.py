@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from periplus.api.functions import crawl
+from periplus.api.homes import collections_at
 from periplus.errors import UsageError
-from periplus.mcp.answers import Served, collections_at
+from periplus.mcp.answers import Served
 from periplus.mcp.crawling import CALL_S, CrawlBudget, order_of
 from periplus.mcp.tools import TOOLS, answered, tools_of
 from periplus.model.ports import RunRecord

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from periplus.api.homes import collections_at
 from periplus.errors import UsageError
-from periplus.mcp.answers import Served, collections_at
+from periplus.mcp.answers import Served
 from stored import page, stored
 
 pytest.importorskip("mcp", reason="the extra mcp")

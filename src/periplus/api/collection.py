@@ -331,9 +331,10 @@ class Collection:
         is told (pages indexed, pages to go), and may return True to stop that. Raises UsageError.
         """
         if self._search is None:
-            from periplus.api.searching import Search
+            from periplus.api.searching import Search, SearchedCollection
 
-            self._search = Search(self.folder, self._connection, read_settings(self.folder / SETTINGS_FILE).searching)
+            weights = read_settings(self.folder / SETTINGS_FILE).searching
+            self._search = Search([SearchedCollection(self.folder, self._connection)], weights)
         target = url_id(self.resolve(like)) if isinstance(like, str) else like
         with reading.limited(self._connection, self._limit_s):
             behind = self._search.catch_up(self._clock.now(), watch)

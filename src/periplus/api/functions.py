@@ -6,6 +6,8 @@ functions are called while long work goes on; those that return True stop it, an
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 from periplus.acquire.folders import starts_of
 from periplus.api.collection import Collection
 from periplus.api.exporting import asked, export_file
-from periplus.api.homes import folder_of
+from periplus.api.homes import collections_at, folder_of
 from periplus.api.rows import Rows
-from periplus.errors import UsageError
+from periplus.errors import NoCollection, UsageError
 from periplus.model.tables import Column, ColumnKind
 from periplus.model.web import SiteKey, Url
-from periplus.settings import SETTINGS_FILE, SUFFIX, read_settings, settings_from
+from periplus.settings import SETTINGS_FILE, SUFFIX, Searching, read_settings, settings_from
 from periplus.store.postgres.address import is_address
+from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_name
 
 if TYPE_CHECKING:  # loaded by whichever function needs them
@@ -28,6 +31,7 @@ if TYPE_CHECKING:  # loaded by whichever function needs them
     from periplus.api.crawling import CrawlEnd, Progress, RefreshEnd
     from periplus.model.audit import Fault, FieldGrade, Issue
     from periplus.model.collection import DeletionPlan
+    from periplus.model.search import SearchResult
     from periplus.model.story import Influence, Stories
     from periplus.model.topic import KeywordList
 
@@ -41,6 +45,7 @@ __all__ = [
     "keywords",
     "open_collection",
     "refresh",
+    "search_collections",
     "sql",
     "stories",
 ]
@@ -217,6 +222,42 @@ def export(
     """
     export_file(place, table, Path(path), format=format, ranks=ranks, segment=segment)
     return Path(path)
+
+
+def search_collections(  # noqa: PLR0913 - what a search may be told, written out
+    places: Sequence[Path | str],
+    query: str,
+    *,
+    limit: int = 10,
+    page: int = 1,
+    facets: bool = False,
+    like: Sequence[float] | str | None = None,
+    time_limit_s: float = 0.0,
+    watch: Callable[[int, int], bool] = lambda done, waiting: False,
+) -> SearchResult:
+    """Pages of several collections in one order, as `periplus search -c A -c B` finds them.
+
+    places: folders of collections, or that hold some, and addresses. What a hit scores is counted over all of them, and
+    a page that several have is one hit; `Hit.collection` names where it is shown from. All else as of
+    `Collection.search`; like: the URL of a page is written in full. Raises UsageError, NoCollection, StoreError.
+    """
+    from periplus.api.searching import Search, SearchedCollection
+    from periplus.store.sqlite import reading
+
+    near = url_id(canonical(like)) if isinstance(like, str) else like
+    if empty := [str(place) for place in places if not collections_at([place], Path())]:
+        raise NoCollection(f"there is no collection in {', '.join(empty)}")
+    with contextlib.ExitStack() as stack:
+        sources = []
+        for name, place in collections_at(places, Path()).items():
+            folder = folder_of(place)
+            connection = stack.enter_context(contextlib.closing(reading.connect(folder)))
+            stack.enter_context(reading.limited(connection, time_limit_s))
+            sources.append(SearchedCollection(folder, connection, name))
+        weights = {read_settings(source.folder / SETTINGS_FILE).searching for source in sources}
+        search = Search(sources, weights.pop() if len(weights) == 1 else Searching())
+        behind = search.catch_up(time.time(), watch)
+        return search.find(query, limit, page, facets=facets, behind=behind, like=near)
 
 
 def sql(folder: Path | str, question: str, *, time_limit_s: float = 10.0, limit: int = -1) -> Rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from periplus.extras import extra_needed
 from periplus.model.ports import CrawlHome
 from periplus.model.tables import Table
+from periplus.settings import SUFFIX
 from periplus.store.postgres.address import address_of, is_address
 from periplus.store.sqlite.frontier import FolderHome
+from periplus.store.sqlite.schema import DATABASE
 
 if TYPE_CHECKING:  # arrays: only when they are asked for
     from periplus.model.dataset import ResultStore, WholeRows
@@ -37,6 +39,28 @@ def name_of(place: Path | str) -> str:
     if isinstance(place, Path):
         return place.resolve().name
     return address_of(place).collection
+
+
+def collections_at(given: Sequence[Path | str], here: Path) -> dict[str, Path | str]:
+    """Collections by name: those given, or those that lie in a folder given; none given: those that lie here. A text
+    that is an address is of one in a database, whose name is that of its schema. Of two of one name the later is
+    numbered.
+    """
+    named: dict[str, Path | str] = {}
+    for place in given or [here]:
+        for path in [str(place)] if is_address(str(place)) else _collections_in(Path(place)):
+            name = plain = name_of(path).removesuffix(SUFFIX)
+            number = 2
+            while named.get(name, path) != path:
+                name, number = f"{plain} {number}", number + 1
+            named[name] = path
+    return named
+
+
+def _collections_in(folder: Path) -> list[Path]:
+    """The folder, if it is a collection's, else those in it."""
+    inside = [folder] if (folder / DATABASE).is_file() else sorted(folder.glob(f"*{SUFFIX}"))
+    return [path for path in inside if (path / DATABASE).is_file()]
 
 
 def folder_of(place: Path | str, watch: Callable[[str, int], None] | None = None) -> Path:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from periplus.errors import StoreError, UsageError
 from periplus.model.search import Hit, Matches, SearchResult
 from periplus.model.tables import EMPTY, PAGES, with_segments
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.search.asking import MatchWindow, Near, Searcher
+from periplus.search.asking import Holds, MatchWindow, Near, Searcher
 from periplus.search.index import IndexBusy, Ranks, ask, is_written
 from periplus.search.query import parse
 from periplus.search.snippets import Highlighter, PageLines, may_share, snippet
@@ -34,55 +33,70 @@ NOTHING_YET = "nothing is searchable yet: the index is being made"
 SHUT = "the index cannot be opened on a disk that is read-only: copy the collection to another one"
 
 
-class Search:
-    """Searches of one collection, one after another. A crawl may go on meanwhile."""
+@dataclass(frozen=True, slots=True)
+class SearchedCollection:
+    """A collection that is searched. name: where several are, by which its hits are told from others'."""
 
-    def __init__(self, folder: Path, connection: reading.Connection, weights: Searching) -> None:
-        self._folder, self._connection, self._weights = folder, connection, weights
+    folder: Path
+    connection: reading.Connection
+    name: str = ""
+
+
+class Search:
+    """Searches of one collection, or of several as one, one after another. A crawl may go on meanwhile.
+
+    Of several, words and lengths are counted over all their indexes, so that what a hit scores says the same of each.
+    """
+
+    def __init__(self, sources: Sequence[SearchedCollection], weights: Searching) -> None:
+        self._sources, self._weights = sources, weights
         self._searcher: Searcher | None = None
-        self._ranks = Ranks(folder)
+        self._ranks: Sequence[Ranks] = ()
 
     def catch_up(self, now: float, watch: Watch) -> str:
-        """Brings the index up to date where no crawl does so; returns what to say of pages that it lacks."""
-        waiting, settled = standing_of(self._folder, self._connection)
+        """Brings the indexes up to date where no crawl does so; returns what to say of pages that they lack."""
+        notes = [(source.name, self._caught_up(source, now, watch)) for source in self._sources]
+        return "; ".join(f"{name}: {note}" if name else note for name, note in notes if note)
+
+    def _caught_up(self, source: SearchedCollection, now: float, watch: Watch) -> str:
+        waiting, settled = standing_of(source.folder, source.connection)
         if not waiting and settled:
             return ""
-        if reading.is_being_crawled(self._connection, now):
-            waiting = self._asked(now, watch) if waiting else 0
+        if reading.is_being_crawled(source.connection, now):
+            waiting = self._asked(source, now, watch) if waiting else 0
         else:
             try:
-                catch_up(self._folder, watch)
+                catch_up(source.folder, watch)
             except IndexBusy:  # a crawl that ends, or another search
                 pass
             except StoreError as error:
                 return f"{error} What is shown may be out of date."
-            waiting, _ = standing_of(self._folder, self._connection)
+            waiting, _ = standing_of(source.folder, source.connection)
         if not waiting:
             return ""
-        searcher = self._opened()
-        return f"{searcher.pages if searcher else 0:,} pages are searchable, {waiting:,} more or changed ones not yet"
+        try:
+            pages = Searcher(source.folder, self._weights).pages
+        except (LookupError, ValueError):  # none yet, or made anew at this moment
+            pages = 0
+        return f"{pages:,} pages are searchable, {waiting:,} more or changed ones not yet"
 
-    def _asked(self, now: float, watch: Watch) -> int:
+    def _asked(self, source: SearchedCollection, now: float, watch: Watch) -> int:
         """Has the process that indexes give the engine what it took in, and the first time waits for it; returns how
         many changes are not searchable then.
         """
-        waiting, _ = standing_of(self._folder, self._connection)
-        goal, end = changes.newest(self._connection), time.monotonic() + TAKEN_IN_S
-        if not ask(self._folder, now) or not is_written(self._folder):
+        folder, connection = source.folder, source.connection
+        waiting, _ = standing_of(folder, connection)
+        goal, end = changes.newest(connection), time.monotonic() + TAKEN_IN_S
+        if not ask(folder, now) or not is_written(folder):
             return waiting
-        pages = text_rows.tally(self._connection)[0]
-        while not self._is_passed(goal) and time.monotonic() < end:
+        pages = text_rows.tally(connection)[0]
+        while not _is_passed(connection, goal) and time.monotonic() < end:
             left = min(waiting, pages)
             if watch(pages - left, left):
                 break
             time.sleep(ASK_LOOK_S)
-            waiting, _ = standing_of(self._folder, self._connection)
+            waiting, _ = standing_of(folder, connection)
         return waiting
-
-    def _is_passed(self, change: int) -> bool:
-        """Whether the index holds all pages up to this change."""
-        place = changes.place_of(self._connection, FOLLOWER)
-        return place is not None and position_of(place) >= (THROUGH, change)
 
     def find(
         self,
@@ -108,38 +122,61 @@ class Search:
                 0,
                 (),
                 (),
-                (NOTHING_YET if os.access(self._folder, os.W_OK) else SHUT,),
+                (NOTHING_YET if os.access(self._sources[0].folder, os.W_OK) else SHUT,),
                 "",
                 time.perf_counter() - started,
             )
         window = MatchWindow(limit, (page - 1) * limit, facets)
-        matches = searcher.search(
-            query, window, self._ranks.of, near, partial(pages_with, self._folder, self._connection)
-        )
+        matches = searcher.search(query, window, self._rank, near, self._pages_with)
         hits = tuple(self._hits(query, matches, searcher.languages))
         notes = (*matches.notes, behind) if behind else matches.notes
         return SearchResult(
             query, matches.total, hits, matches.facets, notes, matches.suggestion, time.perf_counter() - started
         )
 
+    def _rank(self, pages: Sequence[UrlId]) -> Sequence[float]:
+        """Of each page, 0 to 1: the most of what collections say that have it."""
+        return [max(ranks) for ranks in zip(*(one.of(pages) for one in self._ranks), strict=True)]
+
+    def _pages_with(self, column: str, text: str) -> Sequence[UrlId]:
+        """As `pages_with`, of all collections that can tell."""
+        faults, pages = [], dict[UrlId, None]()
+        for source in self._sources:
+            try:
+                pages |= dict.fromkeys(pages_with(source.folder, source.connection, column, text))
+            except UsageError as error:
+                faults.append(error)
+        if len(faults) == len(self._sources):
+            raise faults[0]
+        return list(pages)
+
     def _near(self, like: Sequence[float] | UrlId) -> Near:
         """What names pages near a vector, or near a page, which is none of them. Raises UsageError, StoreError."""
-        vectors = opened(self._folder)
-        if vectors is None:
+        several = [vectors for source in self._sources if (vectors := opened(source.folder)) is not None]
+        if not several:
             raise UsageError("the collection has no vectors: `periplus index --vectors FILE` takes them in")
-        if not isinstance(like, int):
-            return partial(vectors.nearest, like)
-        vector = vectors.of_page(like)
-        return lambda most, holds: vectors.nearest(
-            vector, most, lambda pages: holds([page for page in pages if page != like])
-        )
+        own = like if isinstance(like, int) else None
+        having = [vectors for vectors in several if own in vectors.pages] or several
+        vector = having[0].of_page(like) if isinstance(like, int) else like
+
+        def near(most: int, holds: Holds) -> Sequence[tuple[UrlId, float]]:
+            best: dict[UrlId, float] = {}
+            for vectors in several:
+                for page, score in vectors.nearest(
+                    vector, most, lambda pages: holds([page for page in pages if page != own])
+                ):
+                    best[page] = max(score, best.get(page, score))
+            return sorted(best.items(), key=lambda item: -item[1])[:most]
+
+        return near
 
     def _opened(self) -> Searcher | None:
         """The index as it stands now."""
+        folders = [source.folder for source in self._sources]
         try:
             if self._searcher is None:
-                self._searcher = Searcher(self._folder, self._weights)
-                self._ranks = Ranks(self._folder)
+                self._searcher = Searcher(folders, self._weights)
+                self._ranks = list(map(Ranks, folders))
             else:
                 self._searcher.refresh()
         except (LookupError, ValueError):  # none yet, or made anew at this moment
@@ -148,35 +185,50 @@ class Search:
 
     def _hits(self, query: str, matches: Matches, languages: Sequence[str]) -> Iterable[Hit]:
         highlighter = Highlighter(parse(query).root, languages)
-        pages = {
-            page.url_id: page
-            for page in text_rows.pages_of(self._connection, [match.url_id for match in matches.matches])
-        }
         # others are no pages any longer, and the index will learn of it
-        present = [match for match in matches.matches if match.url_id in pages]
-        lines = [PageLines(pages[match.url_id].blocks, pages[match.url_id].parts or ()) for match in present]
-        is_marked = [bool(pages[match.url_id].parts) for match in present]
-        stands_for = repeated(_contents(lines, is_marked), NEAR)
-        names = site_rows.site_names(self._connection, {page.site_id for page in pages.values()})
-        for place, match in enumerate(present):
+        stored = [
+            (match, *of_match)
+            for match in matches.matches
+            if (of_match := self._page(match.url_id, match.origin)) is not None
+        ]
+        lines = [PageLines(page.blocks, page.parts or ()) for _, _, page in stored]
+        stands_for = repeated(_contents(lines, [bool(page.parts) for _, _, page in stored]), NEAR)
+        for place, (match, source, page) in enumerate(stored):
             if stands_for[place] == place:
-                page = pages[match.url_id]
                 near = [
                     url_id
-                    for other, head in zip(present, stands_for, strict=True)
+                    for (other, _, _), head in zip(stored, stands_for, strict=True)
                     if head == place
                     for url_id in (other.url_id, *other.twins)
                 ]
                 others = self._urls([url_id for url_id in near if url_id not in (match.url_id, *match.twins)])
+                site = site_rows.site_names(source.connection, {page.site_id})[page.site_id]
                 yield replace(
-                    _hit(page, lines[place], match.score, self._urls(match.twins), highlighter, names[page.site_id]),
+                    _hit(page, lines[place], match.score, self._urls(match.twins), highlighter, site),
                     near=others,
                     missing=match.missing,
+                    collection=source.name,
                 )
 
+    def _page(self, url_id: UrlId, origin: int) -> tuple[SearchedCollection, PageBlocks] | None:
+        """A page, and where it is. origin: of the sources, the one that is asked first."""
+        for source in (self._sources[origin], *self._sources):
+            for page in text_rows.pages_of(source.connection, [url_id]):
+                return source, page
+        return None
+
     def _urls(self, ids: Sequence[UrlId]) -> tuple[Url, ...]:
-        facts = [site_rows.url_facts(self._connection, url_id) for url_id in ids]
+        facts = [
+            next(filter(None, (site_rows.url_facts(source.connection, url_id) for source in self._sources)), None)
+            for url_id in ids
+        ]
         return tuple(fact.url for fact in facts if fact is not None)
+
+
+def _is_passed(connection: reading.Connection, change: int) -> bool:
+    """Whether the index holds all pages up to this change."""
+    place = changes.place_of(connection, FOLLOWER)
+    return place is not None and position_of(place) >= (THROUGH, change)
 
 
 def pages_with(folder: Path, connection: reading.Connection, column: str, text: str) -> Sequence[UrlId]:

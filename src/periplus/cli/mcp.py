@@ -67,7 +67,8 @@ def mcp(collection: tuple[str, ...], http: str, token: str, names: tuple[str, ..
     PERIPLUS_TOKEN=... periplus mcp --http 0.0.0.0:8322 --name tools.example.org
     """
     from periplus.api.embedding import embedder
-    from periplus.mcp.answers import Served, collections_at
+    from periplus.api.homes import collections_at
+    from periplus.mcp.answers import Served
     from periplus.mcp.crawling import CrawlBudget
     from periplus.urls.scope import own_hosts
 

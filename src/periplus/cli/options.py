@@ -274,10 +274,15 @@ def settings_files(folder: Path) -> list[Path]:
 Place = Path | str  # of a collection: a folder, or an address (postgresql://...)
 
 
-def place_named(names: str, sentence: str, default: Path | None = None) -> Decorator:
-    """An option that names one collection, wherever it is kept; `--store` is among its names in every command."""
+def place_named(names: str, sentence: str, default: Path | None = None, *, many: bool = False) -> Decorator:
+    """An option that names one collection, wherever it is kept; `--store` is among its names in every command.
 
-    def only_one(ctx: click.Context, param: click.Parameter, given: tuple[Place, ...]) -> Place | None:
+    many: it may be given several times, and the command gets a tuple.
+    """
+
+    def only_one(ctx: click.Context, param: click.Parameter, given: tuple[Place, ...]) -> Any:
+        if many:
+            return given
         if len(given) > 1:
             raise UsageError("a collection lies in one folder or in one database (-c, --store): name one of them")
         return given[0] if given else default
@@ -299,6 +304,12 @@ collection_option = place_named(
     "-c --collection",
     "The collection: a folder, or postgresql://USER@HOST/DATABASE?collection=NAME. By default that of "
     f"{COLLECTION_VARIABLE}, or the only *{SUFFIX} folder here.",
+)
+collections_option = place_named(
+    "-c --collection",
+    "A collection: a folder, one that holds some, or postgresql://USER@HOST/DATABASE?collection=NAME. Given several "
+    f"times, all are searched as one. By default that of {COLLECTION_VARIABLE}, or the only *{SUFFIX} folder here.",
+    many=True,
 )
 segment_option = option(
     "--segment",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from periplus.cli.options import (
     Place,
     collection_folder,
     collection_option,
+    collections_option,
     columns_of,
     draws_boxes,
     format_option,
@@ -53,7 +54,7 @@ class SearchCommand(click.Command):
 
 @click.command(cls=SearchCommand, epilog=QUERIES)
 @click.argument("query", nargs=-1, type=click.UNPROCESSED)
-@collection_option
+@collections_option
 @option("--vectors", "Vectors of pages or chunks, taken in where they are not yet: docs/vectors.md.", FILE)
 @option(
     "--like",
@@ -74,8 +75,8 @@ class SearchCommand(click.Command):
 @option("--facets", "Count the pages that answer by site, type, language and year.", bool)
 @format_option(("text", "json"))
 @output_option
-def search(query: tuple[str, ...], collection: Place | None, format: str, output: Path | None, **flags: Any) -> None:
-    """Find pages by their words.
+def search(query: tuple[str, ...], collection: Sequence[Place], format: str, output: Path | None, **flags: Any) -> None:
+    """Find pages by their words, in one collection or in several as one.
 
     Diacritics may be left out: `prilis` finds `příliš`; pages that have a word as it was typed come first. Works while
     a crawl goes on; otherwise what changed since the last search is indexed first.
@@ -85,17 +86,12 @@ def search(query: tuple[str, ...], collection: Place | None, format: str, output
     periplus search '"harbour lights" -storm site:example.org after:2024'
     periplus search --facets -f json 'přístav OR гавань'
     periplus search lights at sea --vectors pages.parquet --embed-with './embed.py'
+    periplus search harbour -c north.periplus -c south.periplus -c ~/collections
     """
-    from periplus.api.collection import Collection
-
-    folder, words = collection_folder(collection), " ".join(query)
-    nearness = [flags.pop(name) for name in ("vectors", "like", "embed_with")]
+    words, nearness = " ".join(query), [flags.pop(name) for name in ("vectors", "like", "embed_with")]
     if not words and not nearness[1]:
         raise UsageError("nothing is asked for: give words, or --like")
-    with Collection(folder) as reader:
-        like = _like(folder, words, *nearness)
-        result = reader.search(words, like=like, watch=_reporter(), **flags)
-        shown = reader.paths_shown()
+    result, shown = _searched(collection, words, nearness, flags)
     with opened(output, exact=format != "text") as out:
         if format == "json":
             out.write(json.dumps(as_json(result), ensure_ascii=False, indent=1) + "\n")
@@ -104,6 +100,33 @@ def search(query: tuple[str, ...], collection: Place | None, format: str, output
         for line in lines(result, (flags["page"] - 1) * flags["limit"] + 1, width, shown):
             plain = line if draws_boxes(out) else line.replace("…", "...").replace(" · ", ", ")
             click.echo(plain, file=out)
+
+
+def _searched(
+    places: Sequence[Place], words: str, nearness: Sequence[Any], flags: Mapping[str, Any]
+) -> tuple[SearchResult, Callable[[Hit], str]]:
+    """The result, and what a hit's address is shown as."""
+    from periplus.api.collection import Collection
+    from periplus.api.homes import collections_at, folder_of
+
+    named = collections_at(places, Path()) if places else {}
+    if len(places) < 2 and len(named) < 2:
+        folder = collection_folder(places[0] if places else None)
+        with Collection(folder) as reader:
+            result = reader.search(words, like=_like(folder, words, *nearness), watch=_reporter(), **flags)
+            as_path = reader.paths_shown()
+        return result, lambda hit: as_path(hit.url)
+    from periplus.api.functions import search_collections
+
+    if nearness[0] is not None:
+        raise UsageError("--vectors are taken into one collection: `periplus index --vectors FILE -c FOLDER`")
+
+    def shown(hit: Hit) -> str:
+        with Collection(folder_of(named[hit.collection])) as reader:
+            return reader.paths_shown()(hit.url)
+
+    like = _like(Path(), words, *nearness)
+    return search_collections(places, words, like=like, watch=_reporter(), **flags), shown
 
 
 def _like(folder: Path, words: str, vectors: Path | None, like: str, embed_with: str) -> list[float] | str | None:
@@ -181,10 +204,12 @@ def as_json(result: SearchResult) -> dict[str, object]:
     }  # fmt: skip
 
 
-def lines(result: SearchResult, first: int, width: int, shown: Callable[[str], str] = str) -> Iterator[str]:
+def lines(
+    result: SearchResult, first: int, width: int, shown: Callable[[Hit], str] = lambda hit: hit.url
+) -> Iterator[str]:
     """The result for reading, its hits counted from first; colours fall away where the output is no terminal.
 
-    shown: what a URL is shown as.
+    shown: what a hit's address is shown as.
     """
     yield click.style(_summary(result, first), dim=True)
     for note in result.notes:
@@ -193,7 +218,7 @@ def lines(result: SearchResult, first: int, width: int, shown: Callable[[str], s
         yield f"Did you mean: {click.style(visible(result.suggestion), bold=True)}"
     for place, hit in enumerate(result.hits, first):
         yield ""
-        yield from _hit_lines(replace(hit, url=Url(shown(hit.url))), place, width)
+        yield from _hit_lines(replace(hit, url=Url(shown(hit))), place, width)
     if result.facets:
         yield ""
         yield from _facet_lines(result)
@@ -218,7 +243,8 @@ def _hit_lines(hit: Hit, place: int, width: int) -> Iterator[str]:
             yield INDENT + line
     if hit.missing:
         yield INDENT + click.style(f"without: {', '.join(map(visible, hit.missing))}", dim=True)
-    facts = [hit.media_type.removeprefix("text/"), hit.language, utc(hit.when, "%d %B %Y").lstrip("0")]
+    when = utc(hit.when, "%d %B %Y").lstrip("0")
+    facts = [hit.collection, hit.media_type.removeprefix("text/"), hit.language, when]
     if hit.twins:
         facts.append(f"the same text at {count_of(len(hit.twins), 'other address', 'other addresses')}")
     if hit.near:

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from periplus.api.collection import Collection
 from periplus.api.embedding import text_of
-from periplus.api.functions import open_collection
+from periplus.api.functions import open_collection, search_collections
 from periplus.api.tables import RESULT_TABLES, TABLES
 from periplus.errors import UsageError
 from periplus.mcp.answers import (
@@ -117,21 +118,29 @@ def _collections(served: Served, arguments: Arguments) -> ToolAnswer:
 
 
 def _search(served: Served, arguments: Arguments) -> ToolAnswer:
-    name, folder = served.folder(arguments.get("collection", ""))
+    name, places = arguments.get("collection", ""), served.places()
+    several = [] if name or len(places) < 2 else list(places.values())
     most = arguments.get("limit", 10)
     leaf, ends = first_of(arguments) // most + 1, time.monotonic() + INDEXING_S
     query, like = arguments.get("query", ""), arguments.get("like") or arguments.get("vector")
     if not query and not like:
         raise UsageError("nothing is asked for: give a query, like or a vector")
-    if query and like is None and served.embed is not None and (folder / VECTORS).is_dir():
+    name, folder = (name, Path()) if several else served.folder(name)
+    having = [place for place in several if isinstance(place, Path)] or [folder]
+    if query and like is None and served.embed is not None and any((one / VECTORS).is_dir() for one in having):
         like = served.embed(text_of(query))
-    with Collection(folder) as collection:
-        result = collection.search(
-            query, limit=most, page=leaf, like=like, watch=lambda done, waiting: time.monotonic() > ends
-        )
+    asked: dict[str, Any] = {
+        "limit": most, "page": leaf, "like": like, "watch": lambda done, waiting: time.monotonic() > ends,
+    }  # fmt: skip
+    if several:
+        result = search_collections(several, query, **asked)
+    else:
+        with Collection(folder) as collection:
+            result = collection.search(query, **asked)
     rows = (
         {
             "url": hit.url,
+            "collection": hit.collection,
             "title": hit.title,
             "snippet": hit.snippet.text if hit.snippet else None,
             "score": round(hit.score, 4),
@@ -151,6 +160,7 @@ def _search(served: Served, arguments: Arguments) -> ToolAnswer:
 
 _HIT = {
     "url": text_schema("the page"), "title": text_schema("its title"), "snippet": text_schema("where it answers"),
+    "collection": text_schema("where it is, of several"),
     "score": {"type": "number"}, "site": text_schema("its site"), "media_type": text_schema("its type"),
     "language": text_schema("its language"), "when": text_schema("last modified by the server's word, else fetched"),
     "same_text_at": {"type": "array", "items": {"type": "string"}},
@@ -344,7 +354,7 @@ TOOLS = {
              row={"type": "object"}),
         Tool(
             "search", "Search pages",
-            "Pages by their words, best first, with a snippet. Queries: "
+            "Pages by their words, best first, with a snippet; of all collections where none is named. Queries: "
             + "; ".join(f"`{one.example}` {one.sentence}" for one in OPERATORS),
             {
                 "query": text_schema("what to look for; may be left out beside `like` or `vector`"),
@@ -353,7 +363,8 @@ TOOLS = {
                     "type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": 16_384,
                     "description": "in place of `like`: a vector of the same model as the collection's",
                 },
-                **_COLLECTION, "limit": count_schema("hits in one answer", 10, 50), **_CURSOR,
+                "collection": text_schema("name of the collection; left out: all are searched as one"),
+                "limit": count_schema("hits in one answer", 10, 50), **_CURSOR,
             },
             _search, (), {"type": "object", "properties": _HIT},
         ),

@@ -76,6 +76,7 @@ class Match(NamedTuple):
     score: float
     twins: tuple[UrlId, ...]  # pages with the same text, best first, folded into this one
     missing: tuple[str, ...] = ()  # words of the query that it lacks
+    origin: int = 0  # of several indexes, which it is of
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ class Hit:
     twins: tuple[Url, ...]  # pages with the same text
     near: tuple[Url, ...] = ()  # pages with nearly the same content, of those that would be hits here, and their twins
     missing: tuple[str, ...] = ()  # words of the query that it lacks
+    collection: str = ""  # of several, the name of the one that it is shown from
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -21,6 +25,7 @@ from periplus.search.index import (
     COMMITTED,
     FOLDER,
     FORMS,
+    HOST,
     ID,
     LANGUAGE,
     MEDIA,
@@ -28,6 +33,7 @@ from periplus.search.index import (
     SITE,
     TWIN,
     YEAR,
+    joined,
     open_index,
 )
 from periplus.search.matching import NEVER, Matcher
@@ -47,7 +53,9 @@ from periplus.search.query import (
 )
 from periplus.search.vectors import fused
 from periplus.settings import Searching
+from periplus.urls.folders import FOLDER_DOMAIN
 
+OPENED_AGAIN = 5  # times, while some of several indexes are written to
 MOST_EDITS = 2
 LEAST_CHARS = 4  # of shorter words every other one is near
 TWO_EDITS_FROM = 7  # characters: a shorter word with two other letters is another word
@@ -201,38 +209,62 @@ class MatchWindow:
     facets: bool = False
 
 
+def _read(index: tantivy.Index) -> tantivy.Index:
+    """The index as it stands: whatever becomes of its files, it is read to the end."""
+    index.config_reader("manual")
+    index.reload()
+    return index
+
+
+def _committed(folder: Path) -> tuple[int, int]:
+    """Of an index, what differs after each commit: the engine puts a new file in place of the old one."""
+    try:
+        state = (folder / FOLDER / COMMITTED).stat()
+    except OSError:  # there is none, or it is being made anew
+        return 0, 0
+    return state.st_ino, state.st_mtime_ns
+
+
 class Searcher:
     """An index as it was last committed when `refresh` was called. Not for several threads at once."""
 
-    def __init__(self, folder: Path, weights: Searching) -> None:
-        """Raises LookupError where folder has no index that can be read."""
-        index = open_index(folder)
-        if index is None:
-            raise LookupError(folder)
-        index.config_reader("manual")
-        self._index, self._weights, self._stamp = index, weights, (-1, -1)
-        self._state = folder / FOLDER / COMMITTED
+    def __init__(self, folder: Path | Sequence[Path], weights: Searching) -> None:
+        """folder: several are searched as one index, with the statistics of all; those without an index are left out.
+
+        Raises LookupError where there is no index that can be read.
+        """
+        self._folders = (folder,) if isinstance(folder, Path) else tuple(folder)
+        self._weights, self._stamp = weights, tuple[tuple[int, int], ...]()
+        self._origins: Sequence[int] = ()  # of each segment of several indexes, which of the folders it is of
         self.refresh()
 
     def refresh(self) -> None:
         """Sees what was committed since."""
-        stamp = self._committed()
+        stamp = tuple(map(_committed, self._folders))
         if stamp == self._stamp:
             return
+        self._index = self._opened()
         self._stamp = stamp
-        self._index.reload()
         self._searcher = self._index.searcher()
         self._matcher = Matcher(
             self._index.schema, self._weights, self._languages(), lambda form: self._searcher.doc_freq(FORMS, form)
         )
 
-    def _committed(self) -> tuple[int, int]:
-        """Differs after each commit: the engine puts a new file in place of the old one."""
-        try:
-            state = self._state.stat()
-        except OSError:  # the index is being made anew: `reload` says so
-            return 0, 0
-        return state.st_ino, state.st_mtime_ns
+    def _opened(self) -> tantivy.Index:
+        """The index; of several folders one that is made of theirs."""
+        if len(self._folders) == 1:
+            index = open_index(self._folders[0])
+            if index is None:
+                raise LookupError(self._folders)
+            return _read(index)
+        for _ in range(OPENED_AGAIN):
+            with tempfile.TemporaryDirectory(prefix="periplus-search-") as place:
+                self._origins = joined(self._folders, Path(place))
+                index = open_index(Path(place))
+                with contextlib.suppress(ValueError):  # a file of one is gone: it was written to meanwhile
+                    if index is not None:
+                        return _read(index)
+        raise LookupError(self._folders)
 
     @property
     def pages(self) -> int:
@@ -304,7 +336,9 @@ class Searcher:
             more, others = self._answers(_without(wanting.some, wanting.whole), most)
             total += more
         notes = (*query.notes, *_lacking(wanting, whole, total))
-        matches = self._ordered(hits, others, rank)[window.offset : window.offset + window.limit]
+        ordered = self._ordered(hits, others, rank)
+        total -= len(hits) + len(others) - sum(1 + len(match.twins) for match in ordered)
+        matches = ordered[window.offset : window.offset + window.limit]
         facets = self._counted(asked, _FACETS, FACET_VALUES) if window.facets else ()
         words = wanting.words if others or wanting.nowhere else ()
         return Matches(total, self._with_missing(matches, words), facets, notes, suggestion)
@@ -337,7 +371,8 @@ class Searcher:
             return ()
         some = self._matcher.among(pages)
         asked = tantivy.Query.boolean_query([(tantivy.Occur.Must, some), (tantivy.Occur.Must, query)])
-        places = [place for _, place in self._searcher.search(asked, len(pages), False).hits]
+        most = len(pages) * len(self._folders)
+        places = [place for _, place in self._searcher.search(asked, most, False).hits]
         return [UrlId(int(value or 0)) for value in self._searcher.fast_field_values(ID, places)]
 
     def _wanting(self, root: Node, nowhere: Sequence[Word]) -> _Wanting:
@@ -390,9 +425,9 @@ class Searcher:
         if not matches or not words:
             return tuple(matches)
         ids = [match.url_id for match in matches]
-        holders = []
+        holders, most = [], len(ids) * len(self._folders)
         for word in words:
-            places = [place for _, place in self._searcher.search(self._matcher.holds(word, ids), len(ids), False).hits]
+            places = [place for _, place in self._searcher.search(self._matcher.holds(word, ids), most, False).hits]
             holders.append((word.text, set(self._searcher.fast_field_values(ID, places))))
         return tuple(
             match._replace(missing=tuple(text for text, pages in holders if match.url_id not in pages))
@@ -405,21 +440,36 @@ class Searcher:
 
     def _ordered(self, whole: Sequence[_Scored], some: Sequence[_Scored], rank: Rank) -> list[Match]:
         """Those with all words before those with some, each by score and rank; those of equal text folded into the
-        best of them.
+        best of them. A URL that several indexes have is the page that answers best.
         """
         hits = [*whole, *some]
         places = [place for _, place in hits]
         ids = [UrlId(int(value or 0)) for value in self._searcher.fast_field_values(ID, places)]
         twins = self._searcher.fast_field_values(TWIN, places)
+        local = self._local(ids)
         gains = rank(ids)
         scored = [
-            (number >= len(whole), -score * (1 + self._weights.weight_rank * gain), url_id, twin)
-            for number, ((score, _), url_id, twin, gain) in enumerate(zip(hits, ids, twins, gains, strict=True))
+            (number >= len(whole), -score * (1 + self._weights.weight_rank * gain), url_id, twin, place.segment_ord)
+            for number, ((score, place), url_id, twin, gain) in enumerate(zip(hits, ids, twins, gains, strict=True))
         ]
-        groups: dict[object, list[tuple[float, UrlId]]] = {}
-        for _, less, url_id, twin in sorted(scored):
-            groups.setdefault(twin, []).append((-less, url_id))
-        return [Match(group[0][1], group[0][0], tuple(url_id for _, url_id in group[1:])) for group in groups.values()]
+        groups: dict[object, list[Match]] = {}
+        pages = set[tuple[UrlId, int]]()
+        for _, less, url_id, twin, segment in sorted(scored):
+            origin = self._origins[segment] if self._origins else 0
+            page = (url_id, origin if url_id in local else 0)
+            if page not in pages:
+                pages.add(page)
+                groups.setdefault(twin, []).append(Match(url_id, -less, (), origin=origin))
+        return [
+            best._replace(twins=tuple(dict.fromkeys(one.url_id for one in rest if one.url_id != best.url_id)))
+            for best, *rest in groups.values()
+        ]
+
+    def _local(self, ids: Sequence[UrlId]) -> set[UrlId]:
+        """Of pages that several indexes have, those of local folders: two folders of one name are two hosts of one."""
+        doubles = [url_id for url_id, times in Counter(ids).items() if times > 1]
+        local = tantivy.Query.regex_query(self._index.schema, HOST, ".*" + re.escape(FOLDER_DOMAIN))
+        return set(self._among(local, doubles))
 
     def _counted(self, query: tantivy.Query, fields: dict[str, str], most: int) -> tuple[Facet, ...]:
         aggregations = {name: {"terms": {"field": field, "size": most}} for name, field in fields.items()}

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
@@ -409,6 +409,32 @@ def open_index(folder: Path) -> tantivy.Index | None:
     except (ValueError, OSError):  # the engine's errors
         return None
     return _prepared(index)
+
+
+def joined(folders: Sequence[Path], into: Path) -> list[int]:
+    """Makes in a folder an index of the segments of all of these (collections'), which are linked and not copied: the
+    engine then counts words and lengths over all. Returns of each segment the place of its folder. Folders without an
+    index that this program knows are left out; where there is none, nothing is made.
+    """
+    place = into / FOLDER
+    place.mkdir()
+    meta: dict[str, Any] = {}
+    segments, origins = [], []
+    for origin, folder in enumerate(folders):
+        own = (folder / FOLDER).resolve()
+        if read_state(folder) is None:
+            continue
+        with contextlib.suppress(OSError):  # made anew at this moment
+            meta = json.loads((own / COMMITTED).read_bytes())
+            names = {segment["segment_id"].replace("-", "") for segment in meta["segments"]}
+            for path in own.iterdir():
+                if path.name.partition(".")[0] in names:
+                    (place / path.name).symlink_to(path)
+            segments += meta["segments"]
+            origins += [origin] * len(meta["segments"])
+    if meta:
+        (place / COMMITTED).write_text(json.dumps(meta | {"segments": segments}), "utf-8")
+    return origins
 
 
 def _prepared(index: tantivy.Index) -> tantivy.Index:
