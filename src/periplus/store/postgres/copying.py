@@ -22,8 +22,9 @@ from periplus.store.bodies import BodyCodec
 from periplus.store.moving import OWN_META, TABLES, MovedBody, MovedTable, PageBody, Row
 from periplus.store.postgres import ledger, schema
 from periplus.store.postgres.committing import run_of
-from periplus.store.postgres.connection import LOST, Connection, copy_rows
+from periplus.store.postgres.connection import LOST, Connection
 from periplus.store.postgres.ledger import DatabaseLedger
+from periplus.store.postgres.statements import copy_rows
 from periplus.store.segments import RecordPlace, SegmentReader
 
 AT_ONCE = 5_000  # rows of a streaming cursor
@@ -106,9 +107,7 @@ def enter(connection: Connection, table: MovedTable, rows: Iterable[Row]) -> Non
         "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'shard'", (table.name,)
     ).fetchone()
     columns = ", ".join((("shard",) if has_shard else ()) + table.columns)
-    with connection.cursor() as cursor, cursor.copy(f"COPY {table.name} ({columns}) FROM STDIN".encode()) as copy:
-        for row in rows:
-            copy.write_row(row if has_shard else row[1:])
+    copy_rows(connection, table.name, columns, rows if has_shard else (row[1:] for row in rows))
 
 
 def enter_bodies(connection: Connection, bodies: Iterable[MovedBody], target: BodyTarget) -> None:

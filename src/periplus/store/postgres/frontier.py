@@ -61,30 +61,25 @@ from periplus.store.url_state import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQue
 from periplus.urls.canonical import url_id
 from periplus.urls.parameters import rules_key
 
-# One statement reads the host, its site's priority, and the entries.
-
 T = TypeVar("T")
 Stale = Sequence[tuple[int, int]]
 _SPARE = 16  # entries read beyond those asked for, and as many again: some may be stale, or not yet due
 
+# The lowest priority of the site's other hosts, and the first entries of the list.
 _FIND = f"""
-WITH t AS (SELECT {NOW} AS now),
-host_ AS (SELECT site_id FROM host WHERE shard = %(shard)s AND id = %(host)s AND epoch = %(epoch)s AND lease_by IS NOT NULL),
-own AS (SELECT (SELECT min(priority) FROM queue WHERE shard = %(shard)s AND host_id = %(host)s
-    AND (NOT %(checks)s OR {CHECKS})) AS priority FROM host_),
-site_ AS (
-    SELECT min((SELECT min(q.priority) FROM queue q WHERE q.shard = h.shard AND q.host_id = h.id AND q.priority >= 0)) AS priority
-    FROM host_ JOIN host h ON h.shard = %(shard)s AND h.site_id = host_.site_id AND h.pending > 0)
-SELECT t.now, own.priority, coalesce(site_.priority, 0), e.*
-FROM t, own, site_ LEFT JOIN LATERAL (
-    SELECT q.priority, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, q.not_before, u.depth, u.reason,
-        coalesce(d.doubt, 0), p.body_md5, p.etag, p.last_modified_field, p.cut
-    FROM queue q LEFT JOIN url u ON u.shard = q.shard AND u.id = q.url_id
-        LEFT JOIN doubtful d ON d.shard = q.shard AND d.url_id = q.url_id
-        LEFT JOIN page p ON q.purpose = 'recheck' AND p.shard = q.shard AND p.url_id = q.url_id
-    WHERE q.shard = %(shard)s AND q.host_id = %(host)s AND q.priority = (SELECT priority FROM own) ORDER BY q.seq LIMIT %(most)s) e ON true
+WITH held AS MATERIALIZED (SELECT {NOW} AS now, (
+    SELECT min((SELECT min(q.priority) FROM queue q WHERE q.shard = o.shard AND q.host_id = o.id AND q.priority >= 0))
+    FROM host o WHERE o.shard = h.shard AND o.site_id = h.site_id AND o.id <> h.id AND o.pending > 0) AS others
+    FROM host h WHERE h.shard = %(shard)s AND h.id = %(host)s AND h.epoch = %(epoch)s AND h.lease_by IS NOT NULL)
+SELECT held.now, held.others, q.priority, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, q.not_before,
+    u.depth, u.reason, coalesce(d.doubt, 0), p.body_md5, p.etag, p.last_modified_field, p.cut
+FROM held CROSS JOIN LATERAL (
+    SELECT * FROM queue WHERE shard = %(shard)s AND host_id = %(host)s{{}} ORDER BY priority, seq LIMIT %(most)s) q
+    LEFT JOIN url u ON u.shard = q.shard AND u.id = q.url_id LEFT JOIN doubtful d ON d.shard = q.shard AND d.url_id = q.url_id
+    LEFT JOIN page p ON p.shard = q.shard AND p.url_id = CASE WHEN q.purpose = 'recheck' THEN q.url_id END
+ORDER BY q.priority, q.seq
 """  # noqa: E501
-
+_FIND_IN = {False: _FIND.format(""), True: _FIND.format(f" AND {CHECKS}")}  # by whether the run is a check
 
 _FIND_PAGE = f"""
 SELECT q.priority, q.seq, u.text, q.hops, q.attempt, u.depth, coalesce(d.doubt, 0)
@@ -116,26 +111,27 @@ def take(connection: Connection, lease: Lease, query: HostQuery) -> Taken:
     """See `model.ports.CrawlStore.take`."""
     most, in_hand, now, pages, is_check = query
     shard = shard_of(lease.site)
-    values = {"shard": shard, "host": lease.host_id, "epoch": lease.epoch, "now": now, "checks": is_check}
+    values = {"shard": shard, "host": lease.host_id, "epoch": lease.epoch, "now": now}
     values["most"] = 2 * most + len(in_hand) + _SPARE
-    rows = connection.execute(_FIND, values).fetchall()
-    if not rows or rows[0][1] is None:  # the lease is lost, or its list is empty
+    rows = connection.execute(_FIND_IN[is_check], values).fetchall()
+    if not rows:  # the lease is lost, or its list is empty
         return Taken((), None)
-    moment, own, of_site = rows[0][:3]
+    moment, of_others, own = rows[0][:3]
     for page in map(url_id, pages if own >= 0 else ()):
         row = connection.execute(_FIND_PAGE, values | {"page": page}).fetchone()
         if row is not None and row[:2] not in in_hand:
             request = Request(Url(row[2]), Purpose.PAGE, row[5], row[3], row[4])
             return Taken((Task(lease.host_id, row[0], row[1], page, request, doubt=row[6]),), None)
-    if own >= 0 and not is_check and of_site < own:
+    if own >= 0 and not is_check and of_others is not None and of_others < own:
         return Taken((), BARRIER_POLL_S)
+    bodies = {row[4]: row[14:] for row in rows if row[14] is not None}
     bodies = {row[5]: row[15:] for row in rows if row[15] is not None}
 
     def held(url_id: int, reason: str) -> Held:
         return held_body(reason, bodies.get(url_id))
 
     tasks = TaskQuery(lease.host_id, most, in_hand, _twins(connection, shard, lease.host_id, in_hand), moment)
-    choice = chosen(tasks, (TaskRow(*row[3:15]) for row in rows if row[3] is not None), held)
+    choice = chosen(tasks, (TaskRow(*row[2:14]) for row in rows if row[2] == own), held)
     return Taken(*choice.answer(bool(in_hand), moment), choice.stale)
 
 

@@ -14,10 +14,10 @@ from periplus.store.dialect import SHARDS, shard_of
 from periplus.store.ledger import HostRef, Ledger, Sums
 from periplus.store.ledger_tables import LedgerTables
 from periplus.store.postgres import hosts
-from periplus.store.postgres.connection import Connection, columns_of, copy_rows
+from periplus.store.postgres.connection import Connection, columns_of
 from periplus.store.postgres.hosts import Change
 from periplus.store.postgres.schema import LOCK_MERGE
-from periplus.store.postgres.statements import PostgresStatements
+from periplus.store.postgres.statements import PostgresStatements, copy_rows
 
 RETRACT = "retract"  # in place of a purpose: a learned finding fell, and what was skipped by it waits again
 
@@ -125,7 +125,8 @@ class DatabaseLedger:
         self.tables.write()
         messages = [inbox_row(message, self.now) for message in self.ledger.outgoing]
         messages += [retract_row(site, finding, self.now) for site, finding in self.ledger.fallen]
-        copy_rows(self._connection, "inbox", INBOX, messages)
+        if messages:
+            copy_rows(self._connection, "inbox", INBOX, messages)
 
     @property
     def has_sent_out(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from periplus.store.dialect import POSTGRES, Row, Statements
-from periplus.store.postgres.connection import Connection, Session, columns_of, copy_rows
+from periplus.store.postgres.connection import Connection, Session, columns_of
 from periplus.store.postgres.schema import KINDS
 from periplus.store.rows import LINK_COLUMNS, LinkChanges, LinkValues, NewLinks, link_rows
 
@@ -41,7 +41,8 @@ class PostgresStatements:
         return self.connection.execute(find.encode(), columns_of(keys, 2)).fetchall()
 
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[object]], *, key: str = "") -> None:
-        copy_rows(self.connection, table, f"shard, {columns}", _last_of(rows, key) if key else rows)
+        if rows:
+            copy_rows(self.connection, table, f"shard, {columns}", _last_of(rows, key) if key else rows)
 
     def replace(
         self, table: str, columns: str, rows: Sequence[Sequence[object]], before: Sequence[Sequence[object]]
@@ -97,6 +98,23 @@ class PostgresStatements:
         ended = [(shard, source, changes.now, kind) for shard, source, kind in changes.ended]
         self.change_each(history, [(changes.run_id, *values) for values in ended])
         self.change_each(f"DELETE FROM link WHERE {here}", ended)
+
+
+def copy_rows(connection: Connection, table: str, columns: str, rows: Iterable[Sequence[object]]) -> None:
+    """columns: their names, parted by commas. COPY takes a third of the time of INSERT, in its binary form some less,
+    and a third of our own.
+    """
+    names = columns.split(", ")
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(f"COPY {table} ({columns}) FROM STDIN (FORMAT BINARY)".encode()) as copy,
+    ):
+        copy.set_types([_BINARY[KINDS[table][name]] for name in names])
+        for row in rows:
+            copy.write_row(row)
+
+
+_BINARY = {"smallint": "int2", "bigint": "int8", "text": "text", "float8": "float8", "bytea": "bytea"}
 
 
 def _rows(pages: Iterable[NewLinks], now: float) -> list[LinkValues]:
