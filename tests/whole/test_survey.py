@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,10 @@ from periplus.api import survey
 from periplus.api.survey import standing_of
 from periplus.api.webometrics import survey_of
 from periplus.errors import UsageError
+from periplus.model.frontier import ReadyHost
 from periplus.model.survey import CompanionClass
 from periplus.model.visit import Reason
-from periplus.model.web import SiteKey, Url
+from periplus.model.web import HostKey, SiteKey, Url
 from periplus.model.webometrics import Campaign
 from periplus.present.harvest import standing_lines
 from periplus.schedule.survey import UnitScope, survey_policy
@@ -320,6 +322,15 @@ def test_every_host_is_compared_and_10_000_scores_are_kept(tmp_path):
     policy = survey_policy(Campaign(units=units, pages=50, within="breadth"), survey.DEFAULTS)
     policy.book(SiteKey("s7.test"), [Url("http://x.test/")], 0.1)
     assert len(policy.scope.sites) == 10_000 and len(policy.rule.places) == 1
+
+
+def test_hosts_are_chosen_alike_in_whatever_order_they_are_offered():
+    units = tuple(unit_of(f"s{number}.test") for number in range(5))
+    hosts = [ReadyHost(7 - at, HostKey(f"s{at}.test:80"), SiteKey(f"s{at}.test"), 1, 0, 0.0) for at in range(5)]
+    for offered in permutations(hosts):
+        policy = survey_policy(Campaign(units=units, pages=50, within="breadth"), survey.DEFAULTS)
+        policy.book(SiteKey("s0.test"), [Url("http://x.test/")], 0.1)
+        assert policy.choose(offered, 3) == [6, 5, 4]
 
 
 def test_the_commands_from_the_list_of_sites_to_the_report(tmp_path, server):

@@ -384,8 +384,8 @@ class SitePolicy:
     """Chooses sites by a rule of choice.
 
     A host that must wait longer than patience_s comes after all that need not, so no favourite is waited for
-    while others are ready. Cost in seconds: a score is divided by what a page of the site took on average. Same
-    calls and seed, same choices.
+    while others are ready. Among equals the one that is named first is chosen. Cost in seconds: a score is divided by
+    what a page of the site took on average. Same calls and seed, same choices.
     """
 
     rule: ChoiceRule
@@ -417,7 +417,7 @@ class SitePolicy:
         scores = np.zeros(len(sites)) if enough else np.where(fresh, 0.0, self._current()[sites])
         # who is ready, then who was asked too little, then whose block it is
         rank = late * 4 + ~fresh * 2 + ~(fresh | (sites == self._block[0]))
-        order = np.lexsort((sites, -scores, rank))
+        order = np.lexsort((-scores, rank))
         if len(order):
             self._begin(int(sites[order[0]]), bool(fresh[order[0]]))
         return [ready[at].host_id for at in order[:most]]

@@ -129,7 +129,8 @@ class UnitScope:
         )
         self._unit = unit_finder(units)
         self.site_of_unit = _sites(units)
-        self.sites = frozenset(self.site_of_unit)
+        self.order = {site: place for place, site in enumerate(dict.fromkeys(self.site_of_unit))}
+        self.sites = frozenset(self.order)
         self._of_host = {
             host_of(prefix): site
             for unit, site in zip(units, self.site_of_unit, strict=True)
@@ -345,6 +346,8 @@ class SurveyPolicy:
                 site: (pages // COMPANION_PAGES, place) for place, (site, pages) in enumerate(self.companions.items())
             }
             return [host.host_id for host in sorted(soon, key=lambda host: rank[host.site])[:most]]
+        # whoever goes on with a survey is offered the same hosts in another order
+        hosts.sort(key=lambda host: (self.scope.order.get(host.site, -1), host.host))
         return self.rule.choose(hosts, most)
 
     def site_of(self, host: HostKey) -> SiteKey:
