@@ -49,8 +49,8 @@ READING = (
     "status -f json",
 )
 WRITING = (
-    "delete https://e.org/a --yes", "rules apply", "portal list", "portal create p", "topic list",
-    "topic train t -p words:pilots", "survey mark e.org", "index --vectors x.parquet", "check",
+    "delete https://e.org/a --yes", "rules apply", "portal list", "portal create p", "index --vectors x.parquet",
+    "check",
 )  # fmt: skip
 
 

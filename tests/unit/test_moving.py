@@ -35,7 +35,7 @@ SITE = {
     "https://e.org/b": "/c",
     "https://e.org/c": page("Deep \0 ž", "/", "/b", "https://x.org/", "/open"),
 }
-LEFT_BEHIND = ("worker", "reason", "change", "follower", "evidence", "survey_mark", "sqlite_sequence")
+LEFT_BEHIND = ("worker", "reason", "change", "follower", "evidence", "sqlite_sequence")
 
 
 @pytest.fixture
@@ -61,6 +61,7 @@ def held(folder):
             for *row, which, data in run("SELECT id, md5, size, text, blocks, dictionary_id, data FROM body")
         ]
         tables["body"] = sorted(map(repr, bodies))
+        tables["file"] = sorted(repr((path.name, path.read_bytes())) for path in (folder / "topics").glob("*"))
         tables["meta"] = [row for row in tables["meta"] if "moved" not in row and "rules_text" not in row]
     return tables
 
@@ -78,6 +79,10 @@ def rich(folder, seed):
         read(connection, urls)
         linked(connection, rng, urls)
         planned(connection, urls)
+        decided(connection)
+    (folder / "topics").mkdir()
+    for name in ("sea.json", "sea.examples.gz", "sea.labels.jsonl"):
+        (folder / "topics" / name).write_bytes(rng.randbytes(3_000))
     return folder
 
 
@@ -183,6 +188,16 @@ def planned(connection, urls):
     many("INSERT INTO family VALUES (?, ?, '[1]')", [(n, key) for n in range(1, 5) for key in ("key", long)])
     connection.execute("INSERT INTO run_count VALUES (1, 'new', 40)")
     many("INSERT INTO tally VALUES (?, ?)", [("known", 60), ("reason:ok", 20)])
+
+
+def decided(connection):
+    """Marks of sites and a portal; of addresses longer than an index of PostgreSQL holds, too."""
+    many, long = connection.executemany, "https://e.org/" + random.Random(3).randbytes(3_000).hex()
+    many("INSERT INTO survey_mark VALUES (?, 'out', 'a\nb', 2.5)", [("e.org",), (long,)])
+    connection.execute("INSERT INTO portal VALUES ('coast', '{}', 1.5)")
+    many("INSERT INTO portal_verdict VALUES ('coast', ?, 'k3vq', 'approved', 1.5)", [(0,), (1,)])
+    many("INSERT INTO portal_page VALUES ('coast', ?, 'k3vq')", [("https://e.org/",), (long,)])
+    connection.execute("INSERT INTO portal_words VALUES ('coast', 'k3vq', 'words', ?, 'alt', 1.5)", (b"\0\xff",))
 
 
 @pytest.mark.parametrize("has_segments", [False, True], ids=["rows", "segments"])

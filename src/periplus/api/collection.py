@@ -102,6 +102,11 @@ class Collection:
     ) -> None:
         self.close()
 
+    @property
+    def place(self) -> Path | str:
+        """Its folder, or its address: what changes it takes this."""
+        return self.folder
+
     def __repr__(self) -> str:
         return f"<Collection {self.folder}>"
 

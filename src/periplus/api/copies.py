@@ -8,20 +8,22 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from periplus.api.moving import Watch, moved_tables, segment_reader, silent, watched
-from periplus.errors import StoreError
+from periplus.errors import StoreError, UsageError
 from periplus.model.collection import without_password
 from periplus.present.wording import size
 from periplus.settings import SETTINGS_FILE, SUFFIX
-from periplus.store.moving import MovedBody, MovedTable, Row
+from periplus.store import runs
+from periplus.store.moving import DECISIONS, MovedBody, MovedTable, Row, changed_rows
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import hosts, schema
-from periplus.store.postgres.address import address_of
+from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.copying import DatabaseSnapshot
+from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.runs import PAUSED
 from periplus.store.sqlite import copying as folder_copying
 from periplus.store.sqlite import reading
@@ -30,13 +32,15 @@ from periplus.store.sqlite.schema import SCHEMA_VERSION, WriteLock, drafted, exi
 # docs/decisions/0060. A copy is the collection as `move` makes one, in a folder that is kept. In its table meta stands
 # the moment of the database that it shows; what was written since is taken over before each question. Beside it lie the
 # search index and what else is computed of a folder, which follow the pages as they do there. It holds nothing that the
-# database has not, or that cannot be computed again.
+# database has not, or that cannot be computed again: what persons decide is changed in it and written back at once,
+# docs/decisions/0061.
 
 BYTES = 20_000_000_000  # of all copies; above it those go that were not used for longest
 UNUSED_S = 30 * 86_400.0  # a copy that nobody read for so long goes
 IN_USE_S = 86_400.0  # one that was read lately may be read still, and stays in any case
 ONE_BY_ONE = ("link", "bad_link")  # tables of which a page's rows are replaced together
 _NOTE = "copied"  # in meta: the form of the folder's tables, and the moment
+_EDITED = "edited"  # in meta: decisions were changed in the copy, and are not in the database yet
 
 
 def copied(place: str, watch: Watch = silent) -> Path:
@@ -45,7 +49,55 @@ def copied(place: str, watch: Watch = silent) -> Path:
     Made at the first time, brought up to date at any other; by one process at a time. Raises UsageError, NoCollection,
     StoreError.
     """
+    with _brought_up(address_of(place), watch) as (_, folder):
+        return folder
+
+
+@contextlib.contextmanager
+def edited(place: str) -> Iterator[Path]:
+    """The copy as it stands now, to change in it what persons decide (`store.moving.DECISIONS`). At the end that is in
+    the database too, in one transaction; an exception leaves both as they were, and so does a kill.
+
+    By one at a time, whoever uses the database: what takes long comes before. Raises as `copied`, UsageError where the
+    user of the database may only read.
+    """
     address = address_of(place)
+    with _brought_up(address, silent) as (database, folder), contextlib.ExitStack() as undo:
+        database_copying.only_editor(database, address.collection)
+        runs.refuse(PostgresStatements(database))
+        if not database_copying.may_edit(database):
+            raise UsageError(
+                f"the user of the database may only read {address}, and this is kept in it: name another user in the "
+                "address, or `GRANT INSERT, DELETE` on its tables"
+            )
+        _bring_up(database, folder, silent)  # what others changed while they had the lock
+        with writing(folder) as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (_EDITED,))
+        undo.callback(_bring_up, database, folder, silent)
+        yield folder
+        _write_back(database, folder)
+        undo.pop_all()
+
+
+def _write_back(database: Connection, folder: Path) -> None:
+    with writing(folder) as connection:
+        folder_copying.lay_files(connection, folder)
+        with database.transaction():
+            for table in moved_tables(database, connection):
+                if table.name in DECISIONS:
+                    keys = folder_copying.keys_of(connection, table.name)
+                    there, here = (
+                        database_copying.rows_out(database, table),
+                        folder_copying.rows_back(connection, table),
+                    )
+                    changes = changed_rows(there, here, [table.columns.index(key) for key in keys])
+                    database_copying.enter_changes(database, table, keys, *changes)
+        connection.execute("DELETE FROM meta WHERE name = ?", (_EDITED,))
+
+
+@contextlib.contextmanager
+def _brought_up(address: Address, watch: Watch) -> Iterator[tuple[Connection, Path]]:
+    """(the database, the copy) while nobody else changes the copy."""
     key = hashlib.sha256(f"{without_password(address.dsn)} {address.collection}".encode()).hexdigest()
     home = copies_folder() / key[:16]
     with _written(home):
@@ -56,11 +108,8 @@ def copied(place: str, watch: Watch = silent) -> Path:
         with database_copying.reported(), contextlib.closing(connect(address)) as database:
             schema.check(database, address.collection)
             database_copying.take_time(database)
-            with database_copying.one_moment(database):
-                _bring_up(database, folder, watch)
-                with _written(home):
-                    _take_settings(database_copying.rules_text(database), folder)
-    return folder
+            _bring_up(database, folder, watch)
+            yield database, folder
 
 
 @contextlib.contextmanager
@@ -80,25 +129,39 @@ def copies_folder() -> Path:
 
 
 def _bring_up(database: Connection, folder: Path, watch: Watch) -> None:
-    now, before = database_copying.snapshot(database), _snapshot_of(folder)
-    if before is None or not before.precedes(now):
-        shutil.rmtree(folder, ignore_errors=True)
-        _make_room(folder.parent, hosts.size_bytes(database))
-        with drafted(folder) as draft, folder_copying.transaction(draft):
-            _take(database, draft, now, None, watch)
-    elif not (before.is_calm and before.following == now.following):
-        with writing(folder) as connection:
-            _take(database, connection, now, before, watch)
+    with database_copying.one_moment(database):
+        now, (before, is_edited) = database_copying.snapshot(database), _snapshot_of(folder)
+        if before is None or not before.precedes(now):
+            shutil.rmtree(folder, ignore_errors=True)
+            _make_room(folder.parent, hosts.size_bytes(database))
+            with drafted(folder) as draft, folder_copying.transaction(draft), _files_laid(draft, folder):
+                _take(database, draft, now, None, watch)
+        elif is_edited or not (before.is_calm and before.following == now.following):
+            with writing(folder) as connection, _files_laid(connection, folder):
+                _take(database, connection, now, before, watch, DECISIONS if is_edited else ())
+        with _written(folder.parent):
+            _take_settings(database_copying.rules_text(database), folder)
 
 
-def _snapshot_of(folder: Path) -> DatabaseSnapshot | None:
-    """Of the database that a copy shows; None: there is none, or one of another version."""
+@contextlib.contextmanager
+def _files_laid(connection: reading.Connection, folder: Path) -> Iterator[None]:
+    """What becomes of the table `file` within becomes of the folder's files."""
+    folder_copying.lay_files(connection, folder)
+    yield
+    with _written(folder.parent):
+        folder_copying.write_files(connection, folder)
+
+
+def _snapshot_of(folder: Path) -> tuple[DatabaseSnapshot | None, bool]:
+    """Of the database that a copy shows; None: there is none, or one of another version. And whether decisions in it
+    are none of the database.
+    """
     if not exists(folder):
-        return None
+        return None, False
     with contextlib.closing(reading.connect(folder)) as connection:
-        row = connection.execute("SELECT value FROM meta WHERE name = ?", (_NOTE,)).fetchone()
-    version, *moment = json.loads(row[0]) if row else [0]
-    return DatabaseSnapshot(*moment) if version == SCHEMA_VERSION else None
+        notes = dict(connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", (_NOTE, _EDITED)))
+    version, *moment = json.loads(notes.get(_NOTE, "[0]"))
+    return DatabaseSnapshot(*moment) if version == SCHEMA_VERSION else None, _EDITED in notes
 
 
 def _take(
@@ -107,11 +170,15 @@ def _take(
     now: DatabaseSnapshot,
     since: DatabaseSnapshot | None,
     watch: Watch,
+    anew: Collection[str] = (),
 ) -> None:
-    """Takes over what was written in the database since a moment; None: all of it. Within transactions of both."""
+    """Takes over what was written in the database since a moment; None: all of it. Within transactions of both.
+
+    anew: tables that are taken whole.
+    """
     sources = database_copying.changed_sources(database, since) if since else ((), ())
     for table in moved_tables(database, folder):
-        _take_table(database, folder, table, since, sources, watch)
+        _take_table(database, folder, table, None if table.name in anew else since, sources, watch)
     bodies = database_copying.bodies_out(database, segment_reader(database), since, unpacked=False)
     folder_copying.enter_bodies(folder, _counted(bodies, watch))
     if since:
@@ -119,7 +186,7 @@ def _take(
             _drop_vanished(database, folder, name)
     folder_copying.complete(folder, database_copying.last_seq(database))
     notes = {_NOTE: json.dumps([SCHEMA_VERSION, *now]), **database_copying.work_notes(database)}
-    folder.execute("DELETE FROM meta WHERE name = ?", (PAUSED,))
+    folder.execute("DELETE FROM meta WHERE name IN (?, ?)", (PAUSED, _EDITED))
     folder.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", notes.items())
 
 

@@ -37,6 +37,10 @@ class DatabaseCollection(Collection):
         self._begin(time_limit_s)
         self.runs()
 
+    @property
+    def place(self) -> str:
+        return self._text
+
     @cached_property
     def folder(self) -> Path:  # type: ignore[override]  # of the copy, when it is first read
         return folder_of(self._text)

@@ -75,6 +75,20 @@ def folder_of(place: Path | str, watch: Callable[[str, int], None] | None = None
     return copied(str(place), watch or (lambda what, rows: None))
 
 
+@contextlib.contextmanager
+def editing(place: Path | str) -> Iterator[Path]:
+    """The folder in which persons change topics, portals and marks of a collection: itself, or of one in a database its
+    copy, whose changes are in the database at the end. Raises as `api.copies.edited`.
+    """
+    if not is_address(str(place)):
+        yield Path(place)
+        return
+    with extra_needed():
+        from periplus.api.copies import edited
+    with edited(str(place)) as folder:
+        yield folder
+
+
 def whole_of(place: Path | str) -> AbstractContextManager[WholeRows]:
     """All of a collection as it stands now, for a dataset. Raises as `home_of`, and NoCollection, StoreError."""
     if isinstance(place, Path):

@@ -21,6 +21,7 @@ from periplus.analyse.topic.judging import Judge, learned_on
 from periplus.analyse.topic.training import chosen_of, examples_of, learned_of_rows, next_asked, rows_of, space_of
 from periplus.api.cache import Remembered
 from periplus.api.collection import Collection
+from periplus.api.functions import open_collection
 from periplus.api.topics import (
     Watch,
     add_label,
@@ -49,7 +50,7 @@ class Labelling:
 
     def __init__(self, collection: Collection, name: str, watch: Watch = lambda what, done, total: None) -> None:
         """Raises UsageError for a topic that is not known, and where no page is left."""
-        self._folder, self._name = collection.folder, name
+        self._folder, self._place, self._name = collection.folder, collection.place, name
         self._topic = topic_of(collection.folder, name)
         first = stored_examples(collection.folder, name)
         chosen = [example for example in first if example.source != "the collection"]
@@ -95,7 +96,7 @@ class Labelling:
         """Whether the page asked for belongs to the topic: kept, and learned from."""
         place = self._taken()
         given = self._texts.items[place]._replace(positive=positive, source="labelled")
-        add_label(self._folder, self._name, given)
+        add_label(self._place, self._name, given)
         self._labels[place] = positive
         self._given.append(place)
         self._topic = learned_on(self._topic, given) if self._topic.method is Method.ONLINE else self._anew()
@@ -109,7 +110,7 @@ class Labelling:
         if not self._given:
             return
         self._asked, self._page = self._given.pop(), None
-        take_back_label(self._folder, self._name, self._texts.items[self._asked].name)
+        take_back_label(self._place, self._name, self._texts.items[self._asked].name)
         self._pool[self._asked], self._labels[self._asked] = True, self._texts.labels[self._asked]
         self._topic = self._anew() if self._given else topic_of(self._folder, self._name)
         self._judge = Judge(self._topic)
@@ -199,18 +200,18 @@ class Sessions:
         self._open: Remembered[tuple[Path, str], _Session] = Remembered(SESSIONS)
 
     @contextlib.contextmanager
-    def of(self, folder: Path, name: str) -> Iterator[Labelling]:
+    def of(self, folder: Path, name: str, place: Path | str = "") -> Iterator[Labelling]:
         """The topic's session, for nobody else meanwhile; a new one where there is none,
         or the topic was learned anew since.
 
-        Raises UsageError.
+        place: the address of the collection that the folder is a copy of. Raises UsageError.
         """
         file = topic_file(folder, name)
         session = self._open.of((folder.resolve(), name), _Session)
         with session.lock:
             stamp = file.stat().st_mtime_ns if file.exists() else 0
             if session.labelling is None or session.stamp != stamp:
-                with Collection(folder) as collection:
+                with open_collection(place or folder) as collection:
                     session.labelling = Labelling(collection, name)
                 session.stamp = stamp
             yield session.labelling

@@ -98,6 +98,7 @@ def into_database(folder: Path, store: str, watch: Watch) -> Moved:
         stack.enter_context(runs.only_crawl(folder))
         connection = stack.enter_context(contextlib.closing(reading.connect(folder)))
         stack.enter_context(reading.reading())
+        folder_copying.lay_files(connection, folder)
         stack.enter_context(reading.snapshot(connection))
         collection_runs.refuse(SqliteStatements(connection))
         rules = _rules(folder, connection)
@@ -209,6 +210,7 @@ def into_folder(store: str, folder: Path, watch: Watch) -> Moved:
     ):
         schema.check(connection, address.collection)
         database_copying.take_time(connection)
+        database_copying.only_editor(connection, address.collection)
         collection_runs.refuse(PostgresStatements(connection), unless=place)
         with contextlib.ExitStack() as stack:
             # before all else, so that nobody joins a crawl that goes on elsewhere
@@ -231,6 +233,9 @@ def _filled(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, 
     reader = segment_reader(connection)
     sent: dict[str, Sum] = {}
     with drafted(folder) as draft:
+        folder_copying.lay_files(draft, folder)
+        if folder_copying.count(draft, "file"):
+            raise StoreError(f"{folder} holds topics already: choose another folder")
         tables = {table.name: table for table in moved_tables(connection, draft)}
         with folder_copying.transaction(draft):
             for name, table in tables.items():
@@ -253,6 +258,7 @@ def _filled(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, 
                 watch,
             )
         _keep_rules(database_copying.rules_text(connection), folder)
+        folder_copying.write_files(draft, folder)
     return sent
 
 

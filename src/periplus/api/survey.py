@@ -18,7 +18,7 @@ from periplus.acquire.clock import SystemClock
 from periplus.analyse.harvest import harvest_of, harvest_rows
 from periplus.analyse.webometrics import companions_worth_reading
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
-from periplus.api.homes import home_of
+from periplus.api.homes import folder_of, home_of
 from periplus.api.rules import rules_text
 from periplus.api.webometrics import mark_sites
 from periplus.errors import NoCollection, UsageError
@@ -502,7 +502,7 @@ MOST_COMPARED = 20_000  # names that one which is not known is compared with: a 
 
 
 def decide(
-    folder: Path, sites: Sequence[str], status: SiteStatus, tags: Sequence[str] = (), *, start: str = "", now: float
+    place: Place, sites: Sequence[str], status: SiteStatus, tags: Sequence[str] = (), *, start: str = "", now: float
 ) -> tuple[str, ...]:
     """Notes a status and tags for sites, named by their prefixes, and brings the survey in line: what is `in` joins it,
     anything else leaves it.
@@ -515,20 +515,21 @@ def decide(
         raise UsageError("no site is chosen")
     if start and (len(sites) > 1 or status is not SiteStatus.IN):
         raise UsageError("a start address goes with one site that is taken in")
-    before = campaign_here(folder)
-    prefixes = tuple(dict.fromkeys(_prefixes(folder, before, sites, anywhere=status is SiteStatus.IN)))
+    before = campaign_here(place)
+    prefixes = tuple(dict.fromkeys(_prefixes(folder_of(place), before, sites, anywhere=status is SiteStatus.IN)))
     if before is None:
         if status is SiteStatus.IN:
+            name = str(home_of(place)).removesuffix("/")
             raise UsageError(
-                f"{folder} holds no survey that a site could join: `periplus survey create -c "
-                f"{folder} ADDRESS...` makes one"
+                f"{name} holds no survey that a site could join: `periplus survey create -c {name} ADDRESS...` "
+                "makes one"
             )
     elif status is SiteStatus.IN:
         if come := _new(before, prefixes):
-            add_sites(folder, [promoted(unit_of(prefix, prefixes=[prefix]), start) for prefix in come])
+            add_sites(place, [promoted(unit_of(prefix, prefixes=[prefix]), start) for prefix in come])
     elif gone := [unit.name for unit in before.units if set(unit.prefixes) & set(prefixes)]:
-        remove_sites(folder, gone)
-    mark_sites(folder, [SiteMark(prefix, status, tuple(tags)) for prefix in prefixes], now)
+        remove_sites(place, gone)
+    mark_sites(place, [SiteMark(prefix, status, tuple(tags)) for prefix in prefixes], now)
     return prefixes
 
 

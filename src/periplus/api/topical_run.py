@@ -225,7 +225,7 @@ class _Run:
     def _note(self, tally: HarvestTally) -> None:
         self._noted = tally.pages
         note_harvest(
-            self._order.folder,
+            self._order.topic_folder or self._order.folder if self._order.store else self._order.folder,
             self._order.topic,
             HarvestPoint(SystemClock().now(), tally.pages, tally.relevant, tally.lately),
         )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from periplus.analyse.topic.judging import content_text
 from periplus.api.collection import Collection
+from periplus.api.homes import editing
 from periplus.document.understand import understand
 from periplus.errors import StoreError, UsageError
 from periplus.model.topic import Example, Judged, Method, Topic
@@ -198,9 +199,11 @@ def train_topic(collection: Collection, order: TopicOrder, watch: Watch = lambda
         given += seen[: max(AS_NEGATIVES * len(given), AS_NEGATIVES)]
     watch("learning", 0, 0)
     topic = _learned(order.name, _with_labels(given, labelled), [word_counts(page.text) for page in seen], order.method)
-    file.parent.mkdir(exist_ok=True)
-    _write_examples(file, given)
-    _write(file, topic)
+    with editing(collection.place) as folder:
+        file = topic_file(folder, order.name)
+        file.parent.mkdir(exist_ok=True)
+        _write_examples(file, given)
+        _write(file, topic)
     return topic
 
 
@@ -279,17 +282,18 @@ def judge_of(folder: Path, name: str) -> Judge:
     return Judge(topic_of(folder, name))
 
 
-def remove_topic(folder: Path, name: str) -> list[Path]:
+def remove_topic(place: Path | str, name: str) -> list[Path]:
     """Deletes a topic with its examples and labels; says which files. Raises UsageError for one that is not known."""
-    topic_of(folder, name)
-    file = topic_file(folder, name)
-    files = [
-        one
-        for one in (*_files(file), file.with_suffix(".judged.jsonl"), file.with_suffix(".harvest.jsonl"))
-        if one.exists()
-    ]
-    for file in files:
-        file.unlink()
+    with editing(place) as folder:
+        topic_of(folder, name)
+        file = topic_file(folder, name)
+        files = [
+            one
+            for one in (*_files(file), file.with_suffix(".judged.jsonl"), file.with_suffix(".harvest.jsonl"))
+            if one.exists()
+        ]
+        for file in files:
+            file.unlink()
     return files
 
 
@@ -365,16 +369,19 @@ def stored_examples(folder: Path, name: str) -> list[Example]:
     return _with_labels(given, list(_labels(file)))
 
 
-def add_label(folder: Path, name: str, example: Example) -> None:
+def add_label(place: Path | str, name: str, example: Example) -> None:
     """Keeps an answer at once."""
-    with _files(topic_file(folder, name))[2].open("a", encoding="ascii") as file:
-        file.write(json.dumps(example._asdict()) + "\n")
+    _note_label(place, name, example._asdict())
 
 
-def take_back_label(folder: Path, name: str, url: str) -> None:
+def take_back_label(place: Path | str, name: str, url: str) -> None:
     """A label as if it had not been given; that is kept at once, too."""
-    with _files(topic_file(folder, name))[2].open("a", encoding="ascii") as file:
-        file.write(json.dumps({"name": url, "taken_back": True}) + "\n")
+    _note_label(place, name, {"name": url, "taken_back": True})
+
+
+def _note_label(place: Path | str, name: str, label: Mapping[str, object]) -> None:
+    with editing(place) as folder, _files(topic_file(folder, name))[2].open("a", encoding="ascii") as file:
+        file.write(json.dumps(label) + "\n")
 
 
 def stored_labels(folder: Path, name: str) -> list[Example]:
@@ -389,7 +396,8 @@ def relearned(collection: Collection, name: str) -> Topic:
     old, given = topic_of(collection.folder, name), stored_examples(collection.folder, name)
     seen = _unchosen(collection, given, old.background)
     topic = _learned(name, given, [word_counts(page.text) for page in seen], old.method)
-    _write(topic_file(collection.folder, name), topic)
+    with editing(collection.place) as folder:
+        _write(topic_file(folder, name), topic)
     return topic
 
 

@@ -27,6 +27,7 @@ from periplus.analyse.webometrics import (
     web_fragment,
 )
 from periplus.api.facts import run_name
+from periplus.api.homes import editing
 from periplus.errors import UsageError
 from periplus.model.graph import REASONS, UrlRows
 from periplus.model.ports import RunRecord
@@ -316,14 +317,9 @@ def _why_not(urls: UrlRows, unit: Unit, counts: Ints) -> str:
     return f"not available: {REASON_WORDS[reason]}"
 
 
-def mark_sites(folder: Path | str, noted: Iterable[SiteMark], now: float) -> None:
+def mark_sites(place: Path | str, noted: Iterable[SiteMark], now: float) -> None:
     """Remembers what the user thinks of sites: status and tags. Raises NoCollection, StoreError."""
-    where = Path(folder)
-    with (
-        contextlib.closing(schema.connect(where)) as connection,
-        contextlib.closing(schema.WriteLock(where)) as lock,
-        lock.transaction(connection),
-    ):
+    with editing(place) as folder, schema.writing(folder) as connection:
         schema.store_marks(connection, noted, now)
 
 

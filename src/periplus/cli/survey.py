@@ -155,8 +155,8 @@ def export(what: str, collection: Place | None, format: str, output: Path | None
 @option("--status", "in: it is surveyed, too.", ("in", "out", "undecided", "discovered"), "undecided")
 @option("--tag tags", "A word to remember it by; several are possible.", many=True)
 @option("--start", "Where the reading of a site that is taken in begins; by default its front page.", str, "")
-@collection_option
-def mark(sites: tuple[str, ...], collection: Place | None, status: str, tags: tuple[str, ...], start: str) -> None:
+@place_option
+def mark(sites: tuple[str, ...], place: Place, status: str, tags: tuple[str, ...], start: str) -> None:
     """Note what you think of sites: with --status in they join the survey, with any other they leave it.
 
     A site is named by its address (example.org, example.org/~ann, *.example.org), or as the survey names it.
@@ -171,9 +171,7 @@ def mark(sites: tuple[str, ...], collection: Place | None, status: str, tags: tu
 
     if start and (len(sites) > 1 or status != "in"):
         raise UsageError("--start goes with --status in and one site")
-    prefixes = decide(
-        own_folder(collection, "marks are kept"), sites, SiteStatus(status), tags, start=start, now=SystemClock().now()
-    )
+    prefixes = decide(place, sites, SiteStatus(status), tags, start=start, now=SystemClock().now())
     click.echo(f"Marked {', '.join(prefixes)}: {status}" + (f" ({', '.join(tags)})" if tags else ""), err=True)
 
 

@@ -16,13 +16,13 @@ from periplus.cli.options import (
     Place,
     collection_folder,
     collection_option,
+    collection_place,
     columns_of,
     format_option,
     json_option,
     opened,
     option,
     output_option,
-    own_folder,
     place_option,
     setting_options,
     settings_of,
@@ -101,31 +101,31 @@ def train(
     \b
     periplus topic train films -p films/ -n 'https://example.org/news/*' -n search:"football OR weather"
     """
-    from periplus.api.collection import Collection
+    from periplus.api.functions import open_collection
     from periplus.api.topics import TopicOrder, train_topic
     from periplus.model.topic import Method
 
     positives += (*(f"words:{text}" for text in flags["words"]), *(f"search:{text}" for text in flags["query"]))
     if not positives:
         raise UsageError("no example of the topic: name a folder, a file, a URL or a pattern with -p, or some --words")
-    with Collection(_place(name, positives, negatives, collection)) as reader:
+    with open_collection(_place(name, positives, negatives, collection)) as reader:
         learned = train_topic(
             reader, TopicOrder(name, positives, negatives, Method(flags["method"]), flags["background"]), Watch()
         )
     _write(learned, flags["format"] == "json", output)
 
 
-def _place(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], collection: Place | None) -> Path:
+def _place(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], collection: Place | None) -> Place:
     """The collection; one is begun where both kinds of examples are files alone and there is none."""
     from periplus.api.topics import begin, names_files
 
     alone = bool(negatives) and all(map(names_files, (*positives, *negatives)))
     if alone and collection is None and not any(Path().glob(f"*{SUFFIX}")):
         collection = Path(f"{name}{SUFFIX}")
-    folder = own_folder(collection, "topics are kept")
-    if alone:
-        begin(folder, name)
-    return folder
+    place = collection_place(collection)
+    if alone and isinstance(place, Path):
+        begin(place, name)
+    return place
 
 
 @topic.command("list")
@@ -136,7 +136,7 @@ def list_command(collection: Place | None, as_json: bool) -> None:
     from periplus.api.topics import topic_names, topic_of
     from periplus.present.text import topic_values
 
-    folder = own_folder(collection, "topics are kept")
+    folder = collection_folder(collection)
     learned = [topic_of(folder, name) for name in topic_names(folder)]
     if as_json:
         click.echo(json.dumps([topic_values(one) for one in learned], ensure_ascii=False, indent=1))
@@ -162,7 +162,7 @@ def show(name: str, collection: Place | None, format: str, output: Path | None) 
     """Say how well a topic was learned, and by which words."""
     from periplus.api.topics import topic_of
 
-    _write(topic_of(own_folder(collection, "topics are kept"), name), format == "json", output)
+    _write(topic_of(collection_folder(collection), name), format == "json", output)
 
 
 @topic.command()
@@ -191,8 +191,7 @@ def judge(name: str, targets: tuple[str, ...], collection: Place | None, output:
         raise UsageError("--keep is for all pages of the collection: name none")
     if flags["keep"] and flags["topic_from"]:
         raise UsageError("--keep keeps what is said beside the topic: leave out --topic-from")
-    folder = collection_folder(collection) if flags["topic_from"] else own_folder(collection, "topics are kept")
-    with Collection(folder) as reader:
+    with Collection(collection_folder(collection)) as reader:
         judged = (
             [judged_target(reader, name, target, flags["topic_from"]) for target in targets]
             if targets
@@ -213,42 +212,42 @@ def judge(name: str, targets: tuple[str, ...], collection: Place | None, output:
 
 @topic.command()
 @click.argument("name")
-@collection_option
-def remove(name: str, collection: Place | None) -> None:
+@place_option
+def remove(name: str, place: Place) -> None:
     """Delete a topic with its examples and labels."""
     from periplus.api.topics import remove_topic
 
-    for file in remove_topic(own_folder(collection, "topics are kept"), name):
-        click.echo(f"Deleted {file}")
+    for file in remove_topic(place, name):
+        click.echo(f"Deleted {file if isinstance(place, Path) else file.name}")
 
 
 @topic.command()
 @click.argument("name")
-@collection_option
-def learn(name: str, collection: Place | None) -> None:
+@place_option
+def learn(name: str, place: Place) -> None:
     """Learn a topic anew from its examples and all labels given since, and say how well."""
-    from periplus.api.collection import Collection
+    from periplus.api.functions import open_collection
     from periplus.api.topics import relearned
 
-    with Collection(own_folder(collection, "topics are kept")) as reader:
+    with open_collection(place) as reader:
         Watch()("learning", 0, 0)
         _write(relearned(reader, name), False, None)
 
 
 @topic.command()
 @click.argument("name")
-@collection_option
+@place_option
 @option("-n --limit", "End after so many answers.", click.IntRange(1))
-def label(name: str, collection: Place | None, limit: int | None) -> None:
+def label(name: str, place: Place, limit: int | None) -> None:
     """Say yes or no to the pages that teach a topic most; it learns from each answer at once.
 
     Two keys: y, it belongs to the topic; n, it does not. s skips, q ends. Every answer is kept as it is given. Without
     a terminal the keys are read from the input, as in: printf 'y\\nn\\nq\\n' | periplus topic label films
     """
-    from periplus.api.collection import Collection
+    from periplus.api.functions import open_collection
     from periplus.api.labelling import Labelling
 
-    with Collection(own_folder(collection, "topics are kept")) as reader:
+    with open_collection(place) as reader:
         session = Labelling(reader, name, Watch())
         try:
             _ask(session, limit)
@@ -378,9 +377,8 @@ def crawl(
     if not starts:
         raise UsageError("no seed: name a few pages on the topic, or a file of them with -i")
     folder, store = (Path(), place) if isinstance(place, str) else (place, "")
-    if store and not flags["topic_from"]:
-        raise UsageError("topics are kept in folders: --topic-from names the collection that knows this one")
-    judge = judge_of(flags["topic_from"] or folder, name)
+    topic_folder = flags["topic_from"] or collection_folder(place)
+    judge = judge_of(topic_folder, name)
     settings = settings_of(flags, folder, DEFAULTS)
     configure_logs(flags["verbose"])
     notice(settings)
@@ -404,7 +402,7 @@ def crawl(
         flags["order"],
         flags["least_harvest"],
         listed,
-        topic_folder=flags["topic_from"] or folder,
+        topic_folder=topic_folder,
         store=store,
     )
     end = crawl_topic(order, watch)
@@ -444,13 +442,12 @@ f"last {len(gathered.last):,} "
         say(f"Of the known relevant pages {end.recall:.1%} were found.")
     if counts.waiting:
         say(f"To go on: {shlex.join(['periplus', *sys.argv[1:]])}")
-    if isinstance(place, str):
-        from periplus.api.homes import home_of
+    from periplus.api.homes import home_of
 
-        home, knows = home_of(place), shlex.quote(str(topic_from))  # by its name a password is not shown
-        say(f"Kept in {home} — next: periplus topic judge {shlex.quote(name)} -c '{home}' --topic-from {knows}")
-        return
-    say(f"Kept in {place}/ — next: periplus topic judge {shlex.quote(name)} -c {shlex.quote(str(place))}")
+    home = str(home_of(place))  # by its name a password is not shown
+    knows = ["--topic-from", str(topic_from)] if topic_from else []
+    command = shlex.join(["periplus", "topic", "judge", name, "-c", home.removesuffix("/"), *knows])
+    say(f"Kept in {home} — next: {command}")
 
 
 def _as_json(end: TopicalEnd) -> dict[str, object]:

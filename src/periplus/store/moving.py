@@ -14,19 +14,23 @@ import xxhash
 from periplus.model.collection import Exchange
 from periplus.model.web import Url, UrlId
 
+DECISIONS = ("survey_mark", "portal", "portal_verdict", "portal_page", "portal_words", "file")
+"""What persons decide. `file`: FILES of a folder by their paths in it, there a table of one connection alone."""
 TABLES = (
     "meta", "run", "run_count", "tally", "site", "dictionary", "host", "robots", "family", "doubtful", "shown", "url",
     "start", "alias", "queue", "page",
     "visit", "look", "issue", "verdict", "link", "bad_link", "url_history", "page_history", "link_history", "freshness",
-    "rendering",
+    "rendering", *DECISIONS,
 )  # fmt: skip
-"""In the order in which they move, and `body`, with `xml`, after them: all that a crawl needs or has brought.
+"""In the order in which they move, and `body`, with `xml`, after them: all that a crawl needs or has brought, and what
+persons decided.
 
-What stays: workers and leases, which nobody holds then; the search index and its followers, and what a user noted on
-surveys and portals, which live with folders; computed results.
+What stays: workers and leases, which nobody holds then; the search index and its followers, which live with folders;
+computed results.
 """
+FILES = ("topics/*.json", "topics/*.examples.gz", "topics/*.labels.jsonl")  # of a folder, in the table `file`
 # what each database says of itself
-OWN_META = frozenset({"schema", "seq", "segments", "moved", "paused", "rules_text", "copied", "busy_until"})
+OWN_META = frozenset({"schema", "seq", "segments", "moved", "paused", "rules_text", "copied", "edited", "busy_until"})
 LONG_BYTES = 64  # of which a checksum takes the digest
 _BITS = (1 << 64) - 1
 
@@ -116,6 +120,18 @@ def summed(rows: Iterable[Row], total: Sum, *, skip: int = 0) -> Iterator[Row]:
     for row in rows:
         total.add(row[skip:])
         yield row
+
+
+def changed_rows(
+    before: Iterable[Row], after: Iterable[Row], places: Sequence[int]
+) -> tuple[Sequence[Row], Sequence[Row]]:
+    """(keys of the rows that are gone or became others, rows that are new or became others).
+
+    places: of the values that name a row.
+    """
+    old, new = ({tuple(row[place] for place in places): row for row in rows} for rows in (before, after))
+    gone = [name for name, row in old.items() if new.get(name) != row]
+    return gone, [row for name, row in new.items() if old.get(name) != row]
 
 
 def exact(kinds: Sequence[str]) -> Callable[[Row], Row]:

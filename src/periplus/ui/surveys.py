@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
+from periplus.api import homes
 from periplus.api import survey as api_survey
 from periplus.api.collection import Collection
 from periplus.api.survey import LinkChoice, campaign_here, decide, marks_in
@@ -50,7 +51,7 @@ from periplus.ui.live import pushed
 from periplus.ui.remembered import LINKS, Counted, LazyTable, link_table, result_table, standing_table
 from periplus.ui.rendering import Refused
 from periplus.ui.safety import form_of
-from periplus.ui.state import AppState, folder_of, now, state_of
+from periplus.ui.state import AppState, folder_of, now, place_of, state_of
 from periplus.ui.tables import columns_of, page_values, query_of, sent
 from periplus.ui.watching import SurveyMoment
 from periplus.urls.units import UnitChoice
@@ -128,14 +129,18 @@ def create(request: Request) -> Response:
     """
     state, form = state_of(request), form_of(request)
     within = "name" in request.path_params
-    folder = folder_of(request)[1] if within else state.places.base
+    place: Path | str = state.places.base
+    if within:
+        _, folder, place = place_of(request)
     try:
-        folder = folder if within else folder / _folder_name(form)
+        if not within:
+            folder = place = state.places.base / _folder_name(form)
         job = survey_request(form, state.folder_word(folder))
         assert job.campaign is not None
-        api_survey.create(folder, job.campaign)
+        api_survey.create(place, job.campaign)
+        homes.folder_of(place)  # the copy of one in a database has it too, then
     except UsageError as error:
-        if within and campaign_here(folder) is not None:
+        if within and campaign_here(place) is not None:
             raise
         return (survey if within else surveys)(request, (form, str(error)))
     if form.get("run", "1"):
@@ -145,7 +150,7 @@ def create(request: Request) -> Response:
 
 def survey(request: Request, refused: Refused | None = None) -> Response:
     """How the survey stands; of a collection without one, the form that makes one."""
-    name, folder = folder_of(request)
+    name, folder, _ = place_of(request)
     word = state_of(request).folder_word(folder)
     if campaign_here(folder) is None:
         none = {"title": "Survey", "name": name, "surveyed": False, **FORM}
@@ -231,29 +236,30 @@ def events(request: Request) -> Response:
 def change(request: Request) -> Response:
     """Runs, stops, adds sites, takes some in or out, as a form says; then back to where the form was."""
     state, form = state_of(request), form_of(request)
-    name, folder = folder_of(request)
+    name, folder, place = place_of(request)
     match form.get("what", ""):
         case "run":
             state.add_job(survey_run(_run_fields(form), state.folder_word(folder)))
         case "stop":
-            _stop(state, name, folder)
+            _stop(state, name, folder, place)
         case "add":
-            api_survey.add_sites(folder, units_of_text(form.get("sites", "")))
+            api_survey.add_sites(place, units_of_text(form.get("sites", "")))
         case "decide":
             status = SiteStatus(choice(form, "status", list(SiteStatus), None))
             start = form.get("start", "").strip()
-            decide(folder, chosen(form), status, form.get("tags", "").split(), start=start, now=now())
+            decide(place, chosen(form), status, form.get("tags", "").split(), start=start, now=now())
         case what:
             raise UsageError(f"nothing is known of {what[:50]!r}")
+    homes.folder_of(place)  # the copy of one in a database has it too, then
     return rendering.to_screen(name, _back(form))
 
 
-def _stop(state: AppState, name: str, folder: Path) -> None:
+def _stop(state: AppState, name: str, folder: Path, place: Path | str) -> None:
     """A job of this queue is cancelled; a run that a terminal began is asked by the collection itself."""
     if not state.stop_jobs(name):
         if state.watchers.look(folder).state != "running":
             raise UsageError("the survey does not run")
-        api_survey.stop(folder)
+        api_survey.stop(place)
 
 
 def chosen(form: Mapping[str, str]) -> list[str]:

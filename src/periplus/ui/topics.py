@@ -25,7 +25,7 @@ from periplus.present.text import topic_values
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about, pushed
 from periplus.ui.safety import form_of
-from periplus.ui.state import AppState, folder_of, state_of
+from periplus.ui.state import AppState, folder_of, place_of, state_of
 
 BEST = 12  # pages and words of each kind that are named on a topic's own screen
 BLOCKS, BLOCK_CHARS = 6, 500  # of a page that is to be labelled: what one reads in some seconds
@@ -51,7 +51,7 @@ class TopicRow:
 def topics(request: Request, refused: rendering.Refused | None = None) -> Response:
     """The topics of a collection, and the form that makes one; with a form in the address, its command."""
     state = state_of(request)
-    name, folder = folder_of(request)
+    name, folder, _ = place_of(request)
     values: dict[str, object] = {
         "title": "Topics", "name": name, "topics": [_row(folder, topic) for topic in topic_names(folder)],
         "methods": METHODS, "jobs": _jobs(state, name, ""),
@@ -66,7 +66,7 @@ def topics(request: Request, refused: rendering.Refused | None = None) -> Respon
 def create(request: Request) -> Response:
     """Asks for a topic to be learned, and shows it as it comes."""
     state, form = state_of(request), form_of(request)
-    name, folder = folder_of(request)
+    name, folder, _ = place_of(request)
     try:
         state.add_job(train_order(form, state.folder_word(folder)))
     except UsageError as error:
@@ -181,14 +181,14 @@ def harvest(request: Request) -> Response:
 def act(request: Request) -> Response:
     """What a topic's screen asks for: judge, learn, crawl, remove."""
     state, form = state_of(request), form_of(request)
-    name, folder = folder_of(request)
+    name, folder, place = place_of(request)
     chosen, what, word = request.path_params["topic"], form.get("what", ""), state.folder_word(folder)
     topic_of(folder, chosen)
     match what:
         case "remove":
             if form.get("sure") != chosen:
                 raise UsageError(f"to delete a topic with its examples and labels write its name, {chosen}")
-            remove_topic(folder, chosen)
+            remove_topic(place, chosen)
             return rendering.to_screen(name, "topics")
         case "judge":
             order = JobOrder(judge_command(chosen, word))
@@ -205,9 +205,9 @@ def act(request: Request) -> Response:
 
 def label(request: Request) -> Response:
     """The page that teaches the topic most, and two answers to it."""
-    name, folder = folder_of(request)
+    name, folder, place = place_of(request)
     chosen = request.path_params["topic"]
-    with state_of(request).labelling.of(folder, chosen) as session:
+    with state_of(request).labelling.of(folder, chosen, place) as session:
         page, report = session.asked(), session.report
         values: dict[str, object] = {
             "title": f"Label: {chosen}", "name": name, "topic": chosen, "page": page,
@@ -241,9 +241,9 @@ def _blocks(folder: Path, url: Url) -> Iterator[str]:
 
 def answer(request: Request) -> Response:
     """An answer to the page that was shown; to another one than that is asked for, nothing: it came twice."""
-    name, folder = folder_of(request)
+    name, folder, place = place_of(request)
     chosen, form = request.path_params["topic"], form_of(request)
-    with state_of(request).labelling.of(folder, chosen) as session:
+    with state_of(request).labelling.of(folder, chosen, place) as session:
         _answered(session, form.get("what", ""), form.get("page", ""))
     return rendering.to_screen(name, f"topic/{chosen}/label")
 

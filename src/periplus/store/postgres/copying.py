@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from psycopg import Cursor, DataError, IntegrityError
+from psycopg.errors import LockNotAvailable
 from psycopg.rows import TupleRow
 
 from periplus.errors import StoreError
@@ -19,10 +20,10 @@ from periplus.model.tables import any_of
 from periplus.model.visit import FETCHED
 from periplus.model.web import Url, UrlId
 from periplus.store.bodies import BodyCodec
-from periplus.store.moving import OWN_META, TABLES, MovedBody, MovedTable, PageBody, Row
+from periplus.store.moving import DECISIONS, OWN_META, TABLES, MovedBody, MovedTable, PageBody, Row
 from periplus.store.postgres import ledger, schema
 from periplus.store.postgres.committing import run_of
-from periplus.store.postgres.connection import LOST, Connection
+from periplus.store.postgres.connection import LOCK_TIMEOUT_S, LOST, Connection, columns_of
 from periplus.store.postgres.ledger import DatabaseLedger
 from periplus.store.postgres.statements import copy_rows
 from periplus.store.segments import RecordPlace, SegmentReader
@@ -94,7 +95,8 @@ def tables(connection: Connection, theirs: Callable[[str], Sequence[str]]) -> li
         columns = [
             (column, _KINDS[kind]) for column, kind in connection.execute(find, (name,)).fetchall() if column in other
         ]
-        made.append(MovedTable(name, tuple(column for column, _ in columns), tuple(kind for _, kind in columns)))
+        if columns:  # a folder of an older version lacks tables
+            made.append(MovedTable(name, tuple(column for column, _ in columns), tuple(kind for _, kind in columns)))
     return made
 
 
@@ -108,6 +110,41 @@ def enter(connection: Connection, table: MovedTable, rows: Iterable[Row]) -> Non
     ).fetchone()
     columns = ", ".join((("shard",) if has_shard else ()) + table.columns)
     copy_rows(connection, table.name, columns, rows if has_shard else (row[1:] for row in rows))
+
+
+def enter_changes(
+    connection: Connection, table: MovedTable, keys: Sequence[str], gone: Sequence[Row], rows: Iterable[Row]
+) -> None:
+    """Enters rows of a table without shards, in place of those with the keys `gone`. Within a transaction.
+
+    keys: the columns that name a row.
+    """
+    if gone:
+        arrays = ", ".join(f"%s::{schema.KINDS[table.name][key]}[]" for key in keys)
+        same = " AND ".join(f"t.{key} = k.{key}" for key in keys)
+        drop = f"DELETE FROM {table.name} t USING unnest({arrays}) k({', '.join(keys)}) WHERE {same}"
+        connection.execute(drop.encode(), columns_of(gone, len(keys)))
+    enter(connection, table, ((0, *row) for row in rows))
+
+
+def only_editor(connection: Connection, collection: str) -> None:
+    """Waits until nobody else changes what persons decided on the collection; nobody does until the connection is
+    closed. Raises StoreError after LOCK_TIMEOUT_S.
+    """
+    try:
+        connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (schema.LOCK_EDIT, collection))
+    except LockNotAvailable:
+        raise StoreError(
+            f"somebody else has been changing topics, portals, marks of {collection} for {LOCK_TIMEOUT_S} s. Try again."
+        ) from None
+
+
+def may_edit(connection: Connection) -> bool:
+    """Whether the user of the database may change what persons decided."""
+    may = "has_table_privilege(t, 'INSERT') AND has_table_privilege(t, 'DELETE')"
+    ask = f"SELECT bool_and({may}) FROM unnest(%s::text[]) t"
+    row = connection.execute(ask, (list(DECISIONS),)).fetchone()
+    return bool(row and row[0])
 
 
 def enter_bodies(connection: Connection, bodies: Iterable[MovedBody], target: BodyTarget) -> None:

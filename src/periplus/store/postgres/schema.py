@@ -9,6 +9,7 @@ from psycopg import sql
 
 from periplus.errors import NoCollection, StoreError
 from periplus.model.visit import STATE_OF
+from periplus.store import moving
 from periplus.store.postgres.connection import Connection
 from periplus.store.url_state import COLUMNS, FIELDS, new_ids
 
@@ -50,7 +51,7 @@ def rename(connection: Connection) -> None:
 
 # advisory locks of ours have keys (FIRST_LOCK + kind, number): a database may have other programs
 FIRST_LOCK: Final = 0x7065
-LOCK_SCHEMA, LOCK_MERGE, LOCK_BUDGET, LOCK_JOBS, LOCK_CRAWL, LOCK_RESULTS = range(FIRST_LOCK, FIRST_LOCK + 6)
+LOCK_SCHEMA, LOCK_MERGE, LOCK_BUDGET, LOCK_JOBS, LOCK_CRAWL, LOCK_RESULTS, LOCK_EDIT = range(FIRST_LOCK, FIRST_LOCK + 7)
 
 _BYTES = frozenset({"body_md5", "text_md5"})
 _WHOLE = frozenset({"size", "text_chars", "body_id"})
@@ -199,6 +200,20 @@ ALTER TABLE page ADD COLUMN date_modified text NOT NULL DEFAULT '';
 ALTER TABLE page ADD COLUMN date_modified_source text NOT NULL DEFAULT '';
 """
 TYPES: Final = "ALTER TABLE page ADD COLUMN types text NOT NULL DEFAULT '';"
+DECISIONS: Final = """
+CREATE TABLE survey_mark (prefix text NOT NULL, status text NOT NULL, tags text NOT NULL, marked float8 NOT NULL);
+CREATE UNIQUE INDEX survey_mark_prefix ON survey_mark (md5(prefix));
+CREATE TABLE portal (name text PRIMARY KEY, settings text NOT NULL, built float8 NOT NULL DEFAULT 0);
+CREATE TABLE portal_verdict (
+    portal text NOT NULL, of_site smallint NOT NULL, subject text NOT NULL, verdict text NOT NULL, decided float8 NOT NULL,
+    PRIMARY KEY (portal, of_site, subject));
+CREATE TABLE portal_page (portal text NOT NULL, url text NOT NULL, entry text NOT NULL);
+CREATE UNIQUE INDEX portal_page_url ON portal_page (portal, md5(url));
+CREATE TABLE portal_words (
+    portal text NOT NULL, entry text NOT NULL, words text NOT NULL, picture bytea NOT NULL, alt text NOT NULL, edited float8 NOT NULL,
+    PRIMARY KEY (portal, entry));
+CREATE TABLE file (name text PRIMARY KEY, data bytea NOT NULL);
+"""  # noqa: E501
 IDENTITIES: Final = "5-identities"
 MIGRATIONS: Final = (
     ("1-tables", TABLES),
@@ -211,9 +226,12 @@ MIGRATIONS: Final = (
     ("7-rendering", RENDERING),
     ("8-publication", PUBLICATION),
     ("9-types", TYPES),
+    ("10-decisions", DECISIONS),
 )  # in order; a change of a released table is another entry, never an edit
 # without shard: small
-REFERENCE: Final = frozenset({"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule"})
+REFERENCE: Final = frozenset(
+    {"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule", *moving.DECISIONS}
+)
 
 
 def _kinds() -> dict[str, dict[str, str]]:
@@ -272,8 +290,8 @@ def create(connection: Connection, collection: str) -> bool:
 
 
 def clear(connection: Connection, segments: str) -> None:
-    """Deletes what the collection holds: all but its jobs and their schedules, and what others keep in its schema. Its
-    numbers begin at 1 again.
+    """Deletes what the collection holds: all but its jobs and their schedules, its topics, and what others keep in its
+    schema. Its numbers begin at 1 again.
 
     segments: the place that it remembers for the bytes of pages; empty: none.
     """
@@ -281,7 +299,7 @@ def clear(connection: Connection, segments: str) -> None:
         "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
         " AND (tablename = ANY(%s) OR tablename ~ '^result(_|$)')"
     )
-    names = connection.execute(ours, (list(KINDS.keys() - {"reason", "job", "schedule"}),)).fetchall()
+    names = connection.execute(ours, (list(KINDS.keys() - {"reason", "job", "schedule", "file"}),)).fetchall()
     tables = sql.SQL(", ").join(sql.Identifier(str(name)) for (name,) in names)
     with connection.transaction():
         connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY").format(tables))

@@ -5,6 +5,7 @@ and completions that others fetched.
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -20,7 +21,7 @@ from periplus.model.visit import FETCHED, Headers, Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, unpack_headers, unpack_sent
-from periplus.store.moving import OWN_META, MovedBody, MovedTable, PageBody, Row, exact
+from periplus.store.moving import FILES, OWN_META, MovedBody, MovedTable, PageBody, Row, exact
 from periplus.store.sqlite import changes, page_links, schema
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
 from periplus.store.sqlite.page_rows import Contents, answer
@@ -28,6 +29,7 @@ from periplus.store.sqlite.reading import rows as streamed
 from periplus.urls.scope import site_key
 
 BODIES_AT_ONCE = 100
+_FILE_NAME = re.compile(r"topics/\w[\w.-]*")
 _OF_HOST = "LEFT JOIN host h ON h.id = {} LEFT JOIN site s ON s.id = h.site_id"
 _OF_URL = "LEFT JOIN url u ON u.id = {} " + _OF_HOST.format("u.host_id")
 _WAY = {  # from a table's rows to the site whose shard they belong to
@@ -238,8 +240,39 @@ def last_seq(connection: sqlite3.Connection) -> int:
 
 
 def columns_of(connection: sqlite3.Connection, table: str) -> Sequence[str]:
-    described: Any = connection.execute(f"SELECT * FROM {table} LIMIT 0").description
-    return [column[0] for column in described]
+    """None where there is no such table."""
+    return [name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+
+
+def lay_files(connection: sqlite3.Connection, folder: Path) -> None:
+    """Makes the table `file` of this connection alone, which holds FILES of the folder."""
+    paths = (path for pattern in FILES for path in folder.glob(pattern))
+    rows = [(path.relative_to(folder).as_posix(), path.read_bytes()) for path in paths]
+    (is_reader,) = connection.execute("PRAGMA query_only").fetchone()
+    connection.execute("PRAGMA query_only = OFF")  # of a reader, which else may have no table of its own
+    connection.execute("CREATE TEMP TABLE file (name TEXT PRIMARY KEY, data BLOB NOT NULL)")
+    connection.executemany("INSERT INTO file VALUES (?, ?)", rows)
+    connection.execute(f"PRAGMA query_only = {is_reader}")
+
+
+def write_files(connection: sqlite3.Connection, folder: Path) -> None:
+    """Makes FILES of the folder what the table `file` holds; each appears whole, and what is so already is left alone.
+
+    A name that is none of FILES is left out: it may come from anybody who writes to a database. Raises OSError.
+    """
+    rows = dict(connection.execute("SELECT name, data FROM file").fetchall())
+    for path in [path for pattern in FILES for path in folder.glob(pattern)]:
+        if path.relative_to(folder).as_posix() not in rows:
+            path.unlink()
+    for name, data in rows.items():
+        path = folder / name
+        if not (_FILE_NAME.fullmatch(name) and any(path.match(pattern) for pattern in FILES)):
+            continue
+        if not path.is_file() or path.read_bytes() != data:
+            path.parent.mkdir(exist_ok=True)
+            draft = path.with_name(path.name + ".part")
+            draft.write_bytes(data)
+            draft.replace(path)
 
 
 def rules_in_force(connection: sqlite3.Connection) -> str:

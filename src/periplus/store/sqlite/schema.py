@@ -22,7 +22,7 @@ from periplus.model.visit import STATE_OF
 from periplus.store.dialect import SQLITE, Row
 from periplus.store.processes import process_lives
 from periplus.store.rows import LinkChanges
-from periplus.store.sqlite import changes, checks, page_links
+from periplus.store.sqlite import changes, checks, page_links, portal_rows
 from periplus.store.sqlite.views import CREATE_VIEWS, DROP_VIEWS
 from periplus.store.url_state import COLUMNS, FIELDS, new_ids
 
@@ -317,7 +317,16 @@ def build(connection: sqlite3.Connection) -> None:
     # fewer overflow pages for bodies: 9 % less time per stored page than 4096
     connection.execute("PRAGMA page_size = 8192")
     connection.execute("PRAGMA journal_mode = WAL")
-    tables = (SCHEMA_TABLES, page_links.SCHEMA, _TRAP_TABLES, HISTORY, checks.TABLES, changes.TABLES, TABLES)
+    tables = (
+        SCHEMA_TABLES,
+        page_links.SCHEMA,
+        _TRAP_TABLES,
+        HISTORY,
+        checks.TABLES,
+        changes.TABLES,
+        TABLES,
+        portal_rows.TABLES,
+    )
     connection.executescript("BEGIN;" + "".join(tables) + CREATE_VIEWS)
     connection.execute("INSERT INTO meta VALUES ('schema', ?), ('seq', '0')", (str(SCHEMA_VERSION),))
     connection.execute(f"INSERT INTO reason VALUES {_REASONS}")

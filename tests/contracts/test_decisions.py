@@ -1,0 +1,231 @@
+"""What persons decide is kept with the collection, in a folder or in a database, by whomever, and moves with it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from periplus.api.homes import editing, folder_of
+from periplus.api.moving import into_database, move, silent
+from periplus.api.survey import marks_in
+from periplus.api.topics import stored_labels, topic_names, topic_of
+from periplus.api.webometrics import mark_sites
+from periplus.cli.main import main
+from periplus.errors import StoreError, UsageError
+from periplus.model.survey import SiteMark, SiteStatus
+from periplus.store.moving import DECISIONS
+from periplus.store.postgres import connection
+from periplus.store.postgres.address import address_of
+from periplus.store.postgres.connection import connect
+from stored import page, stored
+
+HOME = "https://e.org/"
+SEA = "Harbours on this coast have lights, pilots and tides that are printed in the almanac of the year"
+LAND = "Bread from rye flour is baked in stone ovens by the baker of the village every morning"
+ANSWERS = {HOME: page("Home", *(f"/{kind}{n}" for kind in ("sea", "land") for n in range(6)))} | {
+    f"https://e.org/{kind}{n}": page(f"{kind} {n}", "/") + f"<p>{text}, number {n}.</p>" * 3
+    for kind, text in (("sea", SEA), ("land", LAND))
+    for n in range(6)
+}
+EXAMPLES = [word for n in range(4) for word in ("-p", f"https://e.org/sea{n}", "-n", f"https://e.org/land{n}")]
+TRAIN = ("topic", "train", "sea", *EXAMPLES)
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Has a user of this number work, who has a cache of his own."""
+
+    def use(number: int) -> None:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / f"cache-{number}"))
+
+    monkeypatch.chdir(tmp_path)
+    use(1)
+    return use
+
+
+@pytest.fixture(params=["folder", "database"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, own) -> Path | str:
+    folder = stored(tmp_path / "c.periplus", ANSWERS, [HOME])
+    return _in_database(folder, request.getfixturevalue("address")) if request.param == "database" else folder
+
+
+def _in_database(folder: Path, address) -> str:
+    into_database(folder, address.text, silent)
+    return str(address.text)
+
+
+@pytest.fixture
+def there(tmp_path: Path, address, own) -> str:
+    return _in_database(stored(tmp_path / "c.periplus", ANSWERS, [HOME]), address)
+
+
+def ran(place: Path | str, *words: str, answers: str = "", code: int = 0) -> str:
+    ended = CliRunner().invoke(main, [*words, "-c", str(place)], input=answers)
+    assert ended.exit_code == code, (words, ended.output, ended.exception)
+    return ended.output
+
+
+def test_a_topic_is_learned_labelled_judged_and_removed(place: Path | str, own) -> None:
+    assert "4 examples for, 4 against" in (ran(place, *TRAIN) and ran(place, "topic", "list"))
+    assert "2 pages labelled" in ran(place, "topic", "label", "sea", answers="y\nn\nq\n")
+    own(2)
+    ran(place, "topic", "learn", "sea")
+    assert len(topic_of(folder_of(place), "sea").examples) == 10, "the answers of the first user among them"
+    best = ran(place, "topic", "judge", "sea", "--keep").splitlines()[0]
+    assert "https://e.org/sea" in best
+    assert ran(place, "topic", "show", "sea")
+    own(1)
+    assert len(stored_labels(folder_of(place), "sea")) == 2, "a cache that was filled before has them too"
+    assert "sea.json" in ran(place, "topic", "remove", "sea")
+    own(2)
+    assert topic_names(folder_of(place)) == []
+
+
+def test_sites_are_marked_by_several(place: Path | str, own) -> None:
+    ran(place, "survey", "mark", "e.org", "--status", "out", "--tag", "advertising")
+    own(2)
+    ran(place, "survey", "mark", "e.org", "--status", "undecided")
+    own(1)
+    assert marks_in(folder_of(place)) == {"e.org": SiteMark("e.org", SiteStatus.UNDECIDED)}
+
+
+def test_decisions_move_there_and_back(tmp_path: Path, address, own) -> None:
+    folder = stored(tmp_path / "c.periplus", ANSWERS, [HOME])
+    ran(folder, *TRAIN)
+    mark_sites(folder, [SiteMark("e.org", SiteStatus.OUT, ("a", "b"))], 5.0)
+    move(str(folder), address.text)
+    move(address.text, str(tmp_path / "back"))
+    assert "4 examples for, 4 against" in ran(tmp_path / "back", "topic", "list")
+    assert marks_in(tmp_path / "back") == marks_in(folder) != {}
+    assert _files(tmp_path / "back") == _files(folder) != {}
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (folder / "topics").iterdir()}
+
+
+def test_what_was_broken_off_is_in_neither(there: str, own) -> None:
+    ran(there, "survey", "mark", "e.org", "--status", "out")
+    before = _rows(there)
+    with pytest.raises(ZeroDivisionError), editing(there) as folder:
+        mark_sites(folder, [SiteMark("e.org", SiteStatus.IN), SiteMark("x.org", SiteStatus.IN)], 6.0)
+        (folder / "topics").mkdir()
+        (folder / "topics" / "x.json").write_text("{}")
+        1 / 0  # noqa: B018
+    assert _rows(there) == before
+    assert marks_in(folder) == {"e.org": SiteMark("e.org", SiteStatus.OUT)}
+    assert topic_names(folder) == []
+
+
+KILLED = """
+import os, signal, sys
+from periplus.api.homes import editing
+from periplus.api.webometrics import mark_sites
+from periplus.model.survey import SiteMark, SiteStatus
+from periplus.store.postgres import copying
+if sys.argv[2] == "written":
+    copying.enter_changes = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
+with editing(sys.argv[1]) as folder:
+    mark_sites(folder, [SiteMark("e.org", SiteStatus.IN)], 6.0)
+    (folder / "topics").mkdir(exist_ok=True)
+    (folder / "topics" / "x.json").write_text("{}")
+    if sys.argv[2] == "decided":
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("moment", ["decided", "written"])
+def test_a_kill_leaves_the_database_as_it_was_and_the_copy_is_set_right(there: str, moment: str) -> None:
+    ran(there, "survey", "mark", "e.org", "--status", "out")
+    before = _rows(there)
+    ended = subprocess.run([sys.executable, "-c", KILLED, there, moment], env={**os.environ}, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert _rows(there) == before
+    folder = folder_of(there)
+    assert marks_in(folder) == {"e.org": SiteMark("e.org", SiteStatus.OUT)}
+    assert topic_names(folder) == []
+    ran(there, "survey", "mark", "e.org", "--status", "undecided")
+    assert _rows(there) != before
+
+
+def _rows(there: str) -> dict[str, list[tuple[object, ...]]]:
+    with contextlib.closing(connect(address_of(there))) as database:
+        return {name: database.execute(f"SELECT * FROM {name}".encode()).fetchall() for name in DECISIONS}
+
+
+def test_no_change_is_lost_between_users(there: str, own, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two with a cache each, who add to what was there before."""
+
+    def count(number: int) -> None:
+        own(number)
+        with editing(there) as folder:
+            (times,) = [len(mark.tags) for mark in marks_in(folder).values()] or [0]
+            mark_sites(folder, [SiteMark("e.org", SiteStatus.OUT, ("x",) * (times + 1))], 6.0)
+
+    for number in (1, 2, 2, 1, 2):
+        count(number)
+    (mark,) = marks_in(folder_of(there)).values()
+    assert len(mark.tags) == 5
+
+
+def test_one_waits_for_another_of_the_same_cache(there: str) -> None:
+    waiting, marked = threading.Event(), threading.Event()
+
+    def other() -> None:
+        waiting.set()
+        mark_sites(there, [SiteMark("other.org", SiteStatus.OUT)], 7.0)
+        marked.set()
+
+    with editing(there) as folder:
+        thread = threading.Thread(target=other)
+        thread.start()
+        assert waiting.wait(30)
+        mark_sites(folder, [SiteMark("e.org", SiteStatus.OUT)], 6.0)
+        assert not marked.is_set()
+    thread.join(30)
+    assert set(marks_in(folder_of(there))) == {"e.org", "other.org"}
+
+
+def test_one_waits_for_another_user_and_not_for_ever(there: str, own, monkeypatch: pytest.MonkeyPatch) -> None:
+    with editing(there):
+        own(2)
+        monkeypatch.setattr(connection, "LOCK_TIMEOUT_S", 1)
+        with pytest.raises(StoreError, match="Try again"), editing(there):
+            raise AssertionError("the lock is held")
+    with editing(there) as folder:
+        mark_sites(folder, [SiteMark("e.org", SiteStatus.OUT)], 6.0)
+    assert marks_in(folder)
+
+
+def test_who_may_only_read_gets_a_sentence(there: str, address) -> None:
+    role = f"reader_{address.collection}"
+    with contextlib.closing(connect(address)) as database:
+        database.execute(f"CREATE ROLE {role} LOGIN".encode())
+        database.execute(f"GRANT USAGE ON SCHEMA {address.collection} TO {role}".encode())
+        database.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {address.collection} TO {role}".encode())
+        database.execute(f"GRANT SELECT ON ALL SEQUENCES IN SCHEMA {address.collection} TO {role}".encode())
+        try:
+            reader = there.replace("//postgres@", f"//{role}@")
+            assert "may only read" in ran(reader, *TRAIN, code=2)
+            with pytest.raises(UsageError, match="may only read"):
+                mark_sites(reader, [SiteMark("e.org", SiteStatus.OUT)], 5.0)
+            assert "No topic yet" in ran(reader, "topic", "list")
+        finally:
+            database.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
+
+
+def test_a_file_of_another_name_never_leaves_the_database(there: str, tmp_path: Path, address) -> None:
+    """Whoever writes to a database does not write to the disks of those who read it."""
+    with contextlib.closing(connect(address)) as database:
+        for name in ("../evil.json", "topics/../../evil.json", "/tmp/evil.json", "topics/a.sh", "topics/.x.json"):
+            database.execute("INSERT INTO file VALUES (%s, 'x')", (name,))
+    folder = folder_of(there)
+    assert not list(tmp_path.rglob("*evil*")) and not list((folder / "topics").glob("*"))
