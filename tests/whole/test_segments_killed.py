@@ -7,8 +7,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import fsspec
 import pytest
@@ -19,7 +21,9 @@ from voyage import environment, served_apart, told
 
 import judge
 from periplus.api.database import check_segments
+from periplus.errors import StoreError
 from periplus.model.visit import Reason
+from periplus.store import segments
 from periplus.store.postgres.address import Address
 from testweb import linked_sites, serve
 
@@ -78,6 +82,34 @@ def test_object_storage_that_fails_now_and_then_costs_no_page_its_bytes(tmp_path
     states = check_segments(store)
     assert sum(state.lost for state in states) == 0 and sum(state.records - state.orphans for state in states) == 48
     assert set(stored.reasons.values()) == {Reason.OK} and stored.sane() == []
+
+
+class LateStorage(LocalFileSystem):
+    """Object storage that shows an object only at the third time that it is asked for."""
+
+    protocol = "late"
+    asked: ClassVar[Counter[str]] = Counter()
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **more: object) -> bytes:
+        self.asked[path] += 1
+        if self.asked[path] < 3:
+            raise FileNotFoundError(path)
+        return super().cat_file(path, start, end, **more)
+
+
+def test_what_object_storage_does_not_show_yet_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsspec.register_implementation("late", LateStorage, clobber=True)
+    waits: list[float] = []
+    monkeypatch.setattr(segments.time, "sleep", waits.append)
+    bucket = segments.object_storage(f"late://{tmp_path / 'segments'}")
+    bucket.write("a.warc.gz", b"0123456789", 0)
+    assert bucket.read("a.warc.gz", 2, 3) == b"234" and waits == list(segments.UNSEEN_S[:2])
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"b\.warc\.gz cannot be read"):
+            bucket.read("b.warc.gz", 0, 1)
+    assert waits == [*segments.UNSEEN_S[:2], *segments.UNSEEN_S]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 import zlib
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -46,6 +47,8 @@ __all__ = [
 ]
 
 
+# Some object storage shows an object only a moment after it was written: a reader waits so long before it is missing.
+UNSEEN_S = (0.1, 0.4, 1.5)
 HELP = "Is the disk full, the storage away, or the place not to be written to?"
 
 
@@ -159,6 +162,7 @@ class BucketStorage:
 
     def __init__(self, system: AbstractFileSystem, folder: str) -> None:
         self._system, self._folder = system, folder.rstrip("/")
+        self._missing: set[str] = set()  # waited for once
         with _translated(folder):
             system.makedirs(self._folder, exist_ok=True)
 
@@ -168,8 +172,14 @@ class BucketStorage:
             self._system.pipe_file(self._path(name), data)
 
     def read(self, name: str, start: int, length: int) -> bytes:
-        with _translated(self._path(name)):
-            return bytes(self._system.cat_file(self._path(name), start=start, end=start + length))
+        path = self._path(name)
+        with _translated(path):
+            for wait_s in () if name in self._missing else UNSEEN_S:
+                with contextlib.suppress(FileNotFoundError):
+                    return bytes(self._system.cat_file(path, start=start, end=start + length))
+                time.sleep(wait_s)
+            self._missing.add(name)
+            return bytes(self._system.cat_file(path, start=start, end=start + length))
 
     def open(self, name: str) -> BinaryIO:
         with _translated(self._path(name)):
