@@ -10,9 +10,11 @@ import pytest
 from older import as_schema_5
 from periplus.errors import StoreError
 from periplus.model.page import LINK_KINDS, POSITIONS, Link, LinkKind, Links
+from periplus.model.tables import LINKS
 from periplus.store.rows import EndedLinks, LinkChanges, NewLinks, link_rows
-from periplus.store.sqlite import page_links, reading, schema, site_rows
+from periplus.store.sqlite import listing, page_links, reading, schema, site_rows
 from periplus.store.sqlite.page_links import LINKS_AT_MOST, PageLink
+from periplus.store.sqlite.views import select
 from periplus.urls.canonical import canonical, url_id
 
 COLUMNS = "source, target, kind, position, nofollow, anchor, fragments, times, first_seen, last_seen"
@@ -106,6 +108,29 @@ def test_arrays_agree_with_the_view(connection, monkeypatch):
         ]
         assert sorted(names) == [row[:5] for row in rows_of(connection) if chosen is None or row[2] in chosen]
         assert np.array_equal(links.sources, np.sort(links.sources))
+
+
+def test_the_table_of_links_has_what_the_view_gives(connection, monkeypatch):
+    """The same rows in the same order as by SQL, also of unknown targets, two sites, an unchanged page."""
+    rng = random.Random(6)
+    with connection:
+        connection.execute("INSERT INTO site (id, key) VALUES (1, 'a.test'), (2, 'b.test')")
+        connection.execute("INSERT INTO host (id, key, site_id) VALUES (1, 'a.test:80', 1), (2, 'b.test:80', 2)")
+        for number in range(120):
+            url, reason = canonical(f"http://a.test/{number}"), rng.choice(("ok", "not-found", "waiting"))
+            connection.execute(
+                "INSERT INTO url (id, text, host_id, reason, status, first_seen) VALUES (?, ?, ?, ?, ?, 1)",
+                (url_id(url), url, 1 + number % 2, reason, rng.choice((0, 200, 404))),
+            )
+    sources = [url_id(canonical(f"http://a.test/{number}")) for number in range(100, 140)]
+    entered(connection, 1.0, [drawn(rng, source, rng.choice((1, 30, 250))) for source in sources])
+    with connection:
+        connection.execute("INSERT INTO freshness (url_id, checked, interval_s) VALUES (?, 5e8, 1)", (sources[0],))
+    monkeypatch.setattr(listing, "PAGES_AT_ONCE", 7)
+    monkeypatch.setattr(listing, "TARGETS_AT_HAND", 50)
+    rows = list(listing.whole(connection, LINKS))
+    assert rows == connection.execute(select(LINKS)).fetchall()
+    assert len({row[LINKS.names.index("internal")] for row in rows}) == 3
 
 
 def test_ids_of_any_size_are_told_apart_in_the_targets(connection):
@@ -214,6 +239,8 @@ def test_columns_that_do_not_fit_together_are_told(connection, column):
     )
     with pytest.raises(StoreError, match="damaged"):
         page_links.of_page(connection, 1)
+    with pytest.raises(StoreError, match="damaged"):
+        list(listing.whole(connection, LINKS))
     if column != "words":  # which arrays leave alone
         with pytest.raises(StoreError, match="damaged"):
             list(site_rows.link_blocks(connection, "page_links l"))

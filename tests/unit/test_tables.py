@@ -3,13 +3,15 @@
 import csv
 import io
 import json
+import random
 
 import numpy as np
 import pytest
 
 from periplus.errors import UsageError
+from periplus.model.tables import sound
 from periplus.model.visit import State
-from periplus.present.tables import write_table
+from periplus.present.tables import harmless, write_table
 
 
 def written(columns, rows, form):
@@ -61,6 +63,22 @@ def test_csv_numbers_stay_numbers():
 def test_csv_keeps_commas_quotes_and_lines():
     cells = ['a,"b"', "c\nd"]
     assert list(csv.reader(io.StringIO(written(["x", "y"], [cells], "csv"), newline="")))[1] == cells
+
+
+def test_csv_is_what_the_standard_library_writes_value_by_value():
+    """Cells are remembered: the same rows by the slow way, with few values that come again and again."""
+    rng = random.Random(1)
+    texts = ["", "a", 'a,"b"', "c\nd", "\r", "=1", "a=1", "-", "＝1", "\ud800", "x" * 300, "\r\n=1"]
+    kinds = [texts, [None, 1, -5], [0, *texts], [True, None], [1, 1.0], [["a", "b"]]]
+    for _ in range(20):
+        columns = rng.choices(kinds, k=rng.randint(1, 5))
+        rows = [[rng.choice(values) for values in columns] for _ in range(rng.randint(1, 1200))]
+        plain = io.StringIO(newline="")
+        names = [f"c{place}" for place in range(len(columns))]
+        csv.writer(plain, lineterminator="\r\n").writerows(
+            [names, *([harmless(sound(v) if isinstance(v, str) else v) for v in row] for row in rows)]
+        )
+        assert written(names, rows, "csv") == plain.getvalue()
 
 
 def test_jsonl_has_an_object_a_row_with_plain_values():

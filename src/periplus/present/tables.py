@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TextIO
@@ -16,9 +17,13 @@ from periplus.present.wording import cells, visible
 FORMATS = ("table", "csv", "json", "jsonl")
 SAMPLE_ROWS = 200  # decide the widths of a terminal's table; enough to see the longest usual URL, seen within a second
 WIDEST = 100  # columns: one endless URL in the sample shall not push every other row off the screen
-_NUMBERS = frozenset({int, float, bool})
+_NUMBERS = frozenset({int, float, bool, type(None)})
+_CELL_TYPES = frozenset({int, str, type(None)})
+CSV_ROWS = 500  # written at once
+CELLS_AT_HAND = 50_000  # some 10 MB
 # the full-width ones too: spreadsheets in Japanese take them for the others
 _COMPUTED = frozenset("=+-@\t\r\n＝＋－＠")
+_QUOTED = re.compile('[",\r\n]')
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], format: str, out: TextIO) -> None:
@@ -76,12 +81,28 @@ def _plain(value: object) -> object:
 
 
 def _write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]], out: TextIO) -> None:
-    writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow(
-            [value if value is None or type(value) in _NUMBERS else harmless(_plain(value)) for value in row]
-        )
+    cells, rest = _Cells(), iter(rows)
+    write_one = csv.writer(out, lineterminator="\r\n").writerow
+    write_one(columns)
+    while block := list(islice(rest, CSV_ROWS)):
+        # one table of cells serves where no two values are equal that are written otherwise, as 1 and 1.0
+        if len(columns) > 1 and _CELL_TYPES.issuperset(map(type, chain.from_iterable(block))):
+            out.writelines(f"{','.join(map(cells.__getitem__, row))}\r\n" for row in block)
+        else:
+            for row in block:
+                write_one([value if type(value) in _NUMBERS else harmless(_plain(value)) for value in row])
+
+
+class _Cells(dict[object, str]):
+    """Values as they stand in a CSV, each made once: most of a table of links is said again and again."""
+
+    def __missing__(self, value: object) -> str:
+        text = "" if value is None else str(harmless(_plain(value)))
+        cell = '"{}"'.format(text.replace('"', '""')) if _QUOTED.search(text) else text
+        if len(self) >= CELLS_AT_HAND:
+            self.clear()
+        self[value] = cell
+        return cell
 
 
 def harmless(value: object) -> object:

@@ -218,6 +218,47 @@ def hyperlinks(connection: sqlite3.Connection) -> Iterator[tuple[int, int, str, 
                     yield source, target, _parted(text)[0], LANDMARKS[position - FIRST_LETTER]
 
 
+class LinkColumns(NamedTuple):
+    """Links of some pages as columns."""
+
+    pages: Sequence[Sequence[Any]]  # what was asked for of each page's row
+    many: Sequence[int]  # links of each of them
+    targets: Sequence[int]
+    kinds: Sequence[str]
+    positions: Sequence[str]
+    nofollow: Sequence[int]
+    anchors: Sequence[str]
+    fragments: Sequence[str]
+    times: Sequence[int]
+
+
+def in_columns(connection: sqlite3.Connection, asked: str, joins: str, at_once: int) -> Iterator[LinkColumns]:
+    """All links in the order of the view, of some pages at once. asked: expressions over page_links l and the joins.
+
+    Raises StoreError for columns that do not fit together.
+    """
+    cursor = connection.execute(f"SELECT targets, kinds, positions, nofollow, words, {asked} FROM page_links l {joins}")
+    while rows := cursor.fetchmany(at_once):
+        with reported():
+            targets, kinds, positions, nofollow, words, *pages = map(list, zip(*rows, strict=True))
+            many = list(map(len, kinds))
+            bars = b"".join(bar or b"0" * links for bar, links in zip(nofollow, many, strict=True))
+            texts = json.loads(f"[{','.join(words)}]")
+            if list(map(len, positions)) != many or list(map(len, texts)) != many:
+                raise ValueError("columns of different lengths")
+            parted = map(_parted, chain.from_iterable(texts))
+            columns: tuple[Sequence[Any], ...] = (
+                list(map(int, b"".join(targets).split())),
+                [KINDS[letter - FIRST_LETTER] for letter in b"".join(kinds)],
+                [LANDMARKS[letter - FIRST_LETTER] for letter in b"".join(positions)],
+                [digit - ord("0") for digit in bars],
+                *zip(*parted, strict=True),
+            )
+            if any(len(column) != sum(many) for column in columns):
+                raise ValueError("columns of different lengths")
+        yield LinkColumns(list(zip(*pages, strict=True)), many, *columns)
+
+
 def insert(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
     connection.executemany(_STORE, rows)
 
