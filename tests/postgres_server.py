@@ -210,4 +210,4 @@ def empty_collection():
         try:
             yield address.text
         finally:
-            connection.execute(f"DROP SCHEMA {address.collection} CASCADE")
+            connection.execute(f"DROP SCHEMA IF EXISTS {address.collection} CASCADE")

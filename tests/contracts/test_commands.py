@@ -49,7 +49,7 @@ READING = (
     "status -f json",
 )
 WRITING = (
-    "delete https://e.org/a --yes", "rules apply", "portal list", "portal create p", "index --vectors x.parquet",
+    "portal list", "portal create p", "index --vectors x.parquet",
     "check",
 )  # fmt: skip
 

@@ -49,7 +49,7 @@ def copied(place: str, watch: Watch = silent) -> Path:
     Made at the first time, brought up to date at any other; by one process at a time. Raises UsageError, NoCollection,
     StoreError.
     """
-    with _brought_up(address_of(place), watch) as (_, folder):
+    with brought_up(address_of(place), watch) as (_, folder):
         return folder
 
 
@@ -62,7 +62,7 @@ def edited(place: str) -> Iterator[Path]:
     user of the database may only read.
     """
     address = address_of(place)
-    with _brought_up(address, silent) as (database, folder), contextlib.ExitStack() as undo:
+    with brought_up(address, silent) as (database, folder), contextlib.ExitStack() as undo:
         database_copying.only_editor(database, address.collection)
         runs.refuse(PostgresStatements(database))
         if not database_copying.may_edit(database):
@@ -96,10 +96,9 @@ def _write_back(database: Connection, folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _brought_up(address: Address, watch: Watch) -> Iterator[tuple[Connection, Path]]:
-    """(the database, the copy) while nobody else changes the copy."""
-    key = hashlib.sha256(f"{without_password(address.dsn)} {address.collection}".encode()).hexdigest()
-    home = copies_folder() / key[:16]
+def brought_up(address: Address, watch: Watch) -> Iterator[tuple[Connection, Path]]:
+    """(the database, the copy as it stands now) while nobody else changes the copy."""
+    home = _home(address)
     with _written(home):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = home / (address.collection + SUFFIX)
@@ -110,6 +109,16 @@ def _brought_up(address: Address, watch: Watch) -> Iterator[tuple[Connection, Pa
             database_copying.take_time(database)
             _bring_up(database, folder, watch)
             yield database, folder
+
+
+def forget(address: Address) -> None:
+    """Deletes the copy of a collection that is gone."""
+    shutil.rmtree(_home(address), ignore_errors=True)
+
+
+def _home(address: Address) -> Path:
+    key = hashlib.sha256(f"{without_password(address.dsn)} {address.collection}".encode()).hexdigest()
+    return copies_folder() / key[:16]
 
 
 @contextlib.contextmanager

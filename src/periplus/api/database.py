@@ -117,6 +117,18 @@ def clear(store: str) -> None:
                     storage.delete(name)
 
 
+def remove(store: str) -> None:
+    """Drops a collection in a database: its tables, its jobs, its segments; and its copy here. Raises as `clear`."""
+    from periplus.api.copies import forget
+    from periplus.store.postgres import schema
+
+    clear(store)
+    address = address_of(store)
+    with _connected(address) as connection:
+        schema.drop(connection, address.collection)
+    forget(address)
+
+
 def check_segments(
     store: str, *, delete: bool = False, watch: Callable[[str], None] = lambda name: None
 ) -> Sequence[SegmentState]:

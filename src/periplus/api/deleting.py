@@ -11,13 +11,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from periplus.api.changing import changing
+from periplus.api.homes import home_of, name_of
 from periplus.errors import StoreError, UsageError
+from periplus.extras import extra_needed
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.web import UrlId
 from periplus.search.index import IndexBusy, read_state
+from periplus.settings import SUFFIX
 from periplus.store import column_files
 from periplus.store.sqlite import changes, deletion, listing, portal_rows, reading, runs, schema
 from periplus.store.sqlite.deletion import BATCH, Watch
+from periplus.store.sqlite.reading import Follow
 from periplus.urls.canonical import url_id
 
 __all__ = [
@@ -66,21 +71,25 @@ def chosen(folder: Path, request: Deletion) -> int:
 
 
 def delete(
-    folder: Path, request: Deletion, watch: Watch = lambda done, total: False, *, shrink: bool = False
+    place: Path | str, request: Deletion, watch: Watch = lambda done, total: False, *, shrink: bool = False
 ) -> DeletionPlan:
     """Deletes; the search index forgets the pages at once.
 
-    watch: called after each some thousand URLs, True stops: what is done stays done. Raises UsageError, NoCollection,
-    and StoreError while a crawl is at work.
+    place: a folder, or an address. watch: called after each some thousand URLs, True stops: what is done stays done.
+    shrink: the space goes back to the disk. Raises UsageError, NoCollection, and StoreError while a crawl is at work.
     """
-    with _nobody_crawls(folder):
+    with _nobody_crawls(place) as (folder, follow):
         _check(folder, request)
         for file in (column_files.STORIES, portal_rows.ENTRIES):  # they name pages
             (folder / file).unlink(missing_ok=True)
-        done = deletion.delete(folder, request, watch)
+        done = deletion.delete(folder, request, watch, follow)
         _tell_index(folder)
         if shrink:
             deletion.shrink(folder)
+            if isinstance(place, str):
+                from periplus.api.following import shrink as shrink_database
+
+                shrink_database(place)
     return done
 
 
@@ -94,18 +103,18 @@ def _check(folder: Path, request: Deletion) -> None:
 
 
 @contextlib.contextmanager
-def _nobody_crawls(folder: Path) -> Iterator[None]:
+def _nobody_crawls(place: Path | str) -> Iterator[tuple[Path, Follow]]:
     with contextlib.ExitStack() as held:
-        if not schema.exists(folder):
-            schema.connect(folder)  # says so
+        if isinstance(place, Path) and not schema.exists(place):
+            schema.connect(place)  # says so
+        home = home_of(place)
         try:
-            held.enter_context(runs.only_crawl(folder))
+            held.enter_context(home.only_crawl())
         except StoreError:
             raise StoreError(
-                f"a crawl is at work on {folder}: nothing is deleted meanwhile. Stop it or "
-                "wait for its end, then delete."
+                f"a crawl is at work on {home}: nothing is deleted meanwhile. Stop it or wait for its end, then delete."
             ) from None
-        yield
+        yield held.enter_context(changing(place))
 
 
 def _tell_index(folder: Path) -> None:
@@ -149,12 +158,23 @@ def folder_plan(folder: Path) -> FolderPlan:
     )
 
 
-def remove_collection(folder: Path, typed: str) -> FolderPlan:
-    """Removes a collection's folder with all that is in it. typed: its name, with or without `.periplus`.
-    Raises UsageError for another name, StoreError while a crawl is at work or where it cannot be removed."""
-    contents = folder_plan(folder)
-    if typed not in (contents.name, contents.name.removesuffix(".periplus")):
-        raise UsageError(f"nothing was deleted: type the collection's name, {contents.name}, not {typed[:100]!r}")
+def remove_collection(place: Path | str, typed: str) -> None:
+    """Removes a collection's folder with all that is in it, or its tables in a database. typed: its name, with or
+    without `.periplus`. Raises UsageError for another name, StoreError while a crawl is at work or where it cannot be
+    removed."""
+    name = name_of(place)
+    if typed not in (name, name.removesuffix(SUFFIX)):
+        raise UsageError(f"nothing was deleted: type the collection's name, {name}, not {typed[:100]!r}")
+    if isinstance(place, str):
+        with extra_needed():
+            from periplus.api.database import remove
+        remove(place)
+    else:
+        _remove_folder(place)
+
+
+def _remove_folder(folder: Path) -> None:
+    folder_plan(folder)  # there is one, and it is no link
     with _nobody_crawls(folder):
         place = folder.resolve()
         doomed = place.with_name(f".{place.name}.{os.getpid()}.deleted")
@@ -163,4 +183,3 @@ def remove_collection(folder: Path, typed: str) -> FolderPlan:
             shutil.rmtree(doomed)
         except OSError as error:
             raise StoreError(f"{folder} could not be removed whole: {error}") from error
-    return contents

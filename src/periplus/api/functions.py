@@ -294,10 +294,11 @@ def delete(  # noqa: PLR0913 - what a deletion may be told, written out
     from periplus.api import deleting
     from periplus.model.collection import Deletion
 
-    where = Path(folder)
+    place = str(folder) if is_address(str(folder)) else Path(folder)
+    where = folder_of(place)
     ids = deleting.ids_of(where, pages)
     deletion = Deletion(ids, SiteKey(site) if site else None, run, links_to, again, run_pages)
-    return deleting.plan(where, deletion) if dry_run else deleting.delete(where, deletion, watch)
+    return deleting.plan(where, deletion) if dry_run else deleting.delete(place, deletion, watch)
 
 
 def _starts(start: str | Sequence[str], settings: dict[str, object]) -> tuple[tuple[Url, ...], dict[str, object]]:

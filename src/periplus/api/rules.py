@@ -5,17 +5,14 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from periplus.acquire.clock import SystemClock
 from periplus.analyse.equivalences import Proposal, SeenPage, propose
 from periplus.model.web import UrlId
 from periplus.settings import SETTINGS_FILE, read_rules
 from periplus.store.sqlite import aliases, reading
-from periplus.store.sqlite.aliases import Reapplied
 from periplus.store.sqlite.page_rows import Contents
-from periplus.store.sqlite.runs import only_crawl
 from periplus.urls.aliases import cores_shared
 from periplus.urls.canonical import canonical
-from periplus.urls.parameters import Applied, apply, rules_key, rules_of
+from periplus.urls.parameters import Applied, apply, rules_of
 
 SAMPLED = 4  # one shingle in so many is compared: enough to tell a print version, a quarter of the memory
 
@@ -55,14 +52,3 @@ def _sample(contents: Contents, url_id: UrlId) -> frozenset[int] | None:
     from periplus.analyse.duplicates import shingles  # a crawl reads rules and proposes none
 
     return None if text is None else frozenset(number for number in shingles(text).tolist() if number % SAMPLED == 0)
-
-
-def apply_now(folder: Path) -> Reapplied | None:
-    """Brings a collection into accord with the rules of its periplus.toml, without fetching.
-
-    None: they hold already. Raises StoreError while a crawl goes on.
-    """
-    text = rules_text(folder)
-    # the first sees to it that there is a collection
-    with contextlib.closing(reading.connect(folder)), only_crawl(folder):
-        return aliases.reapply(folder, rules_of(text), rules_key(text), SystemClock().now())

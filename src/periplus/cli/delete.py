@@ -16,12 +16,13 @@ from periplus.cli.crawl import INTERRUPTED, StopOnSignal
 from periplus.cli.options import (
     Place,
     WholeNumber,
+    collection_folder,
     collection_option,
+    collection_place,
     format_option,
     opened,
     option,
     output_option,
-    own_folder,
 )
 from periplus.cli.progress import say
 from periplus.errors import UsageError
@@ -49,12 +50,12 @@ if TYPE_CHECKING:
 @option("--again", "What others link to waits to be fetched again; else it is left alone until a crawl names it.", bool)
 @option(
     "--everything",
-    "The whole collection with its folder; NAME is the folder's name, to be sure.",
+    "The whole collection with its folder, or its tables; NAME is the folder's name, or the collection's, to be sure.",
     str,
     "",
     metavar="NAME",
 )
-@option("--shrink", "Give the space back to the disk: writes the file anew.", bool)
+@option("--shrink", "Give the space back to the disk: writes the file, or the tables, anew.", bool)
 @option("-n --dry-run", "Only say what would go.", bool)
 @option("-y --yes", "Do not ask.", bool)
 @format_option(("text", "json"))
@@ -77,10 +78,11 @@ def delete(urls: tuple[str, ...], collection: Place | None, format: str, output:
     from periplus.model.collection import Deletion
     from periplus.model.web import SiteKey
 
-    folder = own_folder(collection, "pages are deleted")
+    place = collection_place(collection)
     if flags["everything"]:
-        _remove(folder, flags["everything"], yes=flags["yes"], dry_run=flags["dry_run"])
+        _remove(place, flags["everything"], yes=flags["yes"], dry_run=flags["dry_run"])
         return
+    folder = collection_folder(place)
     if flags["keep_pages"] and not flags["run_id"]:
         raise UsageError("--keep-pages goes with --run")
     pages = [line.strip().strip('"') for line in (*urls, *(flags["listed"] or ())) if line.strip()]
@@ -112,7 +114,7 @@ def delete(urls: tuple[str, ...], collection: Place | None, format: str, output:
             say(f"{done:,} of {total:,} addresses deleted")
         return stopping.asked
 
-    deleting.delete(folder, deletion, watch, shrink=flags["shrink"])
+    deleting.delete(place, deletion, watch, shrink=flags["shrink"])
     if stopping.asked:
         say("Stopped. What is deleted is deleted; the same command deletes the rest.")
         sys.exit(INTERRUPTED)
@@ -144,19 +146,23 @@ def _agreed() -> bool:
     return click.confirm("Delete it?", err=True)
 
 
-def _remove(folder: Path, name: str, *, yes: bool, dry_run: bool) -> None:
-    from periplus.api import deleting
+def _remove(place: Place, name: str, *, yes: bool, dry_run: bool) -> None:
+    from periplus.api import database, deleting
     from periplus.present.wording import count_of, size
 
-    plan = deleting.folder_plan(folder)
-    click.echo(
-        f"The whole folder {folder} goes: {count_of(plan.files, 'file')}, "
-        f"{size(plan.size_bytes)}: {', '.join(plan.names)}"
-    )
+    if isinstance(place, str):
+        status = database.DatabaseCollection(place).status()
+        click.echo(f"All of {status.store} goes, with its jobs: {size(status.size_bytes)}")
+    else:
+        plan = deleting.folder_plan(place)
+        click.echo(
+            f"The whole folder {place} goes: {count_of(plan.files, 'file')}, "
+            f"{size(plan.size_bytes)}: {', '.join(plan.names)}"
+        )
     if dry_run:
         return
     if not yes and not _agreed():
         say("Nothing was deleted.")
         sys.exit(1)
-    deleting.remove_collection(folder, name)
+    deleting.remove_collection(place, name)
     say("Deleted.")

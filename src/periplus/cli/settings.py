@@ -14,12 +14,12 @@ from periplus.cli.options import (
     Place,
     collection_folder,
     collection_option,
+    collection_place,
     columns_of,
     format_option,
     opened,
     option,
     output_option,
-    own_folder,
     place_option,
     settings_files,
 )
@@ -198,11 +198,12 @@ def propose(collection: Place | None, format: str, output: Path | None) -> None:
 def apply_command(collection: Place | None) -> None:
     """Bring what is stored into accord with the rules, without fetching.
 
-    A crawl does the same when it begins. Nothing is thrown away: take a rule out, apply again, and all is as it was.
+    A crawl does the same when it begins, of a folder. A collection in a database gets the rules of the periplus.toml
+    here. Nothing is thrown away: take a rule out, apply again, and all is as it was.
     """
-    from periplus.api.rules import apply_now
+    from periplus.api.changing import apply_now
 
-    done = apply_now(own_folder(collection, "rules are applied"))
+    done = apply_now(collection_place(collection))
     if done is None:
         click.echo("The collection is in accord with its rules.")
         return

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -41,6 +41,7 @@ __all__ = [
     "RecordPlace",
     "SegmentReader",
     "SegmentWriter",
+    "copied_records",
     "members",
     "object_storage",
     "swept",
@@ -257,6 +258,7 @@ def _translated(place: Path | str) -> Iterator[None]:
 SEGMENT_BYTES = 1_000_000_000  # ISO 28500, annex C
 ENDING = ".warc.gz"
 READ_BYTES = 1 << 16
+COPIED_BYTES = 1 << 24  # held of a segment that is copied; where none can grow it is held whole, as it was written
 
 
 class RecordPlace(NamedTuple):
@@ -384,6 +386,27 @@ def members(file: BinaryIO) -> Iterator[tuple[int, int]]:
             place -= len(rest)
             yield start, place - start
             start, inflater = place, zlib.decompressobj(31)
+
+
+def copied_records(
+    storage: ObjectStorage, places: Sequence[RecordPlace], target: str
+) -> list[tuple[RecordPlace, RecordPlace]]:
+    """Writes a segment's head and some of its records into a new one; returns where each was and is, in order.
+
+    places: at least one, all of one segment; target: the new one's name. Returns when all is there for good.
+    """
+    name, written, held, moves = places[0].segment, 0, bytearray(), []
+    with storage.open(name) as file:
+        head = next(members(file))
+    for place in (RecordPlace(name, *head), *places):
+        if storage.appends and len(held) > COPIED_BYTES:
+            storage.write(target, bytes(held), written)
+            written += len(held)
+            held.clear()
+        moves.append((place, RecordPlace(target, written + len(held), place.length)))
+        held += storage.read(*place)
+    storage.write(target, bytes(held), written)
+    return moves[1:]
 
 
 def swept(storage: ObjectStorage, claimed: Iterable[RecordPlace]) -> Iterator[SegmentState]:

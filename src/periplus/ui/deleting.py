@@ -10,16 +10,17 @@ from starlette.responses import RedirectResponse, Response
 
 from periplus.api import deleting
 from periplus.api.collection import Collection
+from periplus.api.homes import name_of
 from periplus.api.tables import TableQuery
 from periplus.errors import UsageError
 from periplus.jobs.forms import whole
-from periplus.model.collection import Deletion
+from periplus.model.collection import Deletion, without_password
 from periplus.model.job import JobOrder, JobState
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.text import plan_lines
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
-from periplus.ui.state import AppState, folder_of, now, state_of
+from periplus.ui.state import AppState, now, place_of, state_of
 from periplus.ui.tables import RESERVED, SCREENS
 from periplus.urls.canonical import url_id
 
@@ -32,7 +33,7 @@ SITES = 1_000  # offered by name; others are typed
 
 def delete(request: Request) -> Response:
     """With a choice in the address what it takes; without one the choices there are."""
-    name, folder = folder_of(request)
+    name, folder, place = place_of(request)
     asked = dict(request.query_params)
     filtered = asked.get("all") == "pages"  # then the rest of the address filters a table: `site` is a column of it
     deletion = deletion_of(
@@ -46,7 +47,9 @@ def delete(request: Request) -> Response:
                 {"id": run.id, "kind": run.kind, "started": run.started, "state": run.state, "fetched": run.fetched}
                 for run in reversed(collection.runs())
             ]
-        values |= {"plan": None, "runs": runs, "sites": _sites(request, folder), "folder": deleting.folder_plan(folder)}
+        values |= {"plan": None, "runs": runs, "sites": _sites(request, folder)}
+        values["folder"] = deleting.folder_plan(place) if isinstance(place, Path) else None
+        values["typed"] = name_of(place)
         return rendering.answer(request, "delete.html", values)
     plan = deleting.plan(folder, deletion)
     lines = plan_lines(plan, deletion)
@@ -110,16 +113,18 @@ def _sites(request: Request, folder: Path) -> list[str]:
 def take(request: Request) -> Response:
     """Deletes what the form names: at once, or by a job where it is much."""
     form = form_of(request)
-    name, folder = folder_of(request)
+    name, folder, place = place_of(request)
     if form.get("what") == "everything":
-        deleting.remove_collection(folder, form.get("typed", "").strip())
+        deleting.remove_collection(place, form.get("typed", "").strip())
         _call_off(state_of(request), folder)
         return RedirectResponse("/", 303)
     deletion = deletion_of(form, tuple(map(_number, form.get("pages", "").split())))
     if deleting.chosen(folder, deletion) <= deleting.BATCH:
-        deleted = deleting.delete(folder, deletion)
+        deleted = deleting.delete(place, deletion)
         return rendering.to_screen(name, f"delete?deleted={deleted.urls}")
-    state_of(request).add_job(JobOrder(_command(deletion, str(folder.resolve()))))
+    state_of(request).add_job(
+        JobOrder(_command(deletion, without_password(str(place) if isinstance(place, str) else str(place.resolve()))))
+    )
     return RedirectResponse("/jobs", 303)
 
 

@@ -569,7 +569,7 @@ class DatabaseHome:
                     connection.execute("SELECT pg_advisory_unlock(%s, %s)", lock)
 
     def prepare(self, rules: str, now: float) -> bool:
-        """The first crawl's rules hold for good: to apply others to what is stored takes a folder."""
+        """The first crawl's rules hold until others are applied, which takes a copy: `api.changing.apply_now`."""
         with self._connected() as connection:
             is_new = schema.create(connection, self.address.collection)
             self._agree_on_segments(connection, is_new=is_new)
@@ -577,8 +577,8 @@ class DatabaseHome:
             row = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
             if went_on and (row[0] if row else "") != rules_key(rules):
                 raise UsageError(
-                    f"{self} was crawled with other rules for its URLs. Move it to a folder (periplus move), apply "
-                    "them there, and move it back."
+                    f"{self} was crawled with other rules for its URLs: `periplus rules apply -c ADDRESS` brings what "
+                    "is stored into accord with those of the periplus.toml here"
                 )
             if not went_on:
                 connection.execute(_MEANT, ("rules", rules_key(rules)))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Collection
 from typing import Final
 
-from psycopg import sql
+from psycopg import errors, sql
 
 from periplus.errors import NoCollection, StoreError
 from periplus.model.visit import STATE_OF
@@ -295,16 +297,36 @@ def clear(connection: Connection, segments: str) -> None:
 
     segments: the place that it remembers for the bytes of pages; empty: none.
     """
-    ours = (
+    tables = _tables(connection, KINDS.keys() - {"reason", "job", "schedule", "file"})
+    with connection.transaction():
+        connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY").format(sql.SQL(", ").join(tables)))
+        if segments:
+            connection.execute("INSERT INTO meta VALUES ('segments', %s)", (segments,))
+
+
+def _tables(connection: Connection, names: Collection[str]) -> list[sql.Identifier]:
+    """Those of the tables that are there, and those of results."""
+    find = (
         "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
         " AND (tablename = ANY(%s) OR tablename ~ '^result(_|$)')"
     )
-    names = connection.execute(ours, (list(KINDS.keys() - {"reason", "job", "schedule", "file"}),)).fetchall()
-    tables = sql.SQL(", ").join(sql.Identifier(str(name)) for (name,) in names)
+    return [sql.Identifier(str(name)) for (name,) in connection.execute(find, (list(names),)).fetchall()]
+
+
+def drop(connection: Connection, collection: str) -> None:
+    """Deletes all tables of the collection, and its schema unless others keep something in it."""
     with connection.transaction():
-        connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY").format(tables))
-        if segments:
-            connection.execute("INSERT INTO meta VALUES ('segments', %s)", (segments,))
+        for table in _tables(connection, KINDS.keys() | {"migration"}):
+            connection.execute(sql.SQL("DROP TABLE {}").format(table))
+        connection.execute("DROP SEQUENCE queue_seq")
+    with contextlib.suppress(errors.DependentObjectsStillExist, errors.InsufficientPrivilege):
+        connection.execute(sql.SQL("DROP SCHEMA {}").format(sql.Identifier(collection)))
+
+
+def shrink(connection: Connection) -> None:
+    """Writes the collection's tables anew, without what was deleted. Outside of a transaction."""
+    for table in _tables(connection, KINDS.keys()):
+        connection.execute(sql.SQL("VACUUM (FULL) {}").format(table))
 
 
 def _refuse_older_workers(connection: Connection, collection: str) -> None:

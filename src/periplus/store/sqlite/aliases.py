@@ -19,6 +19,7 @@ from periplus.model.visit import FETCHED, Reason
 from periplus.model.web import Url, UrlId
 from periplus.store.sqlite import page_links, schema
 from periplus.store.sqlite.ledger import FolderLedger
+from periplus.store.sqlite.reading import Follow
 from periplus.store.url_state import MERGED
 from periplus.urls.aliases import AliasPage, Merger, merged
 from periplus.urls.canonical import url_id
@@ -67,17 +68,24 @@ def rewritten_urls(connection: sqlite3.Connection, rules: Rules) -> Iterator[Rew
                 yield RewrittenUrl(UrlId(identity), applied.url or "", applied.rule)
 
 
-def reapply(folder: Path, rules: Rules, key: str, now: float) -> Reapplied | None:
+def reapply(
+    folder: Path,
+    rules: Rules,
+    key: str,
+    now: float,
+    follow: Follow = contextlib.nullcontext,
+) -> Reapplied | None:
     """Brings the collection in folder into accord with its rules, in one transaction; nobody may be crawling it.
 
-    key: the rules in one spelling. None: they are those that hold already.
+    key: the rules in one spelling; follow: what the transaction is within, given its connection. None: they are those
+    that hold already.
     """
     with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
         held = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
         if (held[0] if held else "") == key:
             return None
         ledger = FolderLedger(connection, 0)
-        with lock.transaction(connection):
+        with lock.transaction(connection), follow(connection):
             ledger.open()
             reapplication = Reapplication(connection, ledger, now)
             # of which a rule may say otherwise; those that stay the same page are merged again
@@ -110,10 +118,11 @@ class Reapplication:
         gone = [identity for identity, row in present.items() if wants.get(UrlId(identity)) != row]
         for identity in gone:
             self._undo(identity)
+        dropped = self._drop_needless({present[identity][0] for identity in gone} - {None})
+        rewritten = [url for url in rewritten if url.url_id not in dropped]
         for url in rewritten:
             if url.url_id not in present or wants[url.url_id] != present[url.url_id]:
                 self._do(url)
-        self._drop_needless({page for page in (present[identity][0] for identity in gone) if page is not None})
         self._ledger.clear_lists()
         self._await()
         ignored = sum(not url.page for url in rewritten)
@@ -223,16 +232,18 @@ class Reapplication:
             )
         self._restate(identity, Reason(was), was_rule)
 
-    def _drop_needless(self, pages: set[int]) -> None:
-        """URLs that only rules had made, and no rule makes any longer, were never seen."""
+    def _drop_needless(self, pages: set[int]) -> frozenset[int]:
+        """URLs that only rules had made were never seen, and go; a rule that makes one still makes it again."""
         self._mark(pages)
         needs = ("page_id FROM alias WHERE page_id", "target FROM link WHERE target", "url_id FROM page WHERE url_id",
             "url_id FROM visit WHERE url_id",
                  "url_id FROM start WHERE url_id", "id FROM url WHERE in_sitemap AND id")  # fmt: skip
         for need in needs if pages else ():  # one pass through each table
             self._connection.execute(f"DELETE FROM marked WHERE id IN (SELECT {need} IN (SELECT id FROM marked))")
-        for (page,) in self._connection.execute("SELECT id FROM marked ORDER BY id").fetchall():
+        dropped = [page for (page,) in self._connection.execute("SELECT id FROM marked ORDER BY id").fetchall()]
+        for page in dropped:
             self._ledger.forget_url(page)
+        return frozenset(dropped)
 
 
 def merge_aliases_in(folder: Path) -> int:

@@ -22,10 +22,9 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, unpack_headers, unpack_sent
 from periplus.store.moving import FILES, OWN_META, MovedBody, MovedTable, PageBody, Row, exact
-from periplus.store.sqlite import changes, page_links, schema
+from periplus.store.sqlite import changes, page_links, reading, schema
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
 from periplus.store.sqlite.page_rows import Contents, answer
-from periplus.store.sqlite.reading import rows as streamed
 from periplus.urls.scope import site_key
 
 BODIES_AT_ONCE = 100
@@ -45,9 +44,10 @@ _WAY = {  # from a table's rows to the site whose shard they belong to
 _SHARD = {
     "robots": "shard_of_address(t.origin || '/')",
     "visit": "CASE WHEN t.url_id = 0 THEN shard_of_address(t.text) ELSE shard_of(s.key) END",
+    "look": "CASE WHEN v.url_id = 0 THEN shard_of_address(v.text) ELSE shard_of(s.key) END",
 }
+_NOT_OWN = f"name NOT IN ({', '.join(repr(own) for own in sorted(OWN_META))})"
 # Of a worker that was killed the last request may have started this very moment.
-_NOT_OWN = f" WHERE name NOT IN ({', '.join(repr(own) for own in sorted(OWN_META))})"
 _NEXT_AT = (
     "CASE WHEN t.lease_by IS NULL THEN t.next_at ELSE max(t.next_at, CAST(strftime('%s', 'now') AS "
     "INTEGER) + 1 + t.delay_s / t.rate) END"
@@ -77,24 +77,34 @@ def know_shards(connection: sqlite3.Connection, shard_of: Callable[[SiteKey], in
 def rows_out(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
     """The table's rows, exact, each behind its shard; needs `know_shards`."""
     make = exact(table.kinds)
-    for row in streamed(connection.execute(_select(table, shards=True))):
+    for row in reading.rows(connection.execute(_select(table, shards=True))):
+        yield (row[0], *make(row[1:]))
+
+
+def rows_touched(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
+    """As `rows_out`, of the rows whose keys `touch` marked."""
+    make = exact(table.kinds)
+    same = " AND ".join(f"t.{key} = k.{key}" for key in keys_of(connection, table.name))
+    source = f"temp.touched_{table.name} k CROSS JOIN {table.name} t ON {same}"
+    for row in reading.rows(connection.execute(_select(table, shards=True, source=source))):
         yield (row[0], *make(row[1:]))
 
 
 def rows_back(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
     """The same without shards, of a file that was just filled."""
-    return map(exact(table.kinds), streamed(connection.execute(_select(table, shards=False))))
+    return map(exact(table.kinds), reading.rows(connection.execute(_select(table, shards=False))))
 
 
-def _select(table: MovedTable, *, shards: bool) -> str:
+def _select(table: MovedTable, *, shards: bool, source: str = "") -> str:
     name = table.name
     columns = ", ".join(
         _NEXT_AT if shards and (name, column) == ("host", "next_at") else f"t.{column}" for column in table.columns
     )
-    where = _NOT_OWN if name == "meta" else ""
+    where = f" WHERE t.{_NOT_OWN}" if name == "meta" else ""
     shard = _SHARD.get(name) or ("shard_of(s.key)" if name in _WAY else "0")
     return (
-        f"SELECT {f'{shard}, ' if shards else ''}{columns} FROM {name} t {_WAY.get(name, '') if shards else ''}{where}"
+        f"SELECT {f'{shard}, ' if shards else ''}{columns} FROM {source or f'{name} t'}"
+        f" {_WAY.get(name, '') if shards else ''}{where}"
     )
 
 
@@ -175,11 +185,11 @@ def clear(connection: sqlite3.Connection, name: str, sources: Sequence[int] | No
 
     Within a transaction.
     """
-    name = "page_links" if name == "link" else name
+    name = _stored(name)
     if sources is not None:
         connection.executemany(f"DELETE FROM {name} WHERE source = ?", ((source,) for source in sources))
     else:
-        connection.execute(f"DELETE FROM {name}{_NOT_OWN if name == 'meta' else ''}")
+        connection.execute(f"DELETE FROM {name}{f' WHERE {_NOT_OWN}' if name == 'meta' else ''}")
 
 
 def count(connection: sqlite3.Connection, name: str) -> int:
@@ -189,9 +199,9 @@ def count(connection: sqlite3.Connection, name: str) -> int:
 
 
 def keys_of(connection: sqlite3.Connection, name: str) -> tuple[str, ...]:
-    """The columns that name a row of a table; empty where rows have no name, and for links."""
+    """The columns that name a row of a table; of links, which have no such name, the page that they lie on."""
     columns = connection.execute("SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", (name,)).fetchall()
-    return tuple(column for (column,) in columns)
+    return tuple(column for (column,) in columns) or ("source",)
 
 
 def retain(connection: sqlite3.Connection, name: str, keys: Iterable[Row]) -> None:
@@ -202,6 +212,61 @@ def retain(connection: sqlite3.Connection, name: str, keys: Iterable[Row]) -> No
     connection.executemany(f"INSERT OR IGNORE INTO retained VALUES ({', '.join('?' * len(columns))})", keys)
     same = " AND ".join(f"r.{column} = t.{column}" for column in columns)
     connection.execute(f"DELETE FROM {name} AS t WHERE NOT EXISTS (SELECT 1 FROM retained r WHERE {same})")
+
+
+@contextlib.contextmanager
+def traced(folder: Path, connection: sqlite3.Connection, names: Iterable[str]) -> Iterator[sqlite3.Connection]:
+    """Notes the key of each row of these tables that a transaction of the connection, which goes on, writes or deletes
+    within; see `touched`. Yields a connection that sees the collection as it was.
+    """
+    for name in names:
+        keys = keys_of(connection, name)
+        _make_touched(connection, name, keys)
+        for event, rows in (("INSERT", ("NEW",)), ("DELETE", ("OLD",)), ("UPDATE", ("OLD", "NEW"))):
+            # no OR IGNORE: within a trigger the statement that set it off decides on conflicts
+            noted = "".join(
+                f" INSERT INTO touched_{name} SELECT {', '.join(f'{row}.{key}' for key in keys)} WHERE NOT EXISTS"
+                f" (SELECT 1 FROM touched_{name} WHERE {' AND '.join(f'{key} = {row}.{key}' for key in keys)});"
+                for row in rows
+            )
+            connection.execute(
+                f"CREATE TEMP TRIGGER IF NOT EXISTS touched_{name}_{event} AFTER {event} ON main.{_stored(name)}"
+                f" BEGIN{noted} END"
+            )
+    with contextlib.closing(reading.connect(folder)) as before, reading.snapshot(before):
+        before.execute("SELECT 1 FROM meta").fetchone()  # the moment that it sees from here on
+        before.execute("PRAGMA query_only = OFF")  # for `touch`; the file stays read-only
+        yield before
+
+
+def touched(connection: sqlite3.Connection, name: str) -> list[Row]:
+    """The keys that were noted of a table."""
+    rows: list[Row] = connection.execute(f"SELECT * FROM temp.touched_{name}").fetchall()
+    return rows
+
+
+def touch(connection: sqlite3.Connection, name: str, keys: Iterable[Row]) -> None:
+    """Marks the rows of these keys for `rows_touched`."""
+    columns = keys_of(connection, name)
+    _make_touched(connection, name, columns)
+    connection.executemany(f"INSERT INTO touched_{name} VALUES ({', '.join('?' * len(columns))})", keys)
+
+
+def _make_touched(connection: sqlite3.Connection, name: str, keys: Sequence[str]) -> None:
+    columns = ", ".join(keys)
+    connection.execute(
+        f"CREATE TEMP TABLE IF NOT EXISTS touched_{name} ({columns}, PRIMARY KEY ({columns})) WITHOUT ROWID"
+    )
+    connection.execute(f"DELETE FROM temp.touched_{name}")
+
+
+def last_ids(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
+    """The greatest id of each of the tables; of an empty one 0."""
+    return {name: connection.execute(f"SELECT coalesce(max(id), 0) FROM {name}").fetchone()[0] for name in names}
+
+
+def _stored(name: str) -> str:
+    return "page_links" if name == "link" else name
 
 
 def enter_bodies(connection: sqlite3.Connection, bodies: Iterable[MovedBody]) -> None:
@@ -349,7 +414,7 @@ _WITH_BODY = (
 
 def with_bodies(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, Url, str, str]]:
     """(id, URL, media type, charset) of each page that is there still and whose bytes were kept, by URL."""
-    rows: Iterator[Any] = streamed(connection.execute(_WITH_BODY))
+    rows: Iterator[Any] = reading.rows(connection.execute(_WITH_BODY))
     for url_id, text, media_type, charset in rows:
         yield UrlId(url_id), Url(text), media_type, charset
 
@@ -365,7 +430,7 @@ def pages_out(connection: sqlite3.Connection) -> Iterator[PageBody]:
 def other_addresses(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, UrlId]]:
     """(another address of a page, the page)."""
     find = "SELECT url_id, page_id FROM alias WHERE page_id IS NOT NULL"
-    rows: Iterator[Any] = streamed(connection.execute(find))
+    rows: Iterator[Any] = reading.rows(connection.execute(find))
     return ((UrlId(url_id), UrlId(page_id)) for url_id, page_id in rows)
 
 

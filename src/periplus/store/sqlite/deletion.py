@@ -20,6 +20,7 @@ from periplus.model.tables import HAS_PAGE
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import Url, UrlId
 from periplus.store.sqlite import page_links, schema
+from periplus.store.sqlite.reading import Follow
 from periplus.store.sqlite.site_rows import number_blocks
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
@@ -335,13 +336,21 @@ def chosen(folder: Path, deletion: Deletion) -> int:
         return mark_doomed(connection, deletion)
 
 
-def delete(folder: Path, deletion: Deletion, watch: Watch) -> DeletionPlan:
-    """Deletes, until watch says stop. Nobody may be crawling. Returns what was planned. Raises as `planned`."""
+def delete(
+    folder: Path,
+    deletion: Deletion,
+    watch: Watch,
+    follow: Follow = contextlib.nullcontext,
+) -> DeletionPlan:
+    """Deletes, until watch says stop. Nobody may be crawling. Returns what was planned. Raises as `planned`.
+
+    follow: what each transaction is within, given the connection.
+    """
     with opened(folder) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
         plan = find(connection, deletion)
         last = last_batch(connection)
         for batch in range(plan.batches):
-            with lock.transaction(connection):
+            with lock.transaction(connection), follow(connection):
                 newest = connection.execute("SELECT coalesce(max(id), 0) FROM visit").fetchone()[0]
                 _delete_batch(connection, batch, deletion)
                 if batch == last:

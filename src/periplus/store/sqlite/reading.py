@@ -7,6 +7,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from periplus.store.sqlite import page_links, schema
 # `snapshot` gives several statements the same one.
 
 Connection = sqlite3.Connection  # by this name for those who may not speak SQL
+Follow = Callable[[Connection], AbstractContextManager[object]]
+"""What each transaction of a change is within: given its connection, has a database follow at its end."""
 # of SQLite's primary codes; others say nothing of the file
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 BLOCK_ROWS = 2_000  # fetched at once: rows stream, and a call a row would cost a third more

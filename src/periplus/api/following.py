@@ -1,0 +1,142 @@
+"""Deeds on a collection in a database: done in its copy, where a folder does them, and followed by the database."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+from periplus.api.copies import brought_up
+from periplus.api.moving import Watch, moved_tables, silent
+from periplus.errors import StoreError
+from periplus.store.dialect import shard_of
+from periplus.store.moving import MovedTable, Row
+from periplus.store.postgres import copying as database_copying
+from periplus.store.postgres import following, schema, table_rows
+from periplus.store.postgres.address import address_of
+from periplus.store.postgres.connection import Connection, connect
+from periplus.store.segments import ENDING, copied_records, object_storage
+from periplus.store.sqlite import copying as folder_copying
+from periplus.store.sqlite import reading
+from periplus.store.sqlite.reading import Follow
+
+# docs/decisions/0062. A transaction on the copy notes which rows it writes and deletes. Before it ends, one of the
+# database takes the same rows over and ends: a kill between the two leaves a copy that is behind, as any copy may be,
+# and is brought up to date before the next question.
+
+_COUNTED = ("fetched", "wire_bytes")  # of runs, in columns of their own
+_NUMBERED = ("site", "host", "visit")  # whose ids a deed gives
+
+
+@contextlib.contextmanager
+def alone(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
+    """As `changing`, for who holds the collection (`only_crawl`). At its end bytes of what was deleted are gone from
+    segments too. Raises StoreError while workers are at work, UsageError, NoCollection.
+    """
+    address = address_of(store)
+    with contextlib.closing(connect(address)) as database:
+        schema.check(database, address.collection)
+        if workers := table_rows.workers_at_work(database):
+            raise StoreError(f"workers are at work on {address}: {workers}. Stop them, or wait for their end.")
+        database_copying.take_time(database)
+        database_copying.bring_letters(database, address.collection)
+        with changing(store, watch) as (folder, follow):
+            yield folder, follow
+        _fill_holes(database)
+
+
+def shrink(store: str) -> None:
+    """Gives the space of what was deleted back to the server's disk: tables are written anew."""
+    with contextlib.closing(connect(address_of(store))) as database:
+        database_copying.take_time(database)
+        schema.shrink(database)
+
+
+def _fill_holes(database: Connection) -> None:
+    """Writes segments that hold bytes of deleted pages anew, without these. A kill leaves them to the next deed."""
+    place = table_rows.place_of_segments(database)
+    names = following.holes(database) if place else []
+    if not names:
+        return
+    with contextlib.closing(object_storage(place)) as storage:
+        present = {name for name, _ in storage.sizes()}
+        for name in names:
+            if records := list(following.records_in(database, name)):
+                moves = copied_records(storage, records, f"{uuid4().hex}-00001{ENDING}")
+                with database.transaction():
+                    following.move_records(database, moves)
+            if name in present:
+                storage.delete(name)
+            with database.transaction():
+                following.forget_hole(database, name)
+
+
+@contextlib.contextmanager
+def changing(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
+    """(the copy of a collection, as it stands now; what each transaction on it that changes the collection is within).
+
+    store: its address. Raises UsageError, NoCollection, StoreError.
+    """
+    with brought_up(address_of(store), watch) as (database, folder):
+        yield folder, partial(_followed, database, folder)
+
+
+@contextlib.contextmanager
+def _followed(database: Connection, folder: Path, connection: reading.Connection) -> Iterator[None]:
+    tables = {table.name: table for table in moved_tables(database, connection)}
+    with folder_copying.traced(folder, connection, tables) as before:
+        for one in (before, connection):
+            folder_copying.know_shards(one, shard_of)
+        yield
+        with database_copying.reported(), database.transaction():
+            for table in tables.values():
+                _follow(database, table, before, connection)
+            runs = _parts(tables["run"], "id")
+            left = {row[1:] for row in folder_copying.rows_touched(connection, runs)}
+            following.drop_runs(database, [key for (key,) in set(folder_copying.touched(connection, "run")) - left])
+            following.drop_bodies(database, _bodies(before, [tables["page"], tables["page_history"]]))
+            following.drop_dictionaries(database, (key for (key,) in folder_copying.touched(connection, "dictionary")))
+            following.outrun(
+                database, folder_copying.last_ids(connection, _NUMBERED), folder_copying.last_seq(connection)
+            )
+
+
+def _follow(database: Connection, table: MovedTable, before: reading.Connection, now: reading.Connection) -> None:
+    """The rows of one table that were touched."""
+    touched = folder_copying.touched(now, table.name)
+    folder_copying.touch(before, table.name, touched)
+    if not touched or table.name == "dictionary":
+        return
+    if table.name == "tally":
+        following.add_to_tally(database, _changes(table, before, now))
+    elif table.name == "run_count":
+        following.add_to_runs(database, _changes(table, before, now))
+    elif table.name == "run":
+        for name in _COUNTED:
+            changes = _changes(_parts(table, "id", name), before, now)
+            following.add_to_runs(database, {(*key, name): change for key, change in changes.items()})
+    else:
+        keys = folder_copying.keys_of(now, table.name)
+        gone = set(folder_copying.rows_touched(before, _parts(table, *keys)))
+        following.replace(database, table, keys, list(gone), folder_copying.rows_touched(now, table))
+
+
+def _parts(table: MovedTable, *columns: str) -> MovedTable:
+    kinds = dict(zip(table.columns, table.kinds, strict=True))
+    return MovedTable(table.name, columns, tuple(kinds[column] for column in columns))
+
+
+def _changes(table: MovedTable, before: reading.Connection, now: reading.Connection) -> dict[Row, int]:
+    """How much each sum, its last column, grew."""
+    old, new = (
+        {row[1:-1]: int(str(row[-1])) for row in folder_copying.rows_touched(one, table)} for one in (before, now)
+    )
+    return {key: new.get(key, 0) - old.get(key, 0) for key in old.keys() | new.keys()}
+
+
+def _bodies(before: reading.Connection, tables: Iterable[MovedTable]) -> list[Row]:
+    """(shard, body) of pages whose rows were touched, as they were."""
+    rows = (row for table in tables for row in folder_copying.rows_touched(before, _parts(table, "body_id")))
+    return list(dict.fromkeys(row for row in rows if row[1] is not None))

@@ -1,0 +1,209 @@
+"""What is deleted and brought into accord with rules in a database is as in a folder, whatever is killed when."""
+
+import contextlib
+import gzip
+import re
+import shutil
+
+import pytest
+from click.testing import CliRunner
+
+from deleted import content, sound
+from periplus.api import deleting, homes
+from periplus.api import following as api_following
+from periplus.api.copies import copied
+from periplus.api.database import check_segments
+from periplus.api.moving import into_database, silent
+from periplus.cli.main import main
+from periplus.errors import UsageError
+from periplus.model.collection import Deletion
+from periplus.model.web import SiteKey
+from periplus.store.postgres import following
+from periplus.store.postgres.address import address_of
+from periplus.store.postgres.connection import connect
+from periplus.store.segments import FolderStorage
+from periplus.store.sqlite import deletion
+from periplus.urls.canonical import canonical, url_id
+from stored import page, stored
+
+HOME = "https://e.org/"
+WORDS = "Harbours on this coast have lights, pilots and a depth that is printed in the almanac of the year"
+ANSWERS = {
+    HOME: page("Home", "/a", "/b", "/c?x=1", "/c?x=2", "/gone", "/old", "https://else.example/x") + f"<p>{WORDS}</p>",
+    "https://e.org/a": page("Pilots", "/", "/b", "/lost") + f"<p>{WORDS}, with tides</p>",
+    "https://e.org/b": page("Lights", "/a") + f"<p>{WORDS}, with tides</p>",
+    "https://e.org/c?x=1": page("Charts", "/a") + f"<p>{WORDS}, with rocks</p>",
+    "https://e.org/c?x=2": page("Charts", "/a") + f"<p>{WORDS}, with rocks</p>",
+    "https://e.org/old": "/a",
+    "https://e.org/gone": 404,
+    "https://else.example/x": page("Else", HOME),
+}
+DELETIONS = (
+    "https://e.org/a",
+    "https://e.org/a https://e.org/b --links-to",
+    "https://e.org/a https://e.org/c?x=1 --again",
+    "--site else.example --links-to",
+    "--site e.org",
+    "--run 2",
+    "--run 2 --keep-pages",
+    "--site e.org --run 1 --shrink",
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    folder = stored(tmp_path / "c.periplus", {**ANSWERS, "https://e.org/b": 404}, [HOME])
+    return stored(folder, ANSWERS, [HOME])
+
+
+def ran(line, place, code=0):
+    ended = CliRunner().invoke(main, [*line.split(), "-c", str(place)])
+    assert ended.exit_code == code, (line, ended.output, ended.exception)
+    return ended.output
+
+
+def both(line, folder, address):
+    """Runs a command over the folder and over a database that was made of it before; both hold the same then."""
+    into_database(folder, address.text, silent)
+    copied(address.text)
+    said = [re.sub(r", [0-9.]+ [kM]?B", "", ran(line, place)) for place in (folder, address.text)]
+    assert said[0] == said[1] != ""
+    same(folder, address)
+
+
+def same(folder, address):
+    followed = content(copied(address.text))
+    assert followed == content(folder)
+    shutil.rmtree(copied(address.text).parent)
+    anew = copied(address.text)
+    assert content(anew) == followed, "the copy that was changed is as one made anew"
+    assert sound(anew) == sound(folder)
+
+
+@pytest.mark.parametrize("line", DELETIONS)
+def test_a_deletion_takes_from_a_database_what_it_takes_from_a_folder(line, folder, address):
+    both(f"delete {line} --yes", folder, address)
+
+
+RULES = ('[[site]]\nignored = ["x"]\n', '[[site]]\nsite = "e.org"\nwww = "add"\nindex = ["b"]\n', "")
+
+
+def test_rules_are_applied_to_a_database_as_to_a_folder_and_taken_back(folder, address, tmp_path):
+    into_database(folder, address.text, silent)
+    for rules in RULES:
+        for place in (folder, tmp_path):
+            (place / "periplus.toml").write_text(rules)
+        ended = [ran("rules apply", place) for place in (folder, address.text)]
+        assert ended[0] == ended[1]
+        assert "in accord" in ran("rules apply", address.text)
+        same(folder, address)
+
+
+def test_a_crawl_after_rules_were_applied_goes_by_them(folder, address, tmp_path):
+    into_database(folder, address.text, silent)
+    (tmp_path / "periplus.toml").write_text(RULES[0])
+    home = homes.home_of(address.text)
+    with pytest.raises(UsageError, match="rules apply"):
+        home.prepare(RULES[0], 0.0)
+    ran("rules apply", address.text)
+    assert home.prepare(RULES[0], 0.0)
+    assert home.rules_text() == RULES[0]
+
+
+class Killed(Exception):
+    """In a kill's place."""
+
+
+@pytest.mark.parametrize("side", ["database", "copy"])
+def test_a_deletion_that_is_killed_leaves_whole_batches_and_the_same_command_does_the_rest(
+    side, folder, address, monkeypatch
+):
+    """Before the database's commit, and between it and the copy's."""
+    into_database(folder, address.text, silent)
+    monkeypatch.setattr(deletion, "BATCH", 2)
+    place, name = {"database": (following, "outrun"), "copy": (api_following, "_followed")}[side]
+    done, plain = [], getattr(place, name)
+
+    def second_is_killed():
+        done.append(1)
+        if len(done) == 2:
+            raise Killed
+
+    def outrun(*args):
+        second_is_killed()
+        plain(*args)
+
+    @contextlib.contextmanager
+    def followed(*args):
+        with plain(*args):
+            yield
+        second_is_killed()
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(place, name, outrun if side == "database" else followed)
+        deleting.delete(address.text, Deletion(site=SiteKey("e.org")))
+    half = content(copied(address.text))
+    assert sound(copied(address.text)) == []
+    assert 0 < len(half["page"]) < len(content(folder)["page"])
+    ran("delete --site e.org --yes", address.text)
+    ran("delete --site e.org --yes", folder)
+    same(folder, address)
+
+
+def test_bytes_of_deleted_pages_leave_the_segments_and_the_others_stay(folder, address, tmp_path):
+    place = tmp_path / "segments"
+    text = address_of(f"{address.text}&segments={place}").text
+    into_database(folder, text, silent)
+
+    def held():
+        return b"".join(gzip.decompress(path.read_bytes()) for path in place.iterdir())
+
+    assert b"rocks" in held() and b"tides" in held()
+    ran("delete https://e.org/c?x=1 https://e.org/c?x=2 --yes", text)
+    assert b"rocks" not in held() and b"tides" in held()
+    assert "<title>Pilots" in ran("page https://e.org/a --as source", text)
+    (state,) = check_segments(text)
+    assert (state.orphans, state.lost) == (0, 0)
+    ran("delete --site e.org --links-to --yes", text)
+    assert b"tides" not in held()
+
+
+def test_segments_that_a_kill_left_are_written_anew_by_the_next_deed(folder, address, tmp_path, monkeypatch):
+    place = tmp_path / "segments"
+    text = address_of(f"{address.text}&segments={place}").text
+    into_database(folder, text, silent)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(FolderStorage, "delete", lambda self, name: (_ for _ in ()).throw(Killed))
+        deleting.delete(text, Deletion(tuple(url_id(canonical(f"https://e.org/c?x={n}")) for n in (1, 2))))
+    assert len(list(place.iterdir())) == 2
+    ran("delete https://e.org/b --yes", text)
+    left = [gzip.decompress(path.read_bytes()) for path in place.iterdir()]
+    assert len(left) == 1 and b"rocks" not in left[0]
+
+
+def test_nothing_is_deleted_while_workers_are_at_work(folder, address):
+    into_database(folder, address.text, silent)
+    with homes.home_of(address.text).only_crawl():
+        assert "a crawl is at work" in ran("delete https://e.org/a --yes", address.text, code=1)
+    with contextlib.closing(connect(address)) as database:
+        database.execute(
+            "INSERT INTO worker (name, pid, joined, lease_until, machine)"
+            " VALUES ('w', 1, 0, extract(epoch FROM now()) + 60, 'elsewhere')"
+        )
+    assert "workers are at work" in ran("delete https://e.org/a --yes", address.text, code=1)
+    assert "workers are at work" in ran("rules apply", address.text, code=1)
+    assert len(content(copied(address.text))["page"]) == len(content(folder)["page"])
+
+
+def test_a_whole_collection_goes_from_its_database_with_its_copy(folder, address):
+    into_database(folder, address.text, silent)
+    copy = copied(address.text)
+    assert "type the collection's name" in ran("delete --everything other --yes", address.text, code=2)
+    ran(f"delete --everything {address.collection} --yes", address.text)
+    assert not copy.exists()
+    assert "holds no collection" in ran("status", address.text, code=2)
+    with contextlib.closing(connect(address)) as database:
+        names = [name for (name,) in database.execute("SELECT schema_name FROM information_schema.schemata").fetchall()]
+    assert address.collection not in names
