@@ -49,8 +49,7 @@ READING = (
     "status -f json",
 )
 WRITING = (
-    "portal list", "portal create p", "index --vectors x.parquet",
-    "check",
+    "index --vectors x.parquet", "check",
 )  # fmt: skip
 
 

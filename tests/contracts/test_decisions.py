@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import stored as small
+from newsweb import NewsRecipe, news_web
 from periplus.api.homes import editing, folder_of
 from periplus.api.moving import into_database, move, silent
 from periplus.api.survey import marks_in
@@ -36,6 +39,7 @@ ANSWERS = {HOME: page("Home", *(f"/{kind}{n}" for kind in ("sea", "land") for n 
     for n in range(6)
 }
 EXAMPLES = [word for n in range(4) for word in ("-p", f"https://e.org/sea{n}", "-n", f"https://e.org/land{n}")]
+WEB = news_web(NewsRecipe(seed=4, sites=9, stories=6, singles=4, days=20))
 TRAIN = ("topic", "train", "sea", *EXAMPLES)
 
 
@@ -95,6 +99,39 @@ def test_sites_are_marked_by_several(place: Path | str, own) -> None:
     ran(place, "survey", "mark", "e.org", "--status", "undecided")
     own(1)
     assert marks_in(folder_of(place)) == {"e.org": SiteMark("e.org", SiteStatus.UNDECIDED)}
+
+
+@pytest.fixture(params=["folder", "database"])
+def news(request: pytest.FixtureRequest, tmp_path: Path, own, monkeypatch: pytest.MonkeyPatch) -> Path | str:
+    """A collection in which stories are told."""
+    monkeypatch.setattr(small, "NOW", WEB.now)
+    folder = stored(tmp_path / "n.periplus", WEB.pages, WEB.starts)
+    return _in_database(folder, request.getfixturevalue("address")) if request.param == "database" else folder
+
+
+def test_a_portal_is_made_edited_published_and_removed_by_two(news: Path | str, own, tmp_path: Path) -> None:
+    assert "begun" in ran(news, "portal", "create", "coast", "--title", "The coast", "--sites", "4", "--approve")
+    waiting = json.loads(ran(news, "portal", "show", "-f", "json"))["entries"]
+    assert len(waiting) > 2 and {entry["verdict"] for entry in waiting} == {None}
+    own(2)
+    first, second, third = (entry["key"] for entry in waiting[:3])
+    ran(news, "portal", "approve", "coast", first, second)
+    own(1)
+    ran(news, "portal", "hide", third[:5])
+    ran(news, "portal", "edit", first, "--words", "The buoy is back.")
+    own(2)
+    assert "2 stories published" in ran(news, "portal", "build", "-o", str(tmp_path / "public"))
+    assert "The buoy is back." in (tmp_path / "public" / "index.html").read_text()
+    ran(news, "portal", "change", "--title", "Another coast")
+    own(1)
+    shown = json.loads(ran(news, "portal", "show", "-f", "json", "-n", "500"))
+    decided = {entry["key"]: entry["verdict"] for entry in shown["entries"] if entry["verdict"]}
+    assert decided == {first: "approved", second: "approved", third: "hidden"}
+    assert "Another coast" in (out := ran(news, "portal", "list")) and "never built" not in out
+    assert "index.html" in ran(news, "portal", "build")
+    ran(news, "portal", "remove", "coast", "--yes")
+    own(2)
+    assert "No portal" in ran(news, "portal", "list")
 
 
 def test_decisions_move_there_and_back(tmp_path: Path, address, own) -> None:

@@ -8,10 +8,17 @@ from starlette.testclient import TestClient
 
 from interface import COMMANDS, token_of
 from periplus.api.faults import noted_faults
-from periplus.api.homes import home_of
+from periplus.api.functions import open_collection
+from periplus.api.homes import folder_of, home_of
 from periplus.api.moving import into_database, silent
+from periplus.api.portal import portals
+from periplus.api.survey import marks_in
+from periplus.api.topics import TopicOrder, stored_labels, topic_names, train_topic
+from periplus.model.collection import without_password
+from periplus.model.story import EditorVerdict
 from periplus.store.job_queue import JobQueue
 from periplus.store.postgres.connection import connect
+from periplus.store.sqlite import portal_rows, reading
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.app import application
 from periplus.ui.safety import Locks
@@ -63,6 +70,63 @@ def test_what_is_decided_on_a_fault_is_kept_in_the_database(served):
     (note,) = home_of(address.text).fault_notes()
     assert note.words == "it may stay"
     assert "it may stay" in client.get(path).text, "the copy has it at once"
+
+
+@pytest.fixture
+def others(monkeypatch, tmp_path):
+    """Reads the collection as another user does, who has a cache of his own."""
+
+    def read(place):
+        with monkeypatch.context() as patch:
+            patch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+            return folder_of(place)
+
+    return read
+
+
+def test_a_portal_is_begun_decided_on_changed_and_removed_in_the_database(served, others):
+    client, state, address = served
+    at = f"/c/{address.collection}"
+    assert posted(client, f"{at}/portals", f"{at}/portals", name="coast", title="The coast").status_code == 303
+    portal = f"{at}/portal/coast"
+    assert "The coast" in client.get(portal).text
+    assert [one.title for one, _ in portals(others(address.text))] == ["The coast"]
+    posted(client, f"{portal}/decide", portal, what="ban", **{"pick-e.org": "1"})
+    with contextlib.closing(reading.connect(others(address.text))) as connection:
+        assert portal_rows.decisions(connection, "coast").sites == {"e.org": EditorVerdict.BANNED}
+    posted(client, f"{portal}/do", portal, what="change", title="Another coast")
+    assert "Another coast" in client.get(portal).text
+    posted(client, f"{portal}/do", portal, what="build")
+    with state.queue() as queue:
+        commands = {job.order.command for job in queue.jobs()}
+    assert commands == {("portal", "build", "coast", "-c", without_password(address.text))}
+    assert posted(client, f"{portal}/do", portal, what="remove", sure="coast").status_code == 303
+    assert portals(others(address.text)) == []
+
+
+def test_a_topic_is_labelled_and_removed_in_the_database(served, others):
+    client, _, address = served
+    with open_collection(address.text) as collection:
+        train_topic(collection, TopicOrder("sea", ["https://e.org/a"]))
+    topic = f"/c/{address.collection}/topic/sea"
+    asked = client.get(f"{topic}/label?format=json").json()["page"]["url"]
+    assert posted(client, f"{topic}/label", f"{topic}/label", page=asked, what="no").status_code == 303
+    assert [(one.name, one.positive) for one in stored_labels(others(address.text), "sea")] == [(asked, False)]
+    posted(client, f"{topic}/label", f"{topic}/label", what="undo")
+    assert stored_labels(others(address.text), "sea") == []
+    assert posted(client, f"{topic}/do", topic, what="remove", sure="sea").status_code == 303
+    assert topic_names(others(address.text)) == []
+
+
+def test_a_survey_is_begun_and_its_sites_are_marked_in_the_database(served, others):
+    client, _, address = served
+    at = f"/c/{address.collection}/survey"
+    assert posted(client, f"{at}/create", at, sites="https://e.org/", title="A survey", run="").status_code == 303
+    assert client.get(f"{at}?format=json").json()["campaign"]["sites"] == 1
+    posted(client, f"{at}/change", at, what="add", sites="https://other.example/")
+    posted(client, f"{at}/change", at, what="decide", status="out", tags="dull", others="e.org")
+    assert client.get(f"{at}?format=json").json()["campaign"]["sites"] == 1, "the copy has it at once"
+    assert marks_in(others(address.text))["e.org"].tags == ("dull",)
 
 
 def test_forms_that_would_be_kept_in_the_copy_are_refused(served):

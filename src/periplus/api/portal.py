@@ -16,6 +16,7 @@ from typing import NamedTuple
 from periplus.analyse.cascades import cascades_of_stories
 from periplus.analyse.edition import Selection, selection, without_sites
 from periplus.api.facts import run_name
+from periplus.api.homes import editing, folder_of
 from periplus.api.portal_entries import described
 from periplus.api.results import store_stories, when_stored, written
 from periplus.api.stories import ReadingRequest, influence, stories_and_state
@@ -362,13 +363,13 @@ VERBS: dict[str, dict[bool, EditorVerdict | None]] = {
 }
 
 
-def create(folder: Path, portal: Portal) -> None:
+def create(place: Path | str, portal: Portal) -> None:
     """A new portal. Raises UsageError for a name that is taken or is none, NoCollection, StoreError."""
     if not portal.name or not all(sign.isalnum() or sign in "-_" for sign in portal.name):
         raise UsageError(
             f"{portal.name!r} is no name for a portal: use letters, digits, - and _, since a folder will have it too"
         )
-    with schema.writing(folder) as connection:
+    with editing(place) as folder, schema.writing(folder) as connection:
         if portal.name in [other.name for other, _ in portal_rows.portals(connection)]:
             raise UsageError(
                 f"there is a portal {portal.name} already: `periplus portal change {portal.name}` changes it"
@@ -376,17 +377,18 @@ def create(folder: Path, portal: Portal) -> None:
         portal_rows.store_portal(connection, portal)
 
 
-def change(folder: Path, portal: Portal) -> None:
+def change(place: Path | str, portal: Portal) -> None:
     """Puts a portal in the place of the one with its name; what was decided stays."""
-    with schema.writing(folder) as connection:
+    with editing(place) as folder, schema.writing(folder) as connection:
         portal_rows.store_portal(connection, portal)
 
 
-def remove(folder: Path, name: str) -> None:
+def remove(place: Path | str, name: str) -> None:
     """Forgets a portal and its decisions; what was published stays where it is."""
-    with schema.writing(folder) as connection:
-        portal_rows.forget_portal(connection, name)
-    desk_file(folder, name).unlink(missing_ok=True)
+    with editing(place) as folder:
+        with schema.writing(folder) as connection:
+            portal_rows.forget_portal(connection, name)
+        desk_file(folder, name).unlink(missing_ok=True)
 
 
 def portals(folder: Path) -> list[tuple[Portal, float]]:
@@ -408,7 +410,7 @@ def portal_named(folder: Path, name: str = "") -> Portal:
     return next(iter(by_name.values()))
 
 
-def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda what, done, total: None) -> Edition:
+def edition_of(place: Path | str, portal: Portal, now: float, watch: Watch = lambda what, done, total: None) -> Edition:
     """The portal as it would be published now.
 
     The keys of its entries are remembered, so that stories keep them while they grow; so are the stories, and the
@@ -416,6 +418,7 @@ def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda w
 
     Raises UsageError for a topic that there is not, NoCollection, StoreError.
     """
+    folder = folder_of(place)
     stories, state = stories_and_state(folder, watch=lambda done, total: watch("reading pages", done, total))
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
         decided = portal_rows.decisions(connection, portal.name)
@@ -433,7 +436,7 @@ def edition_of(folder: Path, portal: Portal, now: float, watch: Watch = lambda w
         sites, covered = sites_for(connection, portal, shown, decided, relevance)
         last = next(iter(reversed(runs.run_records(connection))), None)
         written_words = portal_rows.words_of(connection, portal.name)
-    _remember(folder, portal, chosen, entry_keys)
+    _remember(place, portal, chosen, entry_keys)
     store_stories(folder, stories)
     edition = Edition(
         portal=portal,
@@ -471,12 +474,12 @@ def picture_of(folder: Path, portal: Portal, key: EntryKey) -> bytes:
     return words.picture if words else b""
 
 
-def edit(folder: Path, portal: Portal, subject: str, changes: Edit, now: float) -> EntryKey:
+def edit(place: Path | str, portal: Portal, subject: str, changes: Edit, now: float) -> EntryKey:
     """Stores an editor's own words and picture for an entry (its key, or how it begins). Returns the key in full.
 
     Raises UsageError for an entry that is not known, for a picture that is none, and for one without alt.
     """
-    with schema.writing(folder) as connection:
+    with editing(place) as folder, schema.writing(folder) as connection:
         keys = sorted(set(portal_rows.known_pages(connection, portal.name).values()))
         begins = [key for key in keys if subject.strip() and key.startswith(subject.strip().lower())]
         if len(begins) != 1:
@@ -516,13 +519,13 @@ def _without_banned(stories: Stories, decided: Decisions) -> Stories:
     return replace(stories, stories=tuple(left), posts=tuple(row for row in stories.posts if row[0] not in banned))
 
 
-def _remember(folder: Path, portal: Portal, chosen: Selection, entry_keys: Mapping[Url, EntryKey]) -> None:
+def _remember(place: Path | str, portal: Portal, chosen: Selection, entry_keys: Mapping[Url, EntryKey]) -> None:
     entries = (*chosen.published, *chosen.waiting, *chosen.hidden)
     new = {
         page.url: entry.key for entry in entries for page in entry.story.pages if entry_keys.get(page.url) != entry.key
     }
     if new:
-        with schema.writing(folder) as connection:
+        with editing(place) as folder, schema.writing(folder) as connection:
             portal_rows.store_known(connection, portal.name, new)
 
 
@@ -548,25 +551,26 @@ def _lacks(stories: Stories, entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def build(
-    folder: Path, name: str, out: Path | None, now: float, watch: Watch = lambda what, done, total: None
+    place: Path | str, name: str, out: Path | None, now: float, watch: Watch = lambda what, done, total: None
 ) -> tuple[Edition, Published]:
-    """Makes a portal anew and publishes it into out, by default portals/NAME within the collection's folder."""
+    """Makes a portal anew and publishes it into out, by default portals/NAME within the collection's folder or copy."""
+    folder = folder_of(place)
     portal = portal_named(folder, name)
-    edition = edition_of(folder, portal, now, watch)
+    edition = edition_of(place, portal, now, watch)
     done = publish(out or folder / PORTAL_FOLDER / portal.name, portal_files(edition))
-    with schema.writing(folder) as connection:
+    with editing(place) as folder, schema.writing(folder) as connection:
         portal_rows.store_built(connection, portal.name, now)
     return edition, done
 
 
-def decide(folder: Path, portal: Portal, verb: str, subjects: Sequence[str], now: float) -> list[str]:
+def decide(place: Path | str, portal: Portal, verb: str, subjects: Sequence[str], now: float) -> list[str]:
     """Notes what an editor decided of entries (keys, or how they begin) and sites.
 
     All or nothing. Returns what the subjects are called in full.
 
     Raises UsageError for a subject that is not known, or of the wrong kind for the verb.
     """
-    with schema.writing(folder) as connection:
+    with editing(place) as folder, schema.writing(folder) as connection:
         keys = sorted(set(portal_rows.known_pages(connection, portal.name).values()))
         sites = set(site_rows.site_names(connection).values())
         names = [_subject(verb, subject, keys, sites) for subject in subjects]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -396,6 +397,13 @@ def place_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def collection_place(named: Place | None) -> Place:
     """The address, or the folder as `collection_folder` finds it. Raises NoCollection."""
     return named if isinstance(named, str) else collection_folder(named)
+
+
+def place_word(place: Place) -> str:
+    """A collection as it is named in a command line: an address without its password."""
+    from periplus.api.homes import home_of
+
+    return shlex.quote(str(home_of(place)).removesuffix("/"))
 
 
 output_option = option("-o --output", "Write to this file instead of stdout.", FILE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import shlex
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -17,6 +16,7 @@ from periplus.cli.crawl import Period
 from periplus.cli.options import (
     FOLDER,
     Place,
+    collection_folder,
     collection_option,
     columns_of,
     format_option,
@@ -24,7 +24,8 @@ from periplus.cli.options import (
     option,
     options,
     output_option,
-    own_folder,
+    place_option,
+    place_word,
 )
 from periplus.cli.progress import Watch, say
 from periplus.errors import UsageError
@@ -39,7 +40,7 @@ INDENT = " " * 10  # under an entry's key
 
 # what a portal is to be: for `create` and `change`
 _portal_options = options(
-    collection_option,
+    place_option,
     option("--title", "By default the name."),
     option("--lead", "A sentence below the title."),
     option("--topic", "Only stories of this topic (`periplus topic`).", metavar="NAME"),
@@ -90,40 +91,39 @@ def portal() -> None:
 @portal.command()
 @_named
 @_portal_options
-def create(name: str, collection: Place | None, **fields: Any) -> None:
+def create(name: str, place: Place, **fields: Any) -> None:
     """Begin a portal in a collection. It is kept there with all that its editor decides."""
     from periplus.api import portal as portals
     from periplus.model.story import Portal
 
     if not name:
         raise UsageError("a portal needs a name: periplus portal create NAME")
-    folder = own_folder(collection, "portals are kept")
     given = {"title": name} | {field: value for field, value in fields.items() if value is not None}
     made = Portal(name=name, created=float(int(time.time())), **given)
-    portals.create(folder, made)
-    _say_renewal(made, folder)
-    say(f"Portal {name} begun. `periplus portal build {name} -c {shlex.quote(str(folder))}` makes it.")
+    portals.create(place, made)
+    _say_renewal(made, place)
+    say(f"Portal {name} begun. `periplus portal build {name} -c {place_word(place)}` makes it.")
 
 
 @portal.command()
 @_named
 @_portal_options
-def change(name: str, collection: Place | None, **fields: Any) -> None:
+def change(name: str, place: Place, **fields: Any) -> None:
     """Change what a portal is to be. What was decided stays; `build` shows the change."""
     from periplus.api import portal as portals
 
-    folder = own_folder(collection, "portals are kept")
     made = replace(
-        portals.portal_named(folder, name), **{field: value for field, value in fields.items() if value is not None}
+        portals.portal_named(collection_folder(place), name),
+        **{field: value for field, value in fields.items() if value is not None},
     )
-    portals.change(folder, made)
+    portals.change(place, made)
     if fields["period_s"]:
-        _say_renewal(made, folder)
+        _say_renewal(made, place)
 
 
-def _say_renewal(made: Portal, folder: Path) -> None:
+def _say_renewal(made: Portal, place: Place) -> None:
     if made.period_s:
-        hours, where = f"{made.period_s / 3600:g}h", shlex.quote(str(folder))
+        hours, where = f"{made.period_s / 3600:g}h", place_word(place)
         say("To renew it by itself, fetch and build in the queue, and let `periplus worker` run:")
         say(f"  periplus jobs add --every {hours} refresh -c {where}")
         say(f"  periplus jobs add --every {hours} portal build {made.name} -c {where}")
@@ -131,9 +131,9 @@ def _say_renewal(made: Portal, folder: Path) -> None:
 
 @portal.command()
 @_named
-@collection_option
-@option("-o --output", "The folder to publish into. By default portals/NAME in the collection.", FOLDER)
-def build(name: str, collection: Place | None, output: Path | None) -> None:
+@place_option
+@option("-o --output", "The folder to publish into. By default portals/NAME in the collection, or its copy.", FOLDER)
+def build(name: str, place: Place, output: Path | None) -> None:
     """Make the portal's pages and feeds anew.
 
     Files appear whole, only those that changed are written, and what is no longer published goes. Other files in
@@ -141,7 +141,7 @@ def build(name: str, collection: Place | None, output: Path | None) -> None:
     """
     from periplus.api import portal as portals
 
-    edition, done = portals.build(own_folder(collection, "portals are kept"), name, output, time.time(), Watch())
+    edition, done = portals.build(place, name, output, time.time(), Watch())
     say(
         f"{count_of(len(edition.entries), 'story', 'stories')} published"
         + _waiting(edition)
@@ -161,7 +161,7 @@ def list_portals(collection: Place | None, format: str, output: Path | None) -> 
     """List the collection's portals."""
     from periplus.api import portal as portals
 
-    rows = portals.portals(own_folder(collection, "portals are kept"))
+    rows = portals.portals(collection_folder(collection))
     with opened(output, exact=format == "json") as out:
         if format == "json":
             out.write(
@@ -182,18 +182,17 @@ def list_portals(collection: Place | None, format: str, output: Path | None) -> 
 
 @portal.command()
 @_named
-@collection_option
+@place_option
 @option("--waiting", "Only what waits for approval.", bool)
 @option("-n --limit", "Entries of each kind.", click.IntRange(1), 30)
 @format_option(("text", "json"))
 @output_option
-def show(name: str, collection: Place | None, waiting: bool, limit: int, format: str, output: Path | None) -> None:
+def show(name: str, place: Place, waiting: bool, limit: int, format: str, output: Path | None) -> None:
     """Show the next edition without publishing it: entries with their keys, and the chosen sites."""
     from periplus.api import portal as portals
     from periplus.present.stories import edition_values
 
-    folder = own_folder(collection, "portals are kept")
-    edition = portals.edition_of(folder, portals.portal_named(folder, name), time.time(), Watch())
+    edition = portals.edition_of(place, portals.portal_named(collection_folder(place), name), time.time(), Watch())
     with opened(output, exact=format == "json") as out:
         if format == "json":
             out.write(json.dumps(edition_values(edition, limit, waiting), ensure_ascii=False, indent=1) + "\n")
@@ -207,19 +206,19 @@ def _verb(verb: str, sentence: str) -> None:
 
     @portal.command(verb, help=sentence)
     @click.argument("subjects", nargs=-1, required=True, metavar="ENTRY|SITE...")
-    @collection_option
+    @place_option
     @_portal_option
-    def decided(subjects: tuple[str, ...], collection: Place | None, portal: str) -> None:
+    def decided(subjects: tuple[str, ...], place: Place, portal: str) -> None:
         from periplus.api import portal as portals
 
-        folder = own_folder(collection, "portals are kept")
+        folder = collection_folder(place)
         if not portal and len(subjects) > 1 and any(one.name == subjects[0] for one, _ in portals.portals(folder)):
             portal, subjects = (
                 subjects[0],
                 subjects[1:],
             )  # as the other commands are given it: `portal approve coast KEY`
         chosen = portals.portal_named(folder, portal)
-        names = portals.decide(folder, chosen, verb, subjects, time.time())
+        names = portals.decide(place, chosen, verb, subjects, time.time())
         say(f"{verb}: {', '.join(names)}. `periplus portal build` shows it.")
 
 
@@ -237,7 +236,7 @@ for _name, _sentence in (
 @portal.command()
 @click.argument("arguments", nargs=-1, required=True, metavar="[NAME] KEY")
 @_portal_option
-@collection_option
+@place_option
 @option(
     "--words", "Shown in place of the sentence with which the first page begins; '' takes them away.", metavar="TEXT"
 )
@@ -248,7 +247,7 @@ for _name, _sentence in (
 def edit(
     arguments: tuple[str, ...],
     portal: str,
-    collection: Place | None,
+    place: Place,
     words: str | None,
     picture: str | None,
     alt: str | None,
@@ -264,9 +263,8 @@ def edit(
         raise UsageError("one entry at a time: periplus portal edit [NAME] KEY")
     if words is None and picture is None and alt is None:
         raise UsageError("say what to edit: --words TEXT, --picture FILE, --alt TEXT")
-    folder = own_folder(collection, "portals are kept")
-    chosen = portals.portal_named(folder, portal or (arguments[0] if len(arguments) == 2 else ""))
-    key = portals.edit(folder, chosen, arguments[-1], portals.Edit(words, _picture(picture), alt), time.time())
+    chosen = portals.portal_named(collection_folder(place), portal or (arguments[0] if len(arguments) == 2 else ""))
+    key = portals.edit(place, chosen, arguments[-1], portals.Edit(words, _picture(picture), alt), time.time())
     say(f"edit: {key}. `periplus portal build` shows it.")
 
 
@@ -284,19 +282,18 @@ def _picture(path: str | None) -> bytes | None:
 
 @portal.command()
 @_named
-@collection_option
+@place_option
 @option("--yes", "Do not ask.", bool)
-def remove(name: str, collection: Place | None, yes: bool) -> None:
+def remove(name: str, place: Place, yes: bool) -> None:
     """Forget a portal and what its editor decided. Published files stay."""
     from periplus.api import portal as portals
 
     if not name:
         raise UsageError("say which portal: periplus portal remove NAME")
-    folder = own_folder(collection, "portals are kept")
-    portals.portal_named(folder, name)
+    portals.portal_named(collection_folder(place), name)
     if not yes and not click.confirm(f"Forget the portal {name} with its decisions?", err=True):
         raise UsageError("nothing was removed")
-    portals.remove(folder, name)
+    portals.remove(place, name)
 
 
 def _waiting(edition: Edition) -> str:

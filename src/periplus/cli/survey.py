@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +25,7 @@ from periplus.cli.options import (
     own_folder,
     place_named,
     place_option,
+    place_word,
     setting_options,
     settings_of,
     verbose_option,
@@ -280,10 +280,9 @@ def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place, *
             **_given(flags),
         ),
     )
-    place = str(home_of(collection))  # by its name a password is not shown
     click.echo(
-        f"A survey of {count_of(len(units), 'site')} in {place} — next: "
-        f"periplus survey run -c {shlex.quote(place.removesuffix('/'))}",
+        f"A survey of {count_of(len(units), 'site')} in {home_of(collection)} — next: "
+        f"periplus survey run -c {place_word(collection)}",
         err=True,
     )
 

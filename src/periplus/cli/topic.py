@@ -24,6 +24,7 @@ from periplus.cli.options import (
     option,
     output_option,
     place_option,
+    place_word,
     setting_options,
     settings_of,
     verbose_option,
@@ -444,10 +445,9 @@ f"last {len(gathered.last):,} "
         say(f"To go on: {shlex.join(['periplus', *sys.argv[1:]])}")
     from periplus.api.homes import home_of
 
-    home = str(home_of(place))  # by its name a password is not shown
-    knows = ["--topic-from", str(topic_from)] if topic_from else []
-    command = shlex.join(["periplus", "topic", "judge", name, "-c", home.removesuffix("/"), *knows])
-    say(f"Kept in {home} — next: {command}")
+    knows = f" --topic-from {shlex.quote(str(topic_from))}" if topic_from else ""
+    command = f"periplus topic judge {shlex.quote(name)} -c {place_word(place)}{knows}"
+    say(f"Kept in {home_of(place)} — next: {command}")
 
 
 def _as_json(end: TopicalEnd) -> dict[str, object]:

@@ -25,7 +25,7 @@ from periplus.ui import rendering
 from periplus.ui.live import jobs_about
 from periplus.ui.rendering import MEDIA, SANDBOX
 from periplus.ui.safety import files_of, form_of
-from periplus.ui.state import AppState, folder_of, now, state_of
+from periplus.ui.state import AppState, folder_of, now, place_of, state_of
 
 PER = 20  # entries of one page of the desk
 SITES = 60  # that are named on the desk; all of them stand in the table
@@ -41,7 +41,7 @@ PREVIEW = (
 def portals(request: Request, refused: rendering.Refused | None = None) -> Response:
     """The portals of a collection, and the form that begins one; with a form in the address, its command."""
     state = state_of(request)
-    name, folder = folder_of(request)
+    name, folder, _ = place_of(request)
     values: dict[str, object] = {
         "title": "Portals", "name": name,
         "portals": [{"portal": one, "built": built} for one, built in work.portals(folder)],
@@ -60,11 +60,11 @@ def portals(request: Request, refused: rendering.Refused | None = None) -> Respo
 def create(request: Request) -> Response:
     """Begins a portal, and asks for its first build."""
     state, form = state_of(request), form_of(request)
-    name, folder = folder_of(request)
+    name, folder, place = place_of(request)
     try:
         made = portal_of(form, float(int(now())))
         _check_topic(folder, made)
-        work.create(folder, made)
+        work.create(place, made)
     except UsageError as error:
         return portals(request, (form, str(error)))
     state.add_job(JobOrder(build_command(made.name, state.folder_word(folder))))
@@ -140,7 +140,7 @@ def _schedules(state: AppState, folder: Path, portal: str) -> list[dict[str, obj
 
 def decide(request: Request) -> Response:
     """What the editor decided of one entry or site (a button of its own), or of all that are picked."""
-    name, folder = folder_of(request)
+    name, folder, place = place_of(request)
     chosen, form = request.path_params["portal"], form_of(request)
     verb = next((word for word in work.VERBS if form.get(word)), form.get("what", ""))
     if verb not in work.VERBS:
@@ -153,14 +153,14 @@ def decide(request: Request) -> Response:
     one = desk_of(folder, chosen)
     view = {field: form[field] for field in ("show", "q", "at") if form.get(field)}
     listed = [str(entry.key) for entry in _entries(one, _kind(one, view), view.get("q", ""))]
-    work.decide(folder, one.portal, verb, picked, now())
+    work.decide(place, one.portal, verb, picked, now())
     after = rendering.query(view, at=view.get("at")) + _next(listed, picked)
     return rendering.to_screen(name, f"portal/{chosen}{after}")
 
 
 def entry(request: Request, refused: rendering.Refused | None = None) -> Response:
     """An entry's own words and picture, which its editor gives it."""
-    name, folder = folder_of(request)
+    name, folder, _ = place_of(request)
     one = desk_of(folder, request.path_params["portal"])
     key = request.query_params.get("key", "")
     chosen = next((entry for entry in one.entries if entry.key == key), None)
@@ -175,14 +175,14 @@ def entry(request: Request, refused: rendering.Refused | None = None) -> Respons
 
 def edit(request: Request) -> Response:
     """Stores the words and the picture that an editor gives an entry."""
-    name, folder = folder_of(request)
+    name, folder, place = place_of(request)
     form, key = form_of(request), request.query_params.get("key", "")
     changes = work.Edit(form.get("words", ""), files_of(request).get("picture"), form.get("alt", ""))
     if form.get("without"):
         changes = changes._replace(picture=b"", alt=None)
     one = work.portal_named(folder, request.path_params["portal"])
     try:
-        work.edit(folder, one, key, changes, now())
+        work.edit(place, one, key, changes, now())
     except UsageError as error:
         return entry(request, (form, str(error)))
     return rendering.to_screen(name, f"portal/{one.name}{rendering.query({}, show=form.get('show'))}#e-{key}")
@@ -210,7 +210,7 @@ def _next(listed: list[str], picked: list[str]) -> str:
 def act(request: Request) -> Response:
     """What a portal's screen asks for: build, gather, schedule, change, remove."""
     state, form = state_of(request), form_of(request)
-    name, folder = folder_of(request)
+    name, folder, place = place_of(request)
     chosen, what = work.portal_named(folder, request.path_params["portal"]), form.get("what", "")
     word = state.folder_word(folder)
     match what:
@@ -221,13 +221,13 @@ def act(request: Request) -> Response:
         case "change":
             made = portal_of({**form, "name": chosen.name}, chosen.created)
             _check_topic(folder, made)
-            work.change(folder, made)
+            work.change(place, made)
             _schedule(state, folder, made)
         case "remove":
             if form.get("sure") != chosen.name:
                 raise UsageError(f"to forget a portal with all that was decided write its name, {chosen.name}")
             _schedule(state, folder, replace(chosen, period_s=0.0))
-            work.remove(folder, chosen.name)
+            work.remove(place, chosen.name)
             return rendering.to_screen(name, "portals")
         case _:
             raise UsageError(f"nothing is known of {what[:50]!r}: build, gather, change or remove")
