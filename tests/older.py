@@ -33,3 +33,10 @@ def as_schema_5(connection: sqlite3.Connection) -> None:
     connection.executemany("INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", links)
     connection.execute("UPDATE meta SET value = '5' WHERE name = 'schema'")
     connection.commit()
+
+
+def with_rows_a_link(connection):
+    """A collection in PostgreSQL before its links were columns."""
+    connection.execute("CREATE TABLE link_rows AS SELECT * FROM link")
+    connection.execute("DROP VIEW link; DROP TABLE page_links; ALTER TABLE link_rows RENAME TO link")
+    connection.execute("DELETE FROM migration WHERE name LIKE '%-page-links'")

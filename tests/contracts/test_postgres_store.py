@@ -10,6 +10,7 @@ import pytest
 
 from contracts.crawl_values import batch, candidate, completion, get, side_request, state, take, urls
 from contracts.crawl_worlds import KEEPING, NO_LIMIT, PostgresWorld
+from older import with_rows_a_link
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
 from periplus.store import crawl_reads
@@ -55,6 +56,7 @@ def test_urls_that_an_older_version_named_by_their_spelling_have_the_id_of_all_s
     store = world.open()
     store.offer([candidate(A + "~u"), candidate(A + "~v"), candidate("http://b.test/")], (), 0.0)
     with connect(address) as connection, connection.transaction():
+        with_rows_a_link(connection)
         for old, text in ((4711, A + "%7Eu"), (4712, A + "%7ev")):
             number = url_id(A + "~u" if old == 4711 else A + "~v")
             twin = (
@@ -76,7 +78,7 @@ def test_urls_that_an_older_version_named_by_their_spelling_have_the_id_of_all_s
     assert set(ask("SELECT source, target FROM link")) == {(url_id(A + "~u"), url_id(A + "~u")), (4712, 4712)}
     with connect(address) as connection, connection.transaction():  # as the store would have left it
         connection.execute("DELETE FROM url WHERE id IN (4712, %s)", (url_id(A + "~u"),))
-        connection.execute("DELETE FROM link")
+        connection.execute("DELETE FROM page_links")
         connection.execute("UPDATE host SET pending = 1 WHERE key = 'a.test:80'")
         connection.execute("UPDATE tally SET value = 2 WHERE name IN ('known', 'reason:waiting')")
 

@@ -7,6 +7,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
+from drawn_links import drawn
 from older import as_schema_5
 from periplus.errors import StoreError
 from periplus.model.page import LINK_KINDS, POSITIONS, Link, LinkKind, Links
@@ -18,8 +19,6 @@ from periplus.store.sqlite.views import select
 from periplus.urls.canonical import canonical, url_id
 
 COLUMNS = "source, target, kind, position, nofollow, anchor, fragments, times, first_seen, last_seen"
-ANCHORS = ("", "words", 'a "quoted" one', "tab\tinside", "příliš \N{SHIP}", "back\\slash", "3 in\x1fone", "\u2028")
-FRAGMENTS = ((), ("one",), ("one", "two"), ("%20", "3"))
 
 
 @pytest.fixture
@@ -32,32 +31,6 @@ def folder(tmp_path):
 def connection(folder):
     with closing(schema.connect(folder)) as connection:
         yield connection
-
-
-def drawn(rng, source, many):
-    """A page with links of every kind, to few targets."""
-    links = {
-        (target, kind, position, nofollow): Link(
-            target,
-            kind,
-            position,
-            rng.choice(ANCHORS),
-            nofollow,
-            rng.choice(FRAGMENTS),
-            rng.choice((1, 1, 1, 2, 70_000)),
-        )
-        for target, kind, position, nofollow in (
-            (
-                canonical(f"http://a.test/{rng.randrange(many)}"),
-                rng.choice(LINK_KINDS),
-                rng.choice(POSITIONS),
-                rng.random() < 0.2,
-            )
-            for _ in range(many)
-        )
-    }
-    columns = Links.of(links.values())
-    return NewLinks(0, source, columns, list(map(url_id, columns.targets)))
 
 
 def entered(connection, now, new=(), seen=(), ended=(), run_id=1):

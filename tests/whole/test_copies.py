@@ -85,9 +85,12 @@ def test_a_copy_that_is_brought_up_is_as_one_made_anew(address, cache):
     brought_up(text, cache)
     with contextlib.closing(connect(address)) as database:
         database.execute("DELETE FROM page WHERE url_id IN (SELECT url_id FROM page ORDER BY 1 LIMIT 5)")
-        database.execute("DELETE FROM link WHERE source IN (SELECT source FROM link ORDER BY 1 LIMIT 3)")
+        database.execute("DELETE FROM page_links WHERE source IN (SELECT source FROM page_links ORDER BY 1 LIMIT 3)")
         database.execute("DELETE FROM visit WHERE id IN (SELECT id FROM visit ORDER BY 1 LIMIT 3)")
-        database.execute("UPDATE link SET anchor = 'other' WHERE source = (SELECT max(source) FROM link)")
+        database.execute(
+            "UPDATE page_links SET words = regexp_replace(words, '\\w+', 'other')"
+            " WHERE source = (SELECT max(source) FROM page_links)"
+        )
     brought_up(text, cache)
     assert (first / "collection.db").stat().st_ino == file, "it was brought up, and never made anew"
 

@@ -30,7 +30,7 @@ from periplus.store.postgres.table_rows import (
     row_blocks,
 )
 
-_LINK_BYTES = 140  # of a row of `link` in its table: 207 with the index, docs/cluster.md
+_LINK_BYTES = 40  # of `page_links`, with index: docs/cluster.md
 _BY_TEXT = ' ORDER BY u.text COLLATE "C"'
 
 
@@ -60,7 +60,7 @@ class DatabaseRows:
         """Links lie by shard: of each shard the beginning is taken,
         as far as ids go of which there should be enough, or further.
         """
-        row = self._connection.execute("SELECT pg_relation_size('link')").fetchone()
+        row = self._connection.execute("SELECT pg_relation_size('page_links')").fetchone()
         rows = (row[0] if row else 0) / _LINK_BYTES
         share = min(1.0, 2 * most / max(rows, 1.0))
         while True:

@@ -21,7 +21,7 @@ from periplus.model.visit import FETCHED
 from periplus.model.web import Url, UrlId
 from periplus.store.bodies import BodyCodec
 from periplus.store.moving import DECISIONS, OWN_META, TABLES, MovedBody, MovedTable, PageBody, Row
-from periplus.store.postgres import ledger, schema
+from periplus.store.postgres import ledger, page_links, schema
 from periplus.store.postgres.committing import run_of
 from periplus.store.postgres.connection import LOCK_TIMEOUT_S, LOST, Connection, columns_of
 from periplus.store.postgres.ledger import DatabaseLedger
@@ -101,10 +101,14 @@ def tables(connection: Connection, theirs: Callable[[str], Sequence[str]]) -> li
 
 
 def enter(connection: Connection, table: MovedTable, rows: Iterable[Row]) -> None:
-    """rows: each behind its shard, which tables of reference have no use for.
+    """rows: each behind its shard, which tables of reference have no use for; of links those of a page one after
+    another.
 
-    Within a transaction, into an empty table.
+    Within a transaction, into a table without them.
     """
+    if table.name == "link":
+        page_links.fill(connection, rows)
+        return
     has_shard = connection.execute(
         "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'shard'", (table.name,)
     ).fetchone()
@@ -270,7 +274,7 @@ def snapshot(connection: Connection) -> DatabaseSnapshot:
 def changed_sources(connection: Connection, since: DatabaseSnapshot) -> tuple[Sequence[int], Sequence[int]]:
     """(shards, pages) whose links may be others than then. Links go when their page is visited, or is one no longer."""
     ask = f"""
-        SELECT DISTINCT shard, source FROM link t WHERE {since.later("t")}
+        SELECT DISTINCT shard, source FROM page_links t WHERE {since.later("t")}
         UNION SELECT shard, source FROM bad_link t WHERE {since.later("t")}
         UNION SELECT shard, id FROM url t WHERE {since.later("t")}"""
     rows = connection.execute(ask.encode()).fetchall()
@@ -297,8 +301,10 @@ def keys_out(connection: Connection, name: str, keys: Sequence[str]) -> Iterator
 
 def count(connection: Connection, name: str) -> int:
     """Rows of a table; of bodies each once, however many shards have it."""
-    counted = {"body": "DISTINCT id", "xml": "DISTINCT body_id"}.get(name, "*")
-    row = connection.execute(f"SELECT count({counted}) FROM {name}".encode()).fetchone()
+    counted = {"body": "count(DISTINCT id)", "xml": "count(DISTINCT body_id)"}.get(name, "count(*)")
+    if name == "link":
+        name, counted = "page_links", "coalesce(sum(cardinality(targets)), 0)"
+    row = connection.execute(f"SELECT {counted} FROM {name}".encode()).fetchone()
     assert row is not None
     return int(row[0])
 

@@ -13,6 +13,7 @@ from periplus.errors import NoCollection, StoreError
 from periplus.model.visit import STATE_OF
 from periplus.store import moving
 from periplus.store.postgres.connection import Connection
+from periplus.store.postgres.page_links import FROM_ROWS
 from periplus.store.url_state import COLUMNS, FIELDS, new_ids
 
 # Ids of URLs that an older version named by their spelling: see `store.url_state`.
@@ -47,6 +48,7 @@ def rename(connection: Connection) -> None:
 #   value is the sum over parts; pages and bytes of a run are `run.fetched` plus `run_count` named
 #   'fetched', and so with wire_bytes.
 # - `site.fetched` is not kept: it is the sum of `host.fetched`. `queue.seq` comes from the sequence `queue_seq`.
+# - `link` is a view here and there; the targets of `page_links` are an array of ids.
 # - `body.data`: the packed bytes, empty where they lie in a segment: (segment, start, length).
 # - A worker is judged by `lease_until` on the database's clock, and by its process only on its own `machine`.
 # - The search index and its followers live with folders only: no `change`, `follower`, `evidence`.
@@ -229,6 +231,7 @@ MIGRATIONS: Final = (
     ("8-publication", PUBLICATION),
     ("9-types", TYPES),
     ("10-decisions", DECISIONS),
+    ("11-page-links", FROM_ROWS),
 )  # in order; a change of a released table is another entry, never an edit
 # without shard: small
 REFERENCE: Final = frozenset(
@@ -269,6 +272,7 @@ def create(connection: Connection, collection: str) -> bool:
     Any number of workers may come at once: one does it, the others wait for it.
     """
     with connection.transaction():
+        connection.execute("SET LOCAL statement_timeout = 0")  # tables of an older version may be written anew
         connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (LOCK_SCHEMA, collection))
         connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(collection)))
         connection.execute(
@@ -316,6 +320,7 @@ def _tables(connection: Connection, names: Collection[str]) -> list[sql.Identifi
 def drop(connection: Connection, collection: str) -> None:
     """Deletes all tables of the collection, and its schema unless others keep something in it."""
     with connection.transaction():
+        connection.execute("DROP VIEW link")
         for table in _tables(connection, KINDS.keys() | {"migration"}):
             connection.execute(sql.SQL("DROP TABLE {}").format(table))
         connection.execute("DROP SEQUENCE queue_seq")

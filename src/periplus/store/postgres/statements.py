@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from periplus.store.dialect import POSTGRES, Row, Statements
+from periplus.store.page_links import HISTORY_COLUMNS
+from periplus.store.postgres import page_links
 from periplus.store.postgres.connection import Connection, Session, columns_of
 from periplus.store.postgres.schema import KINDS
-from periplus.store.rows import LINK_COLUMNS, LinkChanges, LinkValues, NewLinks, link_rows
+from periplus.store.rows import LinkChanges
 
 T = TypeVar("T")
-_LINK_KEY = "source, target, kind, position, nofollow"
 
 
 class PostgresStatements:
@@ -73,6 +74,7 @@ class PostgresStatements:
     def delete(self, table: str, key: str, rows: Sequence[Sequence[object]]) -> Sequence[Sequence[object]]:
         if not rows:
             return ()
+        table = "page_links" if table == "link" else table  # which is a view, and named by its pages
         names = ["shard", *key.split(", ")]
         where = " AND ".join(f"t.{name} = k.{name}" for name in names)
         drop = (
@@ -82,22 +84,11 @@ class PostgresStatements:
         return self.connection.execute(drop.encode(), columns_of(rows, len(names))).fetchall()
 
     def links_of(self, pages: Sequence[Sequence[object]]) -> Iterable[Row]:
-        return self.at(f"{_LINK_KEY}, last_seen", "link", "source", pages)
+        stored = page_links.of_pages(self.connection, pages)  # type: ignore[arg-type]  # whole numbers
+        return [(source, *link.key, link.last_seen) for (_, source), links in stored.items() for link in links.values()]
 
     def enter_links(self, changes: LinkChanges) -> None:
-        self.insert("link", LINK_COLUMNS, _rows(changes.new, changes.now), key=_LINK_KEY)
-        update = "anchor, fragments, times, last_seen"
-        self.upsert("link", LINK_COLUMNS, _rows(changes.seen, changes.now), key=_LINK_KEY, update=update)
-        here = "shard = ? AND source = ? AND last_seen < ? AND ? IN ('', kind)"
-        checked = "SELECT checked FROM freshness f WHERE f.shard = link.shard AND f.url_id = source"
-        history = (
-            f"INSERT INTO link_history (shard, {_LINK_KEY}, run_id, anchor, times, first_seen, last_seen)"
-            f" SELECT shard, {_LINK_KEY}, ?, anchor, times, first_seen,"
-            f" greatest(last_seen, coalesce(({checked}), 0)) FROM link WHERE {here} ON CONFLICT DO NOTHING"
-        )
-        ended = [(shard, source, changes.now, kind) for shard, source, kind in changes.ended]
-        self.change_each(history, [(changes.run_id, *values) for values in ended])
-        self.change_each(f"DELETE FROM link WHERE {here}", ended)
+        self.upsert("link_history", HISTORY_COLUMNS, page_links.enter(self.connection, changes))
 
 
 def copy_rows(connection: Connection, table: str, columns: str, rows: Iterable[Sequence[object]]) -> None:
@@ -115,10 +106,6 @@ def copy_rows(connection: Connection, table: str, columns: str, rows: Iterable[S
 
 
 _BINARY = {"smallint": "int2", "bigint": "int8", "text": "text", "float8": "float8", "bytea": "bytea"}
-
-
-def _rows(pages: Iterable[NewLinks], now: float) -> list[LinkValues]:
-    return [row for page in pages for row in link_rows(page, now)]
 
 
 def _last_of(rows: Sequence[Sequence[object]], key: str) -> Sequence[Sequence[object]]:

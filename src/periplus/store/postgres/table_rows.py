@@ -62,7 +62,7 @@ def read_whole_tables(connection: Connection) -> None:
     likelihoods that are one, expects a row where there are millions, and looks them up one by one (two million links:
     not done after nine minutes, instead of six seconds).
     """
-    for setting in ("enable_nestloop = off", "cursor_tuple_fraction = 1", "work_mem = '64MB'"):
+    for setting in ("jit = off", "enable_nestloop = off", "cursor_tuple_fraction = 1", "work_mem = '64MB'"):
         connection.execute(f"SET LOCAL {setting}")
 
 

@@ -9,27 +9,32 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, groupby, islice, repeat
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from periplus.model.page import LINK_KIND_CODES, LINK_KINDS, POSITIONS, LinkKind
+from periplus.model.page import LINK_KIND_CODES, LinkKind
+from periplus.store import page_links
 from periplus.store.corruption import reported
-from periplus.store.rows import LinkChanges, LinkKey, NewLinks, link_rows
+from periplus.store.page_links import (
+    FIRST_LETTER,
+    HISTORY_COLUMNS,
+    KINDS,
+    LANDMARKS,
+    LINKS_AT_MOST,
+    LinksRow,
+    PageLink,
+    history_row,
+    met_again,
+    parted,
+    sorted_out,
+    unpacked,
+)
+from periplus.store.rows import LinkChanges, LinkKey, NewLinks
 
-# What SQL picks by its place is as wide for each link, in a BLOB, of which `substr` takes a part without a walk through
-# what is before: ids as decimal numbers, kinds and landmarks as letters from `a` on (enough for 29 names), nofollow as
-# 0 or 1, left out where none has it. `words` is a JSON array: a link's anchor or, where it stands on the page several
-# times or names places, `TAB times SPACE fragments TAB anchor`: an anchor begins with no white space, and an address
-# holds no tab. SQLite before 3.42 has no function but `json_each` that takes JSON apart in a view which is not trusted.
+# Targets are decimal numbers, of one width: `substr` takes a part of a BLOB without a walk through what is before.
+# SQLite before 3.42 has no function but `json_each` that takes JSON apart in a view which is not trusted.
 ID_WIDTH = 21  # a blank, a sign and 19 digits
-LINKS_AT_MOST = 100  # of a row: SQLite before 3.44 reads what lies on further pages of the file again for each link
-FIRST_LETTER = ord("a")
-_LETTERS = bytes((FIRST_LETTER + code) % 256 for code in range(256))
-_DIGITS = bytes(ord("1") if code else ord("0") for code in range(256))
-KINDS = tuple(kind.value for kind in LINK_KINDS)
-LANDMARKS = tuple(position.value for position in POSITIONS)
-_CODES = {name: code for names in (KINDS, LANDMARKS) for code, name in enumerate(names)}
 
 COLUMNS = "source, first_seen, last_seen, targets, kinds, positions, nofollow, words"
 TABLE = """
@@ -100,106 +105,33 @@ PERHAPS_TO = f"(SELECT source FROM page_links WHERE instr(targets, CAST(printf('
 TO_TARGET = f"link WHERE target = ?1 AND source IN {PERHAPS_TO.format('?1')}"
 Row = tuple[object, ...]
 _CLICKED = frozenset(FIRST_LETTER + LINK_KIND_CODES[kind] for kind in (LinkKind.ANCHOR, LinkKind.AREA))
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _STORE = f"INSERT INTO page_links ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-
-
-class PageLink(NamedTuple):
-    """A link of a page as it is kept."""
-
-    target: int
-    kind: str
-    position: str
-    nofollow: int
-    anchor: str
-    fragments: str  # parted by blanks
-    times: int
-    first_seen: float
-    last_seen: float
-
-    @property
-    def key(self) -> LinkKey:
-        return self[:4]
 
 
 def new_rows(page: NewLinks, now: float) -> Iterator[Row]:
     """The rows of a page that has none yet."""
-    links, nofollow, targets = page.links, b"", _targets(page.ids)
-    kinds, positions = links.kinds.translate(_LETTERS), links.positions.translate(_LETTERS)
-    if any(links.nofollow):
-        nofollow = links.nofollow.translate(_DIGITS)
-    words: Sequence[str] = links.anchors
-    if any(links.fragments) or max(links.times, default=1) > 1:
-        words = list(map(_words, links.anchors, links.fragments, links.times))
-    for start in range(0, len(kinds), LINKS_AT_MOST):
-        end = start + LINKS_AT_MOST
-        ids = targets[start * ID_WIDTH : end * ID_WIDTH]
-        bars = nofollow[start:end] or None
-        yield (page.source, now, now, ids, kinds[start:end], positions[start:end], bars, _encode(words[start:end]))
+    return map(_packed, page_links.new_rows(page, now))
+
+
+def rows_of(source: int, links: Iterable[PageLink]) -> Iterator[Row]:
+    """The rows of one page's links."""
+    return map(_packed, page_links.rows_of(source, links))
+
+
+def _packed(row: LinksRow[Sequence[int]]) -> Row:
+    return (*row[:3], _targets(row.targets), *row[4:])
 
 
 def _targets(ids: Sequence[int]) -> bytes:
     return (f"%{ID_WIDTH}d" * len(ids) % tuple(ids)).encode("ascii")
 
 
-def _words(anchor: str, fragments: str, times: int) -> str:
-    return anchor if times == 1 and not fragments else f"\t{times} {fragments}\t{anchor}"
-
-
-def _row(source: int, links: Sequence[PageLink]) -> Row:
-    """A row of links that were first and last seen at the same times."""
-    targets, kinds, positions, nofollow, anchors, fragments, times, first, last = zip(*links, strict=True)
-    return (
-        source,
-        first[0],
-        last[0],
-        _targets(targets),
-        bytes(map(_CODES.__getitem__, kinds)).translate(_LETTERS),
-        bytes(map(_CODES.__getitem__, positions)).translate(_LETTERS),
-        bytes(nofollow).translate(_DIGITS) if any(nofollow) else None,
-        _encode(list(map(_words, anchors, fragments, times))),
-    )
-
-
-def rows_of(source: int, links: Iterable[PageLink]) -> list[Row]:
-    """The rows of one page's links."""
-    rows = []
-    for _, alike in groupby(sorted(links, key=_SEEN), _SEEN):
-        while some := list(islice(alike, LINKS_AT_MOST)):
-            rows.append(_row(source, some))
-    return rows
-
-
-_SEEN = itemgetter(7, 8)
-
-
 def of_page(connection: sqlite3.Connection, source: int) -> dict[LinkKey, PageLink]:
     """The links that are kept of a page. Raises StoreError for columns that do not fit together."""
     find = f"SELECT {COLUMNS} FROM page_links WHERE source = ? ORDER BY rowid"
     with reported():
-        return {link.key: link for row in connection.execute(find, (source,)).fetchall() for link in _unpacked(row[1:])}
-
-
-def _unpacked(row: Sequence[Any]) -> Iterator[PageLink]:
-    first, last, targets, kinds, positions, nofollow, words = row
-    columns = (
-        map(int, targets.split()),
-        (KINDS[letter - FIRST_LETTER] for letter in kinds),
-        (LANDMARKS[letter - FIRST_LETTER] for letter in positions),
-        (digit - ord("0") for digit in nofollow) if nofollow else repeat(0, len(kinds)),
-        json.loads(words),
-    )
-    for target, kind, position, bars, text in zip(*columns, strict=True):
-        yield PageLink(target, kind, position, bars, *_parted(text), first, last)
-
-
-def _parted(text: str) -> tuple[str, str, int]:
-    """(anchor, fragments, times) of what stands in `words`."""
-    if not text.startswith("\t"):
-        return text, "", 1
-    further, _, anchor = text[1:].partition("\t")
-    times, _, fragments = further.partition(" ")
-    return anchor, fragments, int(times)
+        rows = [LinksRow[bytes](*row) for row in connection.execute(find, (source,)).fetchall()]
+        return {link.key: link for row in rows for link in unpacked(row, map(int, row.targets.split()))}
 
 
 def letters_of(*kinds: LinkKind) -> bytes:
@@ -215,7 +147,7 @@ def hyperlinks(connection: sqlite3.Connection) -> Iterator[tuple[int, int, str, 
             columns = zip(map(int, targets.split()), kinds, positions, json.loads(words), strict=True)
             for target, kind, position, text in columns:
                 if kind in _CLICKED:
-                    yield source, target, _parted(text)[0], LANDMARKS[position - FIRST_LETTER]
+                    yield source, target, parted(text)[0], LANDMARKS[position - FIRST_LETTER]
 
 
 class LinkColumns(NamedTuple):
@@ -246,13 +178,13 @@ def in_columns(connection: sqlite3.Connection, asked: str, joins: str, at_once: 
             texts = json.loads(f"[{','.join(words)}]")
             if list(map(len, positions)) != many or list(map(len, texts)) != many:
                 raise ValueError("columns of different lengths")
-            parted = map(_parted, chain.from_iterable(texts))
+            parts = map(parted, chain.from_iterable(texts))
             columns: tuple[Sequence[Any], ...] = (
                 list(map(int, b"".join(targets).split())),
                 [KINDS[letter - FIRST_LETTER] for letter in b"".join(kinds)],
                 [LANDMARKS[letter - FIRST_LETTER] for letter in b"".join(positions)],
                 [digit - ord("0") for digit in bars],
-                *zip(*parted, strict=True),
+                *zip(*parts, strict=True),
             )
             if any(len(column) != sum(many) for column in columns):
                 raise ValueError("columns of different lengths")
@@ -304,41 +236,16 @@ def fill(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
 
 def enter(connection: sqlite3.Connection, changes: LinkChanges) -> None:
     """What a transaction says of links: see `LinkChanges`."""
-    new: dict[int, NewLinks] = {}
-    seen: list[NewLinks] = []
-    for page in changes.new:
-        if new.setdefault(page.source, page) is not page:  # one page twice in a batch
-            seen.append(page)
-    insert(connection, chain.from_iterable(new_rows(page, changes.now) for page in new.values()))
-    seen += changes.seen
-    ending: dict[int, list[str]] = {}
-    for ended in changes.ended:
-        ending.setdefault(ended.source, []).append(ended.kind)
-    for page in seen:
-        _enter_seen(connection, changes, page, ending.pop(page.source, ()))
-
-
-def _enter_seen(connection: sqlite3.Connection, changes: LinkChanges, page: NewLinks, ending: Sequence[str]) -> None:
-    """Enters the links of a page that may have some: of those that stay, first_seen stays too."""
-    now, stored = changes.now, of_page(connection, page.source)
-    links = dict(stored)
-    for row in link_rows(page, now):
-        link = PageLink(*row[2:])  # type: ignore[arg-type]  # by LINK_COLUMNS, behind its shard
-        before = stored.get(link.key)
-        links[link.key] = link if before is None else link._replace(first_seen=before.first_seen)
-    past = [link for link in links.values() if link.last_seen < now and any(kind in ("", link.kind) for kind in ending)]
-    if past:
-        checked = connection.execute("SELECT checked FROM freshness WHERE url_id = ?", (page.source,)).fetchone()
-        latest = checked[0] if checked else 0.0
-        connection.executemany(
-            "INSERT OR IGNORE INTO link_history (source, target, kind, position, nofollow, run_id, anchor, times,"
-            " first_seen, last_seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (page.source, *link.key, changes.run_id, link.anchor, link.times, link.first_seen,
-                 max(link.last_seen, latest))
-                for link in past
-            ],
-        )  # fmt: skip
-        for link in past:
-            del links[link.key]
-    replace(connection, page.source, links.values())
+    new, again = sorted_out(changes)
+    insert(connection, chain.from_iterable(new_rows(page, changes.now) for page in new))
+    for change in again:
+        source = change.page.source
+        links, past = met_again(change, changes.now, of_page(connection, source))
+        if past:
+            checked = connection.execute("SELECT checked FROM freshness WHERE url_id = ?", (source,)).fetchone()
+            latest = checked[0] if checked else 0.0
+            connection.executemany(
+                f"INSERT OR IGNORE INTO link_history ({HISTORY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [history_row(source, link, changes.run_id, latest) for link in past],
+            )
+        replace(connection, source, links.values())

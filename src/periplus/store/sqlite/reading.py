@@ -15,8 +15,9 @@ from periplus.errors import StoreError, UsageError
 from periplus.model.page import LinkKind, Position
 from periplus.model.tables import VIEWS
 from periplus.model.visit import Purpose, Reason
+from periplus.store.page_links import FIRST_LETTER
 from periplus.store.processes import process_lives
-from periplus.store.sqlite import page_links, schema
+from periplus.store.sqlite import schema
 
 # Functions over a connection that only reads. A crawl may go on meanwhile: each statement sees one moment, and
 # `snapshot` gives several statements the same one.
@@ -195,8 +196,8 @@ def _tests(table: str, column: str, kind: str) -> Iterable[tuple[str, str]]:
     if words := _WORDS.get((table, column)):
         yield "holds a word that is none of ours", f"{column} NOT IN ({', '.join(repr(str(word)) for word in words)})"
     if letters := _LETTERS.get((table, column)):
-        last = chr(page_links.FIRST_LETTER + len(letters) - 1)
-        ours = f"[^{chr(page_links.FIRST_LETTER)}-{last}]"
+        last = chr(FIRST_LETTER + len(letters) - 1)
+        ours = f"[^{chr(FIRST_LETTER)}-{last}]"
         yield "holds a letter that is none of ours", f"CAST({column} AS TEXT) GLOB '*{ours}*'"
     if (table, column) in _JSON:
         yield "holds what is no JSON", f"NOT json_valid({column})"

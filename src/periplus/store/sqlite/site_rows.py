@@ -25,8 +25,8 @@ from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store.bodies import unpack_headers
 from periplus.store.corruption import reported
+from periplus.store.page_links import FIRST_LETTER
 from periplus.store.sqlite import reading, runs
-from periplus.store.sqlite.page_links import FIRST_LETTER
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.urls.canonical import url_id
 
