@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,17 @@ def test_a_page_that_several_have_is_one_hit(tmp_path, several):
     assert [hit.collection for hit in periplus.search_collections([several[0], other], "zeppelin").hits] == ["older"]
 
 
+def test_a_copied_collection_is_searched_beside_its_model(tmp_path, several):
+    with periplus.open(several[0]) as collection:
+        collection.search("harbour")
+    shutil.copytree(several[0], tmp_path / "copy.periplus")
+    stored(several[0], SITES["north.org"] | {"https://north.org/new": page("Zeppelin", "/")}, ["https://north.org/new"])
+    both = [several[0], tmp_path / "copy.periplus"]
+    for query in ("harbour", "zeppelin"):
+        assert order(periplus.search_collections(both, query)) == order(periplus.search_collections(both[::-1], query))
+    assert periplus.search_collections(both, "zeppelin").total == 1
+
+
 def test_two_local_folders_of_one_name_are_apart(tmp_path):
     for name in ("one", "two"):
         docs = tmp_path / name / "docs"
@@ -139,7 +151,7 @@ def test_pages_near_a_vector_are_of_all(tmp_path, several):
 def test_the_command_takes_folders_of_collections(several):
     folder = str(several[0].parent)
     each = [word for place in several for word in ("-c", str(place))]
-    texts = [CliRunner().invoke(main, ["search", "harbour", *where]).output for where in (each, ["-c", folder])]
+    texts = [CliRunner().invoke(main, ["search", "harbour", *where]).stdout for where in (each, ["-c", folder])]
     assert texts[0].splitlines()[1:] == texts[1].splitlines()[1:]
     assert "north.org · html" in texts[0] or "north.org, html" in texts[0]
     hits = json.loads(CliRunner().invoke(main, ["search", "harbour", "-c", folder, "-f", "json"]).output)["hits"]

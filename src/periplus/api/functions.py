@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -225,7 +225,7 @@ def export(
 
 
 def search_collections(  # noqa: PLR0913 - what a search may be told, written out
-    places: Sequence[Path | str],
+    places: Sequence[Path | str] | Mapping[str, Path | str],
     query: str,
     *,
     limit: int = 10,
@@ -237,19 +237,19 @@ def search_collections(  # noqa: PLR0913 - what a search may be told, written ou
 ) -> SearchResult:
     """Pages of several collections in one order, as `periplus search -c A -c B` finds them.
 
-    places: folders of collections, or that hold some, and addresses. What a hit scores is counted over all of them, and
-    a page that several have is one hit; `Hit.collection` names where it is shown from. All else as of
-    `Collection.search`; like: the URL of a page is written in full. Raises UsageError, NoCollection, StoreError.
+    places: folders of collections, or that hold some, and addresses; or collections by names of one's own. What a hit
+    scores is counted over all of them, and a page that several have is one hit; `Hit.collection` names where it is
+    shown from. All else as of `Collection.search`; like: the URL of a page is written in full. Raises UsageError,
+    NoCollection, StoreError.
     """
     from periplus.api.searching import Search, SearchedCollection
     from periplus.store.sqlite import reading
 
     near = url_id(canonical(like)) if isinstance(like, str) else like
-    if empty := [str(place) for place in places if not collections_at([place], Path())]:
-        raise NoCollection(f"there is no collection in {', '.join(empty)}")
+    named = places if isinstance(places, Mapping) else _collections_at(places)
     with contextlib.ExitStack() as stack:
         sources = []
-        for name, place in collections_at(places, Path()).items():
+        for name, place in named.items():
             folder = folder_of(place)
             connection = stack.enter_context(contextlib.closing(reading.connect(folder)))
             stack.enter_context(reading.limited(connection, time_limit_s))
@@ -258,6 +258,13 @@ def search_collections(  # noqa: PLR0913 - what a search may be told, written ou
         search = Search(sources, weights.pop() if len(weights) == 1 else Searching())
         behind = search.catch_up(time.time(), watch)
         return search.find(query, limit, page, facets=facets, behind=behind, like=near)
+
+
+def _collections_at(places: Sequence[Path | str]) -> Mapping[str, Path | str]:
+    """By name. Raises NoCollection for a place that has none."""
+    if empty := [str(place) for place in places if not collections_at([place], Path())]:
+        raise NoCollection(f"there is no collection in {', '.join(empty)}")
+    return collections_at(places, Path())
 
 
 def sql(folder: Path | str, question: str, *, time_limit_s: float = 10.0, limit: int = -1) -> Rows:

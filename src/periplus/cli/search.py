@@ -126,7 +126,9 @@ def _searched(
             return reader.paths_shown()(hit.url)
 
     like = _like(Path(), words, *nearness)
-    return search_collections(places, words, like=like, watch=_reporter(), **flags), shown
+    return search_collections(
+        named if len(places) == 1 else places, words, like=like, watch=_reporter(), **flags
+    ), shown
 
 
 def _like(folder: Path, words: str, vectors: Path | None, like: str, embed_with: str) -> list[float] | str | None:

@@ -119,14 +119,14 @@ def _collections(served: Served, arguments: Arguments) -> ToolAnswer:
 
 def _search(served: Served, arguments: Arguments) -> ToolAnswer:
     name, places = arguments.get("collection", ""), served.places()
-    several = [] if name or len(places) < 2 else list(places.values())
+    several = {} if name or len(places) < 2 else places
     most = arguments.get("limit", 10)
     leaf, ends = first_of(arguments) // most + 1, time.monotonic() + INDEXING_S
     query, like = arguments.get("query", ""), arguments.get("like") or arguments.get("vector")
     if not query and not like:
         raise UsageError("nothing is asked for: give a query, like or a vector")
     name, folder = (name, Path()) if several else served.folder(name)
-    having = [place for place in several if isinstance(place, Path)] or [folder]
+    having = [place for place in several.values() if isinstance(place, Path)] or [folder]
     if query and like is None and served.embed is not None and any((one / VECTORS).is_dir() for one in having):
         like = served.embed(text_of(query))
     asked: dict[str, Any] = {

@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import tempfile
+import uuid
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -419,19 +420,19 @@ def joined(folders: Sequence[Path], into: Path) -> list[int]:
     place = into / FOLDER
     place.mkdir()
     meta: dict[str, Any] = {}
-    segments, origins = [], []
+    segments, origins = list[dict[str, Any]](), list[int]()
     for origin, folder in enumerate(folders):
         own = (folder / FOLDER).resolve()
         if read_state(folder) is None:
             continue
         with contextlib.suppress(OSError):  # made anew at this moment
             meta = json.loads((own / COMMITTED).read_bytes())
-            names = {segment["segment_id"].replace("-", "") for segment in meta["segments"]}
-            for path in own.iterdir():
-                if path.name.partition(".")[0] in names:
-                    (place / path.name).symlink_to(path)
-            segments += meta["segments"]
-            origins += [origin] * len(meta["segments"])
+            for segment in meta["segments"]:
+                name = uuid.UUID(int=len(segments))  # a copied collection has segments of the names of its model's
+                for path in own.glob(f"{uuid.UUID(segment['segment_id']).hex}.*"):
+                    (place / (name.hex + path.name[len(name.hex) :])).symlink_to(path)
+                segments.append(segment | {"segment_id": str(name)})
+                origins.append(origin)
     if meta:
         (place / COMMITTED).write_text(json.dumps(meta | {"segments": segments}), "utf-8")
     return origins

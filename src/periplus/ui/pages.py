@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from periplus.api.collection import Collection
+from periplus.api.functions import search_collections
 from periplus.api.page import Page
 from periplus.api.tables import TableQuery
 from periplus.errors import PeriplusError, UsageError
@@ -205,8 +206,7 @@ def as_it_was(request: Request) -> Response:
     return Response(content, headers=headers | {"content-type": media_type + charset})
 
 
-HITS = 10  # of one collection
-HITS_EACH = 4  # of each, where all are searched
+HITS = 10
 CATCH_UP_S = 0.4  # for bringing one index up to date; what is left is said, and the work goes on
 SEARCH_READ_S = 15.0
 FACETS = {
@@ -219,9 +219,9 @@ FACETS = {
 
 @dataclass(frozen=True, slots=True)
 class PageSearch:
-    """What one collection answers. fault: why it does not."""
+    """What one collection answers, or all of them. fault: why it does not."""
 
-    name: str
+    name: str  # empty: all
     result: SearchResult | None
     fault: str = ""
     indexing: bool = False  # goes on beside this answer, which lacks what is not searchable yet
@@ -231,16 +231,35 @@ def in_one(request: Request) -> Response:
     name, folder = folder_of(request)
     query, at = _query(request), whole(request.query_params, "at", 1, 1, 1000)
     like = request.query_params.get("like", "").strip()[:2000]
-    answers = [_searched(request, name, folder, HITS, at, like)] if query or like else []
+    answers = [_searched(request, name, folder, at, like)] if query or like else []
     return _answer(request, answers, {"name": name, "at": at, "per": HITS, "like": like})
 
 
 def in_all(request: Request) -> Response:
-    """The best of each; scores of two collections do not compare, so each stands for itself."""
-    query, collections = _query(request), state_of(request).places.collections()
-    answers = [_searched(request, name, folder, HITS_EACH, 1) for name, folder in collections.items() if query]
-    answers.sort(key=lambda one: -(one.result.total if one.result else -1))
-    return _answer(request, answers, {"at": 1, "per": HITS_EACH})
+    """The pages of all collections in one order; what cannot be read is named."""
+    at = whole(request.query_params, "at", 1, 1, 1000)
+    return _answer(request, _all_searched(request, at) if _query(request) else [], {"at": at, "per": HITS})
+
+
+def _all_searched(request: Request, at: int) -> list[PageSearch]:
+    places, faults = state_of(request).places.collections(), list[PageSearch]()
+    for name, folder in list(places.items()):
+        try:
+            Collection(folder).close()
+        except PeriplusError as error:
+            faults.append(PageSearch(name, None, str(error)))
+            del places[name]
+    if not places:
+        return faults
+    try:
+        done = state_of(request).indexing.is_done(list(places.values()), CATCH_UP_S)
+        result = search_collections(
+            places, _query(request), limit=HITS, page=at, facets=True, time_limit_s=SEARCH_READ_S,
+            watch=_until(CATCH_UP_S),
+        )  # fmt: skip
+        return [PageSearch("", result, indexing=not done), *faults]
+    except PeriplusError as error:
+        return [PageSearch("", None, str(error)), *faults]
 
 
 def _answer(request: Request, answers: list[PageSearch], values: Mapping[str, object]) -> Response:
@@ -254,14 +273,14 @@ def _query(request: Request) -> str:
     return request.query_params.get("q", "").strip()[:2000]
 
 
-def _searched(request: Request, name: str, folder: Path, hits: int, at: int, like: str = "") -> PageSearch:
+def _searched(request: Request, name: str, folder: Path, at: int, like: str) -> PageSearch:
     """like: a page to which others are near by the collection's vectors; empty: words alone."""
     query = _query(request)
     try:
-        done = state_of(request).indexing.is_done(folder, CATCH_UP_S)
+        done = state_of(request).indexing.is_done([folder], CATCH_UP_S)
         with Collection(folder, time_limit_s=SEARCH_READ_S) as collection:
             result = collection.search(
-                query, limit=hits, page=at, facets=True, like=like or None, watch=_until(CATCH_UP_S)
+                query, limit=HITS, page=at, facets=True, like=like or None, watch=_until(CATCH_UP_S)
             )
             return PageSearch(name, result, indexing=not done)
     except PeriplusError as error:

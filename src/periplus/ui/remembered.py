@@ -62,29 +62,30 @@ class Maps:
 
 
 class Indexing:
-    """Search indexes that are brought up to date beside the screens, by one thread for each collection."""
+    """Search indexes that are brought up to date beside the screens, by a thread for those that are asked together."""
 
     def __init__(self) -> None:
-        self._lock, self._threads = threading.Lock(), dict[Path, threading.Thread]()
+        self._lock, self._threads = threading.Lock(), dict[tuple[Path, ...], threading.Thread]()
 
-    def is_done(self, folder: Path, wait_s: float) -> bool:
-        """Whether the index has all that is stored; False: not after wait_s, and the work goes on."""
-        waiting, settled = search_index.standing(folder)
-        if not waiting and settled:
+    def is_done(self, folders: Sequence[Path], wait_s: float) -> bool:
+        """Whether the indexes have all that is stored; False: not after wait_s, and the work goes on."""
+        behind = tuple(folder for folder in folders if search_index.standing(folder) != (0, True))
+        if not behind:
             return True
         with self._lock:
-            thread = self._threads.get(folder)
+            thread = self._threads.get(behind)
             if thread is None or not thread.is_alive():
-                thread = self._threads[folder] = threading.Thread(target=_caught_up, args=(folder,), daemon=True)
+                thread = self._threads[behind] = threading.Thread(target=_caught_up, args=behind, daemon=True)
                 thread.start()
         thread.join(wait_s)
         return not thread.is_alive()
 
 
-def _caught_up(folder: Path) -> None:
-    """What keeps it from that is said by the search itself."""
-    with contextlib.suppress(PeriplusError, IndexBusy):
-        search_index.catch_up(folder)
+def _caught_up(*folders: Path) -> None:
+    """What keeps them from that is said by the search itself."""
+    for folder in folders:
+        with contextlib.suppress(PeriplusError, IndexBusy):
+            search_index.catch_up(folder)
 
 
 SURVEYS = 4  # as they were counted

@@ -46,9 +46,12 @@ _WORDS = {"q": (TEXT, "words, in the query language of docs/search.md")}
 SCREENS = (
     Screen(
         "/", start.start,
-        {"collections": list[start.CollectionRow], "periods": list[str], "line": str, "fault": str, "every": str,
-            "works": bool, "base": str, "open_jobs": int},
-        {"url": (TEXT, "starts: `line` says which command fetches them"), "every": (one_of(*PERIODS), "how often")},
+        {"collections": list[start.CollectionRow], "total": start.CollectionRow, "in_all": int,
+            "states": dict[str, int], "chosen": dict[str, str], "periods": list[str], "line": str, "fault": str,
+            "every": str, "works": bool, "base": str, "open_jobs": int},
+        {"url": (TEXT, "starts: `line` says which command fetches them"), "every": (one_of(*PERIODS), "how often"),
+            "named": (TEXT, "only collections with this in the name"), "state": (TEXT, "only in this state"),
+            "sort": (TEXT, "a column; - turns it round")},
     ),
     Screen("/jobs", start.jobs, {"jobs": list[start.JobRow], "schedules": _ROWS, "works": bool, "base": str,
         "collections": list[str]}),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -24,6 +26,7 @@ from periplus.ui import rendering
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, now, state_of
 
+NO_RUN = "none"  # in place of the state of a collection without a run
 READ_S = 3.0  # for one collection of the list
 
 
@@ -43,6 +46,47 @@ class CollectionRow:
     fault: str = ""
 
 
+# what asks for a look comes first: by state, of those that there are
+STATES = ("killed", "failed", "suspicious", "running", "paused", "stopped", "done", "")
+MANY = 8  # collections: from so many on the list can be narrowed
+_ORDERS: Mapping[str, Callable[[CollectionRow], Any]] = {
+    "name": lambda row: row.name.casefold(),
+    "state": lambda row: (not row.fault, STATES.index(row.state) if row.state in STATES else -1),
+    "fetched": lambda row: row.fetched,
+    "known": lambda row: row.known,
+    "dead": lambda row: row.dead,
+    "hosts": lambda row: row.hosts,
+    "size_bytes": lambda row: row.size_bytes,
+    "last": lambda row: row.last,
+}
+"""By what the list may be ordered."""
+COLUMNS = (  # of the list: what it is ordered by, the word for it, and its classes
+    ("name", "Name", ""), ("state", "State", ""), ("fetched", "Fetched", "n"), ("known", "Known", "n"),
+    ("dead", "Dead", "n"), ("hosts", "Hosts", "n wide"), ("size_bytes", "On disk", "n wide"),
+    ("last", "Last run", "wide"),
+)  # fmt: skip
+
+
+def ordered(rows: Iterable[CollectionRow], sort: str) -> list[CollectionRow]:
+    """The rows by one of `_ORDERS`, - before it turns it round; by name where it is no such word."""
+    by_name = sorted(rows, key=_ORDERS["name"])
+    order = _ORDERS.get(sort.removeprefix("-"), _ORDERS["name"])
+    return sorted(by_name, key=order, reverse=sort.startswith("-"))
+
+
+def summed(rows: Sequence[CollectionRow]) -> CollectionRow:
+    """All rows as one; last: of the latest run."""
+    return CollectionRow(
+        "",
+        fetched=sum(row.fetched for row in rows),
+        known=sum(row.known for row in rows),
+        dead=sum(row.dead for row in rows),
+        hosts=sum(row.hosts for row in rows),
+        size_bytes=sum(row.size_bytes for row in rows),
+        last=max((row.last for row in rows), default=0.0),
+    )
+
+
 def start(request: Request, refused: rendering.Refused | None = None) -> Response:
     """The list of collections and the form; with a form in the address, the command that it means."""
     state = state_of(request)
@@ -51,9 +95,19 @@ def start(request: Request, refused: rendering.Refused | None = None) -> Respons
     files = state.settings_files()
     presets = read_presets(files)
     local = not state.locks.token
+    rows = [_row(name, folder) for name, folder in state.places.collections().items()]
+    chosen = {name: text for name in ("named", "state", "sort") if (text := request.query_params.get(name, ""))}
+    shown = [
+        row
+        for row in rows
+        if chosen.get("named", "").casefold() in row.name.casefold()
+        and chosen.get("state", row.state or NO_RUN) == (row.state or NO_RUN)
+    ]
     values = {
         "title": "Collections",
-        "collections": [_row(name, folder) for name, folder in state.places.collections().items()],
+        "collections": ordered(shown, chosen.get("sort", "")),
+        "total": summed(shown), "in_all": len(rows), "chosen": chosen,
+        "states": Counter(row.state or NO_RUN for row in ordered(rows, "state") if not row.fault),
         "presets": [preset for preset in PRESETS if preset.command in state.commands], "periods": list(PERIODS),
         "every": request.query_params.get("every", ""), "works": state.works,
         "base": state.places.base.resolve(), "open_jobs": open_jobs, "consents": offered(state),
@@ -64,6 +118,7 @@ def start(request: Request, refused: rendering.Refused | None = None) -> Respons
         groups = setting_groups(files, presets.get(asked.get("settings_preset", "")), local=local)
         usual = {one.row.name: one for group in groups for one in group.fields if one.row.name in EVERYDAY}
         values |= {"groups": groups, "everyday": EVERYDAY, "usual": usual, "in_words": in_words}
+        values |= {"many": MANY, "no_run": NO_RUN, "columns": COLUMNS}
     return rendering.answer_form(
         request,
         "start.html",
