@@ -43,7 +43,7 @@ def graph(task: StageTask) -> None:
     edges = urls.fetched[source] & urls.page[target]
     pairs = distinct_sorted(source[edges] * max(count, 1) + target[edges])
     source, target = pairs // max(count, 1), pairs % max(count, 1)
-    pages, home = np.flatnonzero(urls.page), homes(task.dataset, end, urls)
+    pages, home = np.flatnonzero(urls.page), homes(end[flags(task.dataset, "urls", "is_start")], urls)
     nodes = {"url": pages, "site": urls.site[pages], "indexed": urls.fetched[pages], "home": np.isin(pages, home)}
     task.write("nodes", nodes)
     task.write("edges", {"source": source, "target": target, "inside": urls.site[source] == urls.site[target]})

@@ -48,8 +48,12 @@ class NotConverged(PeriplusError):
             f"{what} did not settle in {rounds} rounds (last change {residual:.3g}): allow more "
             "rounds or a larger tolerance"
         )
+        self.what = what
         self.rounds = rounds
         self.residual = residual
+
+    def __reduce__(self) -> tuple[type[NotConverged], tuple[str, int, float]]:
+        return type(self), (self.what, self.rounds, self.residual)  # by which a task of a cluster hands it over
 
 
 class ExtensionError(PeriplusError):

@@ -1,6 +1,4 @@
-"""Which function computes each stage on a cluster, how the cluster is reached,
-and work that keeps its state elsewhere.
-"""
+"""How a cluster is reached, the stages on it, and work that keeps its state elsewhere."""
 
 from __future__ import annotations
 
@@ -15,89 +13,67 @@ from functools import partial
 from types import MappingProxyType
 
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark import InheritableThread, SparkContext
+from pyspark import InheritableThread, SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
-from periplus.analyse.engines.dataset_files import manifest_in
 from periplus.analyse.engines.stages import Cluster, Engine, StageTask
 from periplus.errors import StoreError
-from periplus_spark import frames
+from periplus_spark.blocks import blocks_of
+from periplus_spark.stages import STAGES
 
-ROWS_A_TASK = 2_000_000  # of links: some 60 MB of an exchange
-TASKS_A_CORE = 2
-
-_STAGES: dict[str, Callable[[frames.SparkTask], None]] = {
-    "ends": frames.ends,
-    "graph": frames.graph,
-    "ranks": frames.ranks,
-    "web_ranks": frames.web_ranks,
-    "map": frames.site_map,
-    "broken": frames.broken,
-    "external": frames.external,
-    "duplicates": frames.duplicates,
-    "sketches": frames.sketches,
-    "near": frames.near,
-    "outlines": frames.outlines,
-    "templates": frames.templates,
-    "interlinking": frames.interlinking,
-    "cascades": frames.cascades,
-}
+# the JVMs hand out tasks and no more: a session took 5.4 CPU s before, 2.9 so
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @contextlib.contextmanager
 def engine_on(master: str, memory_bytes: int) -> Iterator[Engine]:
     """The engine on this cluster.
 
-    A session is begun with the first stage that is not there yet. memory_bytes: of the JVM, where it is on this
+    A session is begun with the first stage that is not there yet. memory_bytes: of all tasks, where they are on this
     machine. Raises StoreError for a cluster that cannot be reached, or an analysis that it gave up.
     """
     with contextlib.ExitStack() as opened:
-        sessions: list[SparkSession] = []
+        contexts: list[SparkContext] = []
 
         def run(name: str, task: StageTask) -> None:
-            if not sessions:
-                sessions.append(opened.enter_context(session_on(master, memory_bytes)))
-            session = sessions[0]
+            if not contexts:
+                contexts.append(opened.enter_context(session_on(master)))
+            context = contexts[0]
+            cores = context.defaultParallelism
             with _translated(f"the cluster {master} gave up at {name}"):
-                tasks = max(
-                    session.sparkContext.defaultParallelism * TASKS_A_CORE,
-                    manifest_in(task.dataset).rows("links") // ROWS_A_TASK,
-                )
-                session.conf.set("spark.sql.shuffle.partitions", tasks)
-                _STAGES[name](frames.SparkTask(session, task))
+                STAGES[name](context, blocks_of(task, cores, memory_bytes // cores if _is_here(master) else 0))
 
-        yield {name: partial(run, name) for name in _STAGES}
+        yield {name: partial(run, name) for name in STAGES}
+
+
+def _is_here(master: str) -> bool:
+    return master.startswith("local")
 
 
 @contextlib.contextmanager
-def session_on(
-    master: str, memory_bytes: int, more: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[SparkSession]:
+def session_on(master: str, more: Mapping[str, str] = MappingProxyType({})) -> Iterator[SparkContext]:
     """Spark's own settings (spark-defaults.conf) hold for all that is not set here.
 
     Each machine has this program at the same path.
     """
-    builder = (
-        SparkSession.builder.master(master)
-        .appName("periplus")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-    )
-    builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.parquet.compression.codec", "zstd")
+    own = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # a second copy of a slow task would only be one more: of an analysis, to write the same files
+        "spark.speculation": "false",
+        "spark.driver.defaultJavaOptions": JAVA_OPTIONS,
+        "spark.executor.defaultJavaOptions": JAVA_OPTIONS,
+    }
+    conf = SparkConf().setMaster(master).setAppName("periplus").setAll([*own.items(), *more.items()])
     # all that a driver in Python looks at; else executors take the system's
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if master.startswith("local"):
-        builder = builder.config("spark.driver.memory", f"{max(memory_bytes >> 20, 1024)}m")
-    for name, value in more.items():
-        builder = builder.config(name, value)
     with _translated(f"no session on {master} (is a master there, and Java 17 here?)"), _own_interrupt():
-        session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("FATAL")
+        context = SparkContext.getOrCreate(conf)
+    context.setLogLevel("FATAL")
     try:
-        yield session
+        yield context
     finally:
-        session.stop()
+        context.stop()
 
 
 @contextlib.contextmanager
@@ -125,11 +101,8 @@ def reason_of(error: Exception) -> str:
 
 log = logging.getLogger(__name__)
 
-DRIVER_BYTES = 1 << 30  # it only waits
 GROUP = "periplus"
 CARRYING = {
-    # a second copy of a slow task would be one more worker, and slow is what a polite crawl is
-    "spark.speculation": "false",
     # lost machines are no reason to give up: the state is elsewhere, and each loss is one failure of a task
     "spark.task.maxFailures": "100",
     "spark.excludeOnFailure.enabled": "false",
@@ -162,7 +135,7 @@ class Carried:
             if (info := tracker.getJobInfo(job))
             for stage in info.stageIds
         ]
-        return sum(info.numActiveTasks for stage in stages if (info := tracker.getStageInfo(stage)))
+        return sum(state.numActiveTasks for stage in stages if (state := tracker.getStageInfo(stage)))
 
     @property
     def is_over(self) -> bool:
@@ -191,8 +164,8 @@ def carried(master: str, tasks: int, work: Callable[[int], None]) -> Iterator[Ca
 
     work: a function that the machines' own copy of this program has, with its arguments bound.
     """
-    with session_on(master, DRIVER_BYTES, CARRYING) as session:
-        yield Carried(session.sparkContext, tasks, work)
+    with session_on(master, CARRYING) as context:
+        yield Carried(context, tasks, work)
 
 
 SPARK = Cluster(engine_on, carried)

@@ -1,5 +1,8 @@
 """Every engine finds the same on datasets made by chance, and what the analyses of one site find."""
 
+import pickle
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +13,9 @@ from memory_engine import ENGINE as MEMORY
 from periplus.analyse.engines import dataset_files, streamed
 from periplus.analyse.engines.stages import STAGES, StageParameters, compute
 from periplus.analyse.engines.streamed import ENGINE as STREAM
+from periplus.errors import NotConverged
+from periplus_spark import stages as in_blocks
+from periplus_spark.blocks import Blocks, blocks_of
 
 ORDER = StageParameters(max_rounds=400)
 SILENT = lambda what, done, total: None  # noqa: E731
@@ -36,10 +42,40 @@ def agree(one, other):
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks():
     """So that a few rows are many blocks."""
-    usual = dataset_files.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING
-    dataset_files.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING = (7,), 5, 11
+    usual = dataset_files.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING, in_blocks.LINKS_AT_ONCE
+    dataset_files.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING = (7, None), 5, 11
+    in_blocks.LINKS_AT_ONCE = 13
     yield
-    dataset_files.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING = usual
+    dataset_files.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING, in_blocks.LINKS_AT_ONCE = usual
+
+
+class Here:
+    """Stands in for a cluster: each task is done here, after the way that it would take to another machine."""
+
+    def parallelize(self, numbers, slices):
+        return Mapped(numbers)
+
+
+class Mapped:
+    def __init__(self, values):
+        self.values = values
+
+    def map(self, work):
+        # the last first: tasks of a round depend on none of their round
+        done = [pickle.loads(pickle.dumps(work))(value) for value in reversed(self.values)]
+        return Mapped(pickle.loads(pickle.dumps(done[::-1])))
+
+    def collect(self):
+        return self.values
+
+
+def cluster_engine(count):
+    """The cluster's stages in so many blocks."""
+
+    def run(name, task):
+        in_blocks.STAGES[name](Here(), Blocks(task, blocks_of(task, 1, 0).urls, count))
+
+    return {name: partial(run, name) for name in in_blocks.STAGES}
 
 
 @settings(max_examples=15, deadline=None)
@@ -51,3 +87,22 @@ def test_links_on_disk_make_no_difference(tmp_path_factory, seed, urls, sites, l
         computed(dataset, folder / "whole", ("memory", MEMORY)),
         computed(dataset, folder / "stream", ("stream", STREAM)),
     )
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.integers(0, 10**6), st.sampled_from([1, 5, 20, 60]), st.integers(1, 5), st.integers(0, 300), st.integers(1, 9)
+)
+def test_a_cluster_in_blocks_makes_no_difference(tmp_path_factory, seed, urls, sites, links, count):
+    folder = tmp_path_factory.mktemp("dataset")
+    dataset = chance_dataset(folder / "data", seed, urls, sites, links)
+    agree(
+        computed(dataset, folder / "stream", ("stream", STREAM)),
+        computed(dataset, folder / "blocks", ("blocks", cluster_engine(count))),
+    )
+
+
+def test_what_a_task_refuses_is_raised_as_it_is(tmp_path):
+    dataset = chance_dataset(tmp_path / "data", 1)
+    with pytest.raises(NotConverged, match="1 rounds"):
+        computed(dataset, tmp_path / "blocks", ("blocks", cluster_engine(2)), StageParameters(max_rounds=1))

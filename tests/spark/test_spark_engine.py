@@ -21,7 +21,7 @@ from spark_cluster import cluster, why_no_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(bool(why_no_spark()), reason=why_no_spark())]
 
-QUICK = StageParameters(tolerance=1e-2)  # engines that count rounds together agree after any number of them
+ORDER = StageParameters(max_rounds=400)
 
 
 def silent(what, done, total):
@@ -55,19 +55,19 @@ def same(one, other, names=tuple(STAGES)):
 @pytest.mark.parametrize(("seed", "urls", "sites", "links"), [(4, 150, 4, 900), (7, 12, 1, 20)])
 def test_all_engines_agree(tmp_path, spark, seed, urls, sites, links):
     dataset = chance_dataset(tmp_path / "web", seed, urls, sites, links)
-    one = folders(dataset, tmp_path / "stream", ("stream", STREAM), QUICK)
-    other = folders(dataset, tmp_path / "spark", ("spark", spark), QUICK)
+    one = folders(dataset, tmp_path / "stream", ("stream", STREAM), ORDER)
+    other = folders(dataset, tmp_path / "spark", ("spark", spark), ORDER)
     same(one, other)
     for name in set(STAGES) - {"ends", "graph", "sketches", "outlines"}:
         (other[name] / "manifest.json").unlink()
     # what the cluster finished, one machine goes on with
-    same(one, folders(dataset, tmp_path / "spark", ("stream", STREAM), QUICK))
+    same(one, folders(dataset, tmp_path / "spark", ("stream", STREAM), ORDER))
 
 
 def test_without_redirects_links_or_texts_tables_are_empty_and_not_missing(tmp_path, spark):
     dataset = chance_dataset(tmp_path / "web", 3, urls=1, links=0)
-    one = folders(dataset, tmp_path / "stream", ("stream", STREAM), QUICK)
-    same(one, folders(dataset, tmp_path / "spark", ("spark", spark), QUICK))
+    one = folders(dataset, tmp_path / "stream", ("stream", STREAM), ORDER)
+    same(one, folders(dataset, tmp_path / "spark", ("spark", spark), ORDER))
 
 
 def graph_dataset(folder, nodes, degree, seed=1):
@@ -175,7 +175,7 @@ def until(is_so, process, limit_s=400):
 def test_a_driver_killed_in_a_later_stage_leaves_the_earlier_ones_to_its_successor(tmp_path):
     dataset, results = graph_dataset(tmp_path / "web", 500, 4), tmp_path / "results"
     with driver_of(command(dataset, results, "local[2]", "--memory", "1", "--tolerance", "1e-6")) as driver:
-        until(lambda: list(results.glob("web_ranks-*/.scratch/round-*")), driver)
+        until(lambda: list(results.glob("web_ranks-*/.scratch/flow-*")), driver)
     before = {path: path.stat().st_mtime_ns for path in results.glob("*/manifest.json")}
     assert {path.parent.name.split("-")[0] for path in before} == {"ends", "graph"}
     again = subprocess.run(
@@ -195,7 +195,7 @@ def test_a_killed_executor_changes_no_result(tmp_path):
         driver_of(command(dataset, results, made.url, "--tolerance", "1e-6")) as driver,
     ):
         until(
-            lambda: any(int(path.name.partition("-")[2]) >= 2 for path in results.glob("web_ranks-*/.scratch/round-*")),
+            lambda: any(int(path.name.partition("-")[2]) >= 2 for path in results.glob("web_ranks-*/.scratch/flow-*")),
             driver,
         )
         assert made.family(made.workers[0])

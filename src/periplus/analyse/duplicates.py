@@ -213,21 +213,27 @@ def fill_buckets(bins: Hashes, pages: NDArray[np.int64], buckets: NDArray[np.int
 
     bins: of more pages, perhaps in a file; pages: rows of it.
     """
-    bands = len(buckets)
+    for band in range(len(buckets)):
+        buckets[band] = band_buckets(bins, pages, band, len(buckets))
+
+
+def band_buckets(bins: Hashes, pages: NDArray[np.int64], band: int, bands: int) -> NDArray[np.int64]:
+    """The bucket of each page in one of the bands."""
     width = BINS // bands
     keys = np.empty(len(pages), np.uint64)
-    for band in range(bands):
-        for start in range(0, len(pages), PAGES_AT_ONCE):
-            rows = pages[start : start + PAGES_AT_ONCE]
-            mixed = np.full(len(rows), np.uint64(band))
-            for place in range(band * width, (band + 1) * width):
-                mixed = (mixed * _ODD) ^ bins[rows, place]
-                mixed ^= mixed >> np.uint64(29)
-            keys[start : start + PAGES_AT_ONCE] = mixed
-        order = np.argsort(keys)
-        number = np.cumsum(np.diff(keys[order], prepend=keys[order[:1]]) != 0)
-        shared = np.bincount(number, minlength=1)[number] > 1
-        buckets[band, order] = np.where(shared, number * bands + band, -1)
+    for start in range(0, len(pages), PAGES_AT_ONCE):
+        rows = pages[start : start + PAGES_AT_ONCE]
+        mixed = np.full(len(rows), np.uint64(band))
+        for place in range(band * width, (band + 1) * width):
+            mixed = (mixed * _ODD) ^ bins[rows, place]
+            mixed ^= mixed >> np.uint64(29)
+        keys[start : start + PAGES_AT_ONCE] = mixed
+    order = np.argsort(keys)
+    number = np.cumsum(np.diff(keys[order], prepend=keys[order[:1]]) != 0)
+    shared = np.bincount(number, minlength=1)[number] > 1
+    buckets = np.empty(len(pages), np.int64)
+    buckets[order] = np.where(shared, number * bands + band, -1)
+    return buckets
 
 
 def _nearest(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,12 +20,25 @@ from periplus.analyse.duplicates import (
     shingles,
     sketch,
 )
-from periplus.analyse.engines.dataset_files import BLOCK_ROWS, Ints, Mask, blocks, flags, is_among, manifest_in, numbers
+from periplus.analyse.engines.dataset_files import (
+    BLOCK_ROWS,
+    Floats,
+    Ints,
+    Mask,
+    Span,
+    blocks,
+    is_among,
+    manifest_in,
+    numbers,
+)
 from periplus.analyse.engines.stages import StageTask
 from periplus.analyse.linkgraph import PAGES
 from periplus.document.digest import without_marks
 from periplus.model.page import FOLLOWED_KINDS, LinkKind
 from periplus.model.visit import FETCHED, STATE_OF, Reason, State
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PAGE_REASONS = sorted(reason.value for reason in PAGES)
 FETCHED_REASONS = sorted(reason.value for reason in FETCHED)
@@ -53,25 +66,30 @@ class UrlVectors(NamedTuple):
     invalid: Mask
 
 
-def url_vectors(dataset: Path) -> UrlVectors:
+def url_vectors(dataset: Path, span: Span | None = None) -> UrlVectors:
     return UrlVectors(
-        numbers(dataset, "urls", "site"),
-        is_among(dataset, "urls", "reason", PAGE_REASONS),
-        is_among(dataset, "urls", "reason", FETCHED_REASONS),
-        is_among(dataset, "urls", "reason", INVALID_REASONS),
+        numbers(dataset, "urls", "site", span=span),
+        is_among(dataset, "urls", "reason", PAGE_REASONS, span),
+        is_among(dataset, "urls", "reason", FETCHED_REASONS, span),
+        is_among(dataset, "urls", "reason", INVALID_REASONS, span),
     )
 
 
-def end_vector(ends_folder: Path, urls: int) -> Ints:
-    """Of each URL, where redirects lead from there: itself where there are none, -1 in a circle."""
-    end = np.arange(urls)
-    end[numbers(ends_folder, "ends", "source")] = numbers(ends_folder, "ends", "end", missing=-1)
+def end_vector(ends_folder: Path, urls: int, first: int = 0) -> Ints:
+    """Of each URL from first on, where redirects lead from there: itself where there are none, -1 in a circle."""
+    end = np.arange(first, first + urls)
+    span = Span("source", first, first + urls)
+    end[numbers(ends_folder, "ends", "source", span=span) - first] = numbers(
+        ends_folder, "ends", "end", missing=-1, span=span
+    )
     return end
 
 
-def homes(dataset: Path, end: Ints, urls: UrlVectors) -> Ints:
-    """The home page of each site that has one, ascending: where its first start leads."""
-    ends = end[flags(dataset, "urls", "is_start")]
+def homes(ends: Ints, urls: UrlVectors) -> Ints:
+    """The home page of each site that has one, ascending: the first of the pages where its starts lead.
+
+    ends: of each start, -1 in a circle.
+    """
     ends = np.unique(ends[ends >= 0])
     ends = ends[urls.fetched[ends]]
     _, first = np.unique(urls.site[ends], return_index=True)
@@ -88,22 +106,24 @@ def merits(depth: Ints, length: Ints, number: Ints) -> Ints:
     return merit
 
 
-def merits_of(dataset: Path) -> Ints:
+def merits_of(dataset: Path, span: Span | None = None) -> Ints:
     """Of each URL."""
     import pyarrow.compute as pc
 
-    lengths = [np.asarray(pc.binary_length(block.column(0)), np.int64) for block in blocks(dataset, "urls", ["text"])]
+    texts = blocks(dataset, "urls", ["text"], span=span)
+    lengths = [np.asarray(pc.binary_length(block.column(0)), np.int64) for block in texts]
     length = np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
-    return merits(numbers(dataset, "urls", "depth"), length, np.arange(len(length)))
+    number = np.arange(len(length)) + (span.first if span else 0)
+    return merits(numbers(dataset, "urls", "depth", span=span), length, number)
 
 
-def directory_hashes(dataset: Path) -> Ints:
+def directory_hashes(dataset: Path, span: Span | None = None) -> Ints:
     """Of each URL, 64 bits that name the folder that it lies in."""
     import pyarrow.compute as pc
     import xxhash
 
     parts = []
-    for block in blocks(dataset, "urls", ["text"]):
+    for block in blocks(dataset, "urls", ["text"], span=span):
         names = pc.replace_substring_regex(block.column(0), FOLDER, r"\1").dictionary_encode()
         hashes = np.fromiter(
             (xxhash.xxh3_64_intdigest(name.encode()) for name in names.dictionary.to_pylist()),
@@ -130,36 +150,49 @@ Names = Callable[[str, str | None], Hashes]  # (text, content) of a page: what i
 
 def duplicates(task: StageTask) -> None:
     """By digests: pages of one folded text, the first by merit standing for all."""
-    merit = merits_of(task.dataset)
-    fetched = is_among(task.dataset, "urls", "reason", FETCHED_REASONS)
-    page, folded, text, body = _digests(task)
-    is_fetched = fetched[page]
-    page, folded, text, body = page[is_fetched], folded[is_fetched], text[is_fetched], body[is_fetched]
-    order = np.lexsort((merit[page], folded["low"], folded["high"]))
-    page, folded, text, body = page[order], folded[order], text[order], body[order]
-    first = np.ones(len(page), np.bool_)
-    first[1:] = folded[1:] != folded[:-1]
-    group = np.cumsum(first) - 1
-    head = np.flatnonzero(first)[group]
-    like = np.where(body == body[head], "bytes", np.where(text == text[head], "words", "folded"))
-    some = (np.bincount(group, minlength=1) > 1)[group]
-    rows = np.flatnonzero(some)[np.argsort(page[some])]
-    task.write("duplicates", {"url": page[rows], "group": page[head[rows]], "like": like[rows].tolist()})
+    write_twins(task, twins(digested(task.dataset, Span("url", 0, manifest_in(task.dataset).rows("urls")))))
 
 
-_DIGEST = np.dtype([("high", "<u8"), ("low", "<u8")])
+LIKE = ("bytes", "words", "folded")  # what a page has in common with the one that stands for it
 
 
-def _digests(task: StageTask) -> tuple[Ints, np.ndarray, np.ndarray, np.ndarray]:
-    """(page, folded, text, body digest): 56 bytes a page."""
+def digested(dataset: Path, span: Span) -> Ints:
+    """int64[8, pages] of the fetched pages whose URL is in the span: the URL's number, its merit, and two numbers each
+    for the digests of the folded text, the text and the body.
+    """
     names = ("folded_digest", "text_digest", "body_digest")
-    columns: list[list[np.ndarray]] = [[], [], []]
-    for block in blocks(task.dataset, "pages", names, rows=BLOCK_ROWS // 8):
-        for column, values in zip(columns, block.columns, strict=True):
-            column.append(np.frombuffer(bytes.fromhex("".join(values.to_pylist())), _DIGEST))
-    none = np.zeros(0, _DIGEST)
-    folded, text, body = (np.concatenate([none, *column]) for column in columns)
-    return numbers(task.dataset, "pages", "url"), folded, text, body
+    parts: list[list[Ints]] = [[np.zeros((0, 2), np.int64)] for _ in names]
+    for block in blocks(dataset, "pages", names, rows=BLOCK_ROWS // 8, span=span):
+        for part, values in zip(parts, block.columns, strict=True):
+            part.append(np.frombuffer(bytes.fromhex("".join(values.to_pylist())), "<i8").reshape(-1, 2))
+    page = numbers(dataset, "pages", "url", span=span)
+    merit = merits_of(dataset, span)[page - span.first]
+    fetched = is_among(dataset, "urls", "reason", FETCHED_REASONS, span)[page - span.first]
+    columns: Ints = np.vstack([page, merit, *(np.concatenate(part).T for part in parts)])
+    return columns[:, fetched]
+
+
+def twins(pages: Ints) -> Ints:
+    """int64[3, rows]: the pages that share their folded text with others, the page that stands for all of them, and
+    what the two have in common, as a place in LIKE.
+
+    pages: as `digested`.
+    """
+    pages = pages[:, np.lexsort((pages[1], pages[3], pages[2]))]
+    first = np.ones(pages.shape[1], np.bool_)
+    first[1:] = (pages[2:4, 1:] != pages[2:4, :-1]).any(axis=0)
+    group = np.cumsum(first) - 1
+    heads = pages[:, np.flatnonzero(first)[group]]
+    same = pages == heads
+    like = np.where(same[6:8].all(axis=0), 0, np.where(same[4:6].all(axis=0), 1, 2))
+    some = (np.bincount(group, minlength=1) > 1)[group]
+    rows: Ints = np.stack([pages[0], heads[0], like])[:, some]
+    return rows
+
+
+def write_twins(task: StageTask, rows: Ints) -> None:
+    page, head, like = rows[:, np.argsort(rows[0])]
+    task.write("duplicates", {"url": page, "group": head, "like": np.array(LIKE)[like].tolist()})
 
 
 def _content(text: str, content: str | None) -> Hashes:
@@ -189,69 +222,80 @@ def sketch_rows(
     return urls[full], counts, [sketch(hashes[place]).astype("<u8").tobytes() for place in full]
 
 
-def _sketched(names_of: Names, task: StageTask) -> None:
+def _sketched(names_of: Names, task: StageTask, span: Span | None = None) -> None:
     with task.writer("sketches") as writer:
-        for block in blocks(task.dataset, "texts", ["url", "text", "content"], rows=TEXT_ROWS):
+        for block in blocks(task.dataset, "texts", ["url", "text", "content"], rows=TEXT_ROWS, span=span):
             urls, texts, contents = block.columns
             rows = sketch_rows(names_of, np.asarray(urls, np.int64), texts.to_pylist(), contents.to_pylist())
             writer.add(dict(zip(("url", "shingles", "bins"), rows, strict=True)))
 
 
-NAMES: dict[str, Names] = {"sketches": _content, "outlines": _outline}
 sketches = partial(_sketched, _content)
 outlines = partial(_sketched, _outline)
 
 
 def near(task: StageTask) -> None:
-    """Among pages that no other with the same text stands for."""
-    twins = numbers(task.folders["duplicates"], "duplicates", "url")
-    others = twins[twins != numbers(task.folders["duplicates"], "duplicates", "group")]
-    _alike(task, "sketches", "near", task.order.near, others)
+    write_alike(task, "sketches", task.order.near)
 
 
 def templates(task: StageTask) -> None:
-    _alike(task, "outlines", "templates", task.order.template, np.zeros(0, np.int64))
+    write_alike(task, "outlines", task.order.template)
 
 
-def _alike(task: StageTask, of: str, table: str, threshold: float, left_out: Ints) -> None:
+def write_alike(task: StageTask, of: str, threshold: float) -> None:
     """Groups of the pages of a table of sketches."""
-    urls, bins = _bins(task, of, left_out)
-    order = np.argsort(merits_of(task.dataset)[urls])
-    buckets = _buckets(task, bins, BINS // band_bins(threshold))
-    leader, similarity = leaders(bins, order, buckets, int(np.ceil(threshold * BINS - 1e-9)))
+    with (task.scratch / "bins").open("wb") as file:
+        parts = [np.zeros((2, 0), np.int64)]
+        for pages, block in comparable(task, of, ["bins"]):
+            file.write(b"".join(block.column(0).to_pylist()))
+            parts.append(pages)
+    urls, merit = np.concatenate(parts, axis=1)
+    bins, bands = np.zeros((0, BINS), np.uint64), BINS // band_bins(threshold)
+    buckets = np.zeros((bands, 0), np.int64)
+    if len(urls):
+        bins = np.memmap(task.scratch / "bins", np.uint64, "r", shape=(len(urls), BINS))
+        buckets = np.memmap(task.scratch / "buckets", np.int64, "w+", shape=(bands, len(urls)))
+        fill_buckets(bins, np.arange(len(urls)), buckets)
+    write_led(task, urls, *leaders(bins, np.argsort(merit), buckets, needed_values(threshold)))
+
+
+def comparable(
+    task: StageTask, of: str, columns: Sequence[str], span: Span | None = None
+) -> Iterator[tuple[Ints, pa.RecordBatch]]:
+    """(int64[2, pages]: URL and merit of pages with enough to compare, these columns of their sketches), by blocks.
+
+    Of near pages none that another with the same text stands for.
+    """
+    import pyarrow as pa
+
+    merit = merits_of(task.dataset, span)
+    first = span.first if span else 0
+    left_out = np.zeros(len(merit), np.bool_)
+    if "duplicates" in task.folders:
+        page, head = (
+            numbers(task.folders["duplicates"], "duplicates", column, span=span) for column in ("url", "group")
+        )
+        left_out[page[page != head] - first] = True
+    for block in blocks(task.folders[of], "sketches", ["url", "shingles", *columns], TEXT_ROWS * 10, span):
+        urls = np.asarray(block.column(0), np.int64)
+        fit = (np.asarray(block.column(1)) >= SHINGLES_LEAST) & ~left_out[urls - first]
+        pages = np.stack([urls[fit], merit[urls[fit] - first]])
+        yield pages, block.select(list(columns)).filter(pa.array(fit))
+
+
+def needed_values(threshold: float) -> int:
+    """How many MinHash values two pages of a group have in common at the least."""
+    return int(np.ceil(threshold * BINS - 1e-9))
+
+
+def write_led(task: StageTask, urls: Ints, leader: Ints, similarity: Floats) -> None:
+    """The stage's one table of groups: of each page of two or more its leader's URL. leader: a place in urls."""
     size = np.bincount(leader, minlength=1)[leader] > 1
-    task.write(table, {"url": urls[size], "group": urls[leader[size]], "similarity": similarity[size]})
+    columns = {"url": urls[size], "group": urls[leader[size]], "similarity": similarity[size]}
+    task.write(task.stage.name, columns)
 
 
-def _bins(task: StageTask, of: str, left_out: Ints) -> tuple[Ints, Hashes]:
-    """(pages with enough to compare, their MinHash values: in a file, 1 kB a page)."""
-    path = task.scratch / "bins"
-    pages = []
-    with path.open("wb") as file:
-        for block in blocks(task.folders[of], "sketches", ["url", "shingles", "bins"], rows=TEXT_ROWS * 10):
-            urls = np.asarray(block.column(0), np.int64)
-            fit = (np.asarray(block.column(1)) >= SHINGLES_LEAST) & ~np.isin(urls, left_out)
-            rows = block.column(2).filter(fit).to_pylist()
-            file.write(b"".join(rows))
-            pages.append(urls[fit])
-    urls = np.concatenate(pages) if pages else np.zeros(0, np.int64)
-    return urls, np.memmap(path, np.uint64, "r", shape=(len(urls), BINS)) if len(urls) else np.zeros(
-        (0, BINS), np.uint64
-    )
-
-
-def _buckets(task: StageTask, bins: Hashes, bands: int) -> Ints:
-    """int64[bands, pages]: as duplicates.fill_buckets, in a file."""
-    if not len(bins):
-        return np.zeros((bands, 0), np.int64)
-    buckets = np.memmap(task.scratch / "buckets", np.int64, "w+", shape=(bands, len(bins)))
-    fill_buckets(bins, np.arange(len(bins)), buckets)
-    return buckets
-
-
-def leaders(
-    bins: Hashes, order: Ints, buckets: Ints, needed: int
-) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+def leaders(bins: Hashes, order: Ints, buckets: Ints, needed: int) -> tuple[Ints, Floats]:
     """(of each page the one that stands for its group, the share of equal values with it).
 
     order: pages by merit; buckets: int64[bands, pages]; needed: values that must be equal.
@@ -279,13 +323,41 @@ def _rows(order: Ints, buckets: Ints) -> Iterator[tuple[int, list[int]]]:
 
 def cascades(task: StageTask) -> None:
     """A text's pages: those of one near group with all their twins. Texts of one site are none."""
-    pages = numbers(task.dataset, "pages", "url")
-    story = _stories(task, manifest_in(task.dataset).rows("urls"))[pages]
-    dated = numbers(task.dataset, "pages", "last_modified", missing=UNDATED)
-    dated = np.where(dated == UNDATED, numbers(task.dataset, "urls", "first_seen")[pages], dated)
-    site = numbers(task.dataset, "urls", "site")[pages]
-    in_story = np.flatnonzero(story >= 0)
-    order = in_story[np.lexsort((dated[in_story], site[in_story], story[in_story]))]
+    span = Span("url", 0, manifest_in(task.dataset).rows("urls"))
+    head = near_heads(task, span)
+    write_cascades(task, *in_stories(task, head, span))
+
+
+def near_heads(task: StageTask, span: Span) -> Ints:
+    """Of each URL of the span the page that stands for what is nearly as it is; -1: none."""
+    head = np.full(span.after - span.first, -1)
+    page = numbers(task.folders["near"], "near", "url", span=span)
+    head[page - span.first] = numbers(task.folders["near"], "near", "group", span=span)
+    return head
+
+
+def in_stories(task: StageTask, near_head: Ints, span: Span) -> tuple[Ints, Ints, Ints]:
+    """(the page that stands for all that say what a page does, or nearly so; its site; its time), of each page of the
+    span that is not alone.
+
+    near_head: of all URLs, as `near_heads`.
+    """
+    pages = numbers(task.dataset, "pages", "url", span=span)
+    story = near_head[span.first : span.after].copy()
+    page = numbers(task.folders["duplicates"], "duplicates", "url", span=span)
+    twin = numbers(task.folders["duplicates"], "duplicates", "group", span=span)
+    story[page - span.first] = np.where(near_head[twin] >= 0, near_head[twin], twin)  # heads may stand in a near group
+    dated = numbers(task.dataset, "pages", "last_modified", UNDATED, span)
+    first_seen = numbers(task.dataset, "urls", "first_seen", span=span)
+    site = numbers(task.dataset, "urls", "site", span=span)
+    pages = pages - span.first
+    dated = np.where(dated == UNDATED, first_seen[pages], dated)
+    some = story[pages] >= 0
+    return story[pages][some], site[pages][some], dated[some]
+
+
+def write_cascades(task: StageTask, story: Ints, site: Ints, dated: Ints) -> None:
+    order = np.lexsort((dated, site, story))
     first = np.ones(len(order), np.bool_)
     first[1:] = (story[order[1:]] != story[order[:-1]]) | (site[order[1:]] != site[order[:-1]])
     order = order[first]  # of each site its first page of each text
@@ -298,15 +370,3 @@ def cascades(task: StageTask) -> None:
     delay_h = (dated[order] - dated[order[start]]) / HOUR_MS
     columns = {"story": story[order], "site": site[order], "place": place, "when": dated[order], "delay_h": delay_h}
     task.write("cascades", {name: values[spread] for name, values in columns.items()})
-
-
-def _stories(task: StageTask, urls: int) -> Ints:
-    """Of each URL the page that stands for all that say what it does, or nearly so; -1: it is in no group."""
-    same, alike = task.folders["duplicates"], task.folders["near"]
-    story = np.full(urls, -1)
-    page, head = numbers(same, "duplicates", "url"), numbers(same, "duplicates", "group")
-    story[page] = head
-    near_page = numbers(alike, "near", "url")
-    story[near_page] = numbers(alike, "near", "group")
-    story[page] = story[head]  # heads may stand in a near group
-    return story

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,49 +86,79 @@ def part_paths(folder: Path, table: str) -> list[Path]:
     return [folder / table / part.name for note in notes for part in note.parts]
 
 
-def blocks(folder: Path, table: str, columns: Sequence[str], rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:
-    """A table's rows, in order."""
+class Span(NamedTuple):
+    """The rows of a table whose `column`, in which it ascends, lies between first and after, which is outside."""
+
+    column: str
+    first: int
+    after: int
+
+
+def blocks(
+    folder: Path, table: str, columns: Sequence[str], rows: int = BLOCK_ROWS, span: Span | None = None
+) -> Iterator[pa.RecordBatch]:
+    """A table's rows, in order; with a span, those of it, and no row groups are read that have none of them."""
     parquet = parquet_module()
+    names = list(columns)
+    read = names if span is None or span.column in names else [*names, span.column]
     for path in part_paths(folder, table):
         with parquet.ParquetFile(path) as file:
-            for block in file.iter_batches(rows, columns=list(columns)):
-                yield block.select(list(columns))
+            for block in file.iter_batches(rows, row_groups=_groups(file, span), columns=read):
+                some = block if span is None else _within(block, span)
+                if some.num_rows:
+                    yield some.select(names)
 
 
-def numbers(folder: Path, table: str, column: str, missing: int = -1) -> Ints:
-    """A whole column; of a time its milliseconds."""
+def _groups(file: pq.ParquetFile, span: Span | None) -> Sequence[int]:
+    groups = range(file.metadata.num_row_groups)
+    if span is None:
+        return groups
+    at = file.schema_arrow.get_field_index(span.column)
+    ends = [file.metadata.row_group(group).column(at).statistics for group in groups]
+    return [
+        group
+        for group, end in zip(groups, ends, strict=True)
+        if end is None or not end.has_min_max or (end.max >= span.first and end.min < span.after)
+    ]
+
+
+def _within(block: pa.RecordBatch, span: Span) -> pa.RecordBatch:
+    begin, end = np.searchsorted(np.asarray(block.column(span.column)), (span.first, span.after)).tolist()
+    return block.slice(begin, end - begin)
+
+
+def numbers(folder: Path, table: str, column: str, missing: int = -1, span: Span | None = None) -> Ints:
+    """A whole column; of a time its milliseconds. span: of a column that has each number once at most."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    whole_column = np.full(manifest_in(folder).rows(table), missing, np.int64)
+    most = manifest_in(folder).rows(table)
+    whole_column = np.full(most if span is None else min(span.after - span.first, most), missing, np.int64)
     at = 0
-    for block in blocks(folder, table, [column]):
+    for block in blocks(folder, table, [column], span=span):
         values = block.column(0)
         whole = pc.fill_null(values.cast(pa.int64()), missing)
         whole_column[at : at + len(values)] = np.asarray(whole)
         at += len(values)
-    return whole_column
+    return whole_column[:at]
 
 
-def reals(folder: Path, table: str, column: str) -> Floats:
+def reals(folder: Path, table: str, column: str, span: Span | None = None) -> Floats:
     """A whole column of real numbers."""
-    whole = np.empty(manifest_in(folder).rows(table))
-    at = 0
-    for block in blocks(folder, table, [column]):
-        whole[at : at + len(block)] = np.asarray(block.column(0))
-        at += len(block)
-    return whole
+    parts = [np.asarray(block.column(0)) for block in blocks(folder, table, [column], span=span)]
+    return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def is_among(folder: Path, table: str, column: str, names: Sequence[str]) -> Mask:
+def is_among(folder: Path, table: str, column: str, names: Sequence[str], span: Span | None = None) -> Mask:
     """Of each row, whether its text is one of these."""
-    parts = [text_mask(block, column, names) for block in blocks(folder, table, [column])]
+    parts = [text_mask(block, column, names) for block in blocks(folder, table, [column], span=span)]
     return np.concatenate(parts) if parts else np.zeros(0, np.bool_)
 
 
-def flags(folder: Path, table: str, column: str) -> Mask:
+def flags(folder: Path, table: str, column: str, span: Span | None = None) -> Mask:
     """A whole column of booleans; no value: no."""
-    parts = [np.asarray(block.column(0).fill_null(False), np.bool_) for block in blocks(folder, table, [column])]
+    read = blocks(folder, table, [column], span=span)
+    parts = [np.asarray(block.column(0).fill_null(False), np.bool_) for block in read]
     return np.concatenate(parts) if parts else np.zeros(0, np.bool_)
 
 

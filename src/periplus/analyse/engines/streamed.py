@@ -25,8 +25,8 @@ from periplus.analyse.engines.alike import (
     templates,
     url_vectors,
 )
-from periplus.analyse.engines.dataset_files import Ints, blocks, flags, numbers, reals, text_mask
-from periplus.analyse.engines.stages import Engine, StageTask
+from periplus.analyse.engines.dataset_files import Floats, Ints, Span, blocks, flags, numbers, reals, text_mask
+from periplus.analyse.engines.stages import Engine, StageParameters, StageTask
 from periplus.analyse.linkgraph import by_precedence, depth_first_places, depths_below, distinct_sorted, resolved
 from periplus.errors import NotConverged, StoreError
 from periplus.model.graph import LinkRows
@@ -97,25 +97,30 @@ def ends(task: StageTask) -> None:
 def graph(task: StageTask) -> None:
     urls = url_vectors(task.dataset)
     end = end_vector(task.folders["ends"], len(urls.site))
-    pages, home = np.flatnonzero(urls.page), homes(task.dataset, end, urls)
+    home = homes(end[flags(task.dataset, "urls", "is_start")], urls)
+    write_graph(task, urls, end, home, Span("source", 0, len(end)))
+
+
+def write_graph(task: StageTask, urls: UrlVectors, end: Ints, home: Ints, sources: Span) -> None:
+    """The nodes among these URLs and the edges out of them."""
+    pages = np.flatnonzero(urls.page[sources.first : sources.after]) + sources.first
     nodes = {"url": pages, "site": urls.site[pages], "indexed": urls.fetched[pages], "home": np.isin(pages, home)}
     task.write("nodes", nodes)
-    span = max(len(urls.site), 1)
     with task.writer("edges") as writer:
-        for source, target in _whole_sources(_edges(task, urls, end), span):
+        for source, target in _whole_sources(_edges(task, urls, end, sources), max(len(end), 1)):
             writer.add({"source": source, "target": target, "inside": urls.site[source] == urls.site[target]})
 
 
-def _edges(task: StageTask, urls: UrlVectors, end: Ints) -> Iterator[tuple[Ints, Ints]]:
-    for source, target in _links(task, FOLLOWED):
+def _edges(task: StageTask, urls: UrlVectors, end: Ints, sources: Span) -> Iterator[tuple[Ints, Ints]]:
+    for source, target in _links(task, FOLLOWED, sources):
         led = end[target]
         followed = (led >= 0) & (source != led) & urls.fetched[source]
         followed &= urls.page[led]  # of -1 the last URL: left out already
         yield source[followed], led[followed]
 
 
-def _links(task: StageTask, kinds: list[str]) -> Iterator[tuple[Ints, Ints]]:
-    for block in blocks(task.dataset, "links", ["source", "target", "kind"]):
+def _links(task: StageTask, kinds: list[str], sources: Span) -> Iterator[tuple[Ints, Ints]]:
+    for block in blocks(task.dataset, "links", ["source", "target", "kind"], span=sources):
         of_kinds = text_mask(block, "kind", kinds)
         yield np.asarray(block.column(0), np.int64)[of_kinds], np.asarray(block.column(1), np.int64)[of_kinds]
 
@@ -147,7 +152,6 @@ class _Nodes(NamedTuple):
     pages: Ints  # numbers of URLs, ascending
     place: Ints  # of each URL its place in pages
     group: Ints  # of each page: a surfer who is lost goes on within it
-    groups: int
 
 
 def _nodes(task: StageTask, *, by_site: bool) -> _Nodes:
@@ -156,7 +160,7 @@ def _nodes(task: StageTask, *, by_site: bool) -> _Nodes:
     place = np.zeros(int(pages.max(initial=-1)) + 1, np.int64)
     place[pages] = np.arange(len(pages))
     group = numbers(folder, "nodes", "site") if by_site else np.zeros(len(pages), np.int64)
-    return _Nodes(pages, place, group, int(group.max(initial=-1)) + 1)
+    return _Nodes(pages, place, group)
 
 
 def _placed_edges(task: StageTask, nodes: _Nodes, *, inside: bool) -> Iterator[tuple[Ints, Ints]]:
@@ -166,25 +170,28 @@ def _placed_edges(task: StageTask, nodes: _Nodes, *, inside: bool) -> Iterator[t
         yield (source[is_inside], target[is_inside]) if inside else (source, target)
 
 
-class _Links(NamedTuple):
-    """Links by source: their targets in a file, as small numbers, which no round has to decode again."""
+class LinksBySource(NamedTuple):
+    """Links among pages, named by their places: their targets in a file, as small numbers, which no round has to
+    decode again.
+    """
 
     offsets: Ints
     targets: Ints | NDArray[np.int32]
 
 
-def _links_by_source(task: StageTask, nodes: _Nodes, *, inside: bool) -> _Links:
-    path, kind = task.scratch / "targets", np.int32 if len(nodes.pages) < 2**31 else np.int64
-    counts = np.zeros(len(nodes.pages) + 1, np.int64)
+def links_by_source(edges: Iterable[tuple[Ints, Ints]], pages: int, path: Path) -> LinksBySource:
+    """edges: (sources, targets), places of pages, ascending by source. path: of a file for the targets."""
+    kind = np.int32 if pages < 2**31 else np.int64
+    counts = np.zeros(pages + 1, np.int64)
     with path.open("wb") as file:
-        for source, target in _placed_edges(task, nodes, inside=inside):
+        for source, target in edges:
             np.add.at(counts, source + 1, 1)
             file.write(target.astype(kind).tobytes())
     offsets = np.cumsum(counts)
-    return _Links(offsets, np.memmap(path, kind, "r") if offsets[-1] else np.zeros(0, np.int64))
+    return LinksBySource(offsets, np.memmap(path, kind, "r") if offsets[-1] else np.zeros(0, np.int64))
 
 
-def _runs(links: _Links) -> Iterator[slice]:
+def runs(links: LinksBySource) -> Iterator[slice]:
     """Pages with LINKS_AT_ONCE links together, or those of one page, in order."""
     count = len(links.offsets) - 1
     begin = 0
@@ -204,50 +211,74 @@ def web_ranks(task: StageTask) -> None:
 
 
 def _ranks(task: StageTask, *, by_site: bool) -> None:
-    """As analyse.pagerank, all groups at once: 60 bytes a page."""
-    nodes, order = _nodes(task, by_site=by_site), task.order
-    count = len(nodes.pages)
-    links = _links_by_source(task, nodes, inside=by_site)
+    nodes = _nodes(task, by_site=by_site)
+    edges = _placed_edges(task, nodes, inside=by_site)
+    links = links_by_source(edges, len(nodes.pages), task.scratch / "targets")
+    task.write("ranks", {"url": nodes.pages, "rank": scores_in(links, nodes.group, task.order)})
+
+
+def scores_in(links: LinksBySource, group: Ints, order: StageParameters) -> Floats:
+    """As analyse.pagerank, all groups at once: 60 bytes a page. group: of each page, within which a surfer who is lost
+    goes on; its scores add up to 1. Raises NotConverged.
+    """
+    count, groups = len(group), int(group.max(initial=-1)) + 1
     links_out = np.diff(links.offsets)
     sinks = np.flatnonzero(links_out == 0)
     share = np.divide(order.damping, links_out, out=np.zeros(count), where=links_out > 0)
-    size = np.maximum(np.bincount(nodes.group, minlength=nodes.groups), 1)
+    size = np.maximum(np.bincount(group, minlength=groups), 1)
     scores = np.ones(count)
     residual, done = np.inf, 0
     while done < order.max_rounds and residual > order.tolerance:
-        lost = order.damping * np.bincount(nodes.group[sinks], scores[sinks], nodes.groups) / size
-        fresh = (1 - order.damping + lost)[nodes.group]
+        lost = order.damping * np.bincount(group[sinks], scores[sinks], groups) / size
+        fresh = (1 - order.damping + lost)[group]
         flow = scores * share
-        for pages in _runs(links):
+        for pages in runs(links):
             own = slice(links.offsets[pages.start], links.offsets[pages.stop])
             np.add.at(fresh, links.targets[own], np.repeat(flow[pages], links_out[pages]))
-        change = np.bincount(nodes.group, np.abs(fresh - scores), nodes.groups) / size
+        change = np.bincount(group, np.abs(fresh - scores), groups) / size
         scores, residual, done = fresh, float(change.max(initial=0.0)), done + 1
     if residual > order.tolerance:
         raise NotConverged("PageRank", done, residual)
-    scores /= np.bincount(nodes.group, scores, nodes.groups)[nodes.group]
-    task.write("ranks", {"url": nodes.pages, "rank": scores})
+    scores /= np.bincount(group, scores, groups)[group]
+    return scores
 
 
 def site_map(task: StageTask) -> None:
-    """The maps of all sites at once, by depth: 70 bytes a page."""
     nodes = _nodes(task, by_site=True)
     rank = reals(task.folders["ranks"], "ranks", "rank")
     home = np.flatnonzero(flags(task.folders["graph"], "nodes", "home"))
-    links, order = _links_by_source(task, nodes, inside=True), by_precedence(rank, nodes.group)
+    edges = _placed_edges(task, nodes, inside=True)
+    links = links_by_source(edges, len(nodes.pages), task.scratch / "targets")
+    task.write("map", dict(zip(MAP_COLUMNS, map_rows(links, nodes.pages, nodes.group, rank, home), strict=True)))
+
+
+MAP_COLUMNS = ("url", "depth", "parent", "below", "place")
+
+
+def map_rows(links: LinksBySource, urls: Ints, site: Ints, rank: Floats, home: Ints) -> Ints:
+    """The maps of all sites at once, by depth: int64[MAP_COLUMNS, pages that are reached], by URL; 70 bytes a page.
+
+    urls, site, rank: of each page. home: places of the home pages.
+    """
+    order = by_precedence(rank, site)
     depth, parent, depths = depths_below(links.offsets, links.targets, home, order, LINKS_AT_ONCE)
     place, below = depth_first_places(parent, depths, order)
     reached = np.flatnonzero(depth >= 0)
-    above = np.where(parent[reached] >= 0, nodes.pages[parent[reached]], -1)
-    columns = {"url": nodes.pages[reached], "depth": depth[reached], "parent": above}
-    task.write("map", columns | {"below": below[reached], "place": place[reached]})
+    above = np.where(parent[reached] >= 0, urls[parent[reached]], -1)
+    rows: Ints = np.stack([urls[reached], depth[reached], above, below[reached], place[reached]])
+    return rows
 
 
 def broken(task: StageTask) -> None:
     urls = url_vectors(task.dataset)
     end = end_vector(task.folders["ends"], len(urls.site))
+    write_broken(task, urls, end, Span("source", 0, len(end)))
+
+
+def write_broken(task: StageTask, urls: UrlVectors, end: Ints, sources: Span) -> None:
+    """The links out of these pages that lead nowhere."""
     with task.writer("broken") as writer:
-        for block in blocks(task.dataset, "links", ["source", "target", "kind", "position"]):
+        for block in blocks(task.dataset, "links", ["source", "target", "kind", "position"], span=sources):
             source, target = np.asarray(block.column(0), np.int64), np.asarray(block.column(1), np.int64)
             led = end[target]
             rows = np.flatnonzero(
@@ -258,31 +289,43 @@ def broken(task: StageTask) -> None:
 
 
 def external(task: StageTask) -> None:
-    """Links are counted as they pass; those of a page come together, so that pages are, too; targets are marked."""
     urls = url_vectors(task.dataset)
-    sites = max(int(urls.site.max(initial=-1)) + 1, 1)
     end = end_vector(task.folders["ends"], len(urls.site))
-    links, pages = np.zeros(sites, np.int64), np.zeros(sites, np.int64)
+    tallies, met = outward_links(task, urls, end, Span("source", 0, len(end)))
+    write_sites(task, tallies, np.bincount(urls.site[met], minlength=tallies.shape[1]))
+
+
+def outward_links(task: StageTask, urls: UrlVectors, end: Ints, sources: Span) -> tuple[Ints, Ints]:
+    """(int64[2, sites]: links out of these pages to the site from others, pages that have some; the URLs they lead to).
+
+    Links are counted as they pass; those of a page come together, so that pages are, too; targets are marked.
+    """
+    sites = int(urls.site.max(initial=-1)) + 1
+    tallies = np.zeros((2, sites), np.int64)
     met = np.zeros(len(urls.site), np.bool_)
 
     def outward() -> Iterator[tuple[Ints, Ints]]:
-        for source, target in _links(task, FOLLOWED):
+        for source, target in _links(task, FOLLOWED, sources):
             led = end[target]
             outgoing = (led >= 0) & urls.fetched[source] & ~urls.invalid[led] & (urls.site[source] != urls.site[led])
-            np.add.at(links, urls.site[led[outgoing]], 1)
+            np.add.at(tallies[0], urls.site[led[outgoing]], 1)
             met[led[outgoing]] = True
             yield source[outgoing], urls.site[led[outgoing]]
 
-    for _, site in _whole_sources(outward(), sites):
-        np.add.at(pages, site, 1)
-    targets = np.bincount(urls.site[met], minlength=sites)
-    some = np.flatnonzero(links)
-    task.write("sites", {"site": some, "links": links[some], "pages": pages[some], "targets": targets[some]})
+    for _, site in _whole_sources(outward(), max(sites, 1)):
+        np.add.at(tallies[1], site, 1)
+    return tallies, np.flatnonzero(met)
+
+
+def write_sites(task: StageTask, tallies: Ints, targets: Ints) -> None:
+    some = np.flatnonzero(tallies[0])
+    links, pages = tallies[:, some]
+    task.write("sites", {"site": some, "links": links, "pages": pages, "targets": targets[some]})
 
 
 def interlinking(task: StageTask) -> None:
     nodes = _nodes(task, by_site=True)
-    sites = max(nodes.groups, 1)
+    sites = max(int(nodes.group.max(initial=-1)) + 1, 1)
     directory = np.unique(directory_hashes(task.dataset)[nodes.pages], return_inverse=True)[1]
     span = int(directory.max(initial=0)) + 1
     site_of = np.zeros(span, np.int64)
@@ -297,12 +340,23 @@ def interlinking(task: StageTask) -> None:
 
     for pairs in distinct_of(folders(), span * span, task.scratch):
         of_folders.add(site_of[pairs // span] * sites + site_of[pairs % span])
-    pairs, counts = of_pages.counts()
-    rows = {"page": (pairs, counts), "directory": of_folders.counts(), "site": (pairs, np.ones_like(counts))}
     with task.writer("links") as writer:
-        for model, (sites_linked, times) in rows.items():
-            ends_of = {"source": sites_linked // sites, "target": sites_linked % sites}
-            writer.add({"model": [model] * len(times), **ends_of, "count": times})
+        for rows in interlinking_rows(sites, of_pages.counts(), of_folders.counts()):
+            writer.add(rows)
+
+
+Counted = tuple[Ints, Ints]  # numbers, ascending; how often each was met
+
+
+def interlinking_rows(sites: int, of_pages: Counted, of_folders: Counted) -> Iterator[dict[str, object]]:
+    """Blocks of rows, in the order of models; a pair of sites is one number, source * sites + target."""
+    pairs, counts = of_pages
+    for model, (both, times) in zip(MODELS, (of_pages, of_folders, (pairs, np.ones_like(counts))), strict=True):
+        ends_of = {"source": both // sites, "target": both % sites}
+        yield {"model": [model] * len(times), **ends_of, "count": times}
+
+
+MODELS = ("page", "directory", "site")
 
 
 ENGINE: Engine = {
