@@ -49,7 +49,7 @@ READING = (
     "status -f json",
 )
 WRITING = (
-    "index --vectors x.parquet", "check",
+    "index --vectors x.parquet",
 )  # fmt: skip
 
 

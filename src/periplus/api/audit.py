@@ -30,6 +30,7 @@ from periplus.analyse.issues import AuditRules, Lookups, audit_rules, issues, or
 from periplus.analyse.linkgraph import places_in_sorted, resolved
 from periplus.analyse.sizes import PageWeights, SizeInput, media_places, weights
 from periplus.analyse.verdicts import TEXT_CHARS, HostHabits, Judgement, PageProbe, RedirectColumns, looks_missing
+from periplus.api.changing import changing
 from periplus.api.duplicates import NEAR, duplicate_groups, site_number
 from periplus.api.evidence import SETTLED, UrlEvidence, missing_pages
 from periplus.api.facts import Start, chosen_start, known_sizes, site_starts
@@ -512,10 +513,10 @@ def issues_of(
     return ordered(issues)
 
 
-def store_issues(folder: Path, run_id: int, issues: Iterable[Issue]) -> None:
-    """Remembers what a run found, so that a later one can tell what is new."""
+def store_issues(place: Path | str, run_id: int, issues: Iterable[Issue]) -> None:
+    """Remembers what a run found, so that a later one can tell what is new. place: a folder, or an address."""
     keys = [issue_key(issue) for issue in issues]
-    with schema.writing(folder) as connection:
+    with changing(place, alone=False) as (folder, follow), schema.writing(folder) as connection, follow(connection):
         checks.store_issues(connection, run_id, keys)
 
 

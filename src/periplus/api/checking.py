@@ -14,6 +14,7 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.fetch import check_side_request
 from periplus.analyse.issues import audit_rules
 from periplus.analyse.verdicts import SILENT, net_seems_down, probe_url
+from periplus.api.changing import changing
 from periplus.api.crawling import (
     LOGIN_NOTE,
     REFRESH,
@@ -28,15 +29,16 @@ from periplus.api.crawling import (
     workable,
 )
 from periplus.api.evidence import FAILED, UrlEvidence
+from periplus.api.homes import folder_of, home_of
 from periplus.api.page_notes import take_certificates
+from periplus.errors import NoCollection
 from periplus.model.frontier import SideRequest
 from periplus.model.graph import REASONS
-from periplus.model.ports import RunRecord
+from periplus.model.ports import CrawlHome, RunRecord
 from periplus.model.visit import Cause, Purpose, Reason, Request
 from periplus.model.web import HostKey, Url
 from periplus.settings import Auditing, Budget, Settings
-from periplus.store.sqlite import checks, reading, runs, schema, site_rows
-from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.sqlite import checks, reading, schema, site_rows
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_key, site_scope
@@ -94,12 +96,12 @@ def check(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
         crawled.state == "failed" or (crawled.state == "stopped" and not at_limit(crawled.state, crawled.note))
     ):
         return CheckEnd(0, crawled.state, crawled.note, 0, crawled)
-    with runs.only_crawl(order.crawl.folder):
+    with order.crawl.home.only_crawl():
         return dataclasses.replace(_check_alone(order, watch), crawl=crawled)
 
 
 def order_for(
-    folder: Path,
+    place: Path | str,
     starts: tuple[Url, ...],
     settings: Settings,
     *,
@@ -109,26 +111,26 @@ def order_for(
 ) -> CheckOrder:
     """A check of what begins at these starts; without them of the whole collection, from where it began.
 
-    Raises UsageError for grades of issues that there are not, NoCollection.
+    place: a folder, or an address. Raises UsageError for grades of issues that there are not, NoCollection.
     """
     audit_rules(settings.auditing.grade, settings.auditing.ignore)  # refused before a check rather than after it
-    order = CrawlOrder(folder, starts or starts_known(folder), settings)
+    folder, store = (Path(), place) if isinstance(place, str) else (place, "")
+    order = CrawlOrder(folder, starts or starts_known(place), settings, store=store)
     return CheckOrder(order, external, fragments, head, onward=bool(starts))
 
 
-def starts_known(folder: Path) -> tuple[Url, ...]:
+def starts_known(place: Path | str) -> tuple[Url, ...]:
     """Where the collection's crawls began. Raises NoCollection."""
-    with contextlib.closing(reading.connect(folder)) as connection:
-        return tuple(dict.fromkeys(Url(text) for record in runs.run_records(connection) for text in record.starts))
+    return tuple(dict.fromkeys(Url(text) for record in home_of(place).runs() for text in record.starts))
 
 
-def settings_before(folder: Path) -> Settings:
+def settings_before(place: Path | str) -> Settings:
     """How the collection's last crawl or refresh asked: its settings, but for what the user thinks of issues,
     and for its limits if it is over.
 
     The defaults where there was none. Raises NoCollection.
     """
-    crawls = _crawls(folder)
+    crawls = _crawls(home_of(place))
     settings = dataclasses.replace(last_settings(crawls[-1].settings), auditing=Auditing()) if crawls else Settings()
     return (
         dataclasses.replace(settings, budget=Budget(quantum=settings.budget.quantum))
@@ -137,10 +139,9 @@ def settings_before(folder: Path) -> Settings:
     )
 
 
-def _crawls(folder: Path) -> list[RunRecord]:
+def _crawls(home: CrawlHome) -> list[RunRecord]:
     """And refreshes, oldest first. Raises NoCollection."""
-    with contextlib.closing(reading.connect(folder)) as connection:
-        return [record for record in runs.run_records(connection) if record.kind != checks.CHECK]
+    return [record for record in home.runs() if record.kind != checks.CHECK]
 
 
 def _is_over(crawl: RunRecord) -> bool:
@@ -151,21 +152,24 @@ def _is_crawled(order: CheckOrder) -> bool:
     """Whether the last crawl or refresh of the collection came to its end, or to its limit and is not to go on,
     and began at these starts too.
     """
-    crawls = _crawls(order.crawl.folder) if schema.exists(order.crawl.folder) else []
+    crawls: list[RunRecord] = []
+    with contextlib.suppress(NoCollection):
+        crawls = _crawls(order.crawl.home)
     begun = {text for record in crawls for text in record.starts}
     is_over = bool(crawls) and _is_over(crawls[-1]) and not (order.onward and crawls[-1].state == "stopped")
     return is_over and begun.issuperset(order.crawl.starts)
 
 
 def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
-    clock = SystemClock()
-    last = _crawls(order.crawl.folder)[-1]
+    clock, home = SystemClock(), order.crawl.home
+    last = _crawls(home)[-1]
     left = last.note if last.state == "stopped" else ""
-    settings = _for_a_check(workable(order.crawl.settings))
+    settings = for_a_check(workable(order.crawl.settings))
     crawl_order = dataclasses.replace(order.crawl, settings=settings)
-    run_id = runs.begin_run(order.crawl.folder, checks.CHECK, crawl_order.starts, order.crawl.settings, clock.now())
-    since = _begun(order.crawl.folder, clock.now())
-    store = SqliteCrawlStore(order.crawl.folder, run_id, settings.budget, settings.storage)
+    run_id = home.begin_run(checks.CHECK, crawl_order.starts, order.crawl.settings, clock.now())
+    # of a check that was interrupted the beginning stands there
+    since = float(home.change_note(checks.SINCE, lambda text: text or repr(clock.now())))
+    store = home.store(run_id, settings)
     stop_note = net_note = ""
     try:
         for number in range(ROUNDS_MOST):
@@ -190,18 +194,16 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
         store.close()
     state = "failed" if net_note or stop_note.startswith(LOGIN_NOTE) else "stopped" if stop_note else "done"
     if not stop_note:
-        _ended(order.crawl.folder, run_id, net_down=bool(net_note))
-        _store_verdicts(crawl_order)
-        own = site_scope(crawl_order.starts, settings.scope).sites
-        take_certificates(order.crawl.folder, own, settings, clock.now())
-    runs.end_run(order.crawl.folder, run_id, state, net_note or stop_note, clock.now())
+        _store_judgement(crawl_order, run_id, clock.now(), net_down=bool(net_note))
+        home.change_note(checks.SINCE, lambda text: "")  # the next check asks everything anew
+    home.end_run(run_id, state, net_note or stop_note, clock.now())
     return CheckEnd(run_id, state, net_note or stop_note, counts.fetched, None, left)
 
 
 def _hosts_since(order: CrawlOrder, since: float) -> tuple[set[HostKey], set[HostKey]]:
     """(hosts of other sites that were asked since then, those of them that gave no answer)."""
     own = site_scope(order.starts, order.settings.scope).sites
-    with contextlib.closing(reading.connect(order.folder)) as connection:
+    with contextlib.closing(reading.connect(folder_of(order.place))) as connection:
         rows = [
             row
             for row in checks.asked_since(connection, since)
@@ -231,8 +233,8 @@ def _net_note(order: CrawlOrder, since: float) -> str:
     )
 
 
-def _for_a_check(settings: Settings) -> Settings:
-    """Sitemaps and the number of pages are the crawl's business."""
+def for_a_check(settings: Settings) -> Settings:
+    """The settings that its workers have. Sitemaps and the number of pages are the crawl's business."""
     scope, budget = (
         dataclasses.replace(settings.scope, sitemaps=False),
         dataclasses.replace(settings.budget, max_pages=0),
@@ -240,40 +242,34 @@ def _for_a_check(settings: Settings) -> Settings:
     return dataclasses.replace(settings, scope=scope, budget=budget)
 
 
-def _begun(folder: Path, now: float) -> float:
-    with schema.writing(folder) as connection:
-        return checks.begin(connection, now)
-
-
-def _ended(folder: Path, run_id: int, *, net_down: bool) -> None:
-    with schema.writing(folder) as connection:
-        checks.end(connection)
-        if net_down:
-            checks.net_was_down(connection, run_id)
-
-
-def _store_verdicts(order: CrawlOrder) -> None:
+def _store_judgement(order: CrawlOrder, run_id: int, now: float, *, net_down: bool) -> None:
     """What was found dead becomes invalid when the run ends; what the crawl found dead, and the check did not,
-    is invalid no longer.
+    is invalid no longer. net_down: what got no answer in this run says nothing.
     """
-    with contextlib.closing(reading.connect(order.folder)) as connection, reading.snapshot(connection):
-        seen = UrlEvidence(
-            connection,
-            site_rows.all_urls(connection),
-            order.settings.politeness.recheck_wait_s,
-            order.settings.limits.redirect_hops,
-        )
-        dead, revived = list(seen.dead()), list(seen.revived())
-    with schema.writing(order.folder) as connection:
-        checks.store_verdicts(connection, dead)
-        checks.restate(connection, revived)
+    with changing(order.place, alone=False) as (folder, follow):
+        if net_down:
+            with schema.writing(folder) as connection, follow(connection):
+                checks.net_was_down(connection, run_id)
+        with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
+            seen = UrlEvidence(
+                connection,
+                site_rows.all_urls(connection),
+                order.settings.politeness.recheck_wait_s,
+                order.settings.limits.redirect_hops,
+            )
+            dead, revived = list(seen.dead()), list(seen.revived())
+        with schema.writing(folder) as connection, follow(connection):
+            checks.store_verdicts(connection, dead)
+            checks.restate(connection, revived)
+        take_certificates(folder, site_scope(order.starts, order.settings.scope).sites, order.settings, now)
 
 
 def planned(order: CheckOrder, since: float, now: float) -> list[SideRequest]:
     """What is to be asked, by what was seen so far: first what was not asked since the check began, then what failed,
     when its time comes.
     """
-    with contextlib.closing(reading.connect(order.crawl.folder)) as connection, reading.snapshot(connection):
+    folder = folder_of(order.crawl.place)
+    with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
         urls, settings = site_rows.all_urls(connection), order.crawl.settings
         seen = UrlEvidence(connection, urls, settings.politeness.recheck_wait_s, settings.limits.redirect_hops)
         plan = _Plan(order, seen, since, now)

@@ -86,9 +86,14 @@ class CrawlOrder:
     further: tuple[tuple[str, str], ...] = ()  # (name, value): what else the workers of a kind of run choose by
 
     @property
+    def place(self) -> Path | str:
+        """The folder, or the address."""
+        return self.store or self.folder
+
+    @property
     def home(self) -> CrawlHome:
         """Where the collection is kept. Raises UsageError."""
-        return home_of(self.store or self.folder)
+        return home_of(self.place)
 
 
 @dataclass(frozen=True, slots=True)

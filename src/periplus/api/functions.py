@@ -148,14 +148,16 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
     starts, settings = _starts(start, settings) if start else ((), settings)
     if folder is None and not starts:
         raise UsageError("nothing to check: give a URL, or the folder of a collection")
-    where = Path(folder) if folder is not None else Path(site_name(starts[0]) + SUFFIX)
-    before = None if starts else settings_before(where)
-    chosen = settings_from(settings, read_settings(where / SETTINGS_FILE, before))
-    order = order_for(where, starts, chosen, external=external, fragments=fragments, head=head)
+    place = _place(folder if folder is not None else site_name(starts[0]) + SUFFIX)
+    before = None if starts else settings_before(place)
+    files = Path() if isinstance(place, str) else place
+    chosen = settings_from(settings, read_settings(files / SETTINGS_FILE, before))
+    order = order_for(place, starts, chosen, external=external, fragments=fragments, head=head)
     end = None if offline else run(order, watch or _silent)
+    where = folder_of(place)
     issues = issues_of(where, chosen, site, fragments=fragments, near=near)
     if end is not None and end.run_id:
-        store_issues(where, end.run_id, issues)
+        store_issues(place, end.run_id, issues)
     return CheckResult(end, tuple(issues), tuple(faults(issues)), grades_now(where, issues))
 
 
@@ -301,11 +303,16 @@ def delete(  # noqa: PLR0913 - what a deletion may be told, written out
     from periplus.api import deleting
     from periplus.model.collection import Deletion
 
-    place = str(folder) if is_address(str(folder)) else Path(folder)
+    place = _place(folder)
     where = folder_of(place)
     ids = deleting.ids_of(where, pages)
     deletion = Deletion(ids, SiteKey(site) if site else None, run, links_to, again, run_pages)
     return deleting.plan(where, deletion) if dry_run else deleting.delete(place, deletion, watch)
+
+
+def _place(folder: Path | str) -> Path | str:
+    """A folder as a Path; an address as a text."""
+    return str(folder) if is_address(str(folder)) else Path(folder)
 
 
 def _starts(start: str | Sequence[str], settings: dict[str, object]) -> tuple[tuple[Url, ...], dict[str, object]]:

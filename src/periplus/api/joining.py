@@ -12,6 +12,7 @@ from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.engines.stages import TasksOnCluster
+from periplus.api.checking import for_a_check
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, last_settings, verdict, work, workable
 from periplus.api.engines import SPARK, cluster_named
 from periplus.errors import StoreError, UsageError
@@ -20,8 +21,9 @@ from periplus.model.web import Url
 from periplus.settings import Settings, settings_from
 from periplus.store.postgres.address import address_of
 from periplus.store.postgres.frontier import DatabaseHome
+from periplus.store.sqlite.checks import CHECK
 
-KINDS = ("crawl", "refresh")  # others choose page by page, in one process
+KINDS = ("crawl", "refresh", CHECK)  # others choose page by page, in one process
 LOOK_S = 2.0  # how often a worker asks whether the run still goes on
 # where --workers says nothing: those that find no free core wait for one, and a machine that
 # joins the cluster takes some
@@ -50,6 +52,8 @@ def settings_of_run(record: RunRecord, auth: str) -> Settings:
             "the crawl signs in to its site, and passwords are not stored: give this worker the same --auth"
         )
     settings = last_settings(record.settings)
+    if record.kind == CHECK:
+        settings = for_a_check(settings)
     if settings.rendering.render != "never":
         raise UsageError("the crawl renders pages: it has one worker, to whom all comes that its browsers need")
     if settings.identity.login:
@@ -62,7 +66,7 @@ def settings_of_run(record: RunRecord, auth: str) -> Settings:
 def join(store: str, record: RunRecord, settings: Settings, watch: Callable[[Progress], bool]) -> CrawlEnd:
     """Works on a run until nothing is left of it, it is ended elsewhere, or watch returns True.
 
-    If whoever began it is gone, ends it.
+    If whoever began it is gone, ends it; but for a check, whose findings wait to be judged by the next one.
 
     watch: as for `crawl`. Raises UsageError and StoreError.
     """
@@ -84,7 +88,7 @@ def join(store: str, record: RunRecord, settings: Settings, watch: Callable[[Pro
         stop_note, elapsed_s = work(crawl_store, order, record.id, watch_run)
         counts = crawl_store.counts()
         state, note = verdict(crawl_store, order, stop_note)
-        if not stop_note and crawl_store.is_running():
+        if not stop_note and record.kind != CHECK and crawl_store.is_running():
             with contextlib.suppress(StoreError), home.only_crawl():  # whoever began it holds this, and ends it
                 home.end_run(record.id, state, note, SystemClock().now())
     finally:

@@ -16,11 +16,11 @@ from periplus.cli.options import (
     LongCommand,
     Place,
     collection_folder,
+    collection_place,
     format_option,
     opened,
     option,
     output_option,
-    own_folder,
     place_named,
     segment_option,
     setting_options,
@@ -55,7 +55,7 @@ _FORMATS = (*FORMATS, "junit", "github", "gcc", "sarif")
     many=True,
 )
 @place_named(
-    "-c --collection", f"The collection; with --offline an address too. By default SITE{SUFFIX}, or the only one here."
+    "-c --collection", f"The collection: a folder, or an address. By default SITE{SUFFIX}, or the only one here."
 )
 @option("--external/--no-external", "Ask whether other sites' URLs are there.", bool, True)
 @option("--fragments/--no-fragments", "Look for the places (#name) that links lead to.", bool, True)
@@ -129,31 +129,31 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     from periplus.api.positions import looked_up
     from periplus.api.segments import issues_within, require_segment
 
-    if isinstance(collection, str) and not flags["offline"]:
-        own_folder(collection, "checks ask and keep what they find")
-    urls, local, folder = _places(starts, lists, collection)
+    urls, local, place = _places(starts, lists, collection)
     flags |= with_folders(flags, local)
     are_pages = bool(starts) and all(is_path(text) and Path(text).is_file() for text in starts)
     if (are_pages or (lists and not starts)) and flags["max_depth"] is None:
         flags["max_depth"] = 0
     asked = {name: flags[name] for name in ("external", "fragments", "head")}
-    settings = settings_of(flags, folder, None if urls else settings_before(folder))
-    order = order_for(folder, urls, settings, **asked)
+    here = place if isinstance(place, Path) else Path()  # the periplus.toml that holds for it
+    settings = settings_of(flags, here, None if urls else settings_before(place))
+    order = order_for(place, urls, settings, **asked)
     if flags["segment"]:
-        require_segment(folder, flags["segment"])  # before anybody is asked
+        require_segment(place, flags["segment"])  # before anybody is asked
     conditions, quiet = fail_on(flags["fail_on"]), bool(flags["quiet"])
     least = least_grades(flags["fail_below"])
-    baseline = baseline_run(folder, flags["baseline"]) if flags["baseline"] else 0
+    baseline = baseline_run(collection_folder(place), flags["baseline"]) if flags["baseline"] else 0
     end = None
     if not flags["offline"]:
         end, interrupted = _run(order, flags)
         if interrupted or not end.run_id:
             say(f"{end.state.capitalize()}: {end.note}. The same command goes on.", "yellow")
             sys.exit(INTERRUPTED if interrupted else EXIT[end.state])
+    folder = collection_folder(place)
     note = (lambda sentence: None) if quiet else (lambda sentence: say(sentence, "yellow"))
     issues = issues_of(folder, settings, flags["site"], fragments=flags["fragments"], near=flags["near"], note=note)
     if end is not None:
-        store_issues(folder, end.run_id, issues)
+        store_issues(place, end.run_id, issues)
         if not quiet:
             _say_end(end)
     listed = new_since(folder, issues, baseline) if baseline else issues
@@ -227,16 +227,16 @@ def _say_end(end: CheckEnd) -> None:
 
 def _places(
     starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | None
-) -> tuple[tuple[Url, ...], tuple[str, ...], Path]:
-    """(where to begin, local folders as their setting has them, the collection's folder)."""
+) -> tuple[tuple[Url, ...], tuple[str, ...], Place]:
+    """(where to begin, local folders as their setting has them, the collection)."""
     lines = [line for file in lists for line in lines_of(file)]
     urls, local = starts_of([*starts, *lines])
     if urls:
-        return urls, local, collection_folder(collection or Path(site_name(urls[0]) + SUFFIX))
+        return urls, local, collection_place(collection or Path(site_name(urls[0]) + SUFFIX))
     if lists:
         raise UsageError("the list names no URL")
     try:
-        return (), (), collection_folder(collection)
+        return (), (), collection_place(collection)
     except NoCollection as error:
         raise UsageError(f"no URL to check, and {error}") from None
 

@@ -8,7 +8,7 @@ from periplus.store.crawl_reads import change_note, note
 from periplus.store.moving import MovedTable, Row
 from periplus.store.postgres import schema
 from periplus.store.postgres.connection import Connection, columns_of
-from periplus.store.postgres.copying import enter
+from periplus.store.postgres.copying import enter, enter_changes
 from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.segments import RecordPlace
 
@@ -20,13 +20,11 @@ def replace(
     connection: Connection, table: MovedTable, keys: Sequence[str], gone: Sequence[Row], rows: Iterable[Row]
 ) -> None:
     """Enters rows of a table in place of others. gone: shard and keys of each of those; rows: as of `copying.enter`."""
-    if gone and table.name in schema.REFERENCE:
-        arrays = ", ".join(f"%s::{schema.KINDS[table.name][key]}[]" for key in keys)
-        drop = f"DELETE FROM {table.name} WHERE ({', '.join(keys)}) IN (SELECT * FROM unnest({arrays}))"
-        connection.execute(drop.encode(), columns_of([row[1:] for row in gone], len(keys)))
-    else:
+    if "shard" in schema.KINDS[table.name]:
         PostgresStatements(connection).delete(table.name, ", ".join(keys), gone)
-    enter(connection, table, rows)
+        enter(connection, table, rows)
+    else:
+        enter_changes(connection, table, keys, [row[1:] for row in gone], (row[1:] for row in rows))
 
 
 def add_to_tally(connection: Connection, changes: Mapping[Row, int]) -> None:

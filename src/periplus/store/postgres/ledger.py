@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from periplus.model.frontier import Candidate, Completion, SideRequest
-from periplus.model.visit import Purpose, Reason, Request
+from periplus.model.visit import CHECKS, Purpose, Reason, Request
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.store.dialect import SHARDS, shard_of
 from periplus.store.ledger import HostRef, Ledger, Sums
@@ -77,6 +77,13 @@ def retract_row(site: SiteKey, finding: str, now: float) -> InboxRow:
     return InboxRow(shard_of(site), "", site, 0, finding, "", None, "", 0, 0, None, 0, RETRACT, "", 0, 0.0, now)
 
 
+_CHECKED = """
+SELECT v.text, v.purpose FROM unnest(%s::smallint[], %s::text[]) k(shard, text)
+JOIN visit v ON v.shard = k.shard AND md5(v.text) = md5(k.text) AND v.text = k.text AND v.purpose IN ('head', 'check')
+WHERE v.started >= (SELECT value::float8 FROM meta WHERE name = 'check_since')
+"""  # (URL, purpose) of what the check that goes on has asked for
+
+
 class LedgerRun(NamedTuple):
     """The run whose changes are written."""
 
@@ -119,6 +126,13 @@ class DatabaseLedger:
                 " AND q.text = k.text"
             )
             self.ledger.listed |= set(self._connection.execute(find, columns_of(places, 4)).fetchall())
+        redirected = [
+            (ours[one.host].shard, one.request.url)
+            for one in side_requests
+            if one.request.hops and one.request.purpose in CHECKS and one.host in ours
+        ]
+        if redirected:
+            self.ledger.checked |= set(self._connection.execute(_CHECKED, columns_of(redirected, 2)).fetchall())
 
     def write(self) -> None:
         """Enters all but the sums, of which the caller may have more to say."""

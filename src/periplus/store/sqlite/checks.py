@@ -41,7 +41,7 @@ _JUDGED = (
 _ADD_TALLY = (
     "INSERT INTO tally VALUES ('reason:' || ?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
 )
-_SINCE = "check_since"  # in meta: when the check that has not ended yet began
+SINCE = "check_since"  # a note: when the check that has not ended yet began
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +59,11 @@ class VisitEvidence:
     detail: str
 
 
-def begin(connection: sqlite3.Connection, now: float) -> float:
-    """When the check that goes on began: now, or earlier when one was interrupted. Within a transaction."""
-    connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (_SINCE, repr(now)))
-    return since(connection)
-
-
-def since(connection: sqlite3.Connection) -> float:
-    """When the check that goes on began; infinity: none goes on."""
-    row = connection.execute("SELECT value FROM meta WHERE name = ?", (_SINCE,)).fetchone()
-    return float(row[0]) if row else float("inf")
-
-
-def end(connection: sqlite3.Connection) -> None:
-    """The next check asks everything anew. Within a transaction."""
-    connection.execute("DELETE FROM meta WHERE name = ?", (_SINCE,))
-
-
 def asked_among(connection: sqlite3.Connection, urls: Sequence[Url]) -> set[tuple[str, str]]:
     """(URL, purpose) of what the check that goes on has asked for among the URLs."""
     find = f"SELECT text, purpose FROM visit WHERE text = ? AND {_OF_CHECKS} AND started >= ?"
-    start = since(connection)
+    row = connection.execute("SELECT value FROM meta WHERE name = ?", (SINCE,)).fetchone()
+    start = float(row[0]) if row else float("inf")
     return {(text, purpose) for url in urls for text, purpose in connection.execute(find, (url, start))}
 
 
