@@ -17,7 +17,7 @@ from periplus.analyse.duplicates import BINS, band_bins, band_buckets
 from periplus.analyse.engines import alike, streamed
 from periplus.analyse.engines.dataset_files import Floats, Ints, Mask, Span, blocks, flags, numbers, reals
 from periplus.analyse.engines.stages import StageTask
-from periplus.analyse.linkgraph import counted, distinct_sorted
+from periplus.analyse.linkgraph import LinkTargets, counted, distinct_sorted
 from periplus.errors import NotConverged
 from periplus_spark.blocks import Blocks, Vector, everywhere
 
@@ -202,7 +202,7 @@ class _Sites(NamedTuple):
     site: Ints
     home: Ints  # places
     rank: Floats
-    links: streamed.LinksBySource
+    links: LinkTargets
 
 
 def _sites(cut: Blocks, block: int) -> _Sites:
@@ -328,7 +328,7 @@ def _round(cut: Blocks, done: int, base: float, block: int) -> tuple[float, ...]
     flow = cut.vector(f"flow-{done}", "<f8").values()
     before = cut.vector(f"score-{done}", "<f8").values()[span.first : span.after]
     fresh = np.zeros(len(is_page))
-    for pages in streamed.runs(streamed.LinksBySource(offsets, sources)):
+    for pages in LinkTargets(offsets, sources).runs(streamed.LINKS_AT_ONCE):
         begins = offsets[pages.start : pages.stop + 1]
         linked = np.flatnonzero(np.diff(begins))
         if len(linked):

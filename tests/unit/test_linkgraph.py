@@ -1,6 +1,9 @@
 """A site's pages and links become one graph, whatever the order of the rows."""
 
 import random
+import tempfile
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -8,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from periplus.analyse import linkgraph
-from periplus.analyse.linkgraph import link_graph, places_in_sorted, resolved
+from periplus.analyse.linkgraph import link_graph, links_in_file, places_in_sorted, resolved
+from periplus.analyse.pagerank import pagerank
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.visit import Reason
 
@@ -138,6 +142,24 @@ def test_the_graph_is_the_plain_twins_and_no_order_of_rows_matters(known, links,
     assert list(again.pages) == list(graph.pages)
     for name in ("offsets", "targets", "indexed", "depths"):
         assert np.array_equal(getattr(again, name), getattr(graph, name))
+
+
+KNOWN = st.dictionaries(NUMBERS, st.sampled_from([Reason.OK, Reason.WAITING, Reason.NOT_FOUND]), min_size=1)
+
+
+@given(KNOWN, PAIRS, PAIRS)
+def test_links_in_a_file_are_those_of_the_graph_and_rank_alike(known, links, redirects):
+    redirects = [(source, target) for source, target in dict(redirects).items() if source not in known]
+    graph = link_graph(urls(known), rows(*links), rows(*redirects))
+    ids = sorted(one for one, reason in known.items() if reason is not Reason.NOT_FOUND)
+    fetched = np.array([known[one] is Reason.OK for one in ids], np.bool_)
+    blocks = [rows(*of_source) for _, of_source in groupby(sorted(links), itemgetter(0))]
+    with tempfile.TemporaryFile() as file:
+        in_file = links_in_file(np.array(ids, np.int64), fetched, blocks, rows(*redirects), file)
+        assert in_file.offsets.tolist() == graph.offsets.tolist()
+        assert in_file.targets.tolist() == graph.targets.tolist()
+        scores = pagerank(in_file, links_at_once=2).scores
+    assert scores.tolist() == pytest.approx(pagerank(graph).scores.tolist(), abs=1e-12)
 
 
 # spread as digests are, and crowded in one bucket

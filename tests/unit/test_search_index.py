@@ -5,6 +5,7 @@ import dataclasses
 import random
 from collections import Counter
 
+import numpy as np
 import pytest
 
 import periplus.search.index
@@ -467,7 +468,7 @@ def test_an_index_that_cannot_be_used_gives_way_to_an_empty_one(fill, harm):
 def test_ranks_are_read_as_they_were_written(tmp_path):
     (tmp_path / FOLDER).mkdir()
     assert Ranks(tmp_path).of([5]) == [0.0]
-    write_ranks(tmp_path, [-7, 0, 1 << 62], [1.0, 0.0, 0.2])
+    write_ranks(tmp_path, np.array([-7, 0, 1 << 62]), np.array([1.0, 0.0, 0.2]))
     assert Ranks(tmp_path).of([1 << 62, -7, 3]) == pytest.approx([0.2, 1.0, 0.0])
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,10 @@ PAGES = frozenset(reason for reason in Reason if STATE_OF[reason] in (State.INDE
     Reason.RESOURCE
 }
 LOOKUP_BLOCK = 200_000  # ids looked up at once; fewer in all are sooner found by halving than buckets are made
-_IS_FETCHED = np.array([reason in FETCHED for reason in REASONS])
-_IS_PAGE = np.array([reason in PAGES for reason in REASONS])
+Indices = NDArray[np.int32]
+Places = NDArray[np.signedinteger[Any]]  # of 32 bits where so many places are enough
+IS_FETCHED = np.array([reason in FETCHED for reason in REASONS])
+IS_PAGE = np.array([reason in PAGES for reason in REASONS])
 
 
 def link_graph(urls: UrlRows, links: LinkRows, redirects: LinkRows) -> LinkGraph:
@@ -31,12 +33,12 @@ def link_graph(urls: UrlRows, links: LinkRows, redirects: LinkRows) -> LinkGraph
     other URLs than these and to the page itself fall away, and parallel links are one. The order of the rows does not
     matter. O(urls log urls + links log links).
     """
-    page_rows = np.flatnonzero(_IS_PAGE[urls.reasons])
+    page_rows = np.flatnonzero(IS_PAGE[urls.reasons])
     texts = [urls.texts[row] for row in page_rows.tolist()]
     # canonical URLs are ASCII: text order is byte order
     by_text = np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)
     rows = page_rows[by_text]
-    fetched = _IS_FETCHED[urls.reasons[rows]]
+    fetched = IS_FETCHED[urls.reasons[rows]]
     ids = urls.ids[rows]
     targets, is_somewhere = resolved(links.targets, redirects)
     source = places(ids, links.sources[is_somewhere])
@@ -53,6 +55,56 @@ def link_graph(urls: UrlRows, links: LinkRows, redirects: LinkRows) -> LinkGraph
         indexed=fetched,
         depths=urls.depths[rows],
     )
+
+
+class LinkTargets(NamedTuple):
+    """Distinct links between places, by source: those of place i lead to targets[offsets[i]:offsets[i + 1]].
+
+    targets: perhaps in a file, of which a part is in memory at a time.
+    """
+
+    offsets: NDArray[np.int64]
+    targets: Places
+
+    def runs(self, links_at_once: int) -> Iterator[slice]:
+        """Places with so many links together, or those of one place, in order."""
+        count = len(self.offsets) - 1
+        begin = 0
+        while begin < count:
+            after = int(np.searchsorted(self.offsets, self.offsets[begin] + links_at_once, "right")) - 1
+            after = max(after, begin + 1)
+            yield slice(begin, after)
+            begin = after
+
+
+def links_in_file(
+    ids: NDArray[np.int64],
+    fetched: NDArray[np.bool_],
+    blocks: Iterable[LinkRows],
+    redirects: LinkRows,
+    file: BinaryIO,
+) -> LinkTargets:
+    """The links of `link_graph` with 30 bytes of memory a page and none a link; a place is that of the page in ids.
+
+    ids: ascending; blocks: ascending by source, those of a source in one. file: empty; it is needed as long as what is
+    returned.
+    """
+    moved = np.sort(redirects.sources)
+    ends, is_somewhere = resolved(moved, redirects)
+    ends = np.where(is_somewhere, places_in_sorted(ids, ends), -1)
+    count, links_out = len(ids), np.zeros(len(ids) + 1, np.int64)
+    for block in blocks:
+        source, target = places_in_sorted(ids, block.sources), places_in_sorted(ids, block.targets)
+        redirect = places_in_sorted(moved, block.targets)
+        target = np.where(redirect >= 0, ends[redirect], target) if len(moved) else target
+        edges = (source >= 0) & (target >= 0) & (source != target)
+        edges[edges] = fetched[source[edges]]
+        distinct = distinct_sorted(source[edges] * count + target[edges])
+        np.add.at(links_out, distinct // max(count, 1) + 1, 1)
+        file.write((distinct % max(count, 1)).astype(np.int32).tobytes())
+    file.flush()
+    offsets = np.cumsum(links_out)
+    return LinkTargets(offsets, np.memmap(file, np.int32, "r") if offsets[-1] else np.zeros(0, np.int32))
 
 
 def resolved(ids: NDArray[np.int64], redirects: LinkRows) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -145,8 +197,6 @@ def _firsts(ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 # relative: ranks of like pages differ by rounding (about 1e-15 a link), true differences are known to 1e-9 only
 TIE = 1e-12
-Indices = NDArray[np.int32]
-Places = NDArray[np.signedinteger[Any]]  # of 32 bits where so many places are enough
 
 
 def hierarchical_map(graph: LinkGraph, home: int, rank: NDArray[np.float64]) -> SiteMap:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from periplus.analyse.linkgraph import LinkTargets
 from periplus.errors import NotConverged, UsageError
 from periplus.model.graph import LinkGraph
 from periplus.model.results import Ranking
@@ -17,16 +18,24 @@ from periplus.model.results import Ranking
 LINKS_FOR_SCIPY = 1_000_000
 
 
-def pagerank(graph: LinkGraph, *, damping: float = 0.85, tolerance: float = 1e-10, max_rounds: int = 200) -> Ranking:
+def pagerank(
+    graph: LinkGraph | LinkTargets,
+    *,
+    damping: float = 0.85,
+    tolerance: float = 1e-10,
+    max_rounds: int = 200,
+    links_at_once: int = 0,
+) -> Ranking:
     """How often a surfer who follows links at random is found on each page.
 
     damping: chance of following a link, 0 < damping < 1. tolerance: stop when a round changes the scores by less,
     summed over pages (L1); the scores are then within tolerance * damping / (1 - damping) of the true ones, 6e-10 with
-    the defaults. Returns scores with sum 1; no pages give none. A page without links out gives its score to all pages
+    the defaults. links_at_once: so many are added up together, which bounds the memory and may change the last digits;
+    0: all. Returns scores with sum 1; no pages give none. A page without links out gives its score to all pages
     alike. Raises NotConverged after max_rounds (the defaults need at most 150).
     Source: Page, Brin, Motwani, Winograd 1999; pages without links as in Langville and Meyer 2005.
     """
-    ranking = _iterate(graph, damping, tolerance, max_rounds, spread=True)
+    ranking = _iterate(graph, damping, tolerance, max_rounds, links_at_once, spread=True)
     if ranking.residual > tolerance:
         raise NotConverged("PageRank", ranking.rounds, ranking.residual)
     return replace(ranking, scores=ranking.scores / ranking.scores.sum())
@@ -56,7 +65,15 @@ def published_rank(
     return ranking
 
 
-def _iterate(graph: LinkGraph, damping: float, tolerance: float, max_rounds: int, *, spread: bool) -> Ranking:
+def _iterate(
+    graph: LinkGraph | LinkTargets,
+    damping: float,
+    tolerance: float,
+    max_rounds: int,
+    links_at_once: int = 0,
+    *,
+    spread: bool,
+) -> Ranking:
     """Rounds of x = (1-k) + k * (shares of the pages that link here [+ an even share of what
     pages without links hold]).
 
@@ -65,14 +82,14 @@ def _iterate(graph: LinkGraph, damping: float, tolerance: float, max_rounds: int
     """
     if not 0 < damping < 1:
         raise UsageError(f"damping lies between 0 and 1; {damping} does not")
-    count = len(graph.pages)
+    count = len(graph.offsets) - 1
     scores: NDArray[np.float64] = np.ones(count)
     if count == 0:
         return Ranking(scores, damping, 0, 0.0)
     links_out = np.diff(graph.offsets)
     sinks = np.flatnonzero(links_out == 0)
     share = np.divide(damping, links_out, out=np.zeros(count), where=links_out > 0)
-    links_in = _links_in(graph, links_out)
+    links_in = _links_in(graph, links_out, links_at_once)
     residual = np.inf
     done = 0
     while done < max_rounds and residual > tolerance:
@@ -87,11 +104,24 @@ def _iterate(graph: LinkGraph, damping: float, tolerance: float, max_rounds: int
 Values = NDArray[np.float64]
 
 
-def _links_in(graph: LinkGraph, links_out: NDArray[np.int64]) -> Callable[[Values], Values]:
+def _links_in(
+    graph: LinkGraph | LinkTargets, links_out: NDArray[np.int64], links_at_once: int
+) -> Callable[[Values], Values]:
     """A function of the pages' values: for each page the sum over the pages that link to it, added up in their order,
     so that sums do not depend on the order of discovery. links_out: of each page.
     """
-    count = len(graph.pages)
+    count = len(links_out)
+    if links_at_once and len(graph.targets) > links_at_once:
+        links = LinkTargets(graph.offsets, graph.targets)
+
+        def added_up(values: Values) -> Values:
+            sums = np.zeros(count)
+            for places in links.runs(links_at_once):
+                own = links.targets[links.offsets[places.start] : links.offsets[places.stop]]
+                sums += np.bincount(own, np.repeat(values[places], links_out[places]), count)
+            return sums
+
+        return added_up
     if len(graph.targets) < LINKS_FOR_SCIPY:
         targets = graph.targets.astype(np.intp)
         # without links NumPy counts in whole numbers

@@ -6,13 +6,16 @@ import contextlib
 import gc
 import os
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from periplus.analyse.linkgraph import link_graph
+import numpy as np
+
+from periplus.analyse.linkgraph import IS_FETCHED, IS_PAGE, links_in_file
 from periplus.analyse.pagerank import link_score, pagerank
 from periplus.api.marks import Marks
 from periplus.children import Parent, RunnerLink
@@ -37,7 +40,6 @@ from periplus.settings import Searching
 from periplus.store.sqlite import changes, reading, runs, schema, site_rows, text_rows
 from periplus.store.sqlite.changes import ChangeCursor
 from periplus.store.sqlite.text_rows import PageBlocks
-from periplus.urls.canonical import url_id
 
 # A follower reads which pages changed, has them indexed, and only then moves its place. Killed anywhere, the next one
 # does it again from there: pages are put in place of their earlier selves, so nothing is there twice. While a crawl
@@ -48,6 +50,7 @@ from periplus.urls.canonical import url_id
 
 FOLLOWER = "search"
 BATCH_PAGES = 200  # read at once
+LINKS_AT_ONCE = 1 << 20  # of a rank's round: 25 MB
 PAGES_OF_A_PASS = 50_000  # whose anchors are gathered at once: 100 to 200 MB, and one pass through all links
 # between two commits, and two looks at what changed: so far the index may be behind a crawl that is not quicker than we
 LOOK_S = 2.0
@@ -247,19 +250,20 @@ class IndexWorker:
 
     def _write_ranks(self) -> None:
         """Each page's rank within its site, on the scale of `link_score`."""
-        ranks: dict[int, float] = {}
         redirects = site_rows.redirects(self._connection)
+        ids, ranks = [np.zeros(0, np.int64)], [np.zeros(0)]
         for site in site_rows.sites_read(self._connection):
-            urls = site_rows.site_urls(self._connection, site)
-            graph = link_graph(urls, site_rows.page_links(self._connection, site), redirects)
-            scores = link_score(pagerank(graph).scores).tolist()
-            ranks |= {
-                url_id(url): score / 100
-                for url, score, fetched in zip(graph.pages, scores, graph.indexed.tolist(), strict=True)
-                if fetched
-            }
-        ids = sorted(ranks)
-        write_ranks(self._folder, ids, [ranks[page] for page in ids])
+            urls, reasons = site_rows.page_numbers(self._connection, site)
+            pages, fetched = urls[IS_PAGE[reasons]], IS_FETCHED[reasons[IS_PAGE[reasons]]]
+            blocks = site_rows.page_link_blocks(self._connection, site)
+            with tempfile.TemporaryFile(dir=self._folder) as file:
+                links = links_in_file(pages, fetched, blocks, redirects, file)
+                scores = link_score(pagerank(links, links_at_once=LINKS_AT_ONCE).scores)
+            ids.append(pages[fetched])
+            ranks.append(scores[fetched] / 100)
+        pages = np.concatenate(ids)
+        order = np.argsort(pages)
+        write_ranks(self._folder, pages[order], np.concatenate(ranks)[order])
 
     def _to_index(self, marked: tuple[PageBlocks, Sequence[Part]]) -> PageToIndex:
         page, parts = marked

@@ -24,6 +24,7 @@ from urllib.parse import unquote
 import numpy as np
 import tantivy
 import zstandard
+from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
 from periplus.document.words import WORD_CHARS, BlockTexts, TextCutter, folded, forms, shown_forms, table
@@ -663,11 +664,8 @@ class Ranks:
         return self._scores[place] if place < len(self._ids) and self._ids[place] == url_id else 0
 
 
-def write_ranks(folder: Path, ids: Sequence[int], scores: Sequence[float]) -> None:
+def write_ranks(folder: Path, ids: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
     """ids: ascending; scores: 0 to 1."""
-    written = array("q", ids)
-    if sys.byteorder == "big":
-        written.byteswap()
     draft = folder / FOLDER / f"{FILE}.new"
-    draft.write_bytes(written.tobytes() + bytes(round(_MOST * score) for score in scores))
+    draft.write_bytes(ids.astype("<i8").tobytes() + np.rint(_MOST * scores).astype(np.uint8).tobytes())
     draft.replace(folder / FOLDER / FILE)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.analyse.engines.alike import (
     ASKED,
@@ -27,7 +26,14 @@ from periplus.analyse.engines.alike import (
 )
 from periplus.analyse.engines.dataset_files import Floats, Ints, Span, blocks, flags, numbers, reals, text_mask
 from periplus.analyse.engines.stages import Engine, StageParameters, StageTask
-from periplus.analyse.linkgraph import by_precedence, depth_first_places, depths_below, distinct_sorted, resolved
+from periplus.analyse.linkgraph import (
+    LinkTargets,
+    by_precedence,
+    depth_first_places,
+    depths_below,
+    distinct_sorted,
+    resolved,
+)
 from periplus.errors import NotConverged, StoreError
 from periplus.model.graph import LinkRows
 
@@ -170,17 +176,11 @@ def _placed_edges(task: StageTask, nodes: _Nodes, *, inside: bool) -> Iterator[t
         yield (source[is_inside], target[is_inside]) if inside else (source, target)
 
 
-class LinksBySource(NamedTuple):
-    """Links among pages, named by their places: their targets in a file, as small numbers, which no round has to
-    decode again.
+def links_by_source(edges: Iterable[tuple[Ints, Ints]], pages: int, path: Path) -> LinkTargets:
+    """Their targets are in a file, as small numbers, which no round has to decode again.
+
+    edges: (sources, targets), places of pages, ascending by source. path: of a file for the targets.
     """
-
-    offsets: Ints
-    targets: Ints | NDArray[np.int32]
-
-
-def links_by_source(edges: Iterable[tuple[Ints, Ints]], pages: int, path: Path) -> LinksBySource:
-    """edges: (sources, targets), places of pages, ascending by source. path: of a file for the targets."""
     kind = np.int32 if pages < 2**31 else np.int64
     counts = np.zeros(pages + 1, np.int64)
     with path.open("wb") as file:
@@ -188,18 +188,7 @@ def links_by_source(edges: Iterable[tuple[Ints, Ints]], pages: int, path: Path) 
             np.add.at(counts, source + 1, 1)
             file.write(target.astype(kind).tobytes())
     offsets = np.cumsum(counts)
-    return LinksBySource(offsets, np.memmap(path, kind, "r") if offsets[-1] else np.zeros(0, np.int64))
-
-
-def runs(links: LinksBySource) -> Iterator[slice]:
-    """Pages with LINKS_AT_ONCE links together, or those of one page, in order."""
-    count = len(links.offsets) - 1
-    begin = 0
-    while begin < count:
-        after = int(np.searchsorted(links.offsets, links.offsets[begin] + LINKS_AT_ONCE, "right")) - 1
-        after = max(after, begin + 1)
-        yield slice(begin, after)
-        begin = after
+    return LinkTargets(offsets, np.memmap(path, kind, "r") if offsets[-1] else np.zeros(0, np.int64))
 
 
 def ranks(task: StageTask) -> None:
@@ -217,7 +206,7 @@ def _ranks(task: StageTask, *, by_site: bool) -> None:
     task.write("ranks", {"url": nodes.pages, "rank": scores_in(links, nodes.group, task.order)})
 
 
-def scores_in(links: LinksBySource, group: Ints, order: StageParameters) -> Floats:
+def scores_in(links: LinkTargets, group: Ints, order: StageParameters) -> Floats:
     """As analyse.pagerank, all groups at once: 60 bytes a page. group: of each page, within which a surfer who is lost
     goes on; its scores add up to 1. Raises NotConverged.
     """
@@ -232,7 +221,7 @@ def scores_in(links: LinksBySource, group: Ints, order: StageParameters) -> Floa
         lost = order.damping * np.bincount(group[sinks], scores[sinks], groups) / size
         fresh = (1 - order.damping + lost)[group]
         flow = scores * share
-        for pages in runs(links):
+        for pages in links.runs(LINKS_AT_ONCE):
             own = slice(links.offsets[pages.start], links.offsets[pages.stop])
             np.add.at(fresh, links.targets[own], np.repeat(flow[pages], links_out[pages]))
         change = np.bincount(group, np.abs(fresh - scores), groups) / size
@@ -255,7 +244,7 @@ def site_map(task: StageTask) -> None:
 MAP_COLUMNS = ("url", "depth", "parent", "below", "place")
 
 
-def map_rows(links: LinksBySource, urls: Ints, site: Ints, rank: Floats, home: Ints) -> Ints:
+def map_rows(links: LinkTargets, urls: Ints, site: Ints, rank: Floats, home: Ints) -> Ints:
     """The maps of all sites at once, by depth: int64[MAP_COLUMNS, pages that are reached], by URL; 70 bytes a page.
 
     urls, site, rank: of each page. home: places of the home pages.

@@ -170,6 +170,23 @@ def site_urls(connection: sqlite3.Connection, site: SiteKey) -> UrlRows:
     return UrlRows.of(row_blocks(connection.execute(find, (site,))))
 
 
+def page_numbers(connection: sqlite3.Connection, site: SiteKey) -> tuple[Ids, NDArray[np.uint8]]:
+    """(ids, ascending, places of their reasons in REASONS) of every URL of the site that was ever seen."""
+    find = f"SELECT u.id, u.reason FROM url u WHERE {SITE_OF_URL} ORDER BY u.id"
+    ids, codes = [np.zeros(0, np.int64)], bytearray()
+    for block in row_blocks(connection.execute(find, (site,))):
+        some, reasons = zip(*block, strict=True)
+        ids.append(np.array(some, np.int64))
+        codes += bytes(map(REASON_CODES.__getitem__, reasons))
+    return np.concatenate(ids), np.frombuffer(bytes(codes), np.uint8)
+
+
+def page_link_blocks(connection: sqlite3.Connection, site: SiteKey) -> Iterator[LinkRows]:
+    """As `page_links`, some thousand links at once, ascending by source; perhaps a pair twice."""
+    for block in link_blocks(connection, _OF_SITE, (site,), FOLLOWED_KINDS):
+        yield LinkRows(block.sources, block.targets)
+
+
 def page_links(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
     """The site's links to pages, of its own or not, each pair once."""
     return _pairs_of(link_blocks(connection, _OF_SITE, (site,), FOLLOWED_KINDS))
