@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+from array import array
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -92,7 +93,7 @@ class IndexWorker:
         self._sites: dict[int, SiteKey] = {}
         self._anchors: Telling = _nothing_told  # known only once all links are: see `settle`
         self._listened = False
-        self._complete: set[UrlId] = set()  # pages that were put with all words of links to them
+        self._complete = array("q")  # pages that were put with all words of links to them: 8 bytes each
 
     def __enter__(self) -> IndexWorker:
         return self
@@ -134,7 +135,7 @@ class IndexWorker:
         """
         ids, _ = changes.after(self._connection, self._place, PAGES_OF_A_PASS)
         self._anchors = self._telling(ids)
-        self._complete.update(ids)
+        self._complete.extend(ids)
         self._listened = True
 
     def step(self, watch: Callable[[int], bool] = lambda taken: False) -> int:
@@ -185,7 +186,7 @@ class IndexWorker:
             some = waiting[start : start + PAGES_OF_A_PASS]
             anchors: Telling = _nothing_told  # those before are forgotten first
             anchors = self._telling(some) if listen else anchors
-            self._complete.update(some if listen else ())
+            self._complete.extend(some if listen else ())
             for number, page in enumerate(some):
                 if number % BATCH_PAGES == 0 and stop():
                     return False
@@ -202,8 +203,10 @@ class IndexWorker:
         if self._writer.settled:
             return True
         self._write_ranks()
+        complete = np.array(self._complete, np.int64)
         for link_words in Searcher(self._folder, Searching()).link_words(PAGES_OF_A_PASS):
-            unsure = sorted(link_words.keys() - self._complete)
+            ids = np.array(sorted(link_words), np.int64)
+            unsure = list(map(UrlId, ids[~np.isin(ids, complete)].tolist()))
             self._anchors = _nothing_told  # as above
             self._anchors = self._telling(unsure) if unsure else self._anchors
             stale = [page for page in unsure if said_digest(self._anchors(page)) != link_words[page]]

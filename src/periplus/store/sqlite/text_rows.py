@@ -155,7 +155,7 @@ class AnchorTexts:
         at = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
         first = at < self._most
         self._of_pages, self._numbers_of = texts[order][first], numbers[first]
-        self._names = list(self._texts)
+        self._names, self._texts = list(self._texts), {}
         self._counted = _NO_ANCHORS
         self._words_of = array("Q")
 
