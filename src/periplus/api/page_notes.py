@@ -65,9 +65,12 @@ def take_notes(folder: Path) -> None:
         if schema.version_of(connection) < schema.SCHEMA_VERSION:
             return
         for start in site_starts(connection):
-            while lot := page_notes.unnoted(connection, start.site, AT_ONCE):
+            lot = page_notes.unnoted(connection, start.site, AT_ONCE)
+            while lot:
                 with schema.writing(folder) as writer:
                     page_notes.store_notes(writer, list(_looked_at(connection, lot)))
+                # from there on: else each lot would pass over all pages before it
+                lot = page_notes.unnoted(connection, start.site, AT_ONCE, lot[-1].url_id)
 
 
 def _looked_at(

@@ -25,20 +25,42 @@ _SAFETY = (
     "permissions-policy", "server", "x-powered-by",
 )  # fmt: skip
 
+_VALIDATORS = ("etag", "last-modified", "cache-control", "expires")
+_NOTED = frozenset((*_SAFETY, *_VALIDATORS, "set-cookie", "content-encoding"))
+
 
 def page_header_notes(url: str, headers: Headers, media_type: str, size_bytes: int) -> list[StaticNote]:
     """Notes on an HTML page's header. size_bytes: of the body, inflated. Total."""
-    values = tuple(", ".join(headers.all(name)) for name in _SAFETY)
-    notes = [*_of_safety(url.startswith("https:"), values)]
-    if _LOOPBACK.match(url):
+    is_short = size_bytes < COMPRESSED_FROM or not _TEXT_TYPES.match(media_type)
+    # of what tells when a page changed it counts only whether it is there: so pages have the same fields
+    fields = tuple(
+        [
+            (name, value if name not in _VALIDATORS else "yes" if value else "")
+            for name, value in headers.fields
+            if name in _NOTED
+        ]
+    )
+    notes = _of_header(url.startswith("https:"), _LOOPBACK.match(url) is not None, fields)
+    return [
+        note._replace(number=size_bytes) if note.code == "not-compressed" else note
+        for note in notes
+        if not (is_short and note.code == "not-compressed")
+    ]
+
+
+@lru_cache(maxsize=1_024)  # a site's pages share theirs
+def _of_header(is_secure: bool, is_loopback: bool, fields: tuple[tuple[str, str], ...]) -> tuple[StaticNote, ...]:
+    """fields: of _NOTED. That a page is not compressed is said whatever its size."""
+    headers = Headers(fields)
+    notes = list(_of_safety(is_secure, tuple(", ".join(headers.all(name)) for name in _SAFETY)))
+    if is_loopback:
         notes = [note for note in notes if note.code != "page-insecure"]
-    notes += _of_cookies(headers.all("set-cookie"), is_secure=url.startswith("https:"))
-    encoded = headers.get("content-encoding").strip().lower()
-    if size_bytes >= COMPRESSED_FROM and _TEXT_TYPES.match(media_type) and encoded in ("", "identity"):
-        notes.append(StaticNote("not-compressed", size_bytes))
-    if not any(headers.get(name) for name in ("etag", "last-modified", "cache-control", "expires")):
+    notes += _of_cookies(headers.all("set-cookie"), is_secure=is_secure)
+    if headers.get("content-encoding").strip().lower() in ("", "identity"):
+        notes.append(StaticNote("not-compressed"))
+    if not any(headers.get(name) for name in _VALIDATORS):
         notes.append(StaticNote("not-cacheable"))
-    return notes
+    return tuple(notes)
 
 
 def part_header_notes(headers: Headers) -> list[StaticNote]:
@@ -54,7 +76,6 @@ def part_header_notes(headers: Headers) -> list[StaticNote]:
     return [] if seconds >= PART_LIFE_S else [StaticNote("part-short-cache", seconds)]
 
 
-@lru_cache(maxsize=1_024)  # a site's pages share theirs
 def _of_safety(is_secure: bool, values: tuple[str, ...]) -> tuple[StaticNote, ...]:
     """values: of _SAFETY."""
     policy, transport, framing, sniffing, referrer, permissions, server, engine = values

@@ -46,24 +46,24 @@ def _is_there(connection: sqlite3.Connection) -> bool:
 
 
 def notes_of(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, list[StaticNote]]]:
-    """(page, its notes) of the site's pages that were looked at."""
+    """(page, its notes) of the site's pages of which something was noted."""
     if _is_there(connection):
         find = "SELECT u.id, n.notes " + _OF_SITE.replace(
-            "WHERE", "JOIN page_note n ON n.md5 = p.body_md5 WHERE n.version = ? AND", 1
+            "WHERE", "JOIN page_note n ON n.md5 = p.body_md5 WHERE n.notes <> '[]' AND n.version = ? AND", 1
         )
         for url_id, notes in connection.execute(find, (VERSION, site)):
             yield url_id, [StaticNote(*note) for note in json.loads(notes)]
 
 
-def unnoted(connection: sqlite3.Connection, site: SiteKey, most: int) -> list[Unnoted]:
-    """Pages of the site with a body that was not looked at, by id; at most so many."""
+def unnoted(connection: sqlite3.Connection, site: SiteKey, most: int, after: int = -(1 << 63)) -> list[Unnoted]:
+    """Pages of the site with a body that was not looked at, by id, from behind this one on; at most so many."""
     noted = (
         f" AND NOT EXISTS (SELECT 1 FROM page_note n WHERE n.md5 = p.body_md5 AND n.version = {VERSION})"
         if _is_there(connection)
         else ""
     )
-    find = f"SELECT u.id, p.body_md5, p.charset, p.media_type {_OF_SITE} AND p.body_id IS NOT NULL{noted}"
-    return [Unnoted(*row) for row in connection.execute(find + " ORDER BY u.id LIMIT ?", (site, most))]
+    find = f"SELECT u.id, p.body_md5, p.charset, p.media_type {_OF_SITE} AND p.body_id IS NOT NULL{noted} AND u.id > ?"
+    return [Unnoted(*row) for row in connection.execute(find + " ORDER BY u.id LIMIT ?", (site, after, most))]
 
 
 def store_notes(connection: sqlite3.Connection, notes: Iterable[tuple[bytes, Sequence[StaticNote]]]) -> None:
