@@ -110,6 +110,7 @@ def page(web: Web, host: int, number: int, port: int) -> bytes:
     each = len(text) // len(links)
     parts = [
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        '<meta name="viewport" content="width=device-width">'
         f'<meta name="description" content="{about}"><meta property="article:published_time" content="{date}"></head>'
         f'<body><nav><a href="/">{host_name(host)}</a> <a href="{path_of((number - 1) // CHILDREN)}">up</a></nav>'
         f"<main><h1>{title or number}</h1>"

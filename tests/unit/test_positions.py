@@ -1,5 +1,6 @@
 """Lines and columns of issues: counted in the source as decoded, of the tag that each is about."""
 
+import inspect
 import json
 import re
 
@@ -12,7 +13,8 @@ from periplus.analyse.audit import issue_kinds
 from periplus.api import positions
 from periplus.api.positions import looked_up
 from periplus.cli.main import main
-from periplus.document import html
+from periplus.document import header_checks, html
+from periplus.document.header_checks import HEADER_CODES
 from periplus.document.positions import PageSource, positions_of
 from periplus.model.audit import Grade, Issue
 from periplus.model.web import Url
@@ -162,6 +164,13 @@ def test_a_page_is_read_once_for_a_list_of_issues_however_long(folder, monkeypat
     issues = [Issue(code, Grade.NOTICE, HOME) for code in ("description-missing", "title-missing")]
     assert looked_up(folder, issues) == issues
     assert read == [HOME]
+
+
+def test_a_page_with_notes_on_its_header_alone_is_not_read(folder, monkeypatch):
+    assert set(re.findall(r'StaticNote\("([a-z-]+)"', inspect.getsource(header_checks))) == HEADER_CODES
+    monkeypatch.setattr(positions, "_source", None)
+    issues = [issue(code) for code in sorted(HEADER_CODES)]
+    assert looked_up(folder, issues) == issues
 
 
 def test_pages_that_were_not_kept_have_no_positions(folder):

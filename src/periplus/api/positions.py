@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from periplus.analyse.audit import issue_kinds
+from periplus.document.header_checks import HEADER_CODES
 from periplus.document.positions import PageSource, positions_of
 from periplus.model.audit import Issue
 from periplus.model.web import Url
@@ -54,7 +55,8 @@ def with_positions(
     while block := list(islice(issues, at_once)):
         by_page: dict[str, list[int]] = {}
         for place, issue in enumerate(block):
-            by_page.setdefault(issue.url, []).append(place)
+            if issue.code not in HEADER_CODES:
+                by_page.setdefault(issue.url, []).append(place)
         pages = {issue.related for issue in block if issue.related}
         page_of = {other: own for other, own in site_rows.alias_texts(connection) if own in pages}
         contents = Contents(connection)

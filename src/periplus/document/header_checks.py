@@ -25,6 +25,12 @@ _SAFETY = (
     "permissions-policy", "server", "x-powered-by",
 )  # fmt: skip
 
+HEADER_CODES = frozenset({
+    "cookie-insecure", "cookie-open", "csp-missing", "csp-weak", "framing-allowed", "hsts-missing", "not-cacheable",
+    "not-compressed", "page-insecure", "part-short-cache", "permissions-missing", "referrer-leak", "sniffing-allowed",
+    "version-shown",
+})  # fmt: skip
+"""Of the notes made here: they stand nowhere in a page's source."""
 _VALIDATORS = ("etag", "last-modified", "cache-control", "expires")
 _NOTED = frozenset((*_SAFETY, *_VALIDATORS, "set-cookie", "content-encoding"))
 
