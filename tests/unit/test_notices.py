@@ -157,7 +157,6 @@ def test_new_sites_and_suspicious_ends_are_told(folder: Path) -> None:
         raw.execute("INSERT INTO site (key) VALUES ('new.net')")
         raw.execute("UPDATE run SET state = 'suspicious', note = 'nothing came' WHERE id = 2")
         raw.execute("INSERT INTO freshness SELECT id, 1, 1, 1 FROM url WHERE text = ?", (f"{START}b",))
-        raw.execute("CREATE TABLE portal_page (portal TEXT, url TEXT, entry TEXT)")
     assert {notice.kind: notice.subjects for notice in notices.look(folder, collection, 3.0)} == {
         NoticeKind.VANISHED: (f"{START}b",),
         NoticeKind.SITES: ("new.net",),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
+import subprocess
+from contextlib import closing, suppress
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
-from voyage import flags_for, served_apart, told
+from starlette.testclient import TestClient
+from voyage import command, flags_for, served_apart, told, until
 
-from interface import client
+from interface import COMMANDS, client
 from periplus.model.collection import without_password
 from periplus.model.job import JobOrder
 from periplus.store.job_queue import JobQueue
@@ -17,16 +20,19 @@ from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.connection import Session, connect
 from periplus.store.postgres.job_table import database_queue
 from periplus.store.sqlite.job_file import folder_queue
+from periplus.ui.app import application
+from periplus.ui.safety import Locks
+from periplus.ui.state import AppState, places
 
 SECRET = "s3cretWord"
 SCREENS = ("/", "/jobs", "/?format=json", "/jobs?format=json")
 
 
-def with_password(address: Address) -> str:
+def with_password(address: Address, secret: str = SECRET) -> str:
     """The server of the tests asks nobody for a password, and so takes any."""
     scheme, mark, rest = address.text.partition("://")
     user, at, place = rest.partition("@")
-    return f"{scheme}{mark}{user}:{SECRET}{at}{place}" if at else f"{address.text}&password={SECRET}"
+    return f"{scheme}{mark}{user}:{secret}{at}{place}" if at else f"{address.text}&password={secret}"
 
 
 def rows_of(address: Address) -> str:
@@ -73,6 +79,79 @@ def test_no_table_log_or_screen_has_the_password(tmp_path: Path, address: Addres
     assert {"jobs.db", "1.err"} <= {path.name for path in files}
     assert [path for path in files if SECRET.encode() in path.read_bytes()] == []
     assert SECRET.encode() not in b"".join(client(tmp_path).get(screen).content for screen in SCREENS)
+
+
+@pytest.mark.parametrize("given", ["address", "PGPASSWORD", "PGPASSFILE"])
+def test_however_a_password_is_given_no_table_file_copy_screen_or_title_of_a_process_has_it(
+    given: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, address: Address, monkeypatch
+) -> None:
+    secret, store = uuid4().hex, address.text
+    if given == "address":
+        store = with_password(address, secret)
+    elif given == "PGPASSWORD":
+        monkeypatch.setenv(given, secret)
+    else:
+        (file := tmp_path_factory.mktemp("home") / "pgpass").write_text(f"*:*:*:*:{secret}\n")
+        file.chmod(0o600)
+        monkeypatch.setenv(given, str(file))
+    monkeypatch.chdir(tmp_path)
+    outputs = []
+    with served_apart("linked seed=5 sites=2 pages=6 links_per_page=3", tmp_path) as web:
+        flags = flags_for(web.resolve, delay_s=0.05)
+        began = subprocess.Popen(
+            command("crawl", web.url("a.test"), "-c", store, "-vv", "--workers", "2", *flags),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        until(lambda: web.lines() > 2 or began.poll() is not None, "nothing is asked")
+        titles = command_lines()
+        assert str(began.pid) in titles
+        outputs.append(began.communicate()[0])
+        lines: list[tuple[str, ...]] = [
+            ("notices", "add", "http://127.0.0.1:9/hook", "-c", store),
+            ("jobs", "add", "-c", store, "check", "-c", store, "--no-external", *flags),
+            ("jobs", "add", "check", "-c", store, "--no-external", *flags),
+            ("worker", "-c", store, "--until-done", "-vv"),
+            ("worker", "--until-done", "-vv"),
+            ("notices", "send", store),
+            ("notices", "list", "-f", "json"),
+            ("notices", "feed", "-c", store),
+            ("search", "page", "-c", store),
+            ("delete", web.url("a.test"), "-c", store, "--yes"),
+            ("rules", "apply", "-c", store),
+            ("jobs", "list", "-c", store, "-f", "json"),
+            ("jobs", "list", "-f", "json"),
+        ]
+        for line in lines:
+            ran = told(*line, cwd=tmp_path)
+            assert ran.returncode in (0, 5), (line[:2], ran.stdout + ran.stderr)
+            outputs.append(ran.stdout + ran.stderr)
+    assert secret not in "".join(outputs)
+    assert [pid for pid, title in titles.items() if secret.encode() in title] == []
+    assert secret not in rows_of(address)
+    with closing(connect(address)) as connection:
+        assert secret not in str(connection.execute("SELECT * FROM pg_stat_activity").fetchall())
+    state = AppState(places([tmp_path, store]), Locks("", ()), COMMANDS)
+    web_client = TestClient(application(state), base_url="http://127.0.0.1:8321")
+    collection = f"/c/{address.collection}"
+    screens = (*SCREENS, "/notices", "/notices?format=json", "/feeds/all.atom", f"/feeds/{address.collection}.atom")
+    of_collection = ("live", "settings", "t/pages", "t/issues", "delete", "search?q=page", "live?format=json")
+    for screen in (*screens, *(f"{collection}/{name}" for name in of_collection)):
+        answer = web_client.get(screen)
+        assert answer.status_code == 200 and secret not in answer.text, screen
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {"jobs.db", "notices.db", "collection.db"} <= {path.name for path in files}, "the copy lies there too"
+    assert [path for path in files if secret.encode() in path.read_bytes()] == []
+
+
+def command_lines() -> dict[str, bytes]:
+    """Of all processes, by their numbers, as `ps` shows them."""
+    lines = {}
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended meanwhile
+            lines[path.parent.name] = path.read_bytes()
+    return lines
 
 
 @pytest.fixture(params=["folder", "database"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import time
 import tomllib
@@ -16,12 +17,15 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.post import send_mail, send_webhook
 from periplus.api.collection import Collection
 from periplus.api.grading import trends
+from periplus.api.homes import folder_of, name_of
 from periplus.errors import InvalidUrl, PeriplusError, UnknownSetting, UsageError
+from periplus.model.collection import without_password
 from periplus.model.job import Channel, Delivery, MailSettings, Notice, NoticeKind, NoticeSettings, Subscription
 from periplus.model.ports import Clock
 from periplus.present import text as present_text
 from periplus.present.wording import size
 from periplus.settings import SUFFIX, Identity
+from periplus.store.postgres.address import address_of, is_address
 from periplus.store.sqlite import notices, reading, schema
 from periplus.store.sqlite.notices import NoticeStore
 from periplus.urls.canonical import canonical
@@ -113,7 +117,8 @@ def book(folder: Path) -> Iterator[NoticeStore]:
 def subscribe(folder: Path, target: str, kinds: Sequence[str] = (), collection: str = "") -> tuple[Subscription, str]:
     """Has target, a mail address or a URL, told of these kinds of change; none: of all.
 
-    Also the secret that signs a webhook's notices. Raises UsageError.
+    collection: the only one meant, by its folder's name or its address. Also the secret that signs a webhook's notices.
+    Raises UsageError.
     """
     chosen = []
     for kind in kinds:
@@ -123,8 +128,9 @@ def subscribe(folder: Path, target: str, kinds: Sequence[str] = (), collection: 
     channel, plain = _target(target.strip())
     if channel is Channel.MAIL and not notice_settings(folder).mail.server:
         raise UsageError(NO_MAIL)
+    name = noticed_name(collection) if is_address(collection) else collection
     with book(folder) as opened:
-        return opened.subscribe(channel, plain, tuple(dict.fromkeys(chosen)), collection, time.time())
+        return opened.subscribe(channel, plain, tuple(dict.fromkeys(chosen)), name, time.time())
 
 
 def _target(text: str) -> tuple[Channel, str]:
@@ -143,8 +149,12 @@ def _target(text: str) -> tuple[Channel, str]:
     return Channel.MAIL, text
 
 
-def look(folder: Path, collection: Path, now: float) -> list[Notice]:
-    """Notes what is new in a collection since it was last looked at. Raises NoCollection, StoreError."""
+def look(folder: Path, place: Path | str, now: float) -> list[Notice]:
+    """Notes what is new in a collection, in a folder or at an address, since it was last looked at.
+
+    Raises NoCollection, StoreError.
+    """
+    collection, name = folder_of(place), noticed_name(place)
     with (
         contextlib.closing(reading.connect(collection)) as connection,
         reading.limited(connection, READ_S),
@@ -152,33 +162,37 @@ def look(folder: Path, collection: Path, now: float) -> list[Notice]:
     ):
         facts, run = notices.facts(connection), notices.newest_run(connection)
     with book(folder) as opened:
-        made = opened.compare(_name(collection), run, facts, now)
+        made = opened.compare(name, run, facts, now)
         if run and any(NoticeKind.REPORT in one.kinds for one in opened.subscriptions()):
             words = present_text.health_lines(trends(collection))
-            report = opened.note(NoticeKind.REPORT, _name(collection), f"run {run}", words, now)
+            report = opened.note(NoticeKind.REPORT, name, f"run {run}", words, now)
             made += [report] if report is not None else []
         return made
 
 
-def failed(folder: Path, job: int, sentence: str, collection: Path | None, now: float, epoch: int) -> Notice | None:
+def failed(folder: Path, job: int, sentence: str, place: Path | str | None, now: float, epoch: int) -> Notice | None:
     """Notes that a job failed. sentence: its command, and what it said at its end."""
     with book(folder) as opened:
-        name = _name(collection) if collection else ""
+        name = noticed_name(place) if place else ""
         return opened.note(NoticeKind.FAILED, name, f"job {job} {epoch}", [sentence], now)
 
 
-def _name(collection: Path) -> str:
-    return collection.resolve().name
+def noticed_name(place: Path | str) -> str:
+    """What notices call a collection: its folder's name, or its address without a password. Raises UsageError."""
+    if isinstance(place, Path):
+        return place.resolve().name
+    return without_password(dataclasses.replace(address_of(place), segments="").text)
 
 
-def collections_of(folder: Path, command: Sequence[str]) -> list[Path]:
-    """Those that a command works on, by its words."""
-    paths = [
-        folder / word.partition("=")[2] if word.startswith("--") else folder / word
-        for word in command[1:]
-        if word and "\0" not in word
-    ]
-    return list(dict.fromkeys(path for path in paths if len(path.name) < 250 and schema.exists(path)))
+def collections_of(folder: Path, command: Sequence[str]) -> list[Path | str]:
+    """Those that a command works on, by its words: folders, and addresses of databases."""
+    words = [word.partition("=")[2] if word.startswith("--") else word for word in command[1:]]
+    places = [word if is_address(word) else folder / word for word in words if word and "\0" not in word]
+    return list(dict.fromkeys(place for place in places if isinstance(place, str) or _is_collection(place)))
+
+
+def _is_collection(path: Path) -> bool:
+    return len(path.name) < 250 and schema.exists(path)
 
 
 def deliver(folder: Path, clock: Clock | None = None) -> tuple[int, int]:
@@ -226,27 +240,29 @@ def _mail(notices: Sequence[Notice], target: str, settings: NoticeSettings, fold
     letter["Message-ID"] = make_msgid(f"{notices[0].id}", mail.sender.rpartition("@")[2])
     letter["Auto-Submitted"] = "auto-generated"  # RFC 3834: no out-of-office letter answers it
     reports = dict.fromkeys(notice.collection for notice in notices if notice.kind is NoticeKind.REPORT)
-    pages = {name: _report(folder / name, "html") for name in reports} if folder is not None else {}
+    places = {name: name if is_address(name) else folder / name for name in reports} if folder is not None else {}
+    pages = {name: _report(place, "html") for name, place in places.items()}
     text += "".join(f"\n{name}: {words}\n" for name, words in pages.items() if isinstance(words, str))
     letter.set_content(text.encode("utf-8", "replace").decode())
     for name, page in pages.items():
         if isinstance(page, bytes):
-            letter.add_attachment(page, "text", "html", filename=f"{name.removesuffix(SUFFIX)}-report.html")
+            plain = name_of(places[name]).removesuffix(SUFFIX)
+            letter.add_attachment(page, "text", "html", filename=f"{plain}-report.html")
         # without the extra that PDF takes, the page alone goes
-        if folder is not None and isinstance(sheet := _report(folder / name, "pdf"), bytes):
-            letter.add_attachment(sheet, "application", "pdf", filename=f"{name.removesuffix(SUFFIX)}-report.pdf")
+        if isinstance(sheet := _report(places[name], "pdf"), bytes):
+            letter.add_attachment(sheet, "application", "pdf", filename=f"{plain}-report.pdf")
     return send_mail(letter, mail)
 
 
-def _report(collection: Path, ending: str) -> bytes | str:
+def _report(place: Path | str, ending: str) -> bytes | str:
     """The report of a collection as a page of HTML or as PDF; why none goes with the letter, in words."""
     try:
-        with Collection(collection) as opened, TemporaryDirectory() as draft:
+        with Collection(folder_of(place)) as opened, TemporaryDirectory() as draft:
             page = opened.report(Path(draft) / f"report.{ending}").read_bytes()
     except (PeriplusError, OSError) as error:
         return f"no report could be made: {error}"
     if len(page) > REPORT_BYTES:
-        return f"its report has {size(len(page))}: `periplus report -c {collection.name}` writes it"
+        return f"its report has {size(len(page))}: `periplus report -c {noticed_name(place)}` writes it"
     return page
 
 
@@ -269,11 +285,12 @@ def test(folder: Path, subscription: int) -> str:
 
 
 def feed(folder: Path, collection: str = "") -> str:
-    """The newest notices as Atom. collection: its folder's name; empty: of all."""
+    """The newest notices as Atom. collection: its folder's name, or its address; empty: of all."""
     try:
         address = notice_settings(folder).address
     except PeriplusError:  # a fault in the file of settings is no reason to tell readers nothing
         address = ""
+    name = noticed_name(collection) if is_address(collection) else collection
     with book(folder) as opened:
-        newest = opened.notices(collection=collection)
-    return present_text.feed(newest, collection, address, 0.0)
+        newest = opened.notices(collection=name)
+    return present_text.feed(newest, name, address, 0.0)

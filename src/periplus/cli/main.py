@@ -7,6 +7,7 @@ import importlib
 import os
 import signal
 import sys
+from pathlib import Path
 
 import click
 
@@ -155,6 +156,22 @@ def _flushed(result: object) -> object:
     return result
 
 
+def _hide_passwords() -> None:
+    """Overwrites passwords in addresses on the command line where other users read it (`ps`), on Linux."""
+    shown = [(word.encode(), without_password(word).encode()) for word in sys.argv if without_password(word) != word]
+    status = Path("/proc/self/stat")
+    if not shown or not status.is_file():
+        return
+    import ctypes
+
+    fields = status.read_text().rpartition(")")[2].split()
+    start, end = int(fields[45]), int(fields[46])  # arg_start and arg_end of proc(5), 48 and 49 of all
+    title = ctypes.string_at(start, end - start)
+    for word, plain in shown:
+        title = title.replace(word, plain.ljust(len(word), b"\0"))
+    ctypes.memmove(start, title, len(title))
+
+
 class _Commands(click.Group):
     """The table above as a click group."""
 
@@ -185,6 +202,7 @@ class _Commands(click.Group):
         for name, threads in _ONE_THREAD.items():
             os.environ.setdefault(name, threads)
         gc.set_threshold(_GARBAGE_LOOK)
+        _hide_passwords()
         if PIPES in os.environ:
             from periplus.children import stop_with_runner
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import WholeNumber, format_option, opened, option, output_option
+from periplus.cli.options import PLACE, Place, WholeNumber, format_option, opened, option, output_option
 from periplus.cli.progress import say
 from periplus.model.job import Channel, NoticeKind
 from periplus.present.wording import utc, visible
@@ -26,6 +26,11 @@ def _folder_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "-d", "--folder", type=click.Path(path_type=Path, file_okay=False, exists=True), default=Path(), help=text
     )(command)
+
+
+_collection_option = option(
+    "-c --collection", "Only of this collection: its folder's name, or its address.", str, "", metavar="NAME|ADDRESS"
+)
 
 
 @click.group()
@@ -46,7 +51,7 @@ def notices() -> None:
 @notices.command()
 @_folder_option
 @option("-k --kind kinds", "Only of this; may be given several times.", [kind.value for kind in NoticeKind], many=True)
-@option("-c --collection", "Only of this collection, by its folder's name.", str, "", metavar="NAME")
+@_collection_option
 @click.argument("target")
 def add(folder: Path, kinds: tuple[str, ...], collection: str, target: str) -> None:
     """Tell TARGET, a mail address or a URL, what changes from now on."""
@@ -139,17 +144,17 @@ def test(folder: Path, subscription: int) -> None:
 
 @notices.command()
 @_folder_option
-@click.argument("collections", nargs=-1, type=click.Path(path_type=Path, file_okay=False))
-def send(folder: Path, collections: tuple[Path, ...]) -> None:
+@click.argument("collections", nargs=-1, type=PLACE, metavar="[FOLDER|ADDRESS]...")
+def send(folder: Path, collections: tuple[Place, ...]) -> None:
     """Look at collections as after a job, by default all of the folder, and send what is due: for who runs
     crawls without the queue.
     """
-    from periplus.api.notices import deliver, look
+    from periplus.api.notices import deliver, look, noticed_name
     from periplus.settings import SUFFIX
 
     for collection in collections or sorted(folder.glob(f"*{SUFFIX}")):
         for notice in look(folder, collection, time.time()):
-            say(f"{notice.kind.value}: {notice.count:,} in {collection.name}")
+            say(f"{notice.kind.value}: {notice.count:,} in {noticed_name(collection)}")
     arrived, failed = deliver(folder)
     say(f"{arrived} sent, {failed} failed.")
     sys.exit(1 if failed else 0)
@@ -157,7 +162,7 @@ def send(folder: Path, collections: tuple[Path, ...]) -> None:
 
 @notices.command()
 @_folder_option
-@option("-c --collection", "Only of this collection, by its folder's name.", str, "", metavar="NAME")
+@_collection_option
 @output_option
 def feed(folder: Path, collection: str, output: Path | None) -> None:
     """Write the newest notices as an Atom feed; `periplus serve` has it at /feeds/all.atom."""

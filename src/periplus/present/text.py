@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.duplicates import Duplicate, DuplicateGroup, Duplicates, Ground, Likeness
@@ -369,7 +369,10 @@ def screen(notice: Notice, address: str) -> str:
     path = _NOTICES[notice.kind].screen
     if not notice.collection or path == "jobs":
         return f"{address.rstrip('/')}/jobs"
-    return f"{address.rstrip('/')}/c/{quote(notice.collection.removesuffix('.periplus'), safe='')}/{path}"
+    name = notice.collection.removesuffix(".periplus")
+    if "://" in name:  # an address of a database: the interface calls it by its schema
+        name = parse_qs(urlsplit(name).query)["collection"][0]
+    return f"{address.rstrip('/')}/c/{quote(name, safe='')}/{path}"
 
 
 def letter(notices: Sequence[Notice], address: str) -> tuple[str, str]:

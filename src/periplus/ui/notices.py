@@ -46,11 +46,17 @@ def _screen(request: Request, fault: str = "", secret: str = "", message: str = 
     values = {
         "title": "Notices", "subscriptions": rows, "notices": [as_values(notice) for notice in latest],
         "kinds": {kind.value: KIND_WORDS[kind] for kind in NoticeKind},
-        "collections": [folder.resolve().name for folder in state.places.collections().values()],
+        "collections": [
+            api_notices.noticed_name(state.places.place(folder)) for folder in state.places.collections().values()
+        ],
         "fault": fault, "said": message,
     }  # fmt: skip
     if not rendering.wants_json(request):  # what opens feeds is for the reader's eyes, not for files
-        values |= {"feed_key": state.locks.feed_key, "secret": secret}
+        values |= {
+            "feed_key": state.locks.feed_key,
+            "feeds": list(state.places.collections()),
+            "secret": secret,
+        }
     return rendering.answer(request, "notices.html", values, 400 if fault else 200)
 
 
@@ -81,5 +87,6 @@ def change(request: Request) -> Response:
 def feed(request: Request) -> Response:
     """The newest notices as Atom: of one collection, by its name, or of all."""
     places, name = state_of(request).places, request.path_params["name"]
-    text = api_notices.feed(places.base, "" if name == "all" else places.folder(name).resolve().name)
+    collection = "" if name == "all" else api_notices.noticed_name(places.place(places.folder(name)))
+    text = api_notices.feed(places.base, collection)
     return Response(text.encode("utf-8", "replace"), media_type="application/atom+xml")
