@@ -48,9 +48,7 @@ READING = (
     "export urls",
     "status -f json",
 )
-WRITING = (
-    "index --vectors x.parquet",
-)  # fmt: skip
+WRITING = ("survey links --delete",)
 
 
 @pytest.fixture

@@ -146,7 +146,7 @@ class Killed(BaseException):
 PLACES = [
     (search_index.IndexWriter, "put"),
     (search_index.IndexWriter, "commit"),
-    (search_index, "_write_state"),
+    (search_index, "write_state"),
     (changes, "passed"),
     (index_follower, "write_ranks"),
 ]

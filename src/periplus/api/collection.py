@@ -351,7 +351,9 @@ class Collection:
         watch: is told how many rows were read. Raises UsageError, StoreError.
         """
         from periplus.api.embedding import take_in
+        from periplus.api.shared_index import require_place
 
+        require_place(self.folder)
         return take_in(self.folder, Path(path), watch)
 
     def keywords(

@@ -19,7 +19,7 @@ from periplus.settings import SETTINGS_FILE, SUFFIX
 from periplus.store import runs
 from periplus.store.moving import DECISIONS, MovedBody, MovedTable, Row, changed_rows
 from periplus.store.postgres import copying as database_copying
-from periplus.store.postgres import hosts, schema
+from periplus.store.postgres import hosts, index_place, schema
 from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.copying import DatabaseSnapshot
@@ -107,6 +107,7 @@ def brought_up(address: Address, watch: Watch) -> Iterator[tuple[Connection, Pat
         with database_copying.reported(), contextlib.closing(connect(address)) as database:
             schema.check(database, address.collection)
             database_copying.take_time(database)
+            index_place.remember(database, address.index)
             _bring_up(database, folder, watch)
             yield database, folder
 
@@ -194,8 +195,8 @@ def _take(
         for name in ("body", "xml"):
             _drop_vanished(database, folder, name)
     folder_copying.complete(folder, database_copying.last_seq(database))
-    notes = {_NOTE: json.dumps([SCHEMA_VERSION, *now]), **database_copying.work_notes(database)}
-    folder.execute("DELETE FROM meta WHERE name IN (?, ?)", (PAUSED, _EDITED))
+    notes = {_NOTE: json.dumps([SCHEMA_VERSION, *now]), **database_copying.notes(database)}
+    folder.execute("DELETE FROM meta WHERE name IN (?, ?, ?)", (PAUSED, _EDITED, index_place.NAME))
     folder.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", notes.items())
 
 

@@ -25,7 +25,7 @@ from periplus.acquire.politeness import AddressTurns, delay_for
 from periplus.acquire.session import LoginSessions
 from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
-from periplus.api.homes import home_of
+from periplus.api.homes import home_of, shares_index
 from periplus.api.logins import logins_of
 from periplus.api.rules import rules_text
 from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
@@ -400,6 +400,7 @@ class Supervisor:
         self._ticked, self._paused_s = self._started, 0.0  # time in which the crawl was paused is none of max_time's
         self._deaths = 0  # workers that did not end well
         self._index_worker: subprocess.Popen[bytes] | None = None
+        self._is_indexed = order.settings.storage.index and (not order.store or shares_index(order.store))
         self.stop_note = ""
 
     @property
@@ -419,9 +420,8 @@ class Supervisor:
         places = min(self._most, MOST_DEATHS - self._deaths) - len(self._workers)
         if not self.stop_note and places > 0 and self._help_is_needed():
             self._workers.append(start_worker(self._order, self._run_id))
-        is_indexed = settings.storage.index and not self._order.store
-        if self._index_worker is None and is_indexed and self.elapsed_s > INDEX_AFTER_S:
-            self._index_worker = start_indexing(self._order.folder)
+        if self._index_worker is None and self._is_indexed and self.elapsed_s > INDEX_AFTER_S:
+            self._index_worker = start_indexing(self._order.store or self._order.folder)
         return bool(self.stop_note)
 
     def _progress(self) -> Progress:
@@ -490,12 +490,13 @@ def start_worker(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
     )
 
 
-def start_indexing(folder: Path) -> subprocess.Popen[bytes]:
+def start_indexing(place: Path | str) -> subprocess.Popen[bytes]:
     """A process that indexes the pages of the crawl meanwhile, see `api.search_index`. Where it dies, the next search
     does its work.
     """
     words = ("-m", "periplus.api.search_index")
-    return start_child(*words, order=str(folder.absolute()), env=os.environ | _ONE_THREAD, stdout=subprocess.PIPE)
+    order = str(place.absolute()) if isinstance(place, Path) else place
+    return start_child(*words, order=order, env=os.environ | _ONE_THREAD, stdout=subprocess.PIPE)
 
 
 def finish_indexing(child: subprocess.Popen[bytes], stop: Callable[[JobProgress], bool]) -> None:

@@ -14,6 +14,7 @@ from periplus.errors import UsageError
 from periplus.model.collection import SegmentState
 from periplus.store.crawl_reads import backlog, state_tallies, traps
 from periplus.store.postgres.address import Address, address_of
+from periplus.store.published import withdraw
 from periplus.store.runs import is_paused, records
 from periplus.store.segments import object_storage, swept
 from periplus.store.sqlite import reading
@@ -98,23 +99,42 @@ class DatabaseCollection(Collection):
 
 
 def clear(store: str) -> None:
-    """Deletes what a collection in a database holds, the segments that its pages lie in too; its jobs stay, and the
-    place of its segments unless the address names another.
+    """Deletes what a collection in a database holds, the segments that its pages lie in and the index that its readers
+    share too; its jobs stay, and the places of both unless the address names others.
 
     Raises UsageError while somebody works on it, NoCollection, StoreError.
     """
-    from periplus.store.postgres import schema, table_rows
+    from periplus.store.postgres import index_place, schema, table_rows
 
     address = address_of(store)
     with home_of(store).only_crawl(), _connected(address) as connection:
         if workers := table_rows.workers_at_work(connection):
             raise UsageError(f"workers are at work on {address}: {workers}. Stop them, then delete.")
         place, names = table_rows.place_of_segments(connection), table_rows.segments_of_pages(connection)
-        schema.clear(connection, address.segments or place)
+        index = index_place.place_of_index(connection)
+        schema.clear(connection, {"segments": address.segments or place, "index": address.index or index})
+        _withdraw(index, f"{address.collection}-")
         if names:
             with contextlib.closing(object_storage(place)) as storage:
                 for name in names:
                     storage.delete(name)
+
+
+def withdraw_index(store: str) -> None:
+    """Deletes the index that readers of a collection in a database share, for pages went: the next one who searches
+    publishes it again, without them. Raises UsageError, NoCollection, StoreError.
+    """
+    from periplus.store.postgres import index_place
+
+    address = address_of(store)
+    with _connected(address) as connection:
+        _withdraw(index_place.place_of_index(connection), f"{address.collection}-index-")
+
+
+def _withdraw(place: str, names: str) -> None:
+    if place:
+        with contextlib.closing(object_storage(place)) as storage:
+            withdraw(storage, names)
 
 
 def remove(store: str) -> None:

@@ -90,6 +90,10 @@ def delete(
                 from periplus.api.following import shrink as shrink_database
 
                 shrink_database(place)
+    if isinstance(place, str):
+        from periplus.api.database import withdraw_index
+
+        withdraw_index(place)
     return done
 
 
@@ -122,10 +126,10 @@ def _tell_index(folder: Path) -> None:
 
     Where another process is indexing it sees them go; ranks follow with the next search.
     """
-    from periplus.api.search_index import FOLLOWER, IndexWorker
+    from periplus.api.search_index import IndexWorker
 
     with contextlib.closing(reading.connect(folder)) as connection:
-        followed = changes.place_of(connection, FOLLOWER) is not None
+        followed = changes.place_of(connection, changes.INDEX) is not None
     if followed and read_state(folder) is not None:
         with contextlib.suppress(IndexBusy), IndexWorker(folder) as follower:
             while follower.step():

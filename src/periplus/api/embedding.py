@@ -9,7 +9,8 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from periplus.errors import UsageError
+from periplus.api.shared_index import VECTORS, publish_vectors, publishing, shared_index, take_over_vectors
+from periplus.errors import StoreError, UsageError
 from periplus.model.search import VectorNote
 from periplus.model.web import UrlId
 from periplus.search import vectors
@@ -24,10 +25,23 @@ Embed = Callable[[str], list[float]]
 
 
 def take_in(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
-    """Puts the vectors of a file in place of those of the collection in folder; watch: is told the rows read.
+    """Puts the vectors of a file in place of those of the collection in folder; watch: is told the rows read. Of a
+    collection in a database whose readers share an index they get these too.
 
     Raises UsageError for a file that is none or names no page of the collection, NoCollection, StoreError.
     """
+    shared = shared_index(folder)
+    if shared is None:
+        return _take_in(folder, path, watch)
+    with publishing(shared.address, VECTORS) as still_alone:
+        if still_alone is None:
+            raise StoreError(f"another process takes in vectors of {shared.address}: wait for its end")
+        note = _take_in(folder, path, watch)
+        publish_vectors(shared, still_alone)
+    return note
+
+
+def _take_in(folder: Path, path: Path, watch: Callable[[int], None]) -> VectorNote:
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
 
         def present(pages: Sequence[UrlId]) -> int:
@@ -39,6 +53,7 @@ def take_in(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows
 
 def brought_in(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
     """The same, unless the collection has the vectors of this very file already."""
+    take_over_vectors(folder)
     has = vectors.opened(folder)
     if has is not None and (has.note.source, has.note.stamp) == (str(path.absolute()), vectors.stamp_of(path)):
         return has.note

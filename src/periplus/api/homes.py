@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from periplus.extras import extra_needed
 from periplus.model.ports import CrawlHome
@@ -72,7 +72,25 @@ def folder_of(place: Path | str, watch: Callable[[str, int], None] | None = None
         return Path(place)
     with extra_needed():
         from periplus.api.copies import copied
-    return copied(str(place), watch or (lambda what, rows: None))
+    folder = copied(str(place), watch or (lambda what, rows: None))
+    _ADDRESSES[folder] = str(place)
+    return folder
+
+
+# of the copies that this process reads; with passwords, so they are never written
+_ADDRESSES: Final[dict[Path, str]] = {}
+
+
+def address_of_copy(folder: Path) -> str:
+    """The address of the collection that `folder_of` gave a folder for; empty: it is no copy."""
+    return _ADDRESSES.get(folder, "")
+
+
+def shares_index(store: str) -> bool:
+    """Whether the readers of a collection in a database share an index. Raises UsageError, StoreError."""
+    with extra_needed():
+        from periplus.store.postgres import index_place
+    return index_place.is_shared(address_of(store))
 
 
 @contextlib.contextmanager

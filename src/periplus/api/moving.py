@@ -20,7 +20,7 @@ from periplus.store import runs as collection_runs
 from periplus.store.dialect import shard_of
 from periplus.store.moving import MovedBody, MovedTable, Row, Sum, summed
 from periplus.store.postgres import copying as database_copying
-from periplus.store.postgres import ledger, schema, table_rows
+from periplus.store.postgres import index_place, ledger, schema, table_rows
 from periplus.store.postgres.address import Address, address_of, is_address
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.copying import BodyTarget
@@ -165,6 +165,7 @@ def _sent(
         if writer:
             writer.flush()
         meta = {"segments": address.segments, "rules_text": rules}
+        index_place.remember(target, address.index)
         database_copying.complete(
             target, folder_copying.last_seq(connection), {name: value for name, value in meta.items() if value}
         )

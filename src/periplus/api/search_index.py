@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
+import math
 import os
 import sys
 import tempfile
@@ -18,7 +20,9 @@ import numpy as np
 
 from periplus.analyse.linkgraph import IS_FETCHED, IS_PAGE, links_in_file
 from periplus.analyse.pagerank import link_score, pagerank
+from periplus.api.homes import folder_of
 from periplus.api.marks import Marks
+from periplus.api.shared_index import INDEX, StillAlone, publish_index, publishing, shared_index, take_over_index
 from periplus.children import Parent, RunnerLink
 from periplus.document.words import forms
 from periplus.errors import StoreError
@@ -33,12 +37,14 @@ from periplus.search.index import (
     IndexBusy,
     IndexWriter,
     is_asked,
+    only_writer,
     read_state,
     said_digest,
     write_ranks,
 )
 from periplus.settings import Searching
-from periplus.store.sqlite import changes, reading, runs, schema, site_rows, text_rows
+from periplus.store.postgres.address import address_of, is_address
+from periplus.store.sqlite import changes, index_rows, reading, schema, site_rows, text_rows
 from periplus.store.sqlite.changes import ChangeCursor
 from periplus.store.sqlite.text_rows import PageBlocks
 
@@ -49,7 +55,6 @@ from periplus.store.sqlite.text_rows import PageBlocks
 # the engine takes them once, with the words of links to them, when the crawl is over, or as they come while somebody
 # searches.
 
-FOLLOWER = "search"
 BATCH_PAGES = 200  # read at once
 LINKS_AT_ONCE = 1 << 20  # of a rank's round: 25 MB
 PAGES_OF_A_PASS = 50_000  # whose anchors are gathered at once: 100 to 200 MB, and one pass through all links
@@ -60,15 +65,14 @@ NICENESS = 5  # the crawl comes first where cores are few
 # 700 it is 4 % of the time
 GARBAGE_LOOK = 50_000
 BUSY_WAIT_S = 0.5  # until another process may have ended its writing
-THROUGH = (1 << 63) - 1  # the position of one that has seen every page once
+ROUND_S = 20.0  # between two publications while a crawl goes on: so far what others search is behind it
+REST = 4  # times as long as a round took is waited after it: of a large collection it reads through each table
+LEAVE_S = 10.0  # when the crawl is over, for another process to end its round; what it lacks the next search adds
+
+log = logging.getLogger(__name__)
 
 Watch = Callable[[int, int], bool]  # (pages indexed, pages to go) -> stop
 Telling = Callable[[UrlId], Sequence[str]]  # what others call a page
-
-
-def position_of(place: ChangeCursor) -> tuple[int, int]:
-    """A place as the index keeps it: first how far the first round came, then the last change."""
-    return (THROUGH if place.scanned is None else place.scanned, place.seq)
 
 
 def _nothing_told(page: UrlId) -> Sequence[str]:
@@ -83,10 +87,8 @@ class IndexWorker:
         with contextlib.ExitStack() as held:
             self._connection = held.enter_context(contextlib.closing(schema.connect(folder)))
             self._lock = held.enter_context(contextlib.closing(schema.WriteLock(folder)))
-            first = runs.run_records(self._connection)[:1]
-            self._writer = held.enter_context(
-                contextlib.closing(IndexWriter(folder, str(first[0].started) if first else ""))
-            )
+            collection = index_rows.collection_key(self._connection)
+            self._writer = held.enter_context(contextlib.closing(IndexWriter(folder, collection)))
             self._place = self._begin()
             self._held = held.pop_all()
         self._marks = Marks(self._connection)
@@ -108,17 +110,17 @@ class IndexWorker:
         where the index is missing something.
         """
         with self._lock.transaction(self._connection):
-            place = changes.place_of(self._connection, FOLLOWER)
-            if place is None or self._writer.position < position_of(place):
-                changes.unfollow(self._connection, FOLLOWER)
+            place = changes.place_of(self._connection, changes.INDEX)
+            if place is None or self._writer.position < place.position:
+                changes.unfollow(self._connection, changes.INDEX)
                 if self._writer.position != NOTHING:
                     self._writer.clear()
-            return changes.follow(self._connection, FOLLOWER)
+            return changes.follow(self._connection, changes.INDEX)
 
     def begin_anew(self) -> None:
         """Forgets what is indexed."""
         with self._lock.transaction(self._connection):
-            changes.unfollow(self._connection, FOLLOWER)
+            changes.unfollow(self._connection, changes.INDEX)
         self._place = self._begin()
 
     def pages(self) -> int:
@@ -166,11 +168,11 @@ class IndexWorker:
     def _pass(self, marked: Iterable[tuple[PageBlocks, Sequence[Part]]] = (), *, searchable: bool) -> None:
         """Stores marks; searchable: and commits the index before, and moves the place that others see."""
         if searchable:
-            self._writer.commit(position_of(self._place))
+            self._writer.commit(self._place.position)
         with self._lock.transaction(self._connection):
             self._marks.store(marked)
             if searchable:
-                changes.passed(self._connection, FOLLOWER, self._place)
+                changes.passed(self._connection, changes.INDEX, self._place)
 
     @property
     def not_put(self) -> int:
@@ -191,7 +193,7 @@ class IndexWorker:
                 if number % BATCH_PAGES == 0 and stop():
                     return False
                 self._writer.put_kept(page, anchors(page), last=listen)
-        if self._writer.position != position_of(self._place):
+        if self._writer.position != self._place.position:
             self._pass(searchable=True)
         return True
 
@@ -228,7 +230,7 @@ class IndexWorker:
         """Marks pages anew that were marked while little was known of their sites. Whether any is marked otherwise now:
         `step` has them next.
         """
-        if self._writer.settled and self._writer.position == position_of(self._place):
+        if self._writer.settled and self._writer.position == self._place.position:
             return False
         changed = False
         for site_id in site_rows.site_names(self._connection):
@@ -291,20 +293,41 @@ class IndexWorker:
         return self._sites[site_id]
 
 
-def catch_up(folder: Path, watch: Watch = lambda done, waiting: False) -> bool:
-    """Brings the index up to date with a collection that nobody crawls.
+def catch_up(folder: Path, watch: Watch = lambda done, waiting: False, *, anew: bool = False) -> bool:
+    """Brings the index up to date with a collection that nobody crawls; of one in a database also the index that all
+    its readers share, from which it begins. anew: it is thrown away first.
 
     False: watch stopped it; what was done by then stays. Raises IndexBusy where another process is at it, StoreError.
     """
-    with IndexWorker(folder) as follower:
-        return _finished(follower, watch)
+    shared = shared_index(folder)
+    if shared is None:
+        with IndexWorker(folder) as follower:
+            return _finished(follower, watch, anew=anew)
+    trouble: list[StoreError] = []  # with the place: what could be done here is done before it is told
+    with publishing(shared.address, INDEX) as still_alone:
+        try:
+            take_over_index(shared) if not anew else None
+        except StoreError as error:
+            trouble.append(error)
+        if still_alone is None:
+            raise IndexBusy
+        with IndexWorker(folder) as follower:
+            is_whole = _finished(follower, watch, anew=anew)
+        with only_writer(folder):
+            publish_index(shared, still_alone) if not trouble else None
+    if trouble:
+        raise trouble[0]
+    return is_whole
 
 
-def _finished(follower: IndexWorker, watch: Watch, *, listen: bool = True) -> bool:
+def _finished(follower: IndexWorker, watch: Watch, *, listen: bool = True, anew: bool = False) -> bool:
     """Takes in all that is left of a collection that nobody crawls. False: watch stopped it.
 
-    listen: the words of links to pages are gathered first, and pages are searchable as they are taken in.
+    listen: the words of links to pages are gathered first, and pages are searchable as they are taken in. anew: what
+    is indexed is forgotten before.
     """
+    if anew:
+        follower.begin_anew()
     pages, waiting = follower.pages(), follower.waiting()
     done = 0
 
@@ -330,19 +353,17 @@ def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
 
     Raises StoreError while another process is at it.
     """
+    with contextlib.closing(reading.connect(folder)) as connection:
+        waiting = text_rows.tally(connection)[0] if anew else standing_of(folder, connection)[0]
     try:
-        if anew:
-            with IndexWorker(folder) as follower:
-                follower.begin_anew()
-        waiting, _ = standing(folder)
-        whole = catch_up(folder, watch)
+        is_whole = catch_up(folder, watch, anew=anew)
     except IndexBusy:
         raise StoreError(f"another process is indexing {folder}: a crawl, or a search. Wait for its end.") from None
     return (
         f"{waiting} pages and changes were indexed"
-        if whole and waiting
+        if is_whole and waiting
         else "the index is up to date"
-        if whole
+        if is_whole
         else "indexing was stopped"
     )
 
@@ -354,32 +375,85 @@ def standing(folder: Path) -> tuple[int, bool]:
 
 
 def standing_of(folder: Path, connection: reading.Connection) -> tuple[int, bool]:
-    state, place = read_state(folder), changes.place_of(connection, FOLLOWER)
-    if place is None or state is None or state.position < position_of(place):
-        place = ChangeCursor(0, -THROUGH - 1)
+    state, place = read_state(folder), changes.place_of(connection, changes.INDEX)
+    if place is None or state is None or state.position < place.position:
+        place = ChangeCursor(0, -changes.THROUGH - 1)
     return changes.waiting(connection, place), state is not None and state.settled
 
 
 def serve() -> None:
-    """The life of that process. Its order is the collection's folder."""
+    """The life of that process. Its order is the collection's folder, or its address."""
     parent = Parent()
-    folder = Path(parent.order)
     with contextlib.suppress(OSError, AttributeError):  # not every system has it, and it is a courtesy
         os.nice(NICENESS)
     gc.freeze()
     gc.set_threshold(GARBAGE_LOOK)
     output = RunnerLink(sys.stdout.fileno())
+
+    def watch(done: int, left: int) -> bool:
+        return not output.tell(JobProgress(done, done + left, "indexing"))
+
+    if is_address(parent.order):
+        _serve_all(parent.order, parent, watch)
+        return
+    folder = Path(parent.order)
     while not parent.ended.is_set() or parent.message is not None:
         with contextlib.suppress(IndexBusy), IndexWorker(folder) as worker:
             _follow(folder, worker, parent.ended)
             if parent.message is not None:
-                _finished(
-                    worker,
-                    lambda done, left: not output.tell(JobProgress(done, done + left, "indexing")),
-                    listen=False,
-                )
+                _finished(worker, watch, listen=False)
             return
         parent.ended.wait(BUSY_WAIT_S) if not parent.ended.is_set() else time.sleep(BUSY_WAIT_S)
+
+
+# Of a collection in a database one such process indexes, of whichever machine: it brings its copy up to date again and
+# again, and publishes what it made. The others wait, for that one may die.
+
+
+def _serve_all(address: str, parent: Parent, watch: Watch) -> None:
+    """Keeps up to date what all readers share, until the crawl is over and all is published, or the parent is dead."""
+    until = math.inf
+    while parent.message is not None or not parent.ended.is_set():
+        if parent.ended.is_set():
+            until = min(until, time.monotonic() + LEAVE_S)
+        try:
+            with publishing(address_of(address), INDEX) as still_alone:
+                if still_alone is not None and _follow_all(address, still_alone, parent, watch):
+                    return
+        except (StoreError, IndexBusy) as error:  # the database or the place is away: it may come back
+            log.warning("index trouble=%s", str(error) or "busy")
+        if time.monotonic() > until:
+            return
+        parent.ended.wait(BUSY_WAIT_S) if not parent.ended.is_set() else time.sleep(BUSY_WAIT_S)
+
+
+def _follow_all(address: str, still_alone: StillAlone, parent: Parent, watch: Watch) -> bool:
+    """False: the copy was made anew, and so the work begins anew. Raises IndexBusy, StoreError."""
+    folder = folder_of(address)
+    shared = shared_index(folder)
+    if shared is None:
+        return True
+    take_over_index(shared)
+    file = schema.file_number(folder)
+    with IndexWorker(folder) as worker:
+        while True:
+            started, is_over = time.monotonic(), parent.ended.is_set()
+            folder_of(address)
+            if schema.file_number(folder) != file:
+                return False
+            while not parent.ended.is_set() and worker.step(lambda taken: parent.ended.is_set()):
+                pass
+            if is_over:
+                break
+            worker.flush(parent.ended.is_set)
+            publish_index(shared, still_alone)
+            parent.ended.wait(max(ROUND_S, REST * (time.monotonic() - started)))
+        if parent.message is not None:
+            _finished(worker, watch, listen=False)
+    if parent.message is not None:
+        with only_writer(folder):
+            publish_index(shared, still_alone)
+    return True
 
 
 def _follow(folder: Path, follower: IndexWorker, over: threading.Event) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Collection, Iterable, Sequence
@@ -10,8 +11,9 @@ from itertools import combinations
 from pathlib import Path
 
 from periplus.analyse.duplicates import repeated
-from periplus.api.search_index import FOLLOWER, THROUGH, Watch, catch_up, position_of, standing_of
+from periplus.api.search_index import Watch, catch_up, standing_of
 from periplus.api.segments import require_segment, rules_at, segments_of
+from periplus.api.shared_index import take_over_vectors
 from periplus.errors import StoreError, UsageError
 from periplus.model.search import Hit, Matches, SearchResult
 from periplus.model.tables import EMPTY, PAGES, with_segments
@@ -25,6 +27,8 @@ from periplus.settings import Searching
 from periplus.store.sqlite import changes, reading, site_rows, text_rows
 from periplus.store.sqlite.tables import keys_with
 from periplus.store.sqlite.text_rows import PageBlocks
+
+log = logging.getLogger(__name__)
 
 TAKEN_IN_S = 5.0  # that the first search of a crawl waits for the pages read until then
 ASK_LOOK_S = 0.1
@@ -70,7 +74,9 @@ class Search:
             except IndexBusy:  # a crawl that ends, or another search
                 pass
             except StoreError as error:
-                return f"{error} What is shown may be out of date."
+                if standing_of(source.folder, source.connection)[0]:
+                    return f"{error} What is shown may be out of date."
+                log.warning("index trouble=%s", error)  # with the place where readers share it: here it is whole
             waiting, _ = standing_of(source.folder, source.connection)
         if not waiting:
             return ""
@@ -152,6 +158,8 @@ class Search:
 
     def _near(self, like: Sequence[float] | UrlId) -> Near:
         """What names pages near a vector, or near a page, which is none of them. Raises UsageError, StoreError."""
+        for source in self._sources:
+            take_over_vectors(source.folder)
         several = [vectors for source in self._sources if (vectors := opened(source.folder)) is not None]
         if not several:
             raise UsageError("the collection has no vectors: `periplus index --vectors FILE` takes them in")
@@ -177,8 +185,8 @@ class Search:
             if self._searcher is None:
                 self._searcher = Searcher(folders, self._weights)
                 self._ranks = list(map(Ranks, folders))
-            else:
-                self._searcher.refresh()
+            elif self._searcher.refresh():
+                self._ranks = list(map(Ranks, folders))
         except (LookupError, ValueError):  # none yet, or made anew at this moment
             self._searcher = None
         return self._searcher
@@ -227,8 +235,8 @@ class Search:
 
 def _is_passed(connection: reading.Connection, change: int) -> bool:
     """Whether the index holds all pages up to this change."""
-    place = changes.place_of(connection, FOLLOWER)
-    return place is not None and position_of(place) >= (THROUGH, change)
+    place = changes.place_of(connection, changes.INDEX)
+    return place is not None and place.position >= (changes.THROUGH, change)
 
 
 def pages_with(folder: Path, connection: reading.Connection, column: str, text: str) -> Sequence[UrlId]:

@@ -23,7 +23,6 @@ from periplus.cli.options import (
     opened,
     option,
     output_option,
-    own_folder,
 )
 from periplus.cli.progress import Watch, say
 from periplus.errors import UsageError
@@ -164,12 +163,12 @@ def index(collection: Place | None, anew: bool, vectors: Path | None) -> None:
     """Bring the search index up to date.
 
     `periplus search` does so by itself; do it beforehand for a large collection that was crawled
-    with --no-index or imported.
+    with --no-index or imported. Of a collection in a database with index=PLACE in its address all who search it share
+    the index, and --vectors, kept there.
     """
     from periplus.api.collection import Collection
 
-    folder = collection_folder(collection) if vectors is None else own_folder(collection, "vectors are kept")
-    with Collection(folder) as reader:
+    with Collection(collection_folder(collection)) as reader:
         click.echo(reader.index(anew=anew, watch=_reporter()))
         if vectors is not None:
             note = reader.take_vectors(vectors, _rows_read)

@@ -238,17 +238,18 @@ class Searcher:
         self._origins: Sequence[int] = ()  # of each segment of several indexes, which of the folders it is of
         self.refresh()
 
-    def refresh(self) -> None:
-        """Sees what was committed since."""
+    def refresh(self) -> bool:
+        """Sees what was committed since; whether there was anything."""
         stamp = tuple(map(_committed, self._folders))
         if stamp == self._stamp:
-            return
+            return False
         self._index = self._opened()
         self._stamp = stamp
         self._searcher = self._index.searcher()
         self._matcher = Matcher(
             self._index.schema, self._weights, self._languages(), lambda form: self._searcher.doc_freq(FORMS, form)
         )
+        return True
 
     def _opened(self) -> tantivy.Index:
         """The index; of several folders one that is made of theirs."""

@@ -395,7 +395,8 @@ def read_state(folder: Path) -> IndexState | None:
     return state if state.version == VERSION else None
 
 
-def _write_state(folder: Path, state: IndexState) -> None:
+def write_state(folder: Path, state: IndexState) -> None:
+    """What the index in folder says of itself from now on."""
     draft = folder / FOLDER / f"{STATE}.new"
     with draft.open("w", encoding="utf-8") as file:
         json.dump(asdict(state), file)
@@ -455,14 +456,14 @@ class IndexWriter:
         """
         self._folder = folder
         with contextlib.ExitStack() as held:
-            held.callback(os.close, _locked(folder))
+            held.enter_context(only_writer(folder))
             state = read_state(folder)
             index = open_index(folder) if state is not None and state.collection == collection else None
             if index is None or state is None:
                 index, state = _emptied(folder), IndexState(collection, NOTHING)
-                _write_state(folder, state)
+                write_state(folder, state)
             self._state, self._cutter = state, TextCutter(BETWEEN)
-            with _translated(folder):
+            with translated(folder):
                 # one thread of the engine: while it writes, this one cuts words
                 self._writer = index.writer(HEAP_BYTES, 1)
                 self._drafts = held.enter_context(contextlib.closing(Drafts(folder)))
@@ -525,7 +526,7 @@ class IndexWriter:
 
     def _put(self, draft: Draft, anchors: Sequence[str]) -> None:
         self._queued_bytes += _size_bytes(draft)
-        with _translated(self._folder):
+        with translated(self._folder):
             self._writer.delete_documents_by_term(ID, draft.url_id)
             self._writer.add_document(document(draft, anchors))
             if self._queued_bytes > QUEUED_BYTES:
@@ -533,14 +534,14 @@ class IndexWriter:
                 self._queued_bytes = 0
 
     def remove(self, ids: Iterable[UrlId]) -> None:
-        with _translated(self._folder):
+        with translated(self._folder):
             for url_id in ids:
                 self._writer.delete_documents_by_term(ID, url_id)
                 self._forget(url_id)
 
     def clear(self) -> None:
         """Removes every page."""
-        with _translated(self._folder):
+        with translated(self._folder):
             self._writer.delete_all_documents()
         self.commit(NOTHING)
 
@@ -549,22 +550,22 @@ class IndexWriter:
 
         The arguments are what the index then says of itself.
         """
-        with _translated(self._folder):
+        with translated(self._folder):
             self._writer.commit()
             self._queued_bytes = 0
             self._state = IndexState(self._state.collection, position, settled)
-            _write_state(self._folder, self._state)
+            write_state(self._folder, self._state)
 
     def close(self) -> None:
         """Waits for the engine's own threads; what was not committed is forgotten."""
-        with self._held, _translated(self._folder):
+        with self._held, translated(self._folder):
             self._writer.wait_merging_threads()
 
 
 def _emptied(folder: Path) -> tantivy.Index:
     """A new index in place of what is there."""
     where = folder / FOLDER
-    with _translated(folder):
+    with translated(folder):
         shutil.rmtree(where, ignore_errors=True)
         where.mkdir(parents=True, exist_ok=True)
         return _prepared(tantivy.Index(schema(), str(where)))
@@ -591,35 +592,37 @@ def is_asked(folder: Path, now: float) -> bool:
 def is_written(folder: Path) -> bool:
     """Whether a process writes to the index."""
     try:
-        os.close(_locked(folder))
+        with only_writer(folder):
+            return False
     except IndexBusy:
         return True
     except StoreError:
-        pass
-    return False
+        return False
 
 
-def _locked(folder: Path) -> int:
+@contextlib.contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Nobody else writes to the index within. Raises IndexBusy, StoreError."""
     try:
         lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise StoreError(
             f"{folder} cannot be written: {error.strerror}. Is the disk full, or the folder read-only?"
         ) from error
-    try:
-        import fcntl
+    with contextlib.closing(os.fdopen(lock)):
+        try:
+            import fcntl
 
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:  # no such locks on this system: the engine has one of its own
-        pass
-    except BlockingIOError:
-        os.close(lock)
-        raise IndexBusy from None
-    return lock
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # no such locks on this system: the engine has one of its own
+            pass
+        except BlockingIOError:
+            raise IndexBusy from None
+        yield
 
 
 @contextlib.contextmanager
-def _translated(folder: Path) -> Iterator[None]:
+def translated(folder: Path) -> Iterator[None]:
     """The engine's errors, and the disk's, as ours."""
     try:
         yield

@@ -1,11 +1,12 @@
-"""WARC segments on disk or object storage in which pages' bytes lie, appended by one writer each,
-swept against the database.
+"""Objects in a folder or object storage, and the WARC segments among them in which pages' bytes lie: appended by one
+writer each, swept against the database.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import time
 import zlib
@@ -48,6 +49,8 @@ __all__ = [
 ]
 
 
+ENDING = ".warc.gz"
+COPIED_BYTES = 1 << 20  # of a file at once
 # Some object storage shows an object only a moment after it was written: a reader waits so long before it is missing.
 UNSEEN_S = (0.1, 0.4, 1.5)
 HELP = "Is the disk full, the storage away, or the place not to be written to?"
@@ -68,10 +71,21 @@ class ObjectStorage(Protocol):
     def open(self, name: str) -> BinaryIO:
         """From its beginning to its end."""
 
-    def sizes(self) -> Iterator[tuple[str, int]]:
-        """(name, bytes) of each segment, by name."""
+    def sizes(self, ending: str = ENDING) -> Iterator[tuple[str, int]]:
+        """(name, bytes) of each segment, or of the objects with another ending, by name."""
 
     def delete(self, name: str) -> None: ...
+
+    def get(self, name: str) -> bytes | None:
+        """A small object, whole; None: there is none."""
+
+    def put(self, name: str, data: bytes) -> None:
+        """A small object in place of the one before: others see one of the two, whole."""
+
+    def upload(self, name: str, path: Path) -> None:
+        """Returns when the bytes of a file are there for good, under a name that is new."""
+
+    def download(self, name: str, path: Path) -> None: ...
 
     def close(self) -> None: ...
 
@@ -142,13 +156,36 @@ class FolderStorage:
         with _translated(self._folder / name):
             return (self._folder / name).open("rb")
 
-    def sizes(self) -> Iterator[tuple[str, int]]:
+    def sizes(self, ending: str = ENDING) -> Iterator[tuple[str, int]]:
         with _translated(self._folder):
-            yield from sorted((path.name, path.stat().st_size) for path in self._folder.glob("*.warc.gz"))
+            yield from sorted((path.name, path.stat().st_size) for path in self._folder.glob(f"*{ending}"))
 
     def delete(self, name: str) -> None:
         with _translated(self._folder / name):
             (self._folder / name).unlink()
+
+    def get(self, name: str) -> bytes | None:
+        with _translated(self._folder / name), contextlib.suppress(FileNotFoundError):
+            return (self._folder / name).read_bytes()
+        return None
+
+    def put(self, name: str, data: bytes) -> None:
+        draft = self._folder / f".{name}.{os.getpid()}"
+        with _translated(self._folder / name):
+            with draft.open("wb") as file:
+                file.write(data)
+                _sync(file)
+            draft.replace(self._folder / name)
+            self._sync_folder()
+
+    def upload(self, name: str, path: Path) -> None:
+        with _translated(self._folder / name), path.open("rb") as source, (self._folder / name).open("wb") as file:
+            shutil.copyfileobj(source, file, COPIED_BYTES)
+            _sync(file)
+
+    def download(self, name: str, path: Path) -> None:
+        with _translated(self._folder / name):
+            shutil.copyfile(self._folder / name, path)
 
     def close(self) -> None:
         if self._file >= 0:
@@ -186,25 +223,46 @@ class BucketStorage:
         with _translated(self._path(name)):
             return cast(BinaryIO, self._system.open(self._path(name), "rb"))
 
-    def sizes(self) -> Iterator[tuple[str, int]]:
+    def sizes(self, ending: str = ENDING) -> Iterator[tuple[str, int]]:
         with _translated(self._folder):
             self._system.invalidate_cache(self._folder)
             entries = self._system.ls(self._folder, detail=True)
             yield from sorted(
                 (str(one["name"]).rpartition("/")[2], int(one["size"]))
                 for one in entries
-                if str(one["name"]).endswith(".warc.gz")
+                if str(one["name"]).endswith(ending)
             )
 
     def delete(self, name: str) -> None:
         with _translated(self._path(name)):
             self._system.rm_file(self._path(name))
 
+    def get(self, name: str) -> bytes | None:
+        with _translated(self._path(name)), contextlib.suppress(FileNotFoundError):
+            return bytes(self._system.cat_file(self._path(name)))
+        return None
+
+    def put(self, name: str, data: bytes) -> None:
+        self.write(name, data, 0)
+
+    def upload(self, name: str, path: Path) -> None:
+        with _translated(self._path(name)):
+            self._system.put_file(str(path), self._path(name))
+
+    def download(self, name: str, path: Path) -> None:
+        with _translated(self._path(name)):
+            self._system.get_file(self._path(name), str(path))
+
     def close(self) -> None:
         """Holds nothing."""
 
     def _path(self, name: str) -> str:
         return f"{self._folder}/{name}"
+
+
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _write_all(file: int, data: bytes) -> None:
@@ -256,7 +314,6 @@ def _translated(place: Path | str) -> Iterator[None]:
 # is a segment of its own.
 
 SEGMENT_BYTES = 1_000_000_000  # ISO 28500, annex C
-ENDING = ".warc.gz"
 READ_BYTES = 1 << 16
 COPIED_BYTES = 1 << 24  # held of a segment that is copied; where none can grow it is held whole, as it was written
 

@@ -1,9 +1,9 @@
 """Which database and which collection in it does an address mean?
 
-`postgresql://user@host/database?collection=NAME&segments=PLACE`: all but the two words of ours is libpq's own URI. One
-PostgreSQL schema holds one collection, so a database holds as many as one likes; without a name it is `periplus`.
+`postgresql://user@host/database?collection=NAME&segments=PLACE&index=PLACE`: all but these words is libpq's own URI.
+One PostgreSQL schema holds one collection, so a database holds as many as one likes; without a name it is `periplus`.
 segments: a folder or URL that every worker can write to, where the bytes of pages are kept; without it they stay in the
-database. Only the first crawl says it.
+database. Only the first crawl says it. index: another, where all who search the collection share its index.
 """
 
 from __future__ import annotations
@@ -22,25 +22,28 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")  # PostgreSQL cuts names at 63 byte
 _SERVERS = re.compile(
     r"(?:(?:[^%@]|%[0-9A-Fa-f]{2})*@)?(?:(?:\[[^\]]*\]|[^:@]*)(?::[0-9]*)?)(?:,(?:\[[^\]]*\]|[^:@,]*)(?::[0-9]*)?)*"
 )
-_OWN = frozenset({"collection", "segments"})
+_PLACES = ("segments", "index")
+_OWN = frozenset({"collection", *_PLACES})
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
     """A collection in a database.
 
-    dsn: as libpq reads it, perhaps with a password; segments: empty where none was said.
+    dsn: as libpq reads it, perhaps with a password; segments, index: empty where none was said.
     """
 
     dsn: str = field(repr=False)
     collection: str = DEFAULT_COLLECTION
     segments: str = ""
+    index: str = ""
 
     @property
     def text(self) -> str:
         """The whole address again, password included: for a child process, never for a log."""
         parts = urlsplit(self.dsn)
-        own = [(name, value) for name, value in (("collection", self.collection), ("segments", self.segments)) if value]
+        words = (("collection", self.collection), ("segments", self.segments), ("index", self.index))
+        own = [(name, value) for name, value in words if value]
         query = "&".join(part for part in (parts.query, urlencode(own)) if part)
         return urlunsplit(parts._replace(query=query))
 
@@ -84,15 +87,21 @@ def address_of(text: str) -> Address:
             f"collection={collection} is no name for a collection: use up to 63 of a-z, 0-9 and _, not "
             "beginning with a digit or pg_"
         )
-    segments = own.get("segments", "")
-    if segments.partition("://")[0].rpartition("::")[2] == "memory":
+    places = {name: own.get(name, "") for name in _PLACES}
+    for name, place in places.items():
+        _check_place(name, place)
+    return Address(urlunsplit(parts._replace(query=others)), collection, **places)
+
+
+def _check_place(name: str, place: str) -> None:
+    """Raises UsageError."""
+    scheme = place.partition("://")[0].rpartition("::")[2]
+    if scheme == "memory":
         raise UsageError(
-            f"segments={segments} ends with this process, and the pages with it: name a folder or a bucket"
+            f"{name}={place} ends with this process, and what lies there with it: name a folder or a bucket"
         )
-    if without_password(f"segments={segments}") != f"segments={segments}":
-        scheme = segments.partition("://")[0].rpartition("::")[2]
+    if without_password(f"{name}={place}") != f"{name}={place}":
         raise UsageError(
-            "a password in segments= would be stored for all workers to read: leave it out, and give it to each in the "
+            f"a password in {name}= would be stored for all workers to read: leave it out, and give it to each in the "
             f"variable FSSPEC_{scheme.upper()}_PASSWORD"
         )
-    return Address(urlunsplit(parts._replace(query=others)), collection, segments)

@@ -276,6 +276,22 @@ def _sentence(error: psycopg.Error | StoreError) -> psycopg.Error | StoreError:
     return error
 
 
+@contextlib.contextmanager
+def try_lock(connection: Connection, lock: tuple[int, int]) -> Iterator[bool]:
+    """An advisory lock of the session, freed before this returns; False: another session has it.
+
+    Of a process that was killed the server frees it when it sees the connection end.
+    """
+    row = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", lock).fetchone()
+    is_held = bool(row and row[0])
+    try:
+        yield is_held
+    finally:
+        if is_held:
+            with contextlib.suppress(psycopg.Error):  # the connection is gone, and so is the lock
+                connection.execute("SELECT pg_advisory_unlock(%s, %s)", lock)
+
+
 def columns_of(rows: Iterable[Sequence[object]], width: int) -> list[list[object]]:
     """Rows as columns, for `unnest`: one statement for all, whatever their number."""
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]

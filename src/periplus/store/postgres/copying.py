@@ -439,11 +439,13 @@ def bring_letters(connection: Connection, collection: str) -> None:
         pass
 
 
-def work_notes(connection: Connection) -> dict[str, str]:
-    """What a copy notes of who is at work, by names in its meta: until when, and that they pause."""
+def notes(connection: Connection) -> dict[str, str]:
+    """What a copy notes, by names in its meta: until when somebody is at work, that they pause, and where the index
+    lies.
+    """
     ask = (
         "SELECT 'busy_until', coalesce(max(lease_until), 0)::text FROM worker"
-        " UNION ALL SELECT name, value FROM meta WHERE name = 'paused'"
+        " UNION ALL SELECT name, value FROM meta WHERE name IN ('paused', 'index')"
     )
     return dict(connection.execute(ask).fetchall())
 

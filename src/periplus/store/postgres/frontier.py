@@ -36,7 +36,7 @@ from periplus.store.crawl_reads import CrawlReads, change_note, note
 from periplus.store.dialect import Statements, shard_of
 from periplus.store.ledger import HostRef
 from periplus.store.ledger_tables import forget_entries
-from periplus.store.postgres import committing, hosts, schema, survey
+from periplus.store.postgres import committing, hosts, index_place, schema, survey
 from periplus.store.postgres import ledger as ledgers
 from periplus.store.postgres import pages as stored_pages
 from periplus.store.postgres.address import Address
@@ -49,6 +49,7 @@ from periplus.store.postgres.connection import (
     cleaned,
     columns_of,
     connect,
+    try_lock,
 )
 from periplus.store.postgres.hosts import CHECKS, NOW, Member
 from periplus.store.postgres.ledger import AT_ONCE, DatabaseLedger, Mail, lock_number
@@ -555,24 +556,20 @@ class DatabaseHome:
         Workers that join need no such hold.
         """
         lock = (schema.LOCK_CRAWL, lock_number(self.address.collection))
-        with self._connected() as connection:
-            held = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", lock).fetchone()
-            if not held or not held[0]:
+        with self._connected() as connection, try_lock(connection, lock) as is_held:
+            if not is_held:
                 raise StoreError(
                     f"another crawl is at work on {self}. `periplus worker -c ADDRESS` joins it; or wait for its "
                     "end, or name another collection."
                 )
-            try:
-                yield
-            finally:
-                with contextlib.suppress(psycopg.Error):  # the connection is gone, and so is the lock
-                    connection.execute("SELECT pg_advisory_unlock(%s, %s)", lock)
+            yield
 
     def prepare(self, rules: str, now: float) -> bool:
         """The first crawl's rules hold until others are applied, which takes a copy: `api.changing.apply_now`."""
         with self._connected() as connection:
             is_new = schema.create(connection, self.address.collection)
             self._agree_on_segments(connection, is_new=is_new)
+            index_place.remember(connection, self.address.index)
             went_on = connection.execute("SELECT 1 FROM run LIMIT 1").fetchone() is not None
             row = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
             if went_on and (row[0] if row else "") != rules_key(rules):

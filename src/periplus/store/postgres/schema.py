@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from psycopg import errors, sql
@@ -55,7 +55,9 @@ def rename(connection: Connection) -> None:
 
 # advisory locks of ours have keys (FIRST_LOCK + kind, number): a database may have other programs
 FIRST_LOCK: Final = 0x7065
-LOCK_SCHEMA, LOCK_MERGE, LOCK_BUDGET, LOCK_JOBS, LOCK_CRAWL, LOCK_RESULTS, LOCK_EDIT = range(FIRST_LOCK, FIRST_LOCK + 7)
+LOCK_SCHEMA, LOCK_MERGE, LOCK_BUDGET, LOCK_JOBS, LOCK_CRAWL, LOCK_RESULTS, LOCK_EDIT, LOCK_INDEX = range(
+    FIRST_LOCK, FIRST_LOCK + 8
+)
 
 _BYTES = frozenset({"body_md5", "text_md5"})
 _WHOLE = frozenset({"size", "text_chars", "body_id"})
@@ -295,17 +297,17 @@ def create(connection: Connection, collection: str) -> bool:
     return bool(missing)
 
 
-def clear(connection: Connection, segments: str) -> None:
+def clear(connection: Connection, places: Mapping[str, str]) -> None:
     """Deletes what the collection holds: all but its jobs and their schedules, its topics, and what others keep in its
     schema. Its numbers begin at 1 again.
 
-    segments: the place that it remembers for the bytes of pages; empty: none.
+    places: that it remembers, `segments` and `index`; empty: none.
     """
     tables = _tables(connection, KINDS.keys() - {"reason", "job", "schedule", "file"})
     with connection.transaction():
         connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY").format(sql.SQL(", ").join(tables)))
-        if segments:
-            connection.execute("INSERT INTO meta VALUES ('segments', %s)", (segments,))
+        named = [item for item in places.items() if item[1]]
+        connection.cursor().executemany("INSERT INTO meta VALUES (%s, %s)", named)
 
 
 def _tables(connection: Connection, names: Collection[str]) -> list[sql.Identifier]:

@@ -38,6 +38,8 @@ BEGIN INSERT INTO change (url_id) VALUES (OLD.url_id); END;
 {PAGE_RESTATED}"""  # noqa: E501
 
 _FIRST: Final = -(1 << 63)  # no id is below it
+THROUGH: Final = (1 << 63) - 1  # the position of one that has seen every page once
+INDEX: Final = "search"  # the follower that is the search index
 
 
 class ChangeCursor(NamedTuple):
@@ -48,6 +50,11 @@ class ChangeCursor(NamedTuple):
 
     seq: int
     scanned: int | None
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The place as an index keeps it, the later the greater: how far the first round came, then the change."""
+        return (THROUGH if self.scanned is None else self.scanned, self.seq)
 
 
 def follow(connection: sqlite3.Connection, name: str) -> ChangeCursor:

@@ -133,6 +133,12 @@ def is_copy_of_running(connection: sqlite3.Connection, now: float) -> bool:
     return connection.execute(find, (now,)).fetchone() is not None
 
 
+def note_of(connection: sqlite3.Connection, name: str) -> str:
+    """What the collection notes under a name; empty: nothing."""
+    row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+    return str(row[0]) if row else ""
+
+
 # SQLite keeps a text in a column of numbers if it is told to. Reading every value with that in mind would cost every
 # reader; so a command that fails looks afterwards, by one pass over each table.
 

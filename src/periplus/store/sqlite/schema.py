@@ -581,6 +581,11 @@ class WriteLock:
         os.close(self._file)
 
 
+def file_number(folder: Path) -> int:
+    """Of the file that a collection is kept in: another one when it was made anew."""
+    return (folder / DATABASE).stat().st_ino
+
+
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[sqlite3.Connection]:
     """One transaction on a connection of its own. Raises NoCollection, StoreError."""

@@ -1,0 +1,83 @@
+"""What an index tells of the pages that it was made from, for it to be laid beside another copy of a collection."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from xxhash import xxh3_64_intdigest
+
+from periplus.model.web import UrlId
+from periplus.store.sqlite import changes
+from periplus.store.sqlite.changes import ChangeCursor
+
+ROWS_AT_ONCE = 10_000
+UNSEEN = 0  # the stamp of a page that changed since it was indexed; of any other it is most unlikely
+
+
+class IndexedPage(NamedTuple):
+    """A page as it was indexed.
+
+    stamp: 64 bits that change when the page is fetched again or filed otherwise; parts: of its blocks, packed; None:
+    not marked.
+    """
+
+    url_id: UrlId
+    stamp: int
+    parts: bytes | None
+
+
+def collection_key(connection: sqlite3.Connection) -> str:
+    """When the first run began: it tells a collection from one that was made in its place. Empty: there was none."""
+    row = connection.execute("SELECT started FROM run ORDER BY id LIMIT 1").fetchone()
+    return str(row[0]) if row else ""
+
+
+def stored_pages(connection: sqlite3.Connection) -> Iterator[IndexedPage]:
+    """All pages as they are stored, by id."""
+    find = (
+        "SELECT p.url_id, p.fetched, p.body_id, u.reason, p.parts FROM page p JOIN url u ON u.id = p.url_id"
+        " ORDER BY p.url_id"
+    )
+    cursor = connection.execute(find)
+    while rows := cursor.fetchmany(ROWS_AT_ONCE):
+        for url_id, fetched, body_id, reason, parts in rows:
+            stamp = xxh3_64_intdigest(repr((fetched, body_id, reason)).encode()) - (1 << 63)
+            yield IndexedPage(url_id, stamp, parts)
+
+
+def indexed_pages(connection: sqlite3.Connection, place: ChangeCursor) -> Iterator[IndexedPage]:
+    """All pages of an index that follows the collection up to a place, by id; UNSEEN: others wait behind it."""
+    changed = {UrlId(row[0]) for row in connection.execute("SELECT url_id FROM change WHERE seq > ?", (place.seq,))}
+    for page in stored_pages(connection):
+        is_seen = page.url_id not in changed and (place.scanned is None or page.url_id <= place.scanned)
+        changed.discard(page.url_id)
+        yield page if is_seen else IndexedPage(page.url_id, UNSEEN, None)
+    yield from (IndexedPage(url_id, UNSEEN, None) for url_id in sorted(changed))  # pages no longer, and in it still
+
+
+def set_parts(connection: sqlite3.Connection, parts: Sequence[tuple[bytes | None, UrlId]]) -> None:
+    """Within a transaction."""
+    connection.executemany("UPDATE page SET parts = ? WHERE url_id = ?", parts)
+
+
+def all_evidence(connection: sqlite3.Connection) -> list[tuple[int, str, bytes]]:
+    """(site, name, what was written for it)."""
+    return connection.execute("SELECT site_id, name, data FROM evidence").fetchall()
+
+
+def replace_evidence(connection: sqlite3.Connection, rows: Sequence[tuple[int, str, bytes]]) -> None:
+    """Within a transaction."""
+    connection.execute("DELETE FROM evidence")
+    connection.executemany("INSERT INTO evidence VALUES (?, ?, ?)", rows)
+
+
+def follow_but(connection: sqlite3.Connection, name: str, unseen: Sequence[UrlId]) -> ChangeCursor:
+    """The place of a follower that has seen all but some pages. Within a transaction."""
+    changes.unfollow(connection, name)
+    changes.follow(connection, name)
+    place = ChangeCursor(changes.newest(connection), None)
+    changes.passed(connection, name, place)
+    changes.note(connection, unseen)
+    return place

@@ -1,0 +1,426 @@
+"""One search index of a database for all who search it: made by one, taken over by the others, never wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from fsspec.implementations.local import LocalFileSystem
+from postgres_voyage import crawled_into
+
+import periplus
+from periplus.api import search_index, shared_index
+from periplus.api.collection import Collection
+from periplus.api.crawling import finish_indexing, start_indexing
+from periplus.api.database import clear
+from periplus.api.deleting import delete
+from periplus.api.homes import folder_of
+from periplus.api.search_index import standing
+from periplus.cli.main import main
+from periplus.errors import StoreError
+from periplus.model.collection import Deletion
+from periplus.search.index import IndexBusy
+from periplus.store import published as publications
+from periplus.store import segments
+from periplus.store.postgres import index_place
+from periplus.store.postgres.connection import connect
+from periplus.store.sqlite import reading
+from periplus.urls.canonical import url_id
+from testweb import GraphRecipe, graph_site, serve
+
+RECIPE = GraphRecipe(seed=3, pages=40, links_per_page=6, shape="random", page_bytes=2000, host="a.test")
+WORDS = ("lights", "harbour", "ports OR charts", "site:a.test")
+
+
+@pytest.fixture
+def reader(tmp_path, monkeypatch):
+    """The copy of a collection on another machine, by the machine's name."""
+    monkeypatch.chdir(tmp_path)
+
+    def on(machine, text):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / machine))
+        return folder_of(text)
+
+    return on
+
+
+@pytest.fixture
+def shared(address, tmp_path):
+    """The address of an empty collection whose index lies in a folder."""
+    return replace(address, index=str(tmp_path / "index"))
+
+
+@pytest.fixture
+def indexed(monkeypatch):
+    """The pages that were given to the engine, one after another."""
+    pages, real = [], search_index.IndexWorker._to_index
+
+    def to_index(self, marked):
+        pages.append(marked[0].url)
+        return real(self, marked)
+
+    monkeypatch.setattr(search_index.IndexWorker, "_to_index", to_index)
+    return pages
+
+
+def crawled(address, server, **values):
+    crawled_into(address.text, server, "a.test", delay_s=0.0, index=False, **values)
+
+
+def answers(folder):
+    """What searches find, without the time that each took."""
+    with Collection(folder) as collection:
+        results = [collection.search(word, limit=50, facets=True) for word in WORDS]
+    return [replace(result, took_s=0.0) for result in results]
+
+
+def pages_of(results):
+    """Which pages answer, in no order: how they are ranked depends on what an index had before, too."""
+    return [(result.query, result.total, sorted(hit.url for hit in result.hits), result.notes) for result in results]
+
+
+def own_answers(address, reader, name):
+    """The same with an index of one's own, made of a new copy."""
+    with contextlib.closing(connect(address)) as database:
+        database.execute("UPDATE meta SET name = 'elsewhere' WHERE name = 'index'")
+    folder = reader(name, replace(address, index="").text)
+    assert shared_index.shared_index(folder) is None
+    own = pages_of(answers(folder))
+    with contextlib.closing(connect(address)) as database:
+        database.execute("UPDATE meta SET name = 'index' WHERE name = 'elsewhere'")
+    return own
+
+
+def marks(folder):
+    with contextlib.closing(reading.connect(folder)) as connection:
+        return connection.execute("SELECT url_id, parts FROM page ORDER BY 1").fetchall()
+
+
+def pointer_of(address):
+    """The small file that names the published set."""
+    return Path(address.index) / f"{address.collection}-{shared_index.INDEX}.json"
+
+
+def set_of(address):
+    return json.loads(pointer_of(address).read_text())
+
+
+def test_a_second_reader_takes_over_what_the_first_one_made(shared, reader, indexed):
+    with serve(graph_site(RECIPE)) as server:
+        crawled(shared, server)
+    plain = replace(shared, index="").text  # the place is remembered
+    first = reader("one", plain)
+    made = answers(first)
+    assert min(result.total for result in made) > 3 and len(indexed) >= 40
+    assert not any(result.notes for result in made)
+    indexed.clear()
+    second = reader("two", plain)
+    assert second != first and answers(second) == made
+    assert indexed == [], "nothing was indexed again"
+    assert marks(second) == marks(first) and standing(second) == (0, True)
+    assert pages_of(made) == own_answers(shared, reader, "three")
+
+
+def test_what_is_behind_is_indexed_from_what_changed_and_published_for_the_others(shared, reader, indexed):
+    site = graph_site(RECIPE)
+    with serve(site) as server:
+        crawled(shared, server, max_pages=20)
+        answers(reader("one", shared.text))
+        answers(reader("two", shared.text))
+        assert len(indexed) < 40
+        indexed.clear()
+        crawled(shared, server)
+        made = answers(reader("two", shared.text))
+    assert pages_of(made) == own_answers(shared, reader, "own")
+    with contextlib.closing(connect(shared)) as database:
+        gone = [one for (one,) in database.execute("SELECT url_id FROM page ORDER BY 1 LIMIT 3").fetchall()]
+        database.execute("DELETE FROM page WHERE url_id = ANY(%s)", (gone,))
+    indexed.clear()
+    without = answers(reader("one", shared.text))
+    assert without[0].total < made[0].total and without == answers(reader("three", shared.text))
+    assert len(indexed) < 20, "one took over what two had made"
+    assert pages_of(without) == own_answers(shared, reader, "own too")
+
+
+def test_a_search_that_stays_open_sees_what_was_taken_over(shared, reader):
+    with serve(graph_site(RECIPE)) as server:
+        crawled(shared, server, max_pages=10)
+        with Collection(reader("two", shared.text)) as collection:
+            assert collection.search("site:a.test").total == 10
+            crawled(shared, server)
+            made = answers(reader("one", shared.text))
+            reader("two", shared.text)
+            again = [replace(collection.search(word, limit=50, facets=True), took_s=0.0) for word in WORDS]
+    assert again == made
+
+
+def test_a_copy_of_an_earlier_moment_than_the_index_and_the_other_way_round_answer_rightly(
+    shared, reader, monkeypatch, indexed
+):
+    with serve(graph_site(RECIPE)) as server:
+        crawled(shared, server, max_pages=15)
+        old = reader("old", shared.text)
+        crawled(shared, server)
+    made = answers(reader("new", shared.text))
+    with monkeypatch.context() as frozen:  # the database is away: the copy stays as it is
+        frozen.setattr(shared_index, "folder_of", lambda text: old)
+        assert shared_index.take_over_index(shared_index.shared_index(old))
+        frozen.setattr(search_index, "publishing", lambda *given: contextlib.nullcontext(None))  # another publishes
+        early = answers(old)
+    with contextlib.closing(reading.connect(old)) as connection:
+        here = {url for (url,) in connection.execute("SELECT u.text FROM url u JOIN page p ON p.url_id = u.id")}
+    assert {hit.url for hit in early[0].hits} <= here and len(here) == 15
+    assert any("not yet" in note for note in early[0].notes), "and it is said that the index has others"
+    indexed.clear()
+    assert pages_of(answers(reader("old", shared.text))) == pages_of(made)
+    assert len(indexed) < 40
+
+
+def test_one_publishes_at_a_time_and_the_others_search_what_there_is(shared, reader):
+    with serve(graph_site(RECIPE)) as server:
+        crawled(shared, server, max_pages=20)
+        before = answers(reader("one", shared.text))
+        crawled(shared, server)
+    with index_place.publishing(shared, shared_index.INDEX) as still_alone:
+        assert still_alone is not None and still_alone()
+        folder = reader("two", shared.text)
+        during = answers(folder)
+        assert during[0].total == before[0].total and any("not yet" in note for note in during[0].notes)
+        with pytest.raises(IndexBusy):
+            search_index.catch_up(folder)
+        ran = CliRunner().invoke(main, ["index", "-c", shared.text])
+        assert ran.exit_code == 1 and "another process is indexing" in ran.output
+    assert answers(folder)[0].total > before[0].total
+
+
+def test_who_lost_the_right_to_publish_publishes_nothing(shared, reader):
+    with serve(graph_site(RECIPE)) as server:
+        crawled(shared, server, max_pages=10)
+    folder = reader("one", shared.text)
+    with index_place.publishing(shared, shared_index.INDEX) as still_alone:
+        with contextlib.closing(connect(shared)) as database:
+            database.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = %s",
+                (index_place.schema.LOCK_INDEX,),
+            )
+        with search_index.IndexWorker(folder) as worker:
+            search_index._finished(worker, lambda done, left: False)
+        with pytest.raises(StoreError, match="nothing was published"):
+            shared_index.publish_index(shared_index.shared_index(folder), still_alone)
+    assert not pointer_of(shared).exists()
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL at one place."""
+
+
+PLACES = [
+    (segments.FolderStorage, "upload"),
+    (publications, "_unnamed"),
+    (publications, "text_of"),
+    (shared_index, "take_over"),
+    (shared_index, "replace_files"),
+    (shared_index.index_rows, "replace_evidence"),
+    (shared_index.index, "write_state"),
+    (shared_index, "_write_record"),
+]
+
+
+def test_a_kill_between_any_two_steps_loses_nothing(shared, reader, monkeypatch):
+    """Before and after each step of one who takes over, indexes and publishes; each time there is something new."""
+    with serve(graph_site(RECIPE)) as server:
+        crawled(shared, server)
+    answers(reader("one", shared.text))
+    reader("two", shared.text)
+    for number, ((where, name), after) in enumerate(product(PLACES, (False, True))):
+        with contextlib.closing(connect(shared)) as database:
+            database.execute("DELETE FROM page WHERE url_id = (SELECT min(url_id) FROM page)")
+        answers(reader("one", shared.text))
+        with contextlib.closing(connect(shared)) as database:
+            database.execute("UPDATE page SET fetched = fetched + 1 WHERE url_id = (SELECT max(url_id) FROM page)")
+        real = getattr(where, name)
+
+        def dying(*given, real=real, after=after, **more):
+            if after:
+                real(*given, **more)
+            raise Killed
+
+        with monkeypatch.context() as broken, pytest.raises(Killed):
+            broken.setattr(where, name, dying)
+            answers(reader("two", shared.text))
+        if number % 5 == 4:
+            assert answers(reader("two", shared.text)) == answers(reader("one", shared.text))
+    two = answers(reader("two", shared.text))
+    assert two == answers(reader("three", shared.text)) and pages_of(two) == own_answers(shared, reader, "own")
+
+
+def test_files_go_when_no_reader_can_hold_them(shared, reader, monkeypatch):
+    now = [1_000_000.0]
+    monkeypatch.setattr(shared_index.time, "time", lambda: now[0])
+    folder = Path(shared.index)
+
+    def objects():
+        return {path.name for path in folder.iterdir()} - {pointer_of(shared).name}
+
+    def named():
+        return {file["stored_as"] for file in set_of(shared)["files"]}
+
+    with serve(graph_site(RECIPE)) as server:
+        for pages in (10, 10, 5):
+            crawled(shared, server, max_pages=pages)
+            answers(reader("one", shared.text))
+            now[0] += 60
+        (folder / f"{shared.collection}-{shared_index.INDEX}-dead-x.idx").write_bytes(b"of one who was killed")
+        (folder / "other-index.json").write_text("of another collection")
+        assert named() < objects() and len(set_of(shared)["retired"]) > 3
+        now[0] += publications.RETIRED_S
+        crawled(shared, server)
+        answers(reader("one", shared.text))
+        now[0] += publications.RETIRED_S + 1
+        assert folder.joinpath("other-index.json").exists()
+        with Collection(reader("one", shared.text)) as collection:
+            assert "indexed" in collection.index(anew=True)
+    assert not any("dead" in name for name in objects())
+    left = set(set_of(shared)["retired"])
+    assert objects() == named() | left | {"other-index.json"}
+
+
+class FailingStorage(LocalFileSystem):
+    """Object storage that fails at every third call: in turn before it does what it was asked, and after."""
+
+    protocol = "failing"
+    calls, is_away = 0, False
+
+    def _tried(self, action, *given, **more):
+        FailingStorage.calls += 1
+        if self.is_away or self.calls % 6 == 3:
+            raise PermissionError("503 Slow Down")
+        done = action(*given, **more)
+        if self.calls % 6 == 0:
+            raise TimeoutError("no answer")
+        return done
+
+    def put_file(self, *given, **more):
+        return self._tried(super().put_file, *given, **more)
+
+    def pipe_file(self, *given, **more):
+        return self._tried(super().pipe_file, *given, **more)
+
+    def get_file(self, *given, **more):
+        return self._tried(super().get_file, *given, **more)
+
+    def cat_file(self, *given, **more):
+        return self._tried(super().cat_file, *given, **more)
+
+
+def test_storage_that_fails_now_and_then_or_is_away_gives_no_wrong_answer(
+    shared, reader, tmp_path, monkeypatch, caplog
+):
+    fsspec.register_implementation("failing", FailingStorage, clobber=True)
+    monkeypatch.setattr(FailingStorage, "calls", 0)
+    monkeypatch.setattr(publications, "AGAIN_S", (0.0, 0.0, 0.0))
+    shared = replace(shared, index=f"failing://{tmp_path / 'bucket'}")
+    with serve(graph_site(RECIPE)) as server:
+        for pages in (10, 10, 100):
+            crawled(shared, server, max_pages=pages)
+            for machine in ("one", "two"):
+                made = answers(reader(machine, shared.text))
+            assert pages_of(made) == own_answers(shared, reader, f"own {pages} {FailingStorage.calls}")
+    assert FailingStorage.calls > 60
+    assert not caplog.records, "it is asked again"
+    monkeypatch.setattr(FailingStorage, "is_away", True)
+    assert pages_of(answers(reader("four", shared.text))) == pages_of(made), "by an index of its own"
+    ran = CliRunner().invoke(main, ["index", "-c", shared.text])
+    assert ran.exit_code == 1 and "503 Slow Down" in ran.output
+
+
+def test_a_damaged_file_is_never_opened(shared, reader):
+    with serve(graph_site(RECIPE)) as server:
+        crawled(shared, server, max_pages=10)
+    made = answers(reader("one", shared.text))
+    for path in Path(shared.index).glob("*.pos"):
+        path.write_bytes(path.read_bytes()[:-9])
+    assert answers(reader("two", shared.text)) == made
+    ran = CliRunner().invoke(main, ["index", "-c", shared.text])
+    assert ran.exit_code == 1 and "is not as it was published" in ran.output
+    assert CliRunner().invoke(main, ["index", "--anew", "-c", shared.text]).exit_code == 0
+    assert answers(reader("three", shared.text)) == made
+
+
+def test_a_collection_that_was_made_anew_has_another_index(shared, reader):
+    with serve(graph_site(RECIPE)) as server:
+        crawled(shared, server, max_pages=20)
+        answers(reader("one", shared.text))
+        clear(shared.text)
+        assert not list(Path(shared.index).iterdir()), "its words went with it"
+        crawled(replace(shared, index=""), server, max_pages=5)
+    assert answers(reader("two", replace(shared, index="").text))[3].total == 5
+    assert set_of(shared)["note"]["settled"] == "1"
+
+
+def test_words_of_deleted_pages_leave_the_place_at_once(shared, reader, monkeypatch):
+    with serve(graph_site(RECIPE)) as server:
+        crawled(shared, server, max_pages=10)
+    with Collection(reader("one", shared.text)) as collection:
+        gone = collection.search("site:a.test").hits[-1].url
+    delete(shared.text, Deletion(pages=(url_id(gone),)))
+    assert not list(Path(shared.index).iterdir())
+    for machine in ("one", "two"):
+        made = answers(reader(machine, shared.text))
+        assert made[3].total == 9 and gone not in {hit.url for hit in made[3].hits}
+
+
+def test_vectors_are_published_for_all(shared, reader, tmp_path):
+    with serve(graph_site(RECIPE)) as server:
+        crawled(shared, server, max_pages=12)
+    plain = replace(shared, index="").text
+    with periplus.open(plain) as collection:
+        urls = [url for (url,) in collection.pages(state="indexed", columns=["url"])]
+    rng = np.random.default_rng(1)
+    for seed in (1, 2):
+        matrix = rng.standard_normal((len(urls), 8)).astype(np.float32) * seed
+        np.save(tmp_path / "v.npy", matrix)
+        (tmp_path / "v.txt").write_text("\n".join(urls))
+        ran = CliRunner().invoke(main, ["index", "-c", plain, "--vectors", str(tmp_path / "v.npy")])
+        assert ran.exit_code == 0, ran.output
+        for machine in ("two", "three"):
+            with Collection(reader(machine, plain)) as collection:
+                nearest = collection.search("", like=[float(number) for number in matrix[3]]).hits
+                assert nearest[0].url == urls[3]
+
+
+def test_vectors_without_a_place_are_refused_with_the_way(address, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with serve(graph_site(RECIPE)) as server:
+        crawled(address, server, max_pages=3)
+    (tmp_path / "v.npy").touch()
+    ran = CliRunner().invoke(main, ["index", "-c", address.text, "--vectors", "v.npy"])
+    assert ran.exit_code == 2 and "index=PLACE" in ran.output
+
+
+def test_the_process_beside_a_crawl_publishes_while_it_goes_on_and_at_its_end(shared, reader, monkeypatch):
+    with serve(graph_site(RECIPE)) as server:
+        crawled(shared, server, max_pages=20)
+        two = [start_indexing(shared.text) for _ in range(2)]  # of two machines; one of them publishes
+        for _ in range(600):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                two[0].wait(0.1)
+            if pointer_of(shared).exists():
+                break
+        assert set_of(shared)["note"]["settled"] == "0"
+        crawled(shared, server)
+    for child in two:
+        finish_indexing(child, lambda indexing: False)
+    assert set_of(shared)["note"]["settled"] == "1"
+    folder = reader("one", shared.text)
+    indexed = []
+    monkeypatch.setattr(search_index.IndexWorker, "_to_index", lambda *given: indexed.append(given))
+    assert answers(folder)[3].total == 40 and indexed == []
