@@ -20,7 +20,8 @@ from corpora import CACHE
 from graph import kept_graph
 from measure import MIB, descendants, load, process_cpu_s, resident_bytes, table
 
-from periplus.analyse.engines.dataset_files import TableWriter, table_note, write_manifest
+from periplus.analyse.engines.dataset_files import TableWriter, manifest_in, table_note, write_manifest
+from periplus.analyse.engines.stages import ROWS
 from periplus.model.dataset import TABLES, Manifest
 
 SITES = 100
@@ -131,6 +132,31 @@ def family_cost(command: Sequence[str]) -> tuple[float, float, int, str]:
         return time.monotonic() - began, sum(cpu.values()), peak, out.read()
 
 
+def dataset(kind: str, *size: int) -> Path:
+    """`graph` of so many pages and links, or `texts` of so many pages; made where it is not there yet."""
+    folder = CACHE / f"dataset-{kind}-{'-'.join(map(str, size))}"
+    if not (folder / "manifest.json").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        (graph_dataset if kind == "graph" else text_dataset)(folder, *size)
+    return folder
+
+
+def analysed(
+    data: Path, name: str, engine: str, options: argparse.Namespace, results: str
+) -> tuple[float, float, int, str]:
+    """What the analysis costs, as family_cost."""
+    command = [options.python, "-m", "periplus.cli", "analyse", str(data), name, "--engine", engine, "-r", results]
+    flags = ["--on", options.on, "--tolerance", options.tolerance, "--memory", options.memory, "--json"]
+    return family_cost([*command, *flags])
+
+
+def row_costs(data: Path, took_s: dict[str, float], cpu_s: float) -> list[tuple[str, float]]:
+    """(stage, us of CPU for each row of the table that it reads); stages share the CPU seconds as those they took."""
+    counts = {note.name: note.rows for note in manifest_in(data).tables}
+    each_s = cpu_s / max(sum(took_s.values()), 1e-9)
+    return [(stage, each_s * own_s / max(counts[ROWS[stage]], 1) * 1e6) for stage, own_s in took_s.items()]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=1_000_000)
@@ -142,56 +168,31 @@ def main() -> None:
     parser.add_argument("--tolerance", default="1e-10")
     parser.add_argument("--memory", default="8")
     options = parser.parse_args()
-    rows = []
-    for kind, size, wanted in (
-        ("graph", f"{options.pages}-{options.links}", GRAPH),
-        ("texts", str(options.texts), TEXTS),
+    rows: list[tuple[object, ...]] = []
+    costs: list[tuple[object, ...]] = []
+    tiny = dataset("texts", 10)
+    for kind, size, analyses in (
+        ("graph", (options.pages, options.links), GRAPH),
+        ("texts", (options.texts,), TEXTS),
     ):
-        data = CACHE / f"dataset-{kind}-{size}"
-        if not (data / "manifest.json").exists():
-            shutil.rmtree(data, ignore_errors=True)
-            graph_dataset(data, options.pages, options.links) if kind == "graph" else text_dataset(data, options.texts)
+        data = dataset(kind, *size)
         for engine in options.engines:
             with tempfile.TemporaryDirectory(dir=CACHE) as results:
-                for name in wanted:
-                    flags = [
-                        "--engine",
-                        engine,
-                        "--on",
-                        options.on,
-                        "--tolerance",
-                        options.tolerance,
-                        "--memory",
-                        options.memory,
-                        "-r",
-                        results,
-                        "--json",
-                    ]
-                    wall, cpu, peak, said = family_cost(
-                        [options.python, "-m", "periplus.cli", "analyse", str(data), name, *flags]
-                    )
-                    took = (
-                        {s["stage"]: s["took_s"] for s in json.loads(said)["stages"] if not s["was_there"]}
-                        if said
-                        else {"failed": 0.0}
-                    )
-                    rows.append(
-                        (
-                            kind,
-                            engine,
-                            name,
-                            ", ".join(f"{stage} {s:.1f}" for stage, s in took.items()),
-                            wall,
-                            cpu,
-                            peak / MIB,
-                        )
-                    )
+                start_s = analysed(tiny, "duplicates", engine, options, f"{results}/tiny")[1]
+                for name in analyses:
+                    wall, cpu, peak, answer = analysed(data, name, engine, options, results)
+                    stages = json.loads(answer)["stages"] if answer else []
+                    took = {stage["stage"]: stage["took_s"] for stage in stages if not stage["was_there"]}
+                    stages_s = ", ".join(f"{stage} {took_s:.1f}" for stage, took_s in took.items()) or "failed"
+                    rows.append((kind, engine, name, stages_s, wall, cpu, peak / MIB))
                     print(rows[-1], file=sys.stderr, flush=True)
+                    costs += [(engine, start_s, *each) for each in row_costs(data, took, cpu - start_s)]
     print(
         f"{options.pages:,} pages, {options.links:,} links; {options.texts:,} texts; ranks to "
         f"{options.tolerance}; {load()}\n"
     )
     print(table(("data", "engine", "analysis", "stages, s", "s", "CPU s", "peak MiB"), rows))
+    print(table(("engine", "start, s", "stage", "us a row"), costs))
 
 
 if __name__ == "__main__":

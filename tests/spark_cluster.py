@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-WAIT_S = 90.0  # for a JVM on a machine that does other things, too
+WAIT_S = 300.0  # for a JVM on a machine that does other things, too
 LOOPBACK = "127.0.0.1"
 
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TASKS_A_CORE = 2  # so that a task of many links does not keep the others waiting
 URLS_A_TASK = 4_000_000  # by their memory, 100 bytes each: see docs/cluster.md
 LINKS_A_TASK = 40_000_000
 _NUMBER = 8  # bytes
@@ -145,7 +144,7 @@ def blocks_of(task: StageTask, cores: int, memory_bytes: int) -> Blocks:
     manifest = manifest_in(task.dataset)
     urls = manifest.rows("urls")
     most = min(URLS_A_TASK, max(memory_bytes // 100, 1000)) if memory_bytes else URLS_A_TASK
-    sizes = (cores * TASKS_A_CORE, -(-urls // most), -(-manifest.rows("links") // LINKS_A_TASK))
+    sizes = (cores, -(-urls // most), -(-manifest.rows("links") // LINKS_A_TASK))
     return Blocks(task, urls, max(sizes))
 
 

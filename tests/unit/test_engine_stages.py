@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
 from datasets import chance_dataset, rows_of, write_dataset
-from periplus.analyse.engines.stages import ANALYSES, STAGES, StageParameters, chosen, compute, folder_name, needed
+from periplus.analyse.engines.stages import (
+    ANALYSES,
+    COSTS,
+    ROWS,
+    STAGES,
+    StageParameters,
+    chosen,
+    compute,
+    folder_name,
+    needed,
+)
 from periplus.analyse.engines.streamed import ENGINE
-from periplus.api.engines import EngineRequest, analysed
+from periplus.api.engines import EngineRequest, _cores, analysed
 from periplus.cli.main import main
 from periplus.cli.study import _NAMES
 from periplus.errors import NotConverged, StoreError, UsageError
@@ -97,18 +108,33 @@ def test_a_dataset_that_is_not_whole_is_refused(dataset, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("urls", "links", "memory", "cluster", "engine"),
+    ("urls", "links", "memory", "cores", "engine"),
     [
-        (10**8, 10**9, 16e9, True, "stream"),
-        (10**9, 10**10, 16e9, True, "spark"),
-        (10**9, 10**10, 16e9, False, "stream"),
+        (10**6, 10**7, 16e9, 2, "stream"),  # over before a session has begun
+        (10**8, 10**9, 16e9, 2, "stream"),
+        (10**8, 10**9, 16e9, 8, "spark"),  # sooner
+        (10**9, 10**10, 16e9, 2, "spark"),  # does not fit
+        (10**9, 10**10, 16e9, 0, "stream"),
     ],
 )
-def test_auto_takes_the_least_engine_that_the_dataset_fits_and_says_why(urls, links, memory, cluster, engine):
-    choice = chosen(manifest(urls, links), int(memory), cluster="spark" if cluster else "")
+def test_auto_takes_the_engine_that_ends_first_among_those_that_the_dataset_fits_and_says_why(
+    urls, links, memory, cores, engine
+):
+    choice = chosen(manifest(urls, links), ["map"], int(memory), "spark" if cores else "", cores)
     assert choice.engine == engine
     assert f"{urls:,} URLs" in choice.why
-    assert ("no cluster was named" in choice.why) == (engine == "stream" and urls == 10**9)
+    assert ("no cluster was named" in choice.why) == (not cores)
+    assert (f"{cores} cores of spark" in choice.why) == bool(cores)
+
+
+def test_an_address_tells_how_many_cores_a_cluster_has():
+    assert [_cores(on) for on in ("local", "local[3]", "local[4,2]", "spark://head:7077", "yarn")] == [1, 3, 4, 8, 8]
+    assert _cores("local[*]") == os.cpu_count()
+
+
+def test_each_stage_has_its_cost_by_each_engine():
+    for cost in COSTS.values():
+        assert set(cost.row_us) == set(ROWS) == set(STAGES)
 
 
 def test_without_texts_all_but_what_needs_them_is_computed(tmp_path):

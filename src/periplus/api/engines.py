@@ -27,6 +27,7 @@ from periplus.extras import absence
 
 LOCAL = "local[*]"
 SPARK = "spark"
+CLUSTER_CORES = 8  # of a cluster that nobody has asked yet
 MEMORY_SHARE = 0.5  # of what is free: others want some, and the estimate is one
 NO_SPARK = f"{absence('pyspark')}, and Java 17 on every machine"
 _MEMORY = Path("/proc/meminfo")
@@ -91,18 +92,26 @@ def analysed(
     if not manifest.rows("texts") and (lacking := [name for name in names if name in _OF_TEXTS]):
         raise UsageError(f"{dataset} holds no texts, which {', '.join(lacking)} need: export it again with --texts")
     memory_bytes = request.memory_bytes or free_memory()
+    stages = [stage for name in names for stage in ANALYSES[name]]
     choice = (
-        chosen(manifest, memory_bytes, SPARK if request.on else "")
+        chosen(manifest, stages, memory_bytes, SPARK if request.on else "", _cores(request.on))
         if request.engine == "auto"
         else EngineChoice(request.engine, "it was asked for")
     )
-    stages = [stage for name in names for stage in ANALYSES[name]]
     place = results or dataset.with_name(dataset.name + ".results")
     with _opened(choice.engine, request.on, memory_bytes) as engine:
         done = compute(
             dataset, place, stages, parameters, (choice.engine, engine), watch or (lambda what, done, total: None)
         )
     return Analysed(choice, tuple(done))
+
+
+def _cores(on: str) -> int:
+    """How many the cluster at an address has: those of local[N], of local[*] this machine's, else CLUSTER_CORES."""
+    if not on.startswith("local"):
+        return CLUSTER_CORES
+    number = on.partition("[")[2].partition("]")[0].partition(",")[0]
+    return int(number) if number.isdecimal() else (os.cpu_count() or 1) if number else 1
 
 
 def one_dataset(datasets: Sequence[Path], into: Path, now: float) -> Path:

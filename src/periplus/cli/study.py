@@ -214,7 +214,7 @@ _NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "templates
 )
 @option(
     "--engine",
-    "stream: here, links pass by from disk; spark: on a cluster; auto: the first of them that the dataset fits.",
+    "stream: here, links pass by from disk; spark: on a cluster; auto: the one that ends first, if the dataset fits.",
     str,
     "auto",
     metavar="NAME",

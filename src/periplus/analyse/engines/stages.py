@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from periplus.analyse.engines.dataset_files import (
     TableWriter,
@@ -276,8 +276,35 @@ def parameters_of(stage: Stage, order: StageParameters) -> dict[str, float]:
 Watch = Callable[[str, int, int], None]  # (stage's sentence, stages done, stages in all)
 
 STREAM = "stream"  # the engine of one machine
-# bytes that the largest stage holds of each URL, by benchmarks/engines.py at 1 M URLs and 9.9 M links
-STREAM_URL_BYTES = 130
+
+
+class EngineCost(NamedTuple):
+    """What an engine costs on one core. By benchmarks/engines.py: 1 M URLs, 9.9 M links; 20,000 texts of 600 words."""
+
+    start_s: float
+    url_bytes: int  # that the largest stage holds of each URL in one process
+    row_us: Mapping[str, float]  # of each stage and row of the table that it reads
+
+
+ROWS: Mapping[str, str] = {
+    "ends": "redirects", "graph": "links", "ranks": "links", "web_ranks": "links", "map": "links", "broken": "links",
+    "external": "links", "interlinking": "links", "duplicates": "pages", "sketches": "texts", "near": "texts",
+    "outlines": "texts", "templates": "texts", "cascades": "pages",
+}  # fmt: skip
+"""The table whose rows set what a stage costs."""
+
+COSTS = {
+    STREAM: EngineCost(0.7, 130, {
+        "ends": 1.0, "graph": 0.26, "ranks": 0.36, "web_ranks": 0.34, "map": 0.14, "broken": 0.11, "external": 0.09,
+        "interlinking": 0.23, "duplicates": 6, "sketches": 440, "near": 10, "outlines": 55, "templates": 17,
+        "cascades": 6,
+    }),
+    "spark": EngineCost(7.0, 100, {
+        "ends": 1.0, "graph": 0.45, "ranks": 0.6, "web_ranks": 1.8, "map": 0.5, "broken": 0.3, "external": 0.25,
+        "interlinking": 0.4, "duplicates": 40, "sketches": 760, "near": 50, "outlines": 250, "templates": 80,
+        "cascades": 30,
+    }),
+}  # fmt: skip
 PROGRAM_BYTES = 300 << 20  # Python, NumPy, Arrow and a few blocks of links
 
 
@@ -353,20 +380,34 @@ def _compute(task: StageTask, digest: str, name: str, engine: Engine) -> None:
     write_manifest(task.out, Manifest(task.stage.name, VERSION, time.time(), inputs, asked, notes))
 
 
-def chosen(manifest: Manifest, memory_bytes: int, cluster: str) -> EngineChoice:
-    """STREAM where the dataset's URLs fit this machine or no cluster was named, else the cluster.
+def chosen(
+    manifest: Manifest, stages: Sequence[str], memory_bytes: int, cluster: str = "", cores: int = 1
+) -> EngineChoice:
+    """The cluster where one was named and the dataset's URLs do not fit this machine, or it ends sooner; else STREAM.
 
-    memory_bytes: that may be used. cluster: its engine's name; empty: none was named.
+    stages: in which the analyses end. memory_bytes: that may be used. cluster: its engine's name; empty: none was
+    named. cores: it has.
     """
-    urls, links = manifest.rows("urls"), manifest.rows("links")
-    needed_bytes = PROGRAM_BYTES + STREAM_URL_BYTES * urls
-    why = f"{urls:,} URLs and {links:,} links take some {_size(needed_bytes)} of the {_size(memory_bytes)} "
-    why += "that may be used, with links on disk"
-    if needed_bytes <= memory_bytes:
-        return EngineChoice(STREAM, why)
+    urls = manifest.rows("urls")
+    needed_bytes = PROGRAM_BYTES + COSTS[STREAM].url_bytes * urls
+    alone_s = seconds(manifest, stages, STREAM)
+    why = f"{urls:,} URLs and {manifest.rows('links'):,} links take one process some {_size(needed_bytes)} of the "
+    why += f"{_size(memory_bytes)} that may be used, and {alone_s:,.0f} s"
+    if not cluster:
+        lacking = "" if needed_bytes <= memory_bytes else "; memory may not do, and no cluster was named (--on)"
+        return EngineChoice(STREAM, why + lacking)
+    together_s = seconds(manifest, stages, cluster, cores)
+    is_cluster = needed_bytes > memory_bytes or together_s < alone_s
     return EngineChoice(
-        cluster or STREAM, why if cluster else why + "; memory may not do, and no cluster was named (--on)"
+        cluster if is_cluster else STREAM, f"{why}; {together_s:,.0f} s with {cores} cores of {cluster}"
     )
+
+
+def seconds(manifest: Manifest, stages: Sequence[str], engine: str, cores: int = 1) -> float:
+    """What the stages that lead to these take, all of them, by COSTS."""
+    cost = COSTS[engine]
+    work_us = sum(cost.row_us[stage.name] * manifest.rows(ROWS[stage.name]) for stage in needed(stages))
+    return cost.start_s + work_us / 1e6 / cores
 
 
 def _size(size_bytes: int) -> str:
