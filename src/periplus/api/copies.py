@@ -21,12 +21,14 @@ from periplus.store.moving import DECISIONS, MovedBody, MovedTable, Row, changed
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import hosts, index_place, schema
 from periplus.store.postgres.address import Address, address_of
+from periplus.store.postgres.analysis_rows import computed_tables, result_notes
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.copying import DatabaseSnapshot
 from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.runs import PAUSED
 from periplus.store.sqlite import copying as folder_copying
 from periplus.store.sqlite import reading
+from periplus.store.sqlite.analysis_rows import take_results
 from periplus.store.sqlite.schema import SCHEMA_VERSION, WriteLock, drafted, exists, writing
 
 # docs/decisions/0060. A copy is the collection as `move` makes one, in a folder that is kept. In its table meta stands
@@ -194,6 +196,7 @@ def _take(
     if since:
         for name in ("body", "xml"):
             _drop_vanished(database, folder, name)
+    take_results(folder, result_notes(database), computed_tables(database))
     folder_copying.complete(folder, database_copying.last_seq(database))
     notes = {_NOTE: json.dumps([SCHEMA_VERSION, *now]), **database_copying.notes(database)}
     folder.execute("DELETE FROM meta WHERE name IN (?, ?, ?)", (PAUSED, _EDITED, index_place.NAME))

@@ -109,6 +109,7 @@ CREATE TABLE IF NOT EXISTS result (
 READERS_WAIT = "10min"
 _TYPES = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text", "BLOB": "bytea"}
 _OURS = "FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname"
+_MAY_READ = "has_table_privilege(oid, 'SELECT')"
 
 
 class DatabaseResults:
@@ -160,6 +161,30 @@ class DatabaseResults:
         for name in self._fresh:
             self._connection.execute(f"ALTER TABLE new_{name} RENAME TO {name}".encode())
             self._connection.execute(f"ALTER INDEX new_{name}_first RENAME TO {name}_first".encode())
+
+
+def result_notes(connection: Connection) -> list[tuple[object, ...]]:
+    """The rows of the table `result`, by name: what was computed, and when it was loaded. Of a user who may not read
+    them none.
+    """
+    if connection.execute(f"SELECT 1 {_OURS} = 'result' AND {_MAY_READ}").fetchone() is None:
+        return []
+    return connection.execute("SELECT * FROM result ORDER BY name").fetchall()
+
+
+def computed_tables(connection: Connection) -> Iterator[ComputedTable]:
+    """Those that the user may read; each is read to its end before the next. Within a transaction."""
+    kinds = {kind: name for name, kind in _TYPES.items()}
+    find = (
+        "SELECT a.attname, y.typname FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid"
+        " WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 ORDER BY a.attnum"
+    )
+    for (name,) in connection.execute(
+        f"SELECT relname {_OURS} LIKE 'result\\_%' AND {_MAY_READ} ORDER BY 1"
+    ).fetchall():
+        columns = [(column, kinds[kind]) for column, kind in connection.execute(find, (name,)).fetchall()]
+        rows = (row for block in row_blocks(connection, f"SELECT * FROM {sound(name)}", TEXT_ROWS) for row in block)
+        yield ComputedTable(name, columns, rows)
 
 
 @contextlib.contextmanager

@@ -137,6 +137,19 @@ class FolderResults:
         self._connection.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?)", (*note, self._now))
 
 
+def take_results(
+    connection: sqlite3.Connection, notes: Sequence[tuple[object, ...]], tables: Iterable[ComputedTable]
+) -> None:
+    """Takes over what another store has, unless it is here. notes: rows of the table `result`. Within a transaction."""
+    connection.execute(_TABLES)
+    if connection.execute("SELECT * FROM result ORDER BY name").fetchall() != list(notes):
+        store = FolderResults(connection, 0.0)
+        store.clear()
+        for table in tables:
+            store.replace(table)
+        connection.executemany("INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?)", notes)
+
+
 @contextlib.contextmanager
 def results(folder: Path, now: float) -> Iterator[FolderResults]:
     """Raises NoCollection, StoreError."""
