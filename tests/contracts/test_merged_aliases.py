@@ -1,4 +1,4 @@
-"""`model.ports.RunStore.merge_aliases`, over both stores."""
+"""`model.ports.RunStore.merge_aliases`, and what a refresh asks for again, over both stores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from contracts.crawl_values import PAGE, batch, candidate, completion, get, take
 from contracts.crawl_worlds import PostgresWorld, SqliteWorld
 from periplus.document.understand import understand
-from periplus.model.visit import Fetched, Reason
+from periplus.model.visit import Fetched, Headers, Reason
 from periplus.store.postgres import frontier
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.frontier import FolderHome
@@ -41,14 +41,14 @@ def ask_again(world):
     return FolderHome(world.folder).ask_again(0.0, due_only=False)
 
 
-def read(store, pages):
+def read(store, pages, headers=PAGE.headers):
     """Stores these answers; pages: {url: (depth, body)}."""
     store.offer([candidate(url, depth) for url, (depth, _) in pages.items()], (), 0.0)
     worker = store.join(ME, 0.0)
     for lease in get(store, worker).values():
         while tasks := take(store, lease):
             for task in tasks:
-                fetched = Fetched(200, PAGE.headers, pages[task.request.url][1])
+                fetched = Fetched(200, headers, pages[task.request.url][1])
                 store.commit(
                     worker,
                     batch(completion(lease, task, outcome=fetched, document=understand(task.request.url, fetched))),
@@ -94,3 +94,14 @@ def test_nothing_is_merged_where_pages_differ(world):
     read(store, {A: (0, b"<p>Home"), X: (1, b"<p>Another")})
     assert store.merge_aliases() == 0
     assert store.counts().by_reason == {"ok": 2}
+
+
+def test_a_page_that_is_asked_for_again_is_compared_with_what_is_there(world):
+    store = world.open()
+    read(store, {A: (0, b"<p>Home")}, Headers((("etag", '"one"'), ("last-modified", "Mon, 01 Jun 2026 10:00:00 GMT"))))
+    assert ask_again(world) == 1
+    worker = store.join(ME, 0.0)
+    (task,) = (one for one in take(store, get(store, worker)["a.test"]) if one.recheck)
+    ((digest,),) = asked(world, "SELECT body_md5 FROM page")
+    assert task.held == digest
+    assert (task.request.etag, task.request.last_modified) == ('"one"', "Mon, 01 Jun 2026 10:00:00 GMT")

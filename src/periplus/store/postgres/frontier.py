@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import psycopg
 
@@ -28,15 +28,12 @@ from periplus.model.frontier import (
     Task,
 )
 from periplus.model.ports import CrawlScope, RunRecord, VisitReader
-from periplus.model.visit import Purpose, Request
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
 from periplus.store import fault_notes, runs
 from periplus.store.crawl_reads import CrawlReads, change_note, note
 from periplus.store.dialect import Statements, shard_of
-from periplus.store.ledger import HostRef
-from periplus.store.ledger_tables import forget_entries
-from periplus.store.postgres import committing, hosts, index_place, schema, survey
+from periplus.store.postgres import committing, hosts, index_place, lists, schema, survey
 from periplus.store.postgres import ledger as ledgers
 from periplus.store.postgres import pages as stored_pages
 from periplus.store.postgres.address import Address
@@ -47,173 +44,19 @@ from periplus.store.postgres.connection import (
     Connection,
     Session,
     cleaned,
-    columns_of,
     connect,
     try_lock,
 )
-from periplus.store.postgres.hosts import CHECKS, NOW, Member
+from periplus.store.postgres.hosts import Member
 from periplus.store.postgres.ledger import AT_ONCE, DatabaseLedger, Mail, lock_number
 from periplus.store.postgres.pages import Packer
-from periplus.store.postgres.schema import LOCK_BUDGET
 from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.processes import process_lives
 from periplus.store.segments import object_storage
-from periplus.store.url_state import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body
-from periplus.urls.canonical import url_id
+from periplus.store.url_state import BARRIER_POLL_S
 from periplus.urls.parameters import rules_key
 
 T = TypeVar("T")
-Stale = Sequence[tuple[int, int]]
-_SPARE = 16  # entries read beyond those asked for, and as many again: some may be stale, or not yet due
-
-# The lowest priority of the site's other hosts, and the first entries of the list.
-_FIND = f"""
-WITH held AS MATERIALIZED (SELECT {NOW} AS now, (
-    SELECT min((SELECT min(q.priority) FROM queue q WHERE q.shard = o.shard AND q.host_id = o.id AND q.priority >= 0))
-    FROM host o WHERE o.shard = h.shard AND o.site_id = h.site_id AND o.id <> h.id AND o.pending > 0) AS others
-    FROM host h WHERE h.shard = %(shard)s AND h.id = %(host)s AND h.epoch = %(epoch)s AND h.lease_by IS NOT NULL)
-SELECT held.now, held.others, q.priority, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, q.not_before,
-    u.depth, u.reason, coalesce(d.doubt, 0), p.body_md5, p.etag, p.last_modified_field, p.cut
-FROM held CROSS JOIN LATERAL (
-    SELECT * FROM queue WHERE shard = %(shard)s AND host_id = %(host)s{{}} ORDER BY priority, seq LIMIT %(most)s) q
-    LEFT JOIN url u ON u.shard = q.shard AND u.id = q.url_id LEFT JOIN doubtful d ON d.shard = q.shard AND d.url_id = q.url_id
-    LEFT JOIN page p ON p.shard = q.shard AND p.url_id = CASE WHEN q.purpose = 'recheck' THEN q.url_id END
-ORDER BY q.priority, q.seq
-"""  # noqa: E501
-_FIND_IN = {False: _FIND.format(""), True: _FIND.format(f" AND {CHECKS}")}  # by whether the run is a check
-
-_FIND_PAGE = f"""
-SELECT q.priority, q.seq, u.text, q.hops, q.attempt, u.depth, coalesce(d.doubt, 0)
-FROM queue q JOIN url u ON u.shard = q.shard AND u.id = q.url_id LEFT JOIN doubtful d ON d.shard = q.shard AND d.url_id = q.url_id
-WHERE q.shard = %(shard)s AND q.host_id = %(host)s AND q.url_id = %(page)s AND q.purpose = 'page' AND u.reason = 'waiting'
-    AND q.not_before <= {NOW} ORDER BY q.priority, q.seq LIMIT 1
-"""  # noqa: E501
-
-
-class Taken(NamedTuple):
-    """What `take` answers, and what it found done by another entry."""
-
-    tasks: Sequence[Task]
-    later_s: float | None
-    stale: Stale = ()
-
-
-class HostQuery(NamedTuple):
-    """What a worker asks of a host's list, and whether the run is a check, which leaves pages as they are."""
-
-    most: int
-    in_hand: frozenset[tuple[int, int]]
-    now: float | None
-    pages: Iterable[Url]
-    is_check: bool
-
-
-def take(connection: Connection, lease: Lease, query: HostQuery) -> Taken:
-    """See `model.ports.CrawlStore.take`."""
-    most, in_hand, now, pages, is_check = query
-    shard = shard_of(lease.site)
-    values = {"shard": shard, "host": lease.host_id, "epoch": lease.epoch, "now": now}
-    values["most"] = 2 * most + len(in_hand) + _SPARE
-    rows = connection.execute(_FIND_IN[is_check], values).fetchall()
-    if not rows:  # the lease is lost, or its list is empty
-        return Taken((), None)
-    moment, of_others, own = rows[0][:3]
-    for page in map(url_id, pages if own >= 0 else ()):
-        row = connection.execute(_FIND_PAGE, values | {"page": page}).fetchone()
-        if row is not None and row[:2] not in in_hand:
-            request = Request(Url(row[2]), Purpose.PAGE, row[5], row[3], row[4])
-            return Taken((Task(lease.host_id, row[0], row[1], page, request, doubt=row[6]),), None)
-    if own >= 0 and not is_check and of_others is not None and of_others < own:
-        return Taken((), BARRIER_POLL_S)
-    bodies = {row[4]: row[14:] for row in rows if row[14] is not None}
-    bodies = {row[5]: row[15:] for row in rows if row[15] is not None}
-
-    def held(url_id: int, reason: str) -> Held:
-        return held_body(reason, bodies.get(url_id))
-
-    tasks = TaskQuery(lease.host_id, most, in_hand, _twins(connection, shard, lease.host_id, in_hand), moment)
-    choice = chosen(tasks, (TaskRow(*row[2:14]) for row in rows if row[2] == own), held)
-    return Taken(*choice.answer(bool(in_hand), moment), choice.stale)
-
-
-def _twins(connection: Connection, shard: int, host_id: int, in_hand: frozenset[tuple[int, int]]) -> set[int]:
-    """URLs in hand by their sitemap's entry, or put off: a link found meanwhile gave each a second one,
-    which must not be fetched beside it.
-    """
-    entries = [entry for entry in in_hand if entry[0] >= PRIORITY_NONE]
-    if not entries:
-        return set()
-    find = (
-        "SELECT q.url_id FROM unnest(%s::bigint[], %s::bigint[]) k(priority, seq)"
-        " JOIN queue q ON q.shard = %s AND q.host_id = %s AND q.priority = k.priority AND q.seq = k.seq"
-        " WHERE q.url_id <> 0"
-    )
-    return {row[0] for row in connection.execute(find, (*columns_of(entries, 2), shard, host_id))}
-
-
-def forget(connection: Connection, lease: Lease, stale: Stale) -> None:
-    """Drops entries whose URL was done by way of another entry (a sitemap's, then a link's)."""
-    shard = shard_of(lease.site)
-    held = "SELECT 1 FROM host WHERE shard = %s AND id = %s AND epoch = %s AND lease_by IS NOT NULL FOR NO KEY UPDATE"
-    if connection.execute(held, (shard, lease.host_id, lease.epoch)).fetchone() is None:
-        return
-    forget_entries(PostgresStatements(connection), HostRef(shard, lease.host_id), stale)
-
-
-class Limit(NamedTuple):
-    """A run's budget of pages."""
-
-    collection: str
-    run_id: int
-    budget: Budget
-
-
-class Allowance(NamedTuple):
-    """How many pages a host may get now. is_spent: the budget's pages are fetched."""
-
-    pages: int
-    is_spent: bool
-
-
-_LEFT = """
-SELECT (SELECT fetched FROM run WHERE id = %(run)s) + coalesce((SELECT sum(value) FROM run_count WHERE run_id = %(run)s AND name = 'fetched'), 0)::bigint,
-    coalesce((SELECT sum(in_hand) FROM worker), 0)::bigint
-"""  # noqa: E501
-_OWN = """
-SELECT coalesce(sum(o.fetched), 0)::bigint FROM host h JOIN host o ON o.shard = h.shard AND o.site_id = h.site_id
-WHERE h.shard = %s AND h.id = %s
-"""
-_RIVALS = f"""
-SELECT min(fetched)::bigint, min(own)::bigint FROM (
-    SELECT sum(o.fetched) FILTER (WHERE s.key <> %(site)s) AS fetched, sum(o.fetched) FILTER (WHERE s.key = %(site)s) AS own
-    FROM site s JOIN host o ON o.shard = s.shard AND o.site_id = s.id
-    WHERE s.key = %(site)s OR (s.shard, s.id) IN (
-        SELECT h.shard, h.site_id FROM host h WHERE h.pending > 0 AND h.strikes = 0 AND h.next_at <= {NOW} + {RIVAL_WAIT_S})
-    GROUP BY s.shard, s.id) v
-"""  # noqa: E501
-
-
-def allowance(connection: Connection, limit: Limit, lease: Lease, in_hand: int, now: float | None) -> Allowance:
-    """What the budget leaves, and no more than a quantum ahead of the other sites.
-
-    One worker at a time, until its transaction ends.
-    """
-    connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (LOCK_BUDGET, lock_number(limit.collection)))
-    row = connection.execute(_LEFT, {"run": limit.run_id}).fetchone()
-    assert row is not None
-    fetched, held = row
-    left = limit.budget.max_pages - fetched - held
-    if left <= 0:
-        return Allowance(0, limit.budget.max_pages <= fetched)
-    own = connection.execute(_OWN, (shard_of(lease.site), lease.host_id)).fetchone()
-    if own is not None and own[0] + in_hand + left <= limit.budget.quantum:
-        return Allowance(left, False)  # no rival, however far behind, can hold it up
-    rivals = connection.execute(_RIVALS, {"site": lease.site, "now": now}).fetchone()
-    if rivals is not None and rivals[0] is not None:
-        left = min(left, rivals[0] + limit.budget.quantum - (rivals[1] or 0) - in_hand)
-    return Allowance(left, False)
-
-
 # What may be fetched next, and what was: `model.ports.CrawlStore` on PostgreSQL. Its promises stand there.
 #
 # Any number of processes on any machines. Times are the database's: `now` of the calls is not used, save by tests that
@@ -223,6 +66,7 @@ def allowance(connection: Connection, limit: Limit, lease: Lease, in_hand: int, 
 MERGE_S = 0.5
 # how often a worker without hosts says that it is there: a transaction, and there may be a hundred such workers
 RENEW_S = 1.0
+_READ_AHEAD = 64  # hosts whose lists are read at once: some ms of the server
 _UNREADABLE = (psycopg.DataError, UnicodeEncodeError)  # a text that PostgreSQL does not take
 
 
@@ -265,6 +109,10 @@ class PostgresCrawlStore(CrawlReads):
         self._merged_at = 0.0
         self._shards: dict[int, int] = {}  # of hosts that `ready` named
         self.budget_spent = False
+        # read ahead, by host and epoch, for one question each: see `_read_ahead`
+        self._heads: dict[tuple[int, int], lists.ListHead] = {}
+        self._asked_in_vain: dict[int, Lease] = {}  # since the last commit, which may bring entries
+        self._entries = 0  # that were asked for last
 
     def read(self, action: Callable[[Statements], T]) -> T:
         return self._session.read(lambda connection: action(PostgresStatements(connection)))
@@ -334,6 +182,7 @@ class PostgresCrawlStore(CrawlReads):
 
         leases = self._session.run(grab)
         self._renewed_at[worker] = time.monotonic()
+        self._read_ahead(leases, given)
         return leases
 
     def fair_share(self, now: float) -> int:
@@ -356,23 +205,38 @@ class PostgresCrawlStore(CrawlReads):
         self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float, pages: Iterable[Url] = ()
     ) -> tuple[Sequence[Task], float | None]:
         ask = self._session.run if self._budget.max_pages else self._session.read
-        query = HostQuery(most, in_hand, self._given(now), pages, self._is_check)
+        query = lists.HostQuery(most, in_hand, self._given(now), pages, self._is_check)
         taken = ask(lambda connection: self._take(connection, lease, query))
+        self._heads.pop((lease.host_id, lease.epoch), None)
+        self._entries = query.entries
+        if not taken.tasks:
+            self._asked_in_vain[lease.host_id] = lease
         if taken.stale:
-            self._session.run(lambda connection: forget(connection, lease, taken.stale))
+            self._session.run(lambda connection: lists.forget(connection, lease, taken.stale))
         return taken.tasks, taken.later_s
 
-    def _take(self, connection: Connection, lease: Lease, query: HostQuery) -> Taken:
+    def _read_ahead(self, leases: Sequence[Lease], now: float | None) -> None:
+        """Reads the lists of hosts that will be asked for now, all by one statement: a question by itself costs the
+        server four times as much as its rows.
+        """
+        if self._budget.max_pages or not self._entries:
+            return
+        some = leases[:_READ_AHEAD]
+        read = partial(lists.heads, leases=some, most=self._entries, now=now, is_check=self._is_check)
+        for lease, head in zip(some, self._session.read(read) if some else (), strict=True):
+            self._heads[lease.host_id, lease.epoch] = head
+
+    def _take(self, connection: Connection, lease: Lease, query: lists.HostQuery) -> lists.Taken:
         if not self._budget.max_pages:
-            return take(connection, lease, query)
+            return lists.take(connection, lease, query, self._heads.get((lease.host_id, lease.epoch)))
         if not committing.is_held(connection, lease):
-            return Taken((), None)
-        limit = Limit(self._collection, self._run.id, self._budget)
-        allowed = allowance(connection, limit, lease, len(query.in_hand), query.now)
+            return lists.Taken((), None)
+        limit = lists.Limit(self._collection, self._run.id, self._budget)
+        allowed = lists.allowance(connection, limit, lease, len(query.in_hand), query.now)
         if allowed.pages <= 0:
             self.budget_spent |= allowed.is_spent
-            return Taken((), BARRIER_POLL_S)
-        taken = take(connection, lease, query._replace(most=min(query.most, allowed.pages)))
+            return lists.Taken((), BARRIER_POLL_S)
+        taken = lists.take(connection, lease, query._replace(most=min(query.most, allowed.pages)))
         holder = "(SELECT lease_by FROM host WHERE shard = %s AND id = %s)"
         values = (len(taken.tasks), shard_of(lease.site), lease.host_id)
         connection.execute(f"UPDATE worker SET in_hand = in_hand + %s WHERE name = {holder}", values)
@@ -430,6 +294,11 @@ class PostgresCrawlStore(CrawlReads):
         self._commit.settled(batch, lost)
         if sent_out:
             self._merge_if_due(now, part=member.part)
+        gone = {lease.host_id for lease in lost} | {state.lease.host_id for state in batch.hosts if state.release}
+        asking = [lease for host_id, lease in self._asked_in_vain.items() if host_id not in gone]
+        self._heads.clear()
+        self._asked_in_vain.clear()
+        self._read_ahead(asking, self._given(now))
         return lost
 
     def _merge_if_due(self, now: float, part: int = 0) -> None:
