@@ -262,11 +262,11 @@ def open_run(store: RunStore, order: CrawlOrder, now: float, scope: CrawlScope |
     discovery = Discovery(scope or site_scope(order.starts, order.settings.scope), order.settings)
     starts = discovery.of_starts(order.starts)
     store.offer(starts, (), now, reopen=True)
-    known = (
+    left_out = (
         discovery.candidate(url, depth, in_sitemap=in_sitemap)
         for url, depth, in_sitemap in store.never_asked(REOPENABLE)
     )
-    again = (candidate for candidate in known if candidate.reason is Reason.WAITING)
+    again = (candidate for candidate in left_out if candidate.reason is Reason.WAITING)
     while lot := list(islice(again, OFFERED_AT_ONCE)):
         store.offer(lot, (), now, reopen=True)
     order.home.add_starts([candidate.url_id for candidate in starts], [candidate.site for candidate in starts], now)
