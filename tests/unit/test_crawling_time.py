@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from periplus.api import crawling
 from periplus.settings import settings_from
 
@@ -36,3 +38,28 @@ def test_the_time_of_a_pause_is_none_of_max_time(monkeypatch):
     assert calm == LIMIT_S / TICK_S
     held = ticks_until_the_end(monkeypatch, lambda at: 10.0 < at <= 40.0 or at > 90.0)
     assert held == calm + 30.0 / TICK_S
+
+
+@pytest.mark.parametrize(("used", "waits", "hired"), [(0.9, 0.1, 1), (0.3, 0.7, 1), (0.5, 0.0, 3), (0.02, 0.0, 7)])
+def test_no_more_workers_are_hired_than_find_a_processor(monkeypatch, used, waits, hired):
+    """Of eight that were ordered on two processors. used, waits: of each second, by the first worker."""
+    seconds = [1000.0]
+    ask = SimpleNamespace(monotonic=lambda: seconds[0], time=lambda: seconds[0], process_time=lambda: used * seconds[0])
+    monkeypatch.setattr(crawling, "time", ask)
+    monkeypatch.setattr(crawling, "waited_s", lambda: waits * seconds[0])
+    monkeypatch.setattr(crawling.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(crawling, "start_worker", lambda order, run_id: SimpleNamespace(poll=lambda: None))
+    store = SimpleNamespace(
+        counts=lambda: None, busiest=lambda most, now: (), fair_share=lambda now: 9, is_paused=lambda: False
+    )
+    order = crawling.CrawlOrder(Path(), (), settings_from({"workers": 8, "index": False}))
+    workers = []
+    boss = crawling.Supervisor(store, order, 1, lambda progress: workers.append(progress.workers) or False)
+    for _ in range(40):
+        boss.tick()
+        seconds[0] += TICK_S
+    assert max(workers) == 1 + hired
+
+
+def test_the_wait_for_a_processor_is_told_by_the_system():
+    assert 0.0 <= crawling.waited_s() <= 1e9

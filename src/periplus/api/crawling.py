@@ -395,7 +395,9 @@ class Supervisor:
         is_alone = is_rendering or has_session or bool(order.settings.past.from_archive)
         self._most = 0 if is_alone else (order.settings.storage.workers or os.cpu_count() or 1) - 1
         self._started = time.monotonic()
-        self._measured, self._cpu = self._started, time.process_time()
+        self._measured, self._cpu, self._waited = self._started, time.process_time(), waited_s()
+        self._processors = os.cpu_count() or 1
+        self._gainful = self._processors  # workers that find a processor, as far as this one tells
         self._workers: list[subprocess.Popen[bytes]] = []
         self._ticked, self._paused_s = self._started, 0.0  # time in which the crawl was paused is none of max_time's
         self._deaths = 0  # workers that did not end well
@@ -447,13 +449,20 @@ class Supervisor:
         return status is None
 
     def _help_is_needed(self) -> bool:
-        """Whether there are hosts for another worker, and this one is busy (or the number of workers was ordered)."""
-        now, cpu = time.monotonic(), time.process_time()
-        if now - self._measured < LOOK_S and not self._order.settings.storage.workers:
-            return False
-        share = (cpu - self._cpu) / max(now - self._measured, 1e-9)
-        self._measured, self._cpu = now, cpu
-        busy = share > BUSY_SHARE or self._order.settings.storage.workers > 0
+        """Whether there are hosts for another worker, and this one is busy; or, of a number that was ordered, whether
+        another one finds a processor.
+        """
+        now, is_ordered = time.monotonic(), self._order.settings.storage.workers > 0
+        busy = False
+        if now - self._measured >= LOOK_S:
+            cpu, waited = time.process_time(), waited_s()
+            elapsed_s, used_s = now - self._measured, cpu - self._cpu
+            busy = used_s > BUSY_SHARE * elapsed_s
+            share = (used_s + waited - self._waited) / elapsed_s  # of a processor, that it has or waits for
+            self._gainful = max(self._processors, int(self._processors / max(share, 0.001)))
+            self._measured, self._cpu, self._waited = now, cpu, waited
+        if is_ordered:
+            busy = 1 + len(self._workers) < self._gainful
         return busy and self._store.fair_share(time.time()) > 1
 
     def stop(self, *, at_once: bool) -> None:
@@ -470,6 +479,14 @@ class Supervisor:
                 self._index_worker,
                 lambda indexing: self._watch(dataclasses.replace(self._progress(), indexing=indexing)),
             )
+
+
+def waited_s() -> float:
+    """Seconds for which this process was ready and had no processor; 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/self/schedstat").read_text("ascii").split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def start_worker(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
