@@ -8,6 +8,7 @@ down in parts: `FetchLimits` to the transport, `Politeness` to politeness, and s
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -480,6 +481,41 @@ def read_rules(path: Path) -> str:
         return ""
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
+
+
+def table_apart(text: str, header: re.Pattern[str]) -> tuple[str, str]:
+    """(the lines of the tables whose first line fits, all other lines), of a TOML text."""
+    parts: tuple[list[str], list[str]] = ([], [])
+    inside = False
+    for line in text.splitlines():
+        if line.lstrip().startswith("["):
+            inside = header.fullmatch(line.strip()) is not None
+        parts[not inside].append(line)
+    return "\n".join(parts[0]).strip("\n"), "\n".join(parts[1]).rstrip("\n")
+
+
+SEGMENTS_TABLE = re.compile(r"\[\s*segments\s*(\..*)?\]\s*(#.*)?")
+
+
+def segments_written(text: str) -> str:
+    """The lines of a periplus.toml that name segments."""
+    return table_apart(text, SEGMENTS_TABLE)[0]
+
+
+def only_changed(before: str, made: str, table: str, value: object, shown: str) -> str:
+    """The new text, if the table is all that it changes. Raises UsageError."""
+    content, after = parsed_toml(before), parsed_toml(made)
+    if content is None or after is None or {**content, table: value} != {table: value} | after:
+        raise UsageError(f"periplus.toml is written in a way that is not changed here: write {shown} by hand")
+    return made
+
+
+def parsed_toml(text: str) -> dict[str, Any] | None:
+    """None: it is no TOML."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
 
 
 def rules_table(text: str, name: str, where: str, example: str, most: int) -> dict[str, Any]:

@@ -12,13 +12,13 @@ import pytest
 SRC = Path(__file__).parents[2] / "src" / "periplus"
 # lines at 120 columns; a capability that needs more raises the budget of its package, and says why in its commit
 BUDGETS = {
-    ".": 1_200,
+    ".": 1_245,
     "acquire": 6_100,
     "analyse": 12_650,
     "api": 15_400,
     "cli": 7_400,
     "document": 13_450,
-    "jobs": 1_350,
+    "jobs": 1_320,
     "mcp": 1_300,
     "model": 5_400,
     "present": 7_650,

@@ -48,7 +48,6 @@ READING = (
     "export urls",
     "status -f json",
 )
-WRITING = ("survey links --delete",)
 
 
 @pytest.fixture
@@ -74,14 +73,6 @@ def plain(output):
 def test_a_command_reads_a_database_as_a_folder(line, folder, address):
     into_database(folder, address.text, silent)
     assert plain(ran(line, address.text)) == plain(ran(line, folder)) != []
-
-
-@pytest.mark.parametrize("line", WRITING)
-def test_what_lives_with_folders_is_refused_of_a_database_and_a_way_is_named(line, folder, address):
-    into_database(folder, address.text, silent)
-    ended = CliRunner().invoke(main, [*line.split(), "-c", address.text])
-    assert ended.exit_code == 2
-    assert "in folders" in ended.output and "periplus move ADDRESS FOLDER" in ended.output
 
 
 def test_pages_of_a_database_are_judged_by_a_topic_of_a_folder(folder, address, tmp_path):

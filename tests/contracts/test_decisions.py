@@ -34,7 +34,8 @@ HOME = "https://e.org/"
 SEA = "Harbours on this coast have lights, pilots and tides that are printed in the almanac of the year"
 LAND = "Bread from rye flour is baked in stone ovens by the baker of the village every morning"
 ANSWERS = {HOME: page("Home", *(f"/{kind}{n}" for kind in ("sea", "land") for n in range(6)))} | {
-    f"https://e.org/{kind}{n}": page(f"{kind} {n}", "/") + f"<p>{text}, number {n}.</p>" * 3
+    f"https://e.org/{kind}{n}": page(f"{kind} {n}", "/", f"https://x.example/{kind}{n}", "tel:5")
+    + f"<p>{text}, number {n}.</p>" * 3
     for kind, text in (("sea", SEA), ("land", LAND))
     for n in range(6)
 }
@@ -132,6 +133,31 @@ def test_a_portal_is_made_edited_published_and_removed_by_two(news: Path | str, 
     ran(news, "portal", "remove", "coast", "--yes")
     own(2)
     assert "No portal" in ran(news, "portal", "list")
+
+
+def test_links_of_a_survey_are_deleted_as_chosen_and_no_others(tmp_path: Path, place: Path | str, own) -> None:
+    ran(place, "survey", "create", HOME)
+    every = _links(place, "external"), _links(place, "bad")
+    assert [len(rows) for rows in every] == [12, 12]
+    chosen = [row for row in every[0] if "x.example/sea" in row]
+    assert "Deleted 6 links" in ran(place, "survey", "links", "--to", "x.example/sea", "--delete", "--yes")
+    assert "Deleted 1 link" in ran(place, "survey", "links", "--kind", "bad", "--page", "sea3", "--delete", "--yes")
+    own(2)
+    assert _links(place, "external") == sorted(set(every[0]) - set(chosen))
+    assert _links(place, "bad") == [row for row in every[1] if "sea3" not in row]
+    own(1)
+    assert len(_links(place, "external")) == 6
+
+
+def test_what_is_said_of_a_survey_that_there_is_not_shows_no_password(there: str) -> None:
+    hidden = there.replace("//postgres@", "//postgres:s3cret@")
+    for words in (("status",), ("add", "x.org"), ("mark", "e.org", "--status", "in")):
+        output = ran(hidden, "survey", *words, code=2)
+        assert "holds no survey" in output and "s3cret" not in output
+
+
+def _links(place: Path | str, kind: str) -> list[str]:
+    return sorted(ran(place, "survey", "links", "--kind", kind, "-f", "csv").splitlines()[1:])
 
 
 def test_decisions_move_there_and_back(tmp_path: Path, address, own) -> None:

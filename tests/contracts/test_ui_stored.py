@@ -1,4 +1,4 @@
-"""The interface shows a collection in a database as it shows one in a folder, and keeps nothing in the copy of it."""
+"""The interface shows a collection in a database as one in a folder, and keeps in the database what is decided."""
 
 import contextlib
 from urllib.parse import urlencode
@@ -10,10 +10,12 @@ from interface import COMMANDS, token_of
 from periplus.api.faults import noted_faults
 from periplus.api.functions import open_collection
 from periplus.api.homes import folder_of, home_of
-from periplus.api.moving import into_database, silent
+from periplus.api.moving import into_database, move, silent
 from periplus.api.portal import portals
+from periplus.api.segments import rules_at, write_rules
 from periplus.api.survey import marks_in
 from periplus.api.topics import TopicOrder, stored_labels, topic_names, train_topic
+from periplus.errors import UsageError
 from periplus.model.collection import without_password
 from periplus.model.story import EditorVerdict
 from periplus.store.job_queue import JobQueue
@@ -129,11 +131,43 @@ def test_a_survey_is_begun_and_its_sites_are_marked_in_the_database(served, othe
     assert marks_in(others(address.text))["e.org"].tags == ("dull",)
 
 
-def test_forms_that_would_be_kept_in_the_copy_are_refused(served):
+def test_segments_are_named_in_the_database_and_move_with_it(served, others, tmp_path):
     client, _, address = served
     form = f"/c/{address.collection}/settings"
-    answer = posted(client, f"/c/{address.collection}/segments", form, rules="[segments]")
-    assert answer.status_code == 400 and "periplus move ADDRESS FOLDER" in answer.text
+    wrong = posted(client, f"/c/{address.collection}/segments", form, rules="[other]")
+    assert wrong.status_code == 400 and "no rules of segments" in wrong.text
+    rules = '[segments]\npilots = "/a"'
+    assert posted(client, f"/c/{address.collection}/segments", form, rules=rules).status_code == 303
+    assert "pilots" in client.get(form).text, "the copy has it at once"
+    assert [rule.name for rule in rules_at(address.text)] == [rule.name for rule in rules_at(others(address.text))]
+    assert "pilots" in (others(address.text) / "periplus.toml").read_text()
+    move(address.text, str(tmp_path / "back"))
+    assert [rule.name for rule in rules_at(tmp_path / "back")] == ["pilots"]
+
+
+def test_segments_of_a_folder_move_into_the_database_and_those_named_here_go_before(tmp_path, monkeypatch, address):
+    monkeypatch.chdir(tmp_path)
+    folder = stored(tmp_path / "e.periplus", ANSWERS, [HOME])
+    (folder / "periplus.toml").write_text('[login.e]\nhosts = ["e.org"]\n\n[segments]\nfirst = "/a"\n')
+    into_database(folder, address.text, silent)
+    assert [rule.name for rule in rules_at(address.text)] == ["first"]
+    assert "login" not in home_of(address.text).rules_text()
+    (tmp_path / "periplus.toml").write_text("[settings]\nmax_pages = 5\n")
+    assert "first" in (text := (folder_of(address.text) / "periplus.toml").read_text()) and "max_pages" in text
+    (tmp_path / "periplus.toml").write_text('[segments]\nhere = "/"\n')
+    assert [rule.name for rule in rules_at(folder_of(address.text))] == ["here"]
+    with pytest.raises(UsageError, match="change them there"):
+        write_rules(address.text, 'x = "/"')
+
+
+def test_a_login_is_kept_in_no_database(served):
+    client, _, address = served
+    form = f"/c/{address.collection}/settings"
+    assert "kept in no database" in (shown := client.get(form).text) and "login_secret" not in shown
+    fields = {"login_name": "e", "login_form": "https://e.org/in", "login_user": "ann", "login_secret": "env:SECRET"}
+    answer = posted(client, f"/c/{address.collection}/login", form, **fields)
+    assert answer.status_code == 400 and "kept in no database" in answer.text
+    assert "SECRET" not in home_of(address.text).rules_text()
 
 
 def test_jobs_are_asked_for_at_the_address_and_without_its_password(served):

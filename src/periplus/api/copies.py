@@ -15,7 +15,7 @@ from periplus.api.moving import Watch, moved_tables, segment_reader, silent, wat
 from periplus.errors import StoreError, UsageError
 from periplus.model.collection import without_password
 from periplus.present.wording import size
-from periplus.settings import SETTINGS_FILE, SUFFIX
+from periplus.settings import SETTINGS_FILE, SUFFIX, segments_written
 from periplus.store import runs
 from periplus.store.moving import DECISIONS, MovedBody, MovedTable, Row, changed_rows
 from periplus.store.postgres import copying as database_copying
@@ -248,13 +248,22 @@ def _counted(bodies: Iterable[MovedBody], watch: Watch) -> Iterator[MovedBody]:
 
 
 def _take_settings(rules: str, folder: Path) -> None:
-    """The periplus.toml where the program was started is that of the copy; without one, the rules for URLs are."""
+    """The periplus.toml where the program was started is that of the copy, with the database's segments where it names
+    none; without one, the rules for URLs and segments of the database are.
+    """
     here, path = Path(SETTINGS_FILE).absolute(), folder / SETTINGS_FILE
-    path.unlink(missing_ok=True)
-    if here.is_file():
+    text = here.read_text("utf-8") if here.is_file() else rules
+    segments = segments_written(rules)
+    if here.is_file() and segments and not segments_written(text):
+        text = f"{text}\n\n{segments}\n"
+    elif here.is_file():
+        path.unlink(missing_ok=True)
         path.symlink_to(here)
-    elif rules:
-        path.write_text(rules, "utf-8")
+        return
+    if path.is_symlink() or not path.is_file() or path.read_text("utf-8") != text:
+        path.unlink(missing_ok=True)
+        if text:
+            path.write_text(text, "utf-8")
 
 
 def _make_room(home: Path, needed_bytes: int) -> None:

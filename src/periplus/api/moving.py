@@ -15,7 +15,7 @@ from periplus.api.archives import Imported
 from periplus.api.rules import rules_text
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.collection import RunNote
-from periplus.settings import SETTINGS_FILE, SUFFIX
+from periplus.settings import SETTINGS_FILE, SUFFIX, segments_written
 from periplus.store import runs as collection_runs
 from periplus.store.dialect import shard_of
 from periplus.store.moving import MovedBody, MovedTable, Row, Sum, summed
@@ -125,13 +125,16 @@ def imported_into_database(store: str, make: Callable[[Path], Imported]) -> Impo
 
 
 def _rules(folder: Path, connection: reading.Connection) -> str:
-    """The rules for URLs that were applied to the collection. Raises UsageError where others are wished by now."""
+    """The rules for URLs that were applied to the collection, and those of segments.
+
+    Raises UsageError where others are wished by now.
+    """
     text = rules_text(folder)
     if rules_key(text) != folder_copying.rules_in_force(connection):
         raise UsageError(
             f"the rules in {folder / SETTINGS_FILE} are not applied yet: `periplus rules apply -c {folder}`, then move"
         )
-    return text if rules_key(text) else ""
+    return text if rules_key(text) else segments_written(text)
 
 
 def _sent(

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 from periplus.errors import UsageError
 from periplus.model.tables import SEEN, Table, with_segments
 from periplus.model.web import SiteKey, Url
-from periplus.settings import SETTINGS_FILE, read_rules
+from periplus.settings import (
+    SEGMENTS_TABLE,
+    SETTINGS_FILE,
+    only_changed,
+    parsed_toml,
+    read_rules,
+    segments_written,
+    table_apart,
+)
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import listing, reading
 from periplus.urls.canonical import url_id
@@ -30,7 +38,9 @@ NO_RULES = (
 
 
 def rules_file(place: Path | str) -> Path:
-    """Where the rules of a collection stand: in its folder; of one in a database here, beside the command."""
+    """Where the rules of a collection stand: in its folder; of one in a database here, beside the command, before those
+    that the database has.
+    """
     return Path(SETTINGS_FILE) if is_address(str(place)) else Path(place) / SETTINGS_FILE
 
 
@@ -44,6 +54,10 @@ def rules_at(place: Path | str) -> tuple[SegmentRule, ...]:
     """The rules of a collection; none where nobody wrote any. Raises UsageError for what is wrong with them."""
     path = rules_file(place)
     text = read_rules(path)
+    if is_address(str(place)):
+        from periplus.api.homes import home_of
+
+        text = text if segments_written(text) else home_of(place).rules_text()
     if "segments" not in text:  # without loading arrays
         return ()
     from periplus.analyse.segments import segment_rules
@@ -51,11 +65,54 @@ def rules_at(place: Path | str) -> tuple[SegmentRule, ...]:
     return segment_rules(text, str(path))
 
 
-def check_rules(text: str) -> None:
-    """Raises UsageError for what is wrong with the rules of a periplus.toml."""
-    from periplus.analyse.segments import segment_rules
+def with_segment_rules(text: str, rules: str) -> str:
+    """The text of a periplus.toml with these lines in place of its table [segments]; all else stays letter by letter.
 
-    segment_rules(text)
+    rules: with or without the line [segments]; empty: none. Raises UsageError for what is no such table.
+    """
+    lines = rules.replace("\r\n", "\n").strip()
+    if lines and not SEGMENTS_TABLE.fullmatch(lines.partition("\n")[0].strip()):
+        lines = f"[segments]\n{lines}"
+    content = parsed_toml(lines)
+    if content is None or content.keys() - {"segments"}:
+        raise UsageError('these are no rules of segments: write lines like docs = "/docs", and no other table')
+    rest = table_apart(text, SEGMENTS_TABLE)[1]
+    made = "\n\n".join(filter(None, (rest, lines))) + "\n"
+    return only_changed(text, made, "segments", content.get("segments", {}), "[segments]")
+
+
+def write_rules(place: Path | str, rules: str) -> None:
+    """Puts rules of segments, lines as of `with_segment_rules`, in place of those of a collection: in its
+    periplus.toml, or in its database. Raises UsageError for what is wrong with them, and where they cannot be written.
+    """
+
+    def changed(text: str) -> str:
+        from periplus.analyse.segments import segment_rules
+
+        made = with_segment_rules(text, rules)
+        segment_rules(made)
+        return made
+
+    path = rules_file(place)
+    text = read_rules(path)
+    if not is_address(str(place)):
+        replace_text(path, changed(text))
+        return
+    from periplus.api.homes import home_of
+
+    if segments_written(text):
+        raise UsageError(f"{path.resolve()} names segments of all collections that are read here: change them there")
+    home_of(place).change_note("rules_text", changed)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Raises UsageError where it cannot be written."""
+    draft = path.with_suffix(".part")
+    try:
+        draft.write_text(text, "utf-8")
+        draft.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def require_segment(place: Path | str, name: str) -> None:

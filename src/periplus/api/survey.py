@@ -17,6 +17,7 @@ import numpy as np
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.harvest import harvest_of, harvest_rows
 from periplus.analyse.webometrics import companions_worth_reading
+from periplus.api.changing import changing
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
 from periplus.api.homes import folder_of, home_of
 from periplus.api.rules import rules_text
@@ -70,7 +71,7 @@ def create(place: Place, campaign: Campaign) -> None:
     def begun(before: str) -> str:
         if before:
             raise UsageError(
-                f"{place} holds a survey already: `periplus survey add` adds sites, `periplus survey run` goes on"
+                f"{home} holds a survey already: `periplus survey add` adds sites, `periplus survey run` goes on"
             )
         return plan_text(campaign)
 
@@ -79,22 +80,24 @@ def create(place: Place, campaign: Campaign) -> None:
 
 def campaign_of(place: Place) -> Campaign:
     """The survey of a collection. Raises UsageError where there is none, NoCollection, StoreError."""
-    return campaign_from(home_of(place).note(PLAN), place)
+    return campaign_from(home_of(place).note(PLAN), home_of(place))
 
 
 def campaign_here(place: Place) -> Campaign | None:
     """The survey of a collection; None: it holds none. Raises NoCollection, StoreError."""
     plan = home_of(place).note(PLAN)
-    return campaign_from(plan, place) if plan else None
+    return campaign_from(plan, home_of(place)) if plan else None
 
 
 def change(place: Place, changed: Callable[[Campaign], Campaign]) -> Campaign:
     """The survey as `changed` makes it of what it was. A run that is at work takes it over within a second."""
 
-    def changed_text(before: str) -> str:
-        return plan_text(checked(changed(campaign_from(before, place))))
+    home = home_of(place)
 
-    return campaign_from(home_of(place).change_note(PLAN, changed_text), place)
+    def changed_text(before: str) -> str:
+        return plan_text(checked(changed(campaign_from(before, home))))
+
+    return campaign_from(home.change_note(PLAN, changed_text), home)
 
 
 def add_sites(place: Place, units: Iterable[Unit]) -> Campaign:
@@ -439,17 +442,22 @@ def links(folder: Path, choice: LinkChoice) -> Iterator[Row]:
             yield row
 
 
-def delete(folder: Path, choice: LinkChoice) -> int:
+def delete(place: Place, choice: LinkChoice) -> int:
     """Deletes these links from the collection, and nothing else; returns how many.
 
     The pages that hold them stay as they are.
 
-    While a campaign runs too: what is read later is kept. What the rule has learned from them stays
-    learned until the run ends.
+    Of a folder while a campaign runs too: what is read later is kept. What the rule has learned from them stays
+    learned until the run ends. Raises StoreError while one runs on a collection in a database.
     """
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
-        keys = [key for key, _ in _chosen(connection, folder, choice)]
-    with schema.writing(folder) as connection:
+    with contextlib.ExitStack() as stack:
+        if isinstance(place, str):
+            stack.enter_context(home_of(place).only_crawl())
+        folder, follow = stack.enter_context(changing(place))
+        with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
+            keys = [key for key, _ in _chosen(connection, folder, choice)]
+        connection = stack.enter_context(schema.writing(folder))
+        stack.enter_context(follow(connection))
         if choice.kind == "bad":
             return survey.delete_bad(connection, [key for key in keys if isinstance(key, int)])
         return survey.delete_links(connection, [key for key in keys if isinstance(key, LinkKey)])

@@ -371,19 +371,6 @@ def parts_asked(names: str, whole: bool) -> frozenset[Part]:
     return frozenset(part for name in asked for part in PART_CHOICES[name])
 
 
-def own_folder(named: Place | None, what: str) -> Path:
-    """The folder named, or the only collection here, to be changed. what: is done in folders alone.
-
-    Raises NoCollection, and UsageError for an address.
-    """
-    if isinstance(named, str):
-        raise UsageError(
-            f"{what} in folders, and {address_of(named)} is a database: `periplus move ADDRESS FOLDER` takes the "
-            "collection into one"
-        )
-    return collection_folder(named)
-
-
 def place_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """-c; the command gets `place`, as `collection_place` finds it."""
 

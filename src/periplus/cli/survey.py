@@ -22,7 +22,6 @@ from periplus.cli.options import (
     option,
     options,
     output_option,
-    own_folder,
     place_named,
     place_option,
     place_word,
@@ -59,18 +58,19 @@ DRAWINGS = {"network": "svg, gexf", "matrix": "csv, svg", "yield": "svg", "fragm
 @option("--delete", "Delete these links from the collection. Asks first.", bool)
 @option("-y --yes", "Do not ask.", bool)
 @output_option
-@collection_option
-def links(collection: Place | None, format: str, output: Path | None, limit: int | None, **flags: Any) -> None:
+@place_option
+def links(place: Place, format: str, output: Path | None, limit: int | None, **flags: Any) -> None:
     """List, filter and delete the links that a survey collected.
 
     internal: depth and whether the target was processed; external: anchor and surroundings; bad: what stood in
     an href and is no address.
     """
     from periplus.api import survey as surveys
+    from periplus.api.homes import home_of
     from periplus.present.tables import write_table
 
     sure, delete = flags.pop("yes"), flags.pop("delete")
-    folder = own_folder(collection, "links are deleted") if delete else collection_folder(collection)
+    folder = collection_folder(place)
     choice = surveys.LinkChoice(**flags, limit=-1 if limit is None else limit)
     if not delete:
         with opened(output, exact=format != "table") as out:
@@ -80,9 +80,9 @@ def links(collection: Place | None, format: str, output: Path | None, limit: int
     if not many:
         click.echo("There are no such links", err=True)
     elif sure or click.confirm(
-        f"Delete {count_of(many, choice.kind + ' link')} from {folder}/? This cannot be undone.", err=True
+        f"Delete {count_of(many, choice.kind + ' link')} from {home_of(place)}? This cannot be undone.", err=True
     ):
-        click.echo(f"Deleted {count_of(surveys.delete(folder, choice), 'link')}", err=True)
+        click.echo(f"Deleted {count_of(surveys.delete(place, choice), 'link')}", err=True)
 
 
 # how is counted; another choice needs no new reading of the sites

@@ -8,7 +8,6 @@ one's own or for private addresses takes a consent that says what it means: WITH
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +21,12 @@ from periplus.settings import (
     SettingPreset,
     SettingRow,
     as_values,
+    only_changed,
+    parsed_toml,
     read_files,
     rows,
     settings_from,
+    table_apart,
 )
 
 PREFIX = "set_"  # of a field's name; that of its setting follows
@@ -224,33 +226,9 @@ def with_preset(text: str, name: str, values: Mapping[str, Any]) -> str:
     rest = table_apart(text, header)[1]
     lines = [f"[presets.{name}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
     made = (rest + "\n\n" if rest else "") + "\n".join(lines) + "\n"
-    before = (_parsed(text) or {}).get("presets")
+    before = (parsed_toml(text) or {}).get("presets")
     presets = (before if isinstance(before, dict) else {}) | {name: dict(values)}
-    return _checked(text, made, "presets", presets, f"[presets.{name}]")
-
-
-_SEGMENTS = re.compile(r"\[\s*segments\s*(\..*)?\]\s*(#.*)?")
-
-
-def segments_written(text: str) -> str:
-    """The lines of a periplus.toml that name segments."""
-    return table_apart(text, _SEGMENTS)[0]
-
-
-def with_segment_rules(text: str, rules: str) -> str:
-    """The text of a periplus.toml with these lines in place of its table [segments]; all else stays letter by letter.
-
-    rules: with or without the line [segments]; empty: none. Raises UsageError for what is no such table.
-    """
-    lines = rules.replace("\r\n", "\n").strip()
-    if lines and not _SEGMENTS.fullmatch(lines.partition("\n")[0].strip()):
-        lines = f"[segments]\n{lines}"
-    content = _parsed(lines)
-    if content is None or content.keys() - {"segments"}:
-        raise UsageError('these are no rules of segments: write lines like docs = "/docs", and no other table')
-    rest = table_apart(text, _SEGMENTS)[1]
-    made = "\n\n".join(filter(None, (rest, lines))) + "\n"
-    return _checked(text, made, "segments", content.get("segments", {}), "[segments]")
+    return only_changed(text, made, "presets", presets, f"[presets.{name}]")
 
 
 _SETTINGS = re.compile(r"\[\s*settings\s*\]\s*(#.*)?")
@@ -294,9 +272,9 @@ def with_login(text: str, name: str, table: Mapping[str, Any]) -> str:
     header = re.compile(rf"\[\s*login\s*\.\s*[\"']?{re.escape(name)}[\"']?\s*(\..*)?\]\s*(#.*)?")
     lines = [f"[login.{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())] if table else []
     made = "\n\n".join(filter(None, (table_apart(text, header)[1], "\n".join(lines)))) + "\n"
-    before = _parsed(text) or {}
+    before = parsed_toml(text) or {}
     others = {key: value for key, value in _table(before, "login").items() if key != name}
-    made = _checked(text, made, "login", others | ({name: dict(table)} if table else {}), f"[login.{name}]")
+    made = only_changed(text, made, "login", others | ({name: dict(table)} if table else {}), f"[login.{name}]")
     settings = {key: value for key, value in _table(before, "settings").items() if key != "login"}
     used = _table(before, "settings").get("login", [])
     names = [one for one in used if one != name] + [name] * bool(table)
@@ -305,40 +283,13 @@ def with_login(text: str, name: str, table: Mapping[str, Any]) -> str:
     further = [line for line in further if not _LOGIN_LINE.match(line)]
     own = "\n".join([first, *([f"login = {_toml(names)}"] if names else []), *further])
     value = settings | ({"login": names} if names else {})
-    return _checked(made, "\n\n".join(filter(None, (rest, own))) + "\n", "settings", value, "[settings]")
+    return only_changed(made, "\n\n".join(filter(None, (rest, own))) + "\n", "settings", value, "[settings]")
 
 
 def _table(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A table of a TOML file; empty where it has none."""
     table = content.get(name)
     return table if isinstance(table, dict) else {}
-
-
-def table_apart(text: str, header: re.Pattern[str]) -> tuple[str, str]:
-    """(the lines of the tables whose first line fits, all other lines), of a TOML text."""
-    parts: tuple[list[str], list[str]] = ([], [])
-    inside = False
-    for line in text.splitlines():
-        if line.lstrip().startswith("["):
-            inside = header.fullmatch(line.strip()) is not None
-        parts[not inside].append(line)
-    return "\n".join(parts[0]).strip("\n"), "\n".join(parts[1]).rstrip("\n")
-
-
-def _checked(before: str, made: str, table: str, value: object, shown: str) -> str:
-    """The new text, if the table is all that it changes. Raises UsageError."""
-    content, after = _parsed(before), _parsed(made)
-    if content is None or after is None or {**content, table: value} != {table: value} | after:
-        raise UsageError(f"periplus.toml is written in a way that is not changed here: write {shown} by hand")
-    return made
-
-
-def _parsed(text: str) -> dict[str, Any] | None:
-    """None: it is no TOML."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return None
 
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")  # keys that need no quotes

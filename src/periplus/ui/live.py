@@ -16,30 +16,28 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from periplus.api.homes import home_of
+from periplus.api import homes
 from periplus.api.logins import login_of
 from periplus.api.overview import Overview
-from periplus.api.segments import check_rules
+from periplus.api.segments import replace_text, rules_file, write_rules
 from periplus.errors import NoCollection, PeriplusError, UsageError
 from periplus.jobs.presets import gone_on
 from periplus.jobs.setting_fields import (
     EVERYDAY,
     PREFIX,
     login_table,
-    segments_written,
     setting_groups,
     with_login,
-    with_segment_rules,
 )
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.visit import Reason, State
 from periplus.present.charts import Area, write_areas
 from periplus.present.curves import GRADE_LINES, trend_lines, write_run_lines
 from periplus.present.wording import why_waits
-from periplus.settings import SETTINGS_FILE, read_tables
+from periplus.settings import SETTINGS_FILE, read_tables, segments_written
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
-from periplus.ui.state import OPEN, AppState, MovingPart, folder_of, now, place_of, state_of
+from periplus.ui.state import OPEN, AppState, MovingPart, now, place_of, state_of
 from periplus.ui.watching import Moment
 
 EVERY_S = 1.0  # between two looks for those who watch
@@ -176,26 +174,27 @@ class SettingValue:
 
 def settings(request: Request, refused: rendering.Refused | None = None) -> Response:
     """What a crawl of the collection takes, and where that is said; other limits; the way to delete."""
-    name, folder = folder_of(request)
-    state = state_of(request)
+    name, folder, place = place_of(request)
+    state, is_stored = state_of(request), isinstance(place, str)
+    file = rules_file(place).absolute() if is_stored else rules_file(place)
     groups = setting_groups(state.settings_files(folder), local=not state.locks.token)
     made = [
         SettingValue(one.row.name, one.value, one.row.unit, one.source, one.row.sentence)
         for group in groups
         for one in group.fields
     ]
-    shown: dict[str, object] = {"title": "Settings", "name": name, "values": made, "file": str(folder / SETTINGS_FILE)}
+    shown: dict[str, object] = {"title": "Settings", "name": name, "values": made, "file": str(file)}
     if not rendering.wants_json(request):
         of_login = refused is not None and "login_name" in refused[0]
         shown |= {"groups": groups, "everyday": EVERYDAY, **_segments(state, folder, None if of_login else refused)}
-        shown |= _logins(state, folder, refused if of_login else None)
+        shown |= {"is_stored": is_stored, **_logins(state, folder, refused if of_login else None)}
     return rendering.answer(request, "settings.html", shown, 400 if refused else 200)
 
 
 def _segments(state: AppState, folder: Path, refused: rendering.Refused | None) -> dict[str, object]:
     """The rules of segments as they are written, and how many URLs each has; or why what was written cannot be."""
     path = folder / SETTINGS_FILE
-    rules = segments_written(path.read_text("utf-8")) if path.is_file() else ""
+    rules = segments_written(_written(path))
     made: dict[str, object] = {"rules": rules, "segments": {}, "fault": ""}
     if refused:
         return made | {"rules": refused[0].get("rules", ""), "fault": refused[1]}
@@ -207,13 +206,11 @@ def _segments(state: AppState, folder: Path, refused: rendering.Refused | None) 
 
 
 def name_segments(request: Request) -> Response:
-    """Writes the rules of segments that a form gives into the collection's periplus.toml."""
-    (name, folder), form = folder_of(request), form_of(request)
-    path = folder / SETTINGS_FILE
+    """Writes the rules of segments that a form gives into the collection's periplus.toml, or its database."""
+    (name, _, place), form = place_of(request), form_of(request)
     try:
-        text = with_segment_rules(_written(path), form.get("rules", ""))
-        check_rules(text)
-        _write(path, text)
+        write_rules(place, form.get("rules", ""))
+        homes.folder_of(place)  # the copy of one in a database has them too, then
     except UsageError as error:
         return settings(request, (form, str(error)))
     return rendering.to_screen(name, "settings#segments")
@@ -221,16 +218,6 @@ def name_segments(request: Request) -> Response:
 
 def _written(path: Path) -> str:
     return path.read_text("utf-8") if path.is_file() else ""
-
-
-def _write(path: Path, text: str) -> None:
-    """Raises UsageError where it cannot be written."""
-    draft = path.with_suffix(".part")
-    try:
-        draft.write_text(text, "utf-8")
-        draft.replace(path)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _logins(state: AppState, folder: Path, refused: rendering.Refused | None) -> dict[str, object]:
@@ -256,15 +243,20 @@ def sign_in(request: Request) -> Response:
 
     Only where nobody from another machine can ask: it says to which host a variable of the environment is sent.
     """
-    (name, folder), form = folder_of(request), form_of(request)
+    (name, folder, place), form = place_of(request), form_of(request)
     path, login = folder / SETTINGS_FILE, form.get("login_name", "").strip() or "site"
     try:
+        if isinstance(place, str):
+            raise UsageError(
+                f"a login is kept in no database, where others would see it: write [login.{login}] into the "
+                "periplus.toml where crawls are started"
+            )
         if state_of(request).locks.token:
             raise UsageError(f"this server listens for other machines: write [login.{login}] into {path} by hand")
         table = {} if form.get("remove") else login_table(form)
         if not form.get("remove"):
             login_of(table, login, "this login", folder, is_public=True)
-        _write(path, with_login(_written(path), login, table))
+        replace_text(path, with_login(_written(path), login, table))
     except UsageError as error:
         return settings(request, (form, str(error)))
     return rendering.to_screen(name, "settings#login")
@@ -289,7 +281,7 @@ def jobs_about(state: AppState, name: str, is_about: Callable[[JobOrder], bool])
 def pause(request: Request) -> Response:
     """Has the crawl that goes on ask for nothing more, whoever began it."""
     name, _, place = place_of(request)
-    if not home_of(place).pause(now()):
+    if not homes.home_of(place).pause(now()):
         raise UsageError("no crawl goes on in it: there is nothing to pause")
     return rendering.to_screen(name, "live")
 
@@ -312,7 +304,7 @@ def resume(request: Request) -> Response:
     is_stopping = job is not None and job.state in OPEN and job.cancel_asked
     limits = ("max_pages", "max_depth", "delay", "exclude")
     is_changed = any(text for field, text in form.items() if field in limits or field.startswith(PREFIX))
-    if is_changed or is_stopping or not home_of(place).resume(now()):
+    if is_changed or is_stopping or not homes.home_of(place).resume(now()):
         order = gone_on(_last_crawl(state, name, folder), form, local=not state.locks.token)
         if is_changed:
             state.stop_jobs(name)

@@ -41,7 +41,7 @@ PREVIEW = (
 def portals(request: Request, refused: rendering.Refused | None = None) -> Response:
     """The portals of a collection, and the form that begins one; with a form in the address, its command."""
     state = state_of(request)
-    name, folder, _ = place_of(request)
+    name, folder = folder_of(request)
     values: dict[str, object] = {
         "title": "Portals", "name": name,
         "portals": [{"portal": one, "built": built} for one, built in work.portals(folder)],
@@ -160,7 +160,7 @@ def decide(request: Request) -> Response:
 
 def entry(request: Request, refused: rendering.Refused | None = None) -> Response:
     """An entry's own words and picture, which its editor gives it."""
-    name, folder, _ = place_of(request)
+    name, folder = folder_of(request)
     one = desk_of(folder, request.path_params["portal"])
     key = request.query_params.get("key", "")
     chosen = next((entry for entry in one.entries if entry.key == key), None)

@@ -185,15 +185,8 @@ def state_of(request: Request) -> AppState:
 
 
 def folder_of(request: Request) -> tuple[str, Path]:
-    """(name, folder) of the collection in the address. Raises NoCollection, and UsageError for a form that would be
-    kept in the copy of a collection in a database.
-    """
-    name, folder, place = place_of(request)
-    if isinstance(place, str) and request.method == "POST":
-        raise UsageError(
-            f"{name} is in a database, and this is kept in folders: `periplus move ADDRESS FOLDER` takes the "
-            "collection into one"
-        )
+    """(name, folder that is read) of the collection in the address. Raises NoCollection."""
+    name, folder, _ = place_of(request)
     return name, folder
 
 

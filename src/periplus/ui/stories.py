@@ -27,7 +27,7 @@ from periplus.present.influence import (
 from periplus.present.stories import ORDER_WORDS, dated, delay, write_cascade_svg
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about
-from periplus.ui.state import folder_of, place_of, state_of
+from periplus.ui.state import folder_of, state_of
 
 SHOWN = 30  # stories on the screen; all of them stand in the table
 SITES = 20  # chosen where nobody says how many
@@ -68,7 +68,7 @@ def _row(number: int, story: Story) -> dict[str, object]:
 def find(request: Request) -> Response:
     """Asks for stories to be found anew."""
     state = state_of(request)
-    name, folder, _ = place_of(request)
+    name, folder = folder_of(request)
     state.add_job(JobOrder(("stories", "-c", state.folder_word(folder), "--keep")))
     return rendering.to_screen(name, "stories")
 

@@ -150,7 +150,7 @@ def create(request: Request) -> Response:
 
 def survey(request: Request, refused: Refused | None = None) -> Response:
     """How the survey stands; of a collection without one, the form that makes one."""
-    name, folder, _ = place_of(request)
+    name, folder = folder_of(request)
     word = state_of(request).folder_word(folder)
     if campaign_here(folder) is None:
         none = {"title": "Survey", "name": name, "surveyed": False, **FORM}

@@ -51,7 +51,7 @@ class TopicRow:
 def topics(request: Request, refused: rendering.Refused | None = None) -> Response:
     """The topics of a collection, and the form that makes one; with a form in the address, its command."""
     state = state_of(request)
-    name, folder, _ = place_of(request)
+    name, folder = folder_of(request)
     values: dict[str, object] = {
         "title": "Topics", "name": name, "topics": [_row(folder, topic) for topic in topic_names(folder)],
         "methods": METHODS, "jobs": _jobs(state, name, ""),
@@ -66,7 +66,7 @@ def topics(request: Request, refused: rendering.Refused | None = None) -> Respon
 def create(request: Request) -> Response:
     """Asks for a topic to be learned, and shows it as it comes."""
     state, form = state_of(request), form_of(request)
-    name, folder, _ = place_of(request)
+    name, folder = folder_of(request)
     try:
         state.add_job(train_order(form, state.folder_word(folder)))
     except UsageError as error:
