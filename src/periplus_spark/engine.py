@@ -21,6 +21,10 @@ from periplus.errors import StoreError
 from periplus_spark.blocks import blocks_of
 from periplus_spark.stages import STAGES
 
+log = logging.getLogger(__name__)
+
+LOOK_S = 15.0
+WAITING_LOOKS = 2  # between the tasks of two rounds there is a moment without any
 # the JVMs hand out tasks and no more: a session took 5.4 CPU s before, 2.9 so
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -70,10 +74,27 @@ def session_on(master: str, more: Mapping[str, str] = MappingProxyType({})) -> I
     with _translated(f"no session on {master} (is a master there, and Java 17 here?)"), _own_interrupt():
         context = SparkContext.getOrCreate(conf)
     context.setLogLevel("FATAL")
+    over = threading.Event()
+    threading.Thread(target=_tell_of_waiting, args=(context, master, over), daemon=True).start()
     try:
         yield context
     finally:
+        over.set()
         context.stop()
+
+
+def _tell_of_waiting(context: SparkContext, master: str, over: threading.Event) -> None:
+    """Warns, once each time, where work has waited for a machine at two looks: of its own Spark says nothing."""
+    looks = 0
+    while not over.wait(LOOK_S):
+        tracker = context.statusTracker()
+        stages = [stage for number in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(number))]
+        looks = looks + 1 if stages and not any(stage.numActiveTasks for stage in stages) else 0
+        if looks == WAITING_LOOKS:
+            log.warning(
+                "no machine of the cluster %s is at work: waiting for one. Ctrl-C ends; the same command goes on",
+                master,
+            )
 
 
 @contextlib.contextmanager
@@ -98,8 +119,6 @@ def reason_of(error: Exception) -> str:
     own = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
     return (own.strip().splitlines() or [type(error).__name__])[0]
 
-
-log = logging.getLogger(__name__)
 
 GROUP = "periplus"
 CARRYING = {

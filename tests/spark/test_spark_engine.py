@@ -188,7 +188,8 @@ def test_a_driver_killed_in_a_later_stage_leaves_the_earlier_ones_to_its_success
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
-def test_a_killed_executor_changes_no_result(tmp_path):
+@pytest.mark.parametrize("lost", ["worker", "master"])
+def test_a_lost_machine_changes_no_result(tmp_path, lost):
     dataset, results = graph_dataset(tmp_path / "web", 2_000, 5), tmp_path / "results"
     with (
         cluster(tmp_path / "cluster") as made,
@@ -199,7 +200,7 @@ def test_a_killed_executor_changes_no_result(tmp_path):
             driver,
         )
         assert made.family(made.workers[0])
-        made.kill(made.workers[0])
+        made.kill(made.workers[0] if lost == "worker" else made.master)
         said, errors = driver.communicate(timeout=400)
         assert driver.returncode == 0, (said, errors)
     found = {path.name.split("-")[0]: path for path in results.iterdir()}
