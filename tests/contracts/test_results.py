@@ -102,11 +102,10 @@ def test_each_way_of_storage_gives_the_same_dataset(made, kept, tmp_path):
     assert second.inputs["last_run"] == first.inputs["last_run"] and second.inputs["collection"]
 
 
-def test_more_links_than_memory_holds_give_the_same_dataset_too(made, kept, tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets, "HELD_ROWS", 4)
+def test_more_rows_than_are_looked_up_at_once_give_the_same_dataset_too(made, kept, tmp_path, monkeypatch):
     for module in ("periplus.store.sqlite.site_rows.BLOCK_ROWS", "periplus.store.postgres.table_rows.NUMBERS_AT_ONCE"):
         monkeypatch.setattr(module, 3)
-    monkeypatch.setattr("periplus.store.datasets.TEXT_ROWS", 2)
+    monkeypatch.setattr(datasets, "URLS_AT_ONCE", dict.fromkeys(datasets.URLS_AT_ONCE, 2))
     first, second = (export_dataset(one, tmp_path / name, 1.0) for one, name in ((made, "one"), (kept, "two")))
     assert first.digest == second.digest
 

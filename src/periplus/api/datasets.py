@@ -1,32 +1,54 @@
-"""Writes a collection as a dataset for engines, and takes back what they computed."""
+"""Writes a collection as a dataset for engines, in parts and by several processes; takes back what they computed."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from periplus.analyse.engines.dataset_files import (
-    TableWriter,
-    begin,
+    UNFINISHED,
     blocks,
     drop,
     manifest_in,
-    table_note,
+    noted_table,
+    require_free,
     write_manifest,
+    write_part,
 )
 from periplus.api.homes import name_of, results_of, whole_of
-from periplus.errors import StoreError, UsageError
-from periplus.model.dataset import TABLES, Block, Coded, ComputedTable, Manifest, ResultNote, TableNote, WholeRows
+from periplus.children import finish_child, send, start_child
+from periplus.errors import PeriplusError, StoreError, UsageError
+from periplus.model.dataset import TABLES, Block, Coded, ComputedTable, Manifest, PartNote, ResultNote, WholeRows
 from periplus.model.ports import RunRecord
 from periplus.settings import VERSION
-from periplus.store.datasets import tables
+from periplus.store.datasets import Numbering, host_block, numbering, part_blocks, redirect_block
+from periplus.store.postgres.address import is_address
+from periplus.store.sqlite.schema import WriteLock
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+# An export is a list of parts: of each table the rows of so many URLs, in the order of their numbers. What is written,
+# and which parts are there, stands in the folder UNFINISHED: the first line says of what and in how many parts, each
+# further one names a part, noted after its file got its name. After a kill the next export of the collection into the
+# folder makes the parts that are missing. The numbers of URLs, which every part needs, lie there too.
+
+JOURNAL = "parts.jsonl"
+PART_URLS = 1 << 20  # of a part, by default: with 50 links of each fifth one 10,000,000 links, 100 MB
+BY_URL = ("links", "texts", "pages", "urls")  # tables in parts, the longest first: no process is left alone with one
 
 TableWatch = Callable[[str, int], None]  # (the table that is written, its rows so far)
 
@@ -35,50 +57,129 @@ def _silent(table: str, rows: int) -> None:
     """Nobody watches."""
 
 
+@dataclass(frozen=True, slots=True)
+class ExportPlan:
+    """What an export writes.
+
+    first_run: when the collection began, by which it is known again. moments: when it was read; several where an export
+    that was killed went on.
+    """
+
+    collection: str
+    first_run: float
+    texts: bool
+    parts: int
+    inputs: Mapping[str, object]
+    program: str
+    moments: tuple[float, ...]
+
+    def is_of(self, other: ExportPlan) -> bool:
+        """Whether parts that were written by one are parts of the other."""
+        mine = (self.collection, self.first_run, self.texts, self.program)
+        return mine == (other.collection, other.first_run, other.texts, other.program) and (
+            other.parts in (0, self.parts)
+        )
+
+
+class DatasetPart(NamedTuple):
+    """A part of a table: the rows of the URLs with numbers first <= n < end."""
+
+    table: str
+    number: int
+    first: int
+    end: int
+
+
+Ask = Callable[[object], Any]  # sends a message to a process and returns its answer
+Notes = dict[tuple[str, int], PartNote]  # the parts that are there, by table and number
+
+
 def export_dataset(
-    place: Path | str, into: Path, now: float, *, with_texts: bool = False, watch: TableWatch = _silent
+    place: Path | str,
+    into: Path,
+    now: float,
+    *,
+    with_texts: bool = False,
+    parts: tuple[int, int] = (0, 1),
+    watch: TableWatch = _silent,
 ) -> Manifest:
     """Writes the collection in a folder, or at an address, as Parquet tables: docs/parquet.md.
 
-    with_texts: also the pages' texts.
+    with_texts: also the pages' texts. parts: of how many files a table is, 0: one for each PART_URLS; and how many
+    processes write them. All is of one moment; of an export that goes on, each part is of its own one's.
 
     Raises NoCollection, StoreError, UsageError for a folder that is not empty. A kill leaves no manifest.
     """
-    with whole_of(place) as rows:
-        begin(into)
+    require_free(into)
+    count, workers = parts
+    with contextlib.ExitStack() as stack:
+        children = [stack.enter_context(_child(place, into)) for _ in range(workers if workers > 1 else 0)]
+        rows = stack.enter_context(_one_moment(place, children))
         try:
-            with contextlib.ExitStack() as stack:
-                stack.callback(drop, into)
-                written = [
-                    _written(into, name, _watched(name, blocks, watch))
-                    for name, blocks in tables(rows, into, with_texts=with_texts)
-                ]
-                manifest = Manifest(
-                    "collection", VERSION, now, _inputs(place, rows), {"texts": with_texts}, tuple(written)
-                )
-                write_manifest(into, manifest)
-                stack.pop_all()
+            plan, done = _begun(_planned(place, rows, with_texts, count, now), into, rows)
+            numbers = Numbering.load(into / UNFINISHED)
+            written = Counter[str]()
+            for (table, _), note in done.items():
+                written[table] += note.rows
+
+            def progress(table: str, rows: int) -> None:
+                written[table] += rows
+                watch(table, written[table])
+
+            adding = threading.Lock()
+
+            def noted(part: DatasetPart, note: PartNote) -> None:
+                with adding, (into / UNFINISHED / JOURNAL).open("a", encoding="utf-8") as journal:
+                    journal.write(_line(part.table, part.number, note) + "\n")
+                    done[part.table, part.number] = note
+                    if children:
+                        progress(part.table, note.rows)
+
+            missing = deque(part for part in _parts(plan, len(numbers.ids)) if (part.table, part.number) not in done)
+            alone = [lambda part: _made(into, rows, numbers, part, progress)]
+            _each(missing, [_remote(ask) for ask in children] or alone, noted)
+            names = [name for name in TABLES if with_texts or name != "texts"]
+            tables = tuple(
+                noted_table(name, [note for key, note in sorted(done.items()) if key[0] == name], TABLES[name].columns)
+                for name in names
+            )
+            inputs = {**plan.inputs, "moments": list(plan.moments)}
+            manifest = Manifest("collection", VERSION, now, inputs, {"texts": with_texts}, tables)
+            write_manifest(into, manifest)
+            shutil.rmtree(into / UNFINISHED, ignore_errors=True)
         except OSError as error:
-            raise StoreError(f"{into} cannot be written: {error.strerror or error}. Is the disk full?") from error
+            raise _unwritable(into, error) from error
         return manifest
 
 
-def _written(folder: Path, name: str, rows: Iterable[Block]) -> TableNote:
-    with TableWriter(folder, name, TABLES[name].columns) as writer:
-        for block in rows:
-            writer.add_block(block)
-    return table_note(folder, name, TABLES[name].columns)
+def _unwritable(into: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"{into} cannot be written: {error.strerror or error}. Is the disk full? The same command goes on."
+    )
 
 
-def _watched(name: str, blocks: Iterable[Block], watch: TableWatch) -> Iterator[Block]:
-    rows = 0
-    for block in blocks:
-        yield block
-        rows += len(numbers) if not isinstance(numbers := block[0], Coded) else 0
-        watch(name, rows)
+@contextlib.contextmanager
+def _one_moment(place: Path | str, children: Sequence[Ask]) -> Iterator[WholeRows]:
+    """The collection's rows as they stand, in this process and in all children.
+
+    A database names its moment. A folder cannot: all begin to read while nobody may write.
+    """
+    for ask in children:
+        ask("")  # until it has loaded its modules
+    with contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as unwritten:
+            if children and isinstance(place, Path):
+                with contextlib.suppress(StoreError):  # where nothing can be written nobody writes
+                    unwritten.enter_context(WriteLock(place).held())
+            rows = stack.enter_context(whole_of(place))
+            rows.runs()  # the moment begins
+            moment = rows.moment() if children else ""
+            for ask in children:
+                ask(moment)
+        yield rows
 
 
-def _inputs(place: Path | str, rows: WholeRows) -> dict[str, object]:
+def _planned(place: Path | str, rows: WholeRows, texts: bool, parts: int, now: float) -> ExportPlan:
     records = rows.runs()
     last = records[-1] if records else None
     run = (
@@ -86,10 +187,168 @@ def _inputs(place: Path | str, rows: WholeRows) -> dict[str, object]:
         if last
         else None
     )
-    return {"collection": name_of(place), "runs": len(records), "last_run": run}
+    inputs = {"collection": name_of(place), "runs": len(records), "last_run": run}
+    return ExportPlan(name_of(place), records[0].started if records else 0.0, texts, parts, inputs, VERSION, (now,))
 
 
-LoadWatch = Callable[[str], None]  # is told the table that is loaded
+def _begun(plan: ExportPlan, into: Path, rows: WholeRows) -> tuple[ExportPlan, Notes]:
+    """The plan, with which the export in the folder goes on where it may, and the parts that are there."""
+    earlier, notes = _journal(into)
+    work = into / UNFINISHED
+    if earlier is not None and earlier.is_of(plan):
+        plan = replace(earlier, moments=(*earlier.moments, *plan.moments))
+    else:
+        drop(into)
+        work.mkdir()
+        hosts = rows.hosts()
+        numbers = numbering(rows, hosts)
+        numbers.save(work)
+        plan = replace(plan, parts=plan.parts or max(1, -(-len(numbers.ids) // PART_URLS)))
+        notes = {("hosts", 0): write_part(into, "hosts", 0, [host_block(hosts)])}
+    lines = [json.dumps(asdict(plan)), *(_line(table, number, note) for (table, number), note in notes.items())]
+    draft = work / f"{JOURNAL}.part"
+    draft.write_text("\n".join([*lines, ""]), "utf-8")
+    draft.replace(work / JOURNAL)
+    return plan, notes
+
+
+def _journal(into: Path) -> tuple[ExportPlan | None, Notes]:
+    """The plan of an export that did not come to its end, and the parts that it wrote. None: there is none."""
+    notes: Notes = {}
+    try:
+        first, *lines = (into / UNFINISHED / JOURNAL).read_text("utf-8").splitlines()
+        content = json.loads(first)
+        plan = ExportPlan(**content | {"moments": tuple(content["moments"])})
+        for line in lines:
+            table, number, note = json.loads(line)
+            if (path := into / table / note["name"]).is_file() and path.stat().st_size == note["size_bytes"]:
+                notes[table, number] = PartNote(**note)
+    except FileNotFoundError:
+        return None, {}
+    except (ValueError, KeyError, TypeError):  # cut off where a kill met it: what stands before is whole
+        return (plan, notes) if notes else (None, {})
+    return plan, notes
+
+
+def _line(table: str, number: int, note: PartNote) -> str:
+    return json.dumps((table, number, asdict(note)))
+
+
+def _parts(plan: ExportPlan, urls: int) -> Iterator[DatasetPart]:
+    for table in BY_URL:
+        for number in range(plan.parts if plan.texts or table != "texts" else 0):
+            yield DatasetPart(table, number, urls * number // plan.parts, urls * (number + 1) // plan.parts)
+    yield DatasetPart("redirects", 0, 0, urls)
+
+
+def _made(into: Path, rows: WholeRows, numbers: Numbering, part: DatasetPart, progress: TableWatch) -> PartNote:
+    """Writes a part."""
+    if part.table == "redirects":
+        return write_part(into, part.table, part.number, [redirect_block(rows, numbers)])
+
+    def watched(made: Iterable[Block]) -> Iterator[Block]:
+        for block in made:
+            yield block
+            progress(part.table, len(first) if not isinstance(first := block[0], Coded) else 0)
+
+    made = part_blocks(part.table, rows, numbers, part.first, part.end)
+    return write_part(into, part.table, part.number, watched(made))
+
+
+def _each(
+    missing: deque[DatasetPart],
+    makers: Sequence[Callable[[DatasetPart], PartNote]],
+    noted: Callable[[DatasetPart, PartNote], None],
+) -> None:
+    """Has every part made, by as many makers at once."""
+
+    def work(make: Callable[[DatasetPart], PartNote]) -> None:
+        while True:
+            try:
+                part = missing.popleft()
+            except IndexError:  # the others have taken the last
+                return
+            noted(part, make(part))
+
+    if len(makers) == 1:
+        work(makers[0])
+        return
+    pool = ThreadPoolExecutor(len(makers))
+    try:
+        for future in as_completed([pool.submit(work, make) for make in makers]):
+            future.result()
+    finally:
+        missing.clear()
+        pool.shutdown(wait=False)  # what is under way ends with its process
+
+
+def _remote(ask: Ask) -> Callable[[DatasetPart], PartNote]:
+    return lambda part: PartNote(**ask(part))
+
+
+@contextlib.contextmanager
+def _child(place: Path | str, into: Path) -> Iterator[Ask]:
+    """A process that reads the collection and writes parts, as `serve` does; killed at the end."""
+    order = {"place": str(place), "into": str(into.absolute())}
+    child = start_child("-m", "periplus.api.datasets", order=order, stdout=subprocess.PIPE)
+
+    def ask(message: object) -> Any:
+        send(child, message)
+        assert child.stdout is not None
+        line = child.stdout.readline()
+        if not line:
+            raise StoreError(
+                "a process that wrote parts has ended. The same command goes on with those that are missing."
+            )
+        answer = json.loads(line)
+        if "error" in answer:
+            raise StoreError(answer["error"])
+        return answer
+
+    try:
+        yield ask
+    finally:
+        child.kill()
+        finish_child(child)
+
+
+def serve() -> None:
+    """The life of that process: a moment, and parts, each answered with its note."""
+    lines: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=_listen, args=(lines,), daemon=True).start()
+    order = lines.get()
+    place, into = order["place"] if is_address(order["place"]) else Path(order["place"]), Path(order["into"])
+    lines.get()
+    _answer({})
+    try:
+        with whole_of(place, lines.get()) as rows:
+            rows.runs()
+            _answer({})
+            part = DatasetPart(*lines.get())
+            numbers = Numbering.load(into / UNFINISHED)
+            while True:
+                _answer(asdict(_made(into, rows, numbers, part, _silent)))
+                part = DatasetPart(*lines.get())
+    except OSError as error:
+        _answer({"error": str(_unwritable(into, error))})
+    except PeriplusError as error:
+        _answer({"error": str(error)})
+
+
+def _listen(lines: SimpleQueue[Any]) -> None:
+    """Puts each line of standard input into the queue; at its end whoever asked is dead, and so is this process."""
+    with open(0, "rb", closefd=False) as messages:
+        for line in messages:
+            lines.put(json.loads(line))
+    os._exit(0)
+
+
+def _answer(value: object) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+LoadWatch = Callable[[str], None]  # is written the table that is loaded
 INTERNAL = frozenset({"sketches", "edges", "nodes"})  # tables that only further stages read
 
 
@@ -197,3 +456,7 @@ def _note(manifest: Manifest, dataset: str) -> ResultNote:
         manifest.program,
         manifest.made,
     )
+
+
+if __name__ == "__main__":
+    serve()

@@ -43,15 +43,19 @@ def name_of(place: Path | str) -> str:
 
 def collections_at(given: Sequence[Path | str], here: Path) -> dict[str, Path | str]:
     """Collections by name: those given, or those that lie in a folder given; none given: those that lie here. A text
-    that is an address is of one in a database, whose name is that of its schema. Of two of one name the later is
-    numbered.
+    that is an address is of one in a database, whose name is that of its schema. One that is given twice is there once;
+    of two of one name the later is numbered.
     """
     named: dict[str, Path | str] = {}
+    places = set[Path | str]()
     for place in given or [here]:
         for path in [str(place)] if is_address(str(place)) else _collections_in(Path(place)):
+            if (where := path.resolve() if isinstance(path, Path) else path) in places:
+                continue
+            places.add(where)
             name = plain = name_of(path).removesuffix(SUFFIX)
             number = 2
-            while named.get(name, path) != path:
+            while name in named:
                 name, number = f"{plain} {number}", number + 1
             named[name] = path
     return named
@@ -107,15 +111,18 @@ def editing(place: Path | str) -> Iterator[Path]:
         yield folder
 
 
-def whole_of(place: Path | str) -> AbstractContextManager[WholeRows]:
-    """All of a collection as it stands now, for a dataset. Raises as `home_of`, and NoCollection, StoreError."""
+def whole_of(place: Path | str, moment: str = "") -> AbstractContextManager[WholeRows]:
+    """All of a collection as it stands now, or at a moment that another process named, for a dataset.
+
+    Raises as `home_of`, and NoCollection, StoreError.
+    """
     if isinstance(place, Path):
         from periplus.store.sqlite import analysis_rows
 
         return analysis_rows.whole(place)
     with extra_needed():
         from periplus.store.postgres import analysis_rows as stored_results
-    return stored_results.whole(address_of(place))
+    return stored_results.whole(address_of(place), moment)
 
 
 def results_of(place: Path | str, now: float) -> AbstractContextManager[ResultStore]:

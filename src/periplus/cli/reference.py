@@ -72,14 +72,22 @@ graph/
 
 - **Numbers.** URLs, hosts and sites are whole numbers from 0 without a gap, in the order of their texts (bytes of UTF-8). Equal
   collections give equal numbers and equal files, whatever order they were crawled in. `urls` leads from numbers to texts.
-- **Files.** zstd; a new part begins every ten million rows; each table is read in the order of its parts' names, and is in the order that
-  its columns say. Times are timestamps in UTC, to the millisecond; each field carries its sentence.
+- **Files.** zstd; each table is a number of parts, one for each million URLs unless `--parts` says otherwise, each with the rows of as many URLs
+  that follow one another; hosts and redirects are one. It is read in the order of its parts' names, and is in the order that its columns say.
+  Times are timestamps in UTC, to the millisecond; each field carries its sentence.
 - **The manifest** is JSON: `format`, `kind` (`collection`), `program` (version), `made`, `inputs` (collection, how many runs, the last one),
   `parameters`, `tables` (each with `rows`, `parts` with `rows`, `size_bytes` and `sha256`, `columns`), and `digest`, equal for equal tables.
-  A folder without it is not whole: an export that was killed leaves none, and the next one into the same folder begins again.
-- **Memory.** Rows are streamed; kept are 16 bytes a URL and one batch of links. Links are put in order in temporary files beside the
-  tables, of up to 64 bytes a link.
-- Everything is of one moment, also while a crawl goes on.
+  A folder without it is not whole.
+- **Several processes.** `--workers N` writes N parts at once: whoever writes them, and in whatever order, the same files.
+- **After a kill**, or with a full disk, the same command goes on with the parts that are missing (the folder `unfinished` says which are there),
+  in as many parts as it began with. Of another collection, with or without `--texts`, or by another version it begins again.
+- **One moment.** All processes read the collection as it stood when the export began, also while a crawl goes on: a database names its
+  snapshot to them; in a folder all begin to read while nobody may write, for some milliseconds. An export that goes on after a kill cannot read
+  that moment again: parts that it writes then have rows as they are then (`moments` in the manifest's `inputs` has the times of both). URLs and
+  their numbers stay those of the first moment: each URL, page and link is of one of the two, no URL is there twice, and links to URLs that came
+  since are left out. Where nothing was written between, it is the same dataset. Where URLs were deleted it ends, and says so.
+- **Memory and disk.** Rows are streamed; the numbers of URLs, 26 bytes each, lie in `unfinished`, from where all processes read them; 48 bytes
+  each are in memory while they are made, then of links those of 10,000 URLs. Nothing is sorted on the disk, but for the URLs' texts by the database.
 """  # noqa: E501
 
 

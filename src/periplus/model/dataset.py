@@ -206,36 +206,43 @@ or objects where some may be None.
 Block: TypeAlias = tuple[Values, ...]  # the columns of a table, each as long as the others
 
 
-class WholeRows(Protocol):
-    """All of a collection as it stands at one moment, as rows for a dataset: each method once, in this order.
+class UrlPlaces(NamedTuple):
+    """URLs, by what finds their rows: ids, and the shard of a database that each lies in."""
 
-    Of urls, pages and texts blocks of rows, each in the order of the URLs' texts and beginning with the URL's id.
+    ids: NDArray[np.int64]
+    shards: NDArray[np.int16]
+
+
+class WholeRows(Protocol):
+    """All of a collection as it stands at one moment, as rows for a dataset.
+
+    What is asked of some URLs comes in any order; of urls, pages and texts each row begins with the URL's id.
     """
+
+    def moment(self) -> str:
+        """A name by which another process reads the same moment as long as this one does; empty: there is none."""
 
     def runs(self) -> Sequence[RunRecord]: ...
 
     def hosts(self) -> Sequence[tuple[int, str, str]]:
         """(id, key, its site's key), by key."""
 
-    def urls(self) -> Iterator[Sequence[tuple[object, ...]]]:
-        """The columns of URLS that have an expression: id, text, the host's id, ...; times in milliseconds."""
+    def ids(self) -> Iterator[NDArray[np.int64]]:
+        """(id, shard) of every URL as int64[rows, 2], in the order of the URLs' texts."""
 
     def redirects(self) -> LinkRows:
         """Where each URL that redirects leads, as last seen, and which page each alias is an address of."""
 
-    def pages(self) -> Iterator[Sequence[tuple[object, ...]]]:
+    def urls(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
+        """The columns of URLS that have an expression: id, text, the host's id, ...; times in milliseconds."""
+
+    def pages(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
         """The columns of PAGES, with the URL's id; times in milliseconds."""
 
-    def first_sources(self, most: int) -> NDArray[np.int64]:
-        """Of all links the ids of their sources, ascending: the first `most`.
+    def links(self, some: UrlPlaces) -> NDArray[np.int64]:
+        """The columns of LINKS of these sources, with the URLs' ids, as int64[rows, 8]; times in milliseconds."""
 
-        Ids are hashes, so they are drawn by chance.
-        """
-
-    def links(self) -> Iterator[NDArray[np.int64]]:
-        """The columns of LINKS, with the URLs' ids, as int64[rows, 8]; times in milliseconds; in any order."""
-
-    def texts(self) -> Iterator[Sequence[tuple[object, ...]]]:
+    def texts(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
         """(id, text, blocks, parts), as they are packed, of pages whose text was kept."""
 
 

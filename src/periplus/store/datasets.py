@@ -1,134 +1,84 @@
-"""Turns a collection's rows into blocks of a dataset's tables, numbered and sorted in bounded memory."""
+"""Turns a collection's rows into blocks of a dataset's tables, each table in parts that are made apart from the others.
+
+A part has the rows of some URLs that follow one another in the order of their texts. Which URLs there are, and in which
+order, is read once (`numbering`); then each part looks up its own rows by their ids, wherever and whenever it is made.
+"""
 
 from __future__ import annotations
 
 import re
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from periplus.errors import StoreError
-from periplus.model.dataset import Block, Coded, WholeRows
+from periplus.model.dataset import Block, Coded, UrlPlaces, WholeRows
 from periplus.model.page import LINK_KINDS, POSITIONS, BlockKind
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.corruption import reported
 
-# Rows are dealt into files by their first number, then each file is sorted.
-
-Rows = NDArray[np.int64]  # [rows, width]
-FILES = 64  # open at once; each is read whole: of 10 M rows about 160,000, of a thousand million 16 M
-BUFFER_BYTES = 1 << 18  # of each file
-HELD_ROWS = 500_000  # up to here memory holds them all; of more, these tell where to cut
-
-
-def in_order(
-    blocks: Iterable[Rows], by: tuple[int, ...], folder: Path, sample: NDArray[np.int64] | None = None
-) -> Iterator[Rows]:
-    """The rows ascending by the columns `by`, of which the first is 0, block by block;
-    two blocks share no number of column 0.
-
-    Files are cut where HELD_ROWS numbers of column 0 say, which must be drawn by chance from all: the `sample`; None:
-    those of the first rows, whose order then says nothing of column 0, as that of hashes. folder: for temporary files,
-    deleted at the end; not touched where there are no more rows. Memory: the rows of the fullest file, four times.
-    """
-    rest = iter(blocks)
-    held: list[Rows] = []
-    count = 0
-    for block in rest:
-        held.append(block)
-        count += len(block)
-        if count > HELD_ROWS:
-            first = np.concatenate([block[:, 0] for block in held])[:HELD_ROWS] if sample is None else sample
-            yield from _dealt(held, rest, (by, np.sort(first)), folder)
-            return
-    if held:
-        yield _sorted(np.concatenate(held), by)
-
-
-def _dealt(
-    held: list[Rows], rest: Iterator[Rows], order: tuple[tuple[int, ...], NDArray[np.int64]], folder: Path
-) -> Iterator[Rows]:
-    """order: the columns, and the sample, ascending."""
-    by, seen = order
-    width = held[0].shape[1]
-    cuts = seen[np.arange(1, FILES) * len(seen) // FILES]
-    with tempfile.TemporaryDirectory(prefix="sort-", dir=folder) as place, ExitStack() as stack:
-        paths = [Path(place) / f"{number:02}" for number in range(FILES)]
-        files = [stack.enter_context(path.open("wb", buffering=BUFFER_BYTES)) for path in paths]
-        while held:
-            _deal(held.pop(), cuts, files)
-        for block in rest:
-            _deal(block, cuts, files)
-        stack.close()
-        for path in paths:
-            rows = np.fromfile(path, np.int64).reshape(-1, width)
-            path.unlink()
-            if len(rows):
-                yield _sorted(rows, by)
-
-
-def _deal(block: Rows, cuts: NDArray[np.int64], files: list[BinaryIO]) -> None:
-    numbers = np.searchsorted(cuts, block[:, 0], side="right")
-    order = np.argsort(numbers, kind="stable")
-    rows, ends = block[order], np.searchsorted(numbers[order], np.arange(FILES + 1))
-    for number, file in enumerate(files):
-        if ends[number] < ends[number + 1]:
-            rows[ends[number] : ends[number + 1]].tofile(file)
-
-
-def _sorted(rows: Rows, by: tuple[int, ...]) -> Rows:
-    return rows[np.lexsort([rows[:, column] for column in reversed(by)])]
-
-
-TEXT_ROWS = 20_000  # of a block with texts
-PAGE_ROWS = 500  # of a block with whole pages' texts
+Ints = NDArray[np.int64]
+# URLs whose rows are looked up at once, by table: of pages with 100 links 1,000,000 links, 64 MB; of texts 500
+URLS_AT_ONCE = {"urls": 20_000, "pages": 20_000, "links": 10_000, "texts": 2_000}
 _APART = (BlockKind.TITLE, BlockKind.ALT)  # not of a page's running text
 
 
-class Numbers:
-    """The numbers of URLs, by id. 16 bytes a URL."""
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """Which number each URL and each host has. 26 bytes a URL."""
 
-    def __init__(self, ids: NDArray[np.int64]) -> None:
-        """ids: in the order of the URLs' texts."""
-        self._numbers = np.argsort(ids)
-        self._ids = ids[self._numbers]
+    ids: Ints  # of URLs, in the order of their texts
+    shards: NDArray[np.int16]  # where each lies in a database; 0 in a folder
+    sorted: Ints  # the ids, ascending
+    numbers: Ints  # of those
+    hosts: Ints  # [hosts, 3]: ids, ascending, with the number of each and that of its site
 
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """-1 for what is not known."""
-        if not len(self._ids):
+    def of(self, ids: Ints) -> Ints:
+        """The numbers of URLs; -1 for what is not known."""
+        if not len(self.sorted):
             return np.full(len(ids), -1)
-        places = np.searchsorted(self._ids, ids).clip(max=len(self._ids) - 1)
-        return np.where(self._ids[places] == ids, self._numbers[places], -1)
+        places = np.searchsorted(self.sorted, ids).clip(max=len(self.sorted) - 1)
+        return np.where(self.sorted[places] == ids, self.numbers[places], -1)
+
+    def save(self, folder: Path) -> None:
+        for field in fields(self):
+            np.save(folder / f"{field.name}.npy", getattr(self, field.name))
+
+    @classmethod
+    def load(cls, folder: Path) -> Numbering:
+        """From disk as it is asked, so that several processes have it once. Raises OSError, ValueError."""
+        return cls(*(_loaded(folder / f"{field.name}.npy") for field in fields(cls)))
 
 
-def tables(rows: WholeRows, folder: Path, *, with_texts: bool) -> Iterator[tuple[str, Iterable[Block]]]:
-    """A dataset's tables by name, each to be read to its end before the next. folder: for temporary files."""
-    hosts = rows.hosts()
-    yield "hosts", [_hosts(hosts)]
-    ids = [np.zeros(0, np.int64)]
-    yield "urls", _urls(rows, _host_numbers(hosts), ids)
-    numbers = Numbers(np.concatenate(ids))
-    ids.clear()
-    yield "redirects", [_redirects(rows, numbers)]
-    yield "pages", ((numbers.of(np.array(these, np.int64)), *others) for these, *others in _columns(rows.pages()))
-    yield "links", _links(rows, numbers, folder)
-    if with_texts:
-        yield "texts", _texts(rows, numbers)
+def _loaded(path: Path) -> NDArray[Any]:
+    try:
+        return np.load(path, mmap_mode="r")  # type: ignore[no-any-return]
+    except ValueError:  # no rows, and nothing to map
+        return np.load(path)  # type: ignore[no-any-return]
+
+
+def numbering(rows: WholeRows, hosts: Sequence[tuple[int, str, str]]) -> Numbering:
+    """hosts: as `rows` gives them."""
+    blocks = [np.zeros((0, 2), np.int64), *rows.ids()]
+    ids, shards = (np.concatenate([block[:, column] for block in blocks]) for column in (0, 1))
+    order = np.argsort(ids)
+    sites = _sites(hosts)
+    of_hosts = [(host_id, number, sites[site]) for number, (host_id, _, site) in enumerate(hosts)]
+    return Numbering(
+        ids, shards.astype(np.int16), ids[order], order, np.array(sorted(of_hosts), np.int64).reshape(-1, 3)
+    )
 
 
 def _sites(hosts: Sequence[tuple[int, str, str]]) -> dict[str, int]:
     return {key: number for number, key in enumerate(sorted({site for _, _, site in hosts}))}
 
 
-def _hosts(hosts: Sequence[tuple[int, str, str]]) -> Block:
+def host_block(hosts: Sequence[tuple[int, str, str]]) -> Block:
+    """The whole table of hosts."""
     sites = _sites(hosts)
     return (
         np.arange(len(hosts)),
@@ -138,29 +88,8 @@ def _hosts(hosts: Sequence[tuple[int, str, str]]) -> Block:
     )
 
 
-def _host_numbers(hosts: Sequence[tuple[int, str, str]]) -> dict[int, tuple[int, int]]:
-    """By a host's id its number and its site's."""
-    sites = _sites(hosts)
-    return {host_id: (number, sites[site]) for number, (host_id, _, site) in enumerate(hosts)}
-
-
-def _urls(rows: WholeRows, host_numbers: dict[int, tuple[int, int]], ids: list[NDArray[np.int64]]) -> Iterator[Block]:
-    """ids receives theirs, block by block."""
-    count = 0
-    for these, texts, host_ids, *others in _columns(rows.urls()):
-        ids.append(np.array(these, np.int64))
-        of_hosts = np.array([host_numbers[host_id] for host_id in host_ids], np.int64)
-        numbers = np.arange(count, count + len(these))
-        count += len(these)
-        yield (numbers, ids[-1], texts, of_hosts[:, 0], of_hosts[:, 1], *others)
-
-
-def _columns(blocks: Iterator[Sequence[tuple[object, ...]]]) -> Iterator[tuple[tuple[Any, ...], ...]]:
-    for rows in blocks:
-        yield tuple(zip(*rows, strict=True))
-
-
-def _redirects(rows: WholeRows, numbers: Numbers) -> Block:
+def redirect_block(rows: WholeRows, numbers: Numbering) -> Block:
+    """The whole table of redirects."""
     hops = rows.redirects()
     sources, targets = numbers.of(hops.sources), numbers.of(hops.targets)
     numbered = (sources >= 0) & (targets >= 0)
@@ -168,25 +97,52 @@ def _redirects(rows: WholeRows, numbers: Numbers) -> Block:
     return sources[numbered][order], targets[numbered][order]
 
 
-def _links(rows: WholeRows, numbers: Numbers, folder: Path) -> Iterator[Block]:
-    sample = numbers.of(rows.first_sources(HELD_ROWS))
-    for block in in_order(_numbered(rows.links(), numbers), (0, 1, 2, 3, 4), folder, sample):
-        columns = block.T
+def part_blocks(table: str, rows: WholeRows, numbers: Numbering, first: int, end: int) -> Iterator[Block]:
+    """The rows of one of URLS_AT_ONCE that belong to the URLs with numbers first <= n < end."""
+    make = {"urls": _urls, "pages": _pages, "links": _links, "texts": _texts}[table]
+    for start in range(first, end, URLS_AT_ONCE[table]):
+        some = slice(start, min(start + URLS_AT_ONCE[table], end))
+        yield from make(rows, numbers, UrlPlaces(numbers.ids[some], numbers.shards[some]))
+
+
+def _urls(rows: WholeRows, numbers: Numbering, some: UrlPlaces) -> Iterator[Block]:
+    ids, texts, host_ids, *others = _columns(rows.urls(some), numbers)
+    if len(ids) < len(some.ids):
+        raise StoreError("URLs were deleted from the collection while it was exported: begin again in another folder")
+    hosts = numbers.hosts[np.searchsorted(numbers.hosts[:, 0], np.array(host_ids, np.int64))]
+    yield numbers.of(ids), ids, texts, hosts[:, 1], hosts[:, 2], *others
+
+
+def _pages(rows: WholeRows, numbers: Numbering, some: UrlPlaces) -> Iterator[Block]:
+    if read := rows.pages(some):
+        ids, *others = _columns(read, numbers)
+        yield numbers.of(ids), *others
+
+
+def _columns(rows: Sequence[tuple[object, ...]], numbers: Numbering) -> tuple[Any, ...]:
+    """Rows that begin with the id of a URL, in the order of its numbers, as columns."""
+    ids = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+    order = np.argsort(numbers.of(ids))
+    _, *columns = zip(*(rows[place] for place in order.tolist()), strict=True)
+    return ids[order], *columns
+
+
+def _links(rows: WholeRows, numbers: Numbering, some: UrlPlaces) -> Iterator[Block]:
+    links = rows.links(some)
+    links[:, 0], links[:, 1] = numbers.of(links[:, 0]), numbers.of(links[:, 1])
+    links = links[(links[:, 0] >= 0) & (links[:, 1] >= 0)]
+    if len(links):
+        columns = links[np.lexsort([links[:, column] for column in (4, 3, 2, 1, 0)])].T
         kinds, positions = Coded(columns[2].astype(np.int8), LINK_KINDS), Coded(columns[3].astype(np.int8), POSITIONS)
-        yield (columns[0], columns[1], kinds, positions, columns[4], columns[5], columns[6], columns[7])
+        yield columns[0], columns[1], kinds, positions, columns[4], columns[5], columns[6], columns[7]
 
 
-def _numbered(blocks: Iterator[NDArray[np.int64]], numbers: Numbers) -> Iterator[NDArray[np.int64]]:
-    for block in blocks:
-        block[:, 0], block[:, 1] = numbers.of(block[:, 0]), numbers.of(block[:, 1])
-        yield block[(block[:, 0] >= 0) & (block[:, 1] >= 0)]
-
-
-def _texts(rows: WholeRows, numbers: Numbers) -> Iterator[Block]:
-    codec = BodyCodec()
-    for these, *packed in _columns(rows.texts()):
+def _texts(rows: WholeRows, numbers: Numbering, some: UrlPlaces) -> Iterator[Block]:
+    if read := rows.texts(some):
+        ids, *packed = _columns(read, numbers)
+        codec = BodyCodec()
         texts = [_text_and_content(codec, *one) for one in zip(*packed, strict=True)]
-        yield numbers.of(np.array(these, np.int64)), [text for text, _ in texts], [content for _, content in texts]
+        yield numbers.of(ids), [text for text, _ in texts], [content for _, content in texts]
 
 
 def _text_and_content(

@@ -12,6 +12,7 @@ from pathlib import Path
 from starlette.requests import Request
 
 from periplus.api.cache import Background, Remembered
+from periplus.api.homes import collections_at
 from periplus.api.homes import folder_of as folder_of_place
 from periplus.api.labelling import Sessions
 from periplus.api.tables import Browser
@@ -49,16 +50,8 @@ class Places:
 
     def collections(self) -> dict[str, Path]:
         """Name to folder, by name. Of two of one name the later one is numbered."""
-        named: dict[str, Path] = {}
-        for path in [*self.single, *(path for folder in self.folders for path in sorted(folder.glob(f"*{SUFFIX}")))]:
-            if not (path / DATABASE).is_file() or any(path.samefile(other) for other in named.values()):
-                continue
-            name = plain = path.resolve().name.removesuffix(SUFFIX)
-            number = 2
-            while name in named:
-                name, number = f"{plain} {number}", number + 1
-            named[name] = path
-        return dict(sorted(named.items()))
+        named = collections_at([*self.single, *self.folders], self.base)
+        return {name: Path(path) for name, path in sorted(named.items())}
 
     def folder(self, name: str) -> Path:
         """Raises NoCollection."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
@@ -42,28 +42,32 @@ Mask = NDArray[np.bool_]
 # of links read at once: 5 columns of them are 20 MB, and smaller blocks cost more calls than they save
 BLOCK_ROWS = 1 << 19
 PART_ROWS = 10_000_000  # of a file: of links some 100 MB, what a task of a cluster likes to read
+UNFINISHED = "unfinished"  # folder in a dataset: what is needed until it is whole
 GROUP_ROWS = 1_000_000  # of a row group: readers take one at a time; of texts as many as a block has
 
 
-def begin(folder: Path) -> None:
-    """An empty folder for a dataset: a new one, or what an export that did not come to its end has left.
-
-    Raises UsageError.
-    """
+def require_free(folder: Path) -> None:
+    """Makes the folder for a dataset, or takes one that an export has not come to its end in. Raises UsageError."""
     try:
         if (folder / MANIFEST).exists():
             raise UsageError(f"{folder} holds a dataset already. Choose another folder, or delete that one.")
         folder.mkdir(parents=True, exist_ok=True)
-        if strange := sorted(path.name for path in folder.iterdir() if path.name not in TABLES):
+        ours = {*TABLES, UNFINISHED}
+        if strange := sorted(path.name for path in folder.iterdir() if path.name not in ours):
             raise UsageError(f"{folder} is not empty: it holds {strange[0]}. Choose another folder.")
-        drop(folder)
     except OSError as error:
         raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from None
 
 
+def begin(folder: Path) -> None:
+    """An empty folder for a dataset: a new one, or without what did not come to its end there. Raises UsageError."""
+    require_free(folder)
+    drop(folder)
+
+
 def drop(folder: Path) -> None:
     """Deletes unfinished tables."""
-    for name in TABLES:
+    for name in (*TABLES, UNFINISHED):
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
@@ -245,12 +249,31 @@ def _array(kind: ColumnKind, type: pa.DataType, values: Values) -> pa.Array:
     return pa.array(values, type)
 
 
+def write_part(folder: Path, table: str, number: int, rows: Iterable[Block]) -> PartNote:
+    """Writes a part of one of TABLES; it has its name when it is whole."""
+    columns, draft = TABLES[table].columns, folder / UNFINISHED / f"{table}-{number:05}"
+    shutil.rmtree(draft, ignore_errors=True)
+    with TableWriter(draft, table, columns, part_rows=1 << 62) as writer:
+        for block in rows:
+            writer.add_block(block)
+    path = folder / table / f"part-{number:05}.parquet"
+    path.parent.mkdir(exist_ok=True)
+    next((draft / table).iterdir()).replace(path)
+    shutil.rmtree(draft)
+    return _part_note(path)
+
+
+def _part_note(path: Path) -> PartNote:
+    return PartNote(path.name, parquet_module().read_metadata(path).num_rows, path.stat().st_size, _sha256(path))
+
+
 def table_note(folder: Path, table: str, columns: Sequence[Column]) -> TableNote:
     """What a manifest says of a table whose files are there."""
-    parts = []
-    for path in sorted((folder / table).glob("*.parquet")):
-        rows = parquet_module().read_metadata(path).num_rows
-        parts.append(PartNote(path.name, rows, path.stat().st_size, _sha256(path)))
+    return noted_table(table, list(map(_part_note, sorted((folder / table).glob("*.parquet")))), columns)
+
+
+def noted_table(table: str, parts: Sequence[PartNote], columns: Sequence[Column]) -> TableNote:
+    """What a manifest says of a table with these parts, in their order."""
     sentences = {column.name: column.sentence for column in columns}
     return TableNote(table, sum(part.rows for part in parts), tuple(parts), sentences)
 

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from periplus.errors import StoreError
-from periplus.model.dataset import LINKS, PAGES, URLS, ComputedTable, ResultNote
+from periplus.model.dataset import LINKS, PAGES, URLS, ComputedTable, ResultNote, UrlPlaces
 from periplus.model.graph import LinkRows
 from periplus.model.ports import RunRecord
-from periplus.model.tables import HAS_PAGE
+from periplus.model.tables import HAS_PAGE, Table
 from periplus.store import runs
-from periplus.store.datasets import PAGE_ROWS, TEXT_ROWS, sound
-from periplus.store.dialect import SHARDS
+from periplus.store.datasets import sound
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.ledger import lock_number
 from periplus.store.postgres.schema import LOCK_RESULTS
 from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.postgres.table_rows import (
+    ROWS_AT_ONCE,
+    look_up,
     moment,
     number_blocks,
     numeric,
@@ -30,8 +32,12 @@ from periplus.store.postgres.table_rows import (
     row_blocks,
 )
 
-_LINK_BYTES = 40  # of `page_links`, with index: docs/cluster.md
-_BY_TEXT = ' ORDER BY u.text COLLATE "C"'
+# as in the catalogue, and with the shard, without which a row of another table is not found by its key
+_SOURCES = {
+    URLS: "url u LEFT JOIN start b ON b.shard = u.shard AND b.url_id = u.id",
+    PAGES: "page p JOIN url u ON u.shard = p.shard AND u.id = p.url_id",
+    LINKS: "link l LEFT JOIN freshness f ON f.shard = l.shard AND f.url_id = l.source AND f.gone_since IS NULL",
+}
 
 
 class DatabaseRows:
@@ -47,51 +53,59 @@ class DatabaseRows:
         find = "SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id ORDER BY h.key"
         return [(host_id, key, site) for host_id, key, site in self._connection.execute(find).fetchall()]
 
-    def urls(self) -> Iterator[Sequence[tuple[object, ...]]]:
-        return row_blocks(self._connection, numeric(URLS) + _BY_TEXT, TEXT_ROWS)
+    def moment(self) -> str:
+        row = self._connection.execute("SELECT pg_export_snapshot()").fetchone()
+        return str(row[0]) if row else ""
+
+    def ids(self) -> Iterator[NDArray[np.int64]]:
+        read_whole_tables(self._connection)
+        return number_blocks(self._connection, 'SELECT u.id, u.shard FROM url u ORDER BY u.text COLLATE "C"', 2)
 
     def redirects(self) -> LinkRows:
+        read_whole_tables(self._connection)
         return redirects(self._connection)
 
-    def pages(self) -> Iterator[Sequence[tuple[object, ...]]]:
-        return row_blocks(self._connection, numeric(PAGES) + _BY_TEXT, TEXT_ROWS)
+    def urls(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
+        return self._rows(_all_of(URLS), "(u.shard, u.id)", some)
 
-    def first_sources(self, most: int) -> NDArray[np.int64]:
-        """Links lie by shard: of each shard the beginning is taken,
-        as far as ids go of which there should be enough, or further.
-        """
-        row = self._connection.execute("SELECT pg_relation_size('page_links')").fetchone()
-        rows = (row[0] if row else 0) / _LINK_BYTES
-        share = min(1.0, 2 * most / max(rows, 1.0))
-        while True:
-            below = int(share * 2**64) - 2**63
-            last = "" if share >= 1 else f" AND source < {below}"
-            find = (
-                f"SELECT source FROM link WHERE shard BETWEEN 0 AND {SHARDS - 1}{last}"
-                f" ORDER BY source LIMIT {int(most)}"
-            )
-            sources = np.concatenate([np.zeros((0, 1), np.int64), *number_blocks(self._connection, find, 1)])[:, 0]
-            if len(sources) == most or share >= 1:
-                return sources
-            share = min(1.0, share * 4)
+    def pages(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
+        return self._rows(_all_of(PAGES), "(p.shard, p.url_id)", some)
 
-    def links(self) -> Iterator[NDArray[np.int64]]:
-        return number_blocks(self._connection, numeric(LINKS), len(LINKS.columns))
+    def links(self, some: UrlPlaces) -> NDArray[np.int64]:
+        look_up(self._connection)
+        width = len(LINKS.columns)
+        blocks = number_blocks(self._connection, _all_of(LINKS) + _among("(l.shard, l.source)", some), width)
+        return np.concatenate([np.zeros((0, width), np.int64), *blocks])
 
-    def texts(self) -> Iterator[Sequence[tuple[object, ...]]]:
+    def texts(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
         find = (
-            f"SELECT u.id, b.text, b.blocks, p.parts FROM {PAGES.source}"
-            " JOIN body b ON b.shard = p.shard AND b.id = p.body_id"
-            f" WHERE b.text IS NOT NULL AND {HAS_PAGE}{_BY_TEXT}"
+            f"SELECT p.url_id, b.text, b.blocks, p.parts FROM {_SOURCES[PAGES]}"
+            f" JOIN body b ON b.shard = p.shard AND b.id = p.body_id WHERE b.text IS NOT NULL AND {HAS_PAGE}"
         )
-        return row_blocks(self._connection, find, PAGE_ROWS)
+        return self._rows(find, "(p.shard, p.url_id)", some)
+
+    def _rows(self, find: str, key: str, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
+        look_up(self._connection)
+        return self._connection.execute((find + _among(key, some)).encode()).fetchall()
+
+
+def _all_of(table: Table) -> str:
+    return numeric(replace(table, source=_SOURCES[table]))
+
+
+def _among(key: str, some: UrlPlaces) -> str:
+    """A condition, as a text: COPY takes no parameters, and these are whole numbers."""
+    shards, ids = (",".join(map(str, numbers.tolist())) for numbers in (some.shards, some.ids))
+    return f" AND {key} IN (SELECT * FROM unnest('{{{shards}}}'::smallint[], '{{{ids}}}'::bigint[]))"
 
 
 @contextlib.contextmanager
-def whole(address: Address) -> Iterator[DatabaseRows]:
-    """The collection as it stands now, while a crawl goes on too. Raises UsageError, NoCollection, StoreError."""
-    with moment(address) as connection:
-        read_whole_tables(connection)
+def whole(address: Address, of: str = "") -> Iterator[DatabaseRows]:
+    """The collection as it stands now, while a crawl goes on too; of: a moment that another process named.
+
+    Raises UsageError, NoCollection, StoreError.
+    """
+    with moment(address, of=of) as connection:
         yield DatabaseRows(connection)
 
 
@@ -183,7 +197,7 @@ def computed_tables(connection: Connection) -> Iterator[ComputedTable]:
         f"SELECT relname {_OURS} LIKE 'result\\_%' AND {_MAY_READ} ORDER BY 1"
     ).fetchall():
         columns = [(column, kinds[kind]) for column, kind in connection.execute(find, (name,)).fetchall()]
-        rows = (row for block in row_blocks(connection, f"SELECT * FROM {sound(name)}", TEXT_ROWS) for row in block)
+        rows = (row for block in row_blocks(connection, f"SELECT * FROM {sound(name)}", ROWS_AT_ONCE) for row in block)
         yield ComputedTable(name, columns, rows)
 
 

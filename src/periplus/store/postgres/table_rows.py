@@ -32,10 +32,11 @@ from periplus.store.segments import RecordPlace
 
 
 @contextlib.contextmanager
-def moment(address: Address, *, writes: bool = False) -> Iterator[Connection]:
+def moment(address: Address, *, writes: bool = False, of: str = "") -> Iterator[Connection]:
     """One transaction without limits of time.
 
-    writes: at the usual isolation; else everything within is of one moment, and nothing can be written.
+    writes: at the usual isolation; else everything within is of one moment, and nothing can be written. of: that of
+    another transaction, which goes on (`pg_export_snapshot`).
 
     Raises UsageError, NoCollection, and StoreError for what the server or the way to it did.
     """
@@ -47,6 +48,8 @@ def moment(address: Address, *, writes: bool = False) -> Iterator[Connection]:
             with connection.transaction():
                 if not writes:
                     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                if of:
+                    connection.execute(psycopg.sql.SQL("SET TRANSACTION SNAPSHOT {}").format(of))
                 yield connection
         except psycopg.Error as error:
             message = str(error).strip().partition("\n")[0] or type(error).__name__
@@ -62,7 +65,16 @@ def read_whole_tables(connection: Connection) -> None:
     likelihoods that are one, expects a row where there are millions, and looks them up one by one (two million links:
     not done after nine minutes, instead of six seconds).
     """
-    for setting in ("jit = off", "enable_nestloop = off", "cursor_tuple_fraction = 1", "work_mem = '64MB'"):
+    _plan(connection, "enable_nestloop = off", "enable_seqscan = on", "cursor_tuple_fraction = 1", "work_mem = '64MB'")
+
+
+def look_up(connection: Connection) -> None:
+    """Tells the planner that what is asked from here on are rows by their keys, of however large a table."""
+    _plan(connection, "enable_nestloop = on", "enable_seqscan = off")
+
+
+def _plan(connection: Connection, *settings: str) -> None:
+    for setting in ("jit = off", *settings):
         connection.execute(f"SET LOCAL {setting}")
 
 

@@ -5,6 +5,7 @@ and the results that they keep there.
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.model.dataset import LINKS, PAGES, URLS, ComputedTable, ResultNote
+from periplus.model.dataset import LINKS, PAGES, URLS, ComputedTable, ResultNote, UrlPlaces
 from periplus.model.frontier import READ
 from periplus.model.graph import REASON_CODES, LinkRows, UrlRows
 from periplus.model.page import FOLLOWED_KINDS, LinkKind
@@ -23,7 +24,7 @@ from periplus.model.ports import RunRecord
 from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.store.datasets import PAGE_ROWS, TEXT_ROWS, sound
+from periplus.store.datasets import sound
 from periplus.store.sqlite import reading, runs, site_rows
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.store.sqlite.schema import writing
@@ -48,39 +49,42 @@ class FolderRows:
             "SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id ORDER BY h.key"
         ).fetchall()
 
-    def urls(self) -> Iterator[Sequence[tuple[object, ...]]]:
-        return self._blocks(f"{numeric(URLS)} ORDER BY u.text", TEXT_ROWS)
+    def moment(self) -> str:
+        return ""
+
+    def ids(self) -> Iterator[NDArray[np.int64]]:
+        return number_blocks(self._connection.execute("SELECT id, 0 FROM url ORDER BY text"), 2)
 
     def redirects(self) -> LinkRows:
         return site_rows.redirects(self._connection)
 
-    def pages(self) -> Iterator[Sequence[tuple[object, ...]]]:
-        return self._blocks(f"{numeric(PAGES)} ORDER BY u.text", TEXT_ROWS)
+    def urls(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
+        return self._of(numeric(URLS), "u.id", some).fetchall()
 
-    def first_sources(self, most: int) -> NDArray[np.int64]:
-        blocks = number_blocks(self._connection.execute("SELECT source FROM link ORDER BY source LIMIT ?", (most,)), 1)
-        return np.concatenate([np.zeros(0, np.int64), *(block[:, 0] for block in blocks)])
+    def pages(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
+        return self._of(numeric(PAGES), "p.url_id", some).fetchall()
 
-    def links(self) -> Iterator[NDArray[np.int64]]:
-        return number_blocks(self._connection.execute(numeric(LINKS)), len(LINKS.columns))
+    def links(self, some: UrlPlaces) -> NDArray[np.int64]:
+        width = len(LINKS.columns)
+        blocks = number_blocks(self._of(numeric(LINKS), "l.source", some), width)
+        return np.concatenate([np.zeros((0, width), np.int64), *blocks])
 
-    def texts(self) -> Iterator[Sequence[tuple[object, ...]]]:
+    def texts(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
         find = (
-            "SELECT u.id, b.text, b.blocks, p.parts FROM page p JOIN url u ON u.id = p.url_id"
-            " JOIN body b ON b.id = p.body_id"
-            f" WHERE b.text IS NOT NULL AND {HAS_PAGE} ORDER BY u.text"
+            "SELECT p.url_id, b.text, b.blocks, p.parts FROM page p JOIN url u ON u.id = p.url_id"
+            f" JOIN body b ON b.id = p.body_id WHERE b.text IS NOT NULL AND {HAS_PAGE}"
         )
-        return self._blocks(find, PAGE_ROWS)
+        return self._of(find, "p.url_id", some).fetchall()
 
-    def _blocks(self, find: str, most: int) -> Iterator[Sequence[tuple[object, ...]]]:
-        cursor = self._connection.execute(find)
-        while rows := cursor.fetchmany(most):
-            yield rows
+    def _of(self, find: str, column: str, some: UrlPlaces) -> sqlite3.Cursor:
+        """A question, of the rows that have one of these ids in a column."""
+        ids = json.dumps(some.ids.tolist())
+        return self._connection.execute(f"{find} AND {column} IN (SELECT value FROM json_each(?))", (ids,))
 
 
 @contextlib.contextmanager
 def whole(folder: Path) -> Iterator[FolderRows]:
-    """The collection as it stands now. Raises NoCollection, StoreError."""
+    """The collection as it stands when it is first asked. Raises NoCollection, StoreError."""
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
         yield FolderRows(connection)
 

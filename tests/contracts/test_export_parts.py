@@ -1,0 +1,216 @@
+"""An export in parts: by any number of processes the same tables, and after a kill only the parts that are missing."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+from click.testing import CliRunner
+
+from periplus.analyse.engines.combining import combined
+from periplus.analyse.engines.dataset_files import UNFINISHED
+from periplus.api import datasets
+from periplus.api.datasets import JOURNAL, export_dataset
+from periplus.api.moving import move
+from periplus.cli.main import main
+from periplus.errors import StoreError
+from periplus.model.dataset import TABLES
+from periplus.store.sqlite import schema
+from postgres_server import empty_collection
+from stored import copied, page, stored
+
+PAGES = 60
+SITE = {
+    "https://e.org/": page("Home", *(f"/{number}" for number in range(PAGES)), "https://x.org/", "/gone"),
+    "https://e.org/gone": 404,
+    "https://e.org/o": "/3",
+} | {
+    f"https://e.org/{number}": page(f"Page ž {number}", "/", f"/{number * 7 % PAGES}", "/o", f"https://y{number}.org/")
+    for number in range(PAGES)
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return stored(tmp_path_factory.mktemp("parts") / "c", SITE, ["https://e.org/"])
+
+
+@pytest.fixture(scope="module", params=["folder", "database"])
+def place(request, made):
+    if request.param == "folder":
+        yield made
+        return
+    with empty_collection() as address:
+        move(str(copied(made, made.with_name("moved"))), address)
+        yield address
+
+
+def tables(exported: Path) -> dict[str, list[dict[str, object]]]:
+    """All rows, in the order of the parts."""
+    return {name: ds.dataset(exported / name).to_table().to_pylist() for name in TABLES}
+
+
+def parts_of(manifest, table):
+    return [part.rows for note in manifest.tables if note.name == table for part in note.parts]
+
+
+@pytest.fixture(scope="module")
+def whole(made, tmp_path_factory):
+    """What one process writes in one part."""
+    exported = tmp_path_factory.mktemp("whole") / "out"
+    export_dataset(made, exported, 1.0, with_texts=True)
+    return tables(exported)
+
+
+@pytest.mark.parametrize("parts", [(1, 1), (3, 1), (7, 3), (200, 2)])
+def test_any_number_of_parts_and_processes_gives_the_same_rows_in_the_same_order(place, whole, tmp_path, parts):
+    manifest = export_dataset(place, tmp_path / "out", 1.0, with_texts=True, parts=parts)
+    assert tables(tmp_path / "out") == whole
+    assert len(parts_of(manifest, "links")) == parts[0]
+    assert sum(parts_of(manifest, "links")) == len(whole["links"]) > 200
+    assert manifest.inputs["moments"] == [1.0]
+    assert not (tmp_path / "out" / UNFINISHED).exists()
+
+
+def test_parts_are_the_same_whoever_writes_them(place, made, tmp_path):
+    first = export_dataset(made, tmp_path / "one", 1.0, with_texts=True, parts=(5, 1))
+    assert export_dataset(place, tmp_path / "two", 2.0, with_texts=True, parts=(5, 2)).digest == first.digest
+    for name in ("one", "two"):
+        export_dataset(place, tmp_path / f"{name} more", 1.0, parts=(2, 1))
+    assert (
+        combined([tmp_path / "one more", tmp_path / "two more"], tmp_path / "both", 1.0).rows("urls") == len(SITE) + 61
+    )
+
+
+def stop_after(times: int):
+    """What fails once so many blocks were read, as a full disk or a kill would."""
+    left = [times]
+
+    def watch(table: str, rows: int) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+
+    return watch
+
+
+@pytest.mark.parametrize("times", range(0, 13, 4))
+def test_an_export_goes_on_with_the_parts_that_are_missing(place, whole, tmp_path, monkeypatch, times):
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        export_dataset(place, out, 1.0, with_texts=True, parts=(6, 1), watch=stop_after(times))
+    there = {path: path.stat().st_mtime_ns for path in out.glob("*/*.parquet")}
+    assert len(there) > times // 4
+    written = []
+    make = datasets._made
+    monkeypatch.setattr(datasets, "_made", lambda into, rows, numbers, part, progress: (
+        written.append(part) or make(into, rows, numbers, part, progress)))  # fmt: skip
+    manifest = export_dataset(place, out, 2.0, with_texts=True)  # in as many parts as it began with
+    assert len(written) + len(there) == 4 * 6 + 2
+    assert {path: path.stat().st_mtime_ns for path in there} == there
+    assert tables(out) == whole
+    assert manifest.inputs["moments"] == [1.0, 2.0]
+    assert export_dataset(place, tmp_path / "new", 3.0, with_texts=True, parts=(6, 1)).digest == manifest.digest
+
+
+def test_a_line_that_a_kill_cut_off_is_a_part_that_is_missing(made, whole, tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        export_dataset(made, out, 1.0, with_texts=True, parts=(4, 1), watch=stop_after(7))
+    journal = out / UNFINISHED / JOURNAL
+    journal.write_text(journal.read_text("utf-8")[:-20], "utf-8")
+    next(out.glob("links/part-00001.parquet")).unlink()
+    export_dataset(made, out, 2.0, with_texts=True, parts=(4, 2))
+    assert tables(out) == whole
+
+
+def test_an_export_of_something_else_begins_again(made, whole, tmp_path):
+    out = tmp_path / "out"
+    for changed in ({"parts": (3, 1)}, {"with_texts": False}):
+        with pytest.raises(KeyboardInterrupt):
+            export_dataset(made, out, 1.0, with_texts=True, parts=(4, 1), watch=stop_after(7))
+        manifest = export_dataset(made, out, 2.0, **({"with_texts": True, "parts": (0, 1)} | changed))
+        assert manifest.inputs["moments"] == [2.0]
+        (out / "manifest.json").unlink()
+    with pytest.raises(KeyboardInterrupt):
+        export_dataset(made, out, 1.0, parts=(4, 1), watch=stop_after(7))
+    other = stored(tmp_path / "c", {"https://f.org/": page("F")}, ["https://f.org/"])
+    (out / UNFINISHED / JOURNAL).write_text("{}", "utf-8")
+    assert export_dataset(other, out, 1.0).rows("urls") == 1
+
+
+def crawled_on(folder: Path) -> None:
+    """A later run brings a page and its links."""
+    stored(folder, SITE | {"https://e.org/new": page("New", "/", "https://z.org/")}, ["https://e.org/new"])
+
+
+def test_all_processes_read_one_moment_while_a_crawl_goes_on(made, whole, tmp_path, monkeypatch):
+    folder = copied(made, tmp_path / "c")
+    monkeypatch.setattr(datasets, "_begun", after(datasets._begun, lambda: crawled_on(folder)))
+    export_dataset(folder, tmp_path / "out", 1.0, with_texts=True, parts=(4, 2))
+    assert tables(tmp_path / "out") == whole
+    monkeypatch.undo()
+    assert export_dataset(folder, tmp_path / "later", 1.0).rows("urls") == len(whole["urls"]) + 2
+
+
+def after(function, then):
+    def called(*arguments):
+        result = function(*arguments)
+        then()
+        return result
+
+    return called
+
+
+def test_what_goes_on_after_a_crawl_did_keeps_its_numbers(made, tmp_path, whole):
+    """Parts that are written later have pages as they are then; URLs that came since are in none."""
+    folder, out = copied(made, tmp_path / "c"), tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        export_dataset(folder, out, 1.0, with_texts=True, parts=(4, 1), watch=stop_after(2))
+    crawled_on(folder)
+    manifest = export_dataset(folder, out, 2.0, with_texts=True)
+    assert manifest.inputs["moments"] == [1.0, 2.0]
+    rows = tables(out)
+    assert [(row["url"], row["text"]) for row in rows["urls"]] == [(row["url"], row["text"]) for row in whole["urls"]]
+    assert {row["target"] for row in rows["links"]} <= {row["url"] for row in rows["urls"]}
+
+
+def test_a_url_that_was_deleted_meanwhile_is_said(made, tmp_path):
+    folder, out = copied(made, tmp_path / "c"), tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        export_dataset(folder, out, 1.0, parts=(4, 1), watch=stop_after(2))
+    with contextlib.closing(schema.connect(folder)) as connection, connection:
+        connection.execute("DELETE FROM url WHERE text = 'https://y3.org/'")
+    with pytest.raises(StoreError, match="deleted"):
+        export_dataset(folder, out, 2.0, parts=(4, 2))
+
+
+def test_a_kill_of_the_command_leaves_no_process_and_the_next_one_goes_on(place, whole, tmp_path):
+    out = tmp_path / "out"
+    words = [sys.executable, "-m", "periplus.cli", "export", "parquet", str(out), "--texts", "--parts", "40",
+             "--workers", "2", "-c", str(place)]  # fmt: skip
+    killed = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    journal = out / UNFINISHED / JOURNAL
+    while not journal.is_file() or journal.read_text("utf-8").count("\n") < 12:
+        assert killed.poll() is None, killed.communicate()
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()  # its processes hold its stderr open until they are gone
+    before = journal.read_text("utf-8").count("\n")
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert tables(out) == whole
+    assert before >= 12
+    assert "read at 2 moments" in done.stderr
+
+
+def test_the_command_writes_as_many_parts_as_it_is_told(made, tmp_path):
+    out = tmp_path / "graph"
+    ended = CliRunner().invoke(main, ["export", "parquet", str(out), "-c", str(made), "--parts", "3", "--workers", "2"])
+    assert ended.exit_code == 0, ended.output
+    assert sorted(path.name for path in (out / "links").iterdir()) == [f"part-0000{n}.parquet" for n in range(3)]
+    again = CliRunner().invoke(main, ["export", "parquet", str(out), "-c", str(made)])
+    assert "holds a dataset already" in again.output
