@@ -2,9 +2,15 @@
 who asks for a browser is left out where there is none.
 """
 
+import os
+import tempfile
+
 import pytest
 
 import browser
+
+# which crawls of this machine share an address is no business of the tests'
+os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="periplus-run-")
 
 
 def pytest_collection_modifyitems(items):

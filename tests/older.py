@@ -15,14 +15,17 @@ CREATE TABLE link (
 def as_schema_7(connection: sqlite3.Connection) -> None:
     """Pages without the types of what they describe."""
     connection.executescript(
-        "DROP VIEW pages; ALTER TABLE page DROP COLUMN types; UPDATE meta SET value = '7' WHERE name = 'schema';"
+        "DROP VIEW pages; DROP TABLE outbox; ALTER TABLE page DROP COLUMN types;"
+        "UPDATE meta SET value = '7' WHERE name = 'schema';"
     )
 
 
 def as_schema_6(connection: sqlite3.Connection) -> None:
     """Pages without author and dates, and without the view that shows them."""
     drops = (f"ALTER TABLE page DROP COLUMN {name};" for name in Publication._fields)
-    connection.executescript("DROP VIEW pages;" + "".join(drops) + "UPDATE meta SET value = '6' WHERE name = 'schema';")
+    connection.executescript(
+        "DROP VIEW pages; DROP TABLE outbox;" + "".join(drops) + "UPDATE meta SET value = '6' WHERE name = 'schema';"
+    )
 
 
 def as_schema_5(connection: sqlite3.Connection) -> None:

@@ -26,9 +26,9 @@ BUDGETS = {
     "search": 3_150,
     "store": 17_400,
     "ui": 5_950,
-    "urls": 2_350,
+    "urls": 2_400,
 }
-MODULES = 400
+MODULES = 408
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

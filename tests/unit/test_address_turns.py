@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
 import random
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from periplus.acquire import politeness
 from periplus.acquire.politeness import AddressTurns
+from periplus.errors import StoreError
 from periplus.model.web import HostKey
+from periplus.store import addresses
+from periplus.store.addresses import SharedAddresses
 
 A, B = "198.51.100.7", "2001:db8::7"
 NAMES = [HostKey(f"s{number}.test:80") for number in range(12)]
+
+
+ALIVE = {100, 200, 300}
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """Accesses of several processes to one table: `tables(pid)`."""
+    living = set(ALIVE)
+    made = []
+
+    def tables(pid):
+        made.append(SharedAddresses(tmp_path / "run" / "addresses.db", living.__contains__, pid))
+        return made[-1]
+
+    tables.living = living
+    yield tables
+    for table in made:
+        with contextlib.suppress(Exception):
+            table.close()
 
 
 def crowded(names: list[str] = NAMES, most: int = 8) -> AddressTurns:
@@ -76,7 +101,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(200):
         turns.ended(f"s{number}.test:80", f"198.51.100.{number}")
         turns.ended(f"t{number}.test:80", f"198.51.100.{number}")
-    assert len(turns._address) == len(turns._places) == 20
+    assert len(turns._address) == 20 and len(turns._table._names) == 10
     assert [turns.turn(f"{letter}199.test:80", 1.0) for letter in "st"] == [1.0, 1.5]
     assert [turns.turn(f"{letter}0.test:80", 1.0) for letter in "st"] == [1.0, 1.0]
 
@@ -90,3 +115,83 @@ def test_a_first_request_waits_too_and_ones_own_hosts_and_other_ports_of_a_name_
     assert [turns.turn(NAMES[number], 1.1) for number in (2, 3)] == [1.5, 2.0]
     assert turns.turn(NAMES[2], 1.5) == 1.5 and turns.admits(NAMES[2], A, 1.51), "it has its turn"
     assert not turns.admits(NAMES[3], A, 1.51)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_names_of_several_processes_take_turns_at_their_address(tables, killed: bool) -> None:
+    """As they would in one: at most one is asked, starts are the delay apart, and each goes on, whoever is killed."""
+    rng = random.Random(7)
+    turns = {pid: AddressTurns(8, 0.5, table=tables(pid)) for pid in sorted(ALIVE)}
+    owner = {
+        name: sorted(ALIVE)[number % 3] for number, name in enumerate(NAMES)
+    }  # four of each: none is crowded alone
+    for name, pid in owner.items():
+        turns[pid].ended(name, A)
+    due = [(1.0 + rng.random(), "ask", name) for name in NAMES]
+    heapq.heapify(due)
+    starts: list[tuple[float, float, str]] = []
+    while len(starts) < 150:
+        now, what, name = heapq.heappop(due)
+        if killed and len(starts) >= 40:
+            tables.living.discard(100)
+        if owner[name] not in tables.living:
+            continue
+        if what == "end":
+            turns[owner[name]].ended(name, A)
+            heapq.heappush(due, (now + 0.01, "ask", name))
+        elif (at := turns[owner[name]].turn(name, now)) > now:
+            heapq.heappush(due, (at + rng.random() * 0.02, "ask", name))
+        else:
+            starts.append((now, now + rng.uniform(0.05, 0.9), name))
+            heapq.heappush(due, (starts[-1][1], "end", name))
+    alone = [one for one in starts if not killed or owner[one[2]] != 100]
+    last = max((one[0] for one in starts if owner[one[2]] == 100), default=0.0)
+    for (before, end, name), (after, _, _) in itertools.pairwise(starts):
+        if not killed or len(starts) < 40 or after <= last:
+            assert after - before >= 0.5 - 1e-9
+            assert end <= after or owner[name] not in tables.living
+    if killed:  # the eight that are left are few, and are asked side by side
+        assert starts[-1][0] - last < 30.0
+    assert len({name for *_, name in alone}) == (8 if killed else 12)
+
+
+def test_a_name_that_several_processes_know_is_one(tables) -> None:
+    one, two = tables(100), tables(200)
+    one.enter(A, "s1.test"), two.enter(A, "s1.test"), two.enter(A, "s2.test")
+    assert one.names(A) == two.names(A) == 2
+    two.close()
+    assert one.names(A) == 1
+
+
+def test_what_a_killed_process_had_is_free(tables) -> None:
+    one, two = tables(100), tables(200)
+    one.enter(A, "s1.test"), two.enter(A, "s2.test")
+    with one.place(A) as place:
+        place.asked, place.free_at, place.next_slot = "s1.test:80", 5.0, 900.0
+    with two.place(A) as place:
+        assert (place.asked, place.free_at, place.next_slot) == ("s1.test:80", 5.0, 900.0)
+    tables.living.discard(100)
+    with two.place(A) as place:
+        assert (place.asked, place.free_at, place.next_slot) == ("", 5.0, 5.0), "its delay holds all the same"
+    assert two.names(A) == 1
+
+
+def test_times_of_another_boot_are_forgotten(tables, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    boot = tmp_path / "boot_id"
+    monkeypatch.setattr(addresses, "_BOOT_ID", boot)
+    boot.write_text("one")
+    first = tables(100)
+    first.enter(A, "s1.test")
+    with first.place(A) as place:
+        place.free_at = 1e9
+    boot.write_text("two")
+    later = tables(200)
+    assert later.names(A) == 0
+    with later.place(A) as place:
+        assert place.free_at == 0.0
+
+
+def test_a_file_that_cannot_be_used_is_said(tmp_path: Path) -> None:
+    (tmp_path / "addresses.db").write_bytes(b"no database, and long enough to be looked at" * 100)
+    with pytest.raises(StoreError, match="XDG_RUNTIME_DIR"):
+        SharedAddresses(tmp_path / "addresses.db")

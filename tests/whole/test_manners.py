@@ -7,10 +7,12 @@ at most, on a machine with other work.
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from voyage import crawled
+from voyage import PATIENCE_S, crawled, environment, flags_for, until
 
 from testweb import GraphRecipe, Page, Site, Web, content, graph_site, linked_sites, robots, serve
 
@@ -157,3 +159,32 @@ def test_a_dead_host_does_not_hold_up_the_quantum(tmp_path: Path) -> None:
         assert end.counts.fetched == 20
         arrivals = [entry.arrived for entry in server.log.of("a.test")]
         assert arrivals[-1] - arrivals[0] < 3
+
+
+def test_names_of_one_address_are_asked_like_one_host_by_two_crawls(tmp_path: Path) -> None:
+    """Two collections, the names of the one too few to be a crowd; it is killed on the way, and begun again."""
+    names = [f"s{number}.test" for number in range(6)]
+    web = Web([graph_site(GraphRecipe(seed=1, pages=3, page_bytes=500, host=name)) for name in names])
+    program = "import periplus.acquire.politeness as p; p.OWN_MACHINE = ''; from periplus.cli.main import main; main()"
+    with serve(web) as server:
+
+        def begin(place: str, hosts: list[str]) -> subprocess.Popen[bytes]:
+            flags = flags_for(server.resolve, delay_s=0.5, per_address=3)
+            words = ["crawl", *map(server.url, hosts), "-o", place, "-q", "--no-sitemaps", *flags]
+            environ = {**environment(), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
+            return subprocess.Popen([sys.executable, "-c", program, *words], env=environ, cwd=tmp_path)
+
+        few, many = names[:2], names[2:]
+        crawls = [begin("few", few), begin("many", many)]
+        until(lambda: server.log.hosts() == set(names), "both ask")
+        crawls[0].kill()
+        crawls[0].wait()
+        crawls[0] = begin("few", few)
+        assert [crawl.wait(PATIENCE_S) for crawl in crawls] == [0, 0]
+        starts = {host: [entry.arrived for entry in server.log.of(host)] for host in names}
+        begun = max(times[0] for times in starts.values())
+        ended = min(max(starts[host][-1] for host in hosts) for hosts in (few, many))
+        shared = sorted(time for times in starts.values() for time in times if begun <= time <= ended)
+        assert len(shared) > 5
+        assert min(later - earlier for earlier, later in itertools.pairwise(shared)) >= 0.5 - LATENESS_S
+        assert all(len(set(server.log.targets(host))) == 3 + 1 for host in names)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 
 from periplus.document.robots import Access, RobotsGroup
 from periplus.model.frontier import PRIORITY_DOUBT, GivenUp, HostState, Lease, ReadyHost, Task
-from periplus.model.ports import Policy, TrapDetection
+from periplus.model.ports import AddressPlace, AddressTable, Policy, TrapDetection
 from periplus.model.visit import Cause, Failed, Fetched, Outcome, Purpose, Request, Visit
 from periplus.model.web import HostKey, Origin
 from periplus.settings import DELAY_FLOOR_S, Politeness
@@ -173,47 +174,68 @@ def may_pass(outcome: Outcome) -> bool:
             return False
 
 
-# Names are hosts to robots.txt and to the web; to the machine behind them they are one. Where more names of a worker's
-# lead to an address than may be asked side by side, it is treated as one host would be: one request at a time, and
-# starts the delay apart. The names take turns in the order in which they come.
+# Names are hosts to robots.txt and to the web; to the machine behind them they are one. Where more names lead to an
+# address than may be asked side by side, it is treated as one host would be: one request at a time, and starts the
+# delay apart. The names take turns in the order in which they come. What they agree by, a table, is shared by the
+# processes of a machine: `store.addresses`.
 #
-# A name's address is known when it is first connected to: what must wait then is not sent. Each worker
-# process keeps its own turns.
+# A name's address is known when it is first connected to: what must wait then is not sent.
 
 # names, and addresses; what was met first is forgotten first, and learned anew from the next answer
 MOST_KNOWN = 65_536
 OWN_MACHINE = "loopback"  # its names are taken for those of a test, or of proxies and tunnels
 
 
-@dataclass(slots=True)
-class _Place:
-    """One address."""
+class OwnAddresses:
+    """`model.ports.AddressTable` of one process alone."""
 
-    names: set[str] = field(default_factory=set)  # up to one more than may be asked side by side
-    slots: dict[HostKey, float] = field(default_factory=dict)  # when hosts that wait may come again
-    asked: set[HostKey] = field(default_factory=set)
-    free_at: float = 0.0  # the delay after the latest start
-    next_slot: float = 0.0
+    def __init__(self) -> None:
+        self._names: dict[str, set[str]] = {}
+        self._places: dict[str, AddressPlace] = {}
+
+    def enter(self, address: str, name: str) -> None:
+        self._names.setdefault(address, set()).add(name)
+
+    def leave(self, address: str, name: str) -> None:
+        names = self._names.get(address, set())
+        names.discard(name)
+        if not names:
+            self._names.pop(address, None)
+            self._places.pop(address, None)
+
+    def names(self, address: str) -> int:
+        return len(self._names.get(address, ()))
+
+    @contextlib.contextmanager
+    def place(self, address: str) -> Iterator[AddressPlace]:
+        yield self._places.setdefault(address, AddressPlace())
+
+    def close(self) -> None:
+        """Holds nothing."""
 
 
 class AddressTurns:
-    """The addresses that one worker's names lead to. Times on the caller's monotonic clock, in seconds."""
+    """The addresses that one worker's names lead to. Times on the machine's monotonic clock, in seconds."""
 
-    def __init__(self, most_names: int, gap_s: float, mine: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, most_names: int, gap_s: float, mine: frozenset[str] = frozenset(), table: AddressTable | None = None
+    ) -> None:
         """most_names: of one address that are asked side by side.
 
         gap_s: between two starts at an address that has more. mine: hosts that take no turns, as
-        `scope.own_hosts` writes them.
+        `scope.own_hosts` writes them. table: that others share; None: this worker's alone.
         """
         self._most, self._gap_s, self._mine = most_names, gap_s, mine
+        self._table: AddressTable = OwnAddresses() if table is None else table
         self._address: dict[str, str] = {}
-        self._places: dict[str, _Place] = {}
-        self._flights: dict[HostKey, _Place] = {}
+        self._slots: dict[HostKey, float] = {}  # when hosts that wait may come again
+        self._flights: dict[HostKey, str] = {}
 
     def ended(self, host: HostKey, address: str) -> None:
         """An exchange with a host is over. address: that answered; empty: none did, or it is unknown."""
-        if (place := self._flights.pop(host, None)) is not None:
-            place.asked.discard(host)
+        if before := self._flights.pop(host, ""):
+            with self._table.place(before) as place:
+                place.asked = "" if place.asked == host else place.asked
         self._learn(host.rpartition(":")[0], address)
 
     def admits(self, host: HostKey, address: str, now: float) -> bool:
@@ -225,39 +247,33 @@ class AddressTurns:
         before = self._address.get(name)
         if not address or address == before or special_network(address) == OWN_MACHINE:
             return
-        self._forget_first(self._address)
+        if before is not None:
+            self._table.leave(before, name)
+        elif len(self._address) >= MOST_KNOWN:
+            first = next(iter(self._address))
+            self._table.leave(self._address.pop(first), first)
         self._address[name] = address
-        if (left := self._places.get(before or "")) is not None:
-            left.names.discard(name)
-        if address not in self._places:
-            self._forget_first(self._places)
-            self._places[address] = _Place()
-        if len(names := self._places[address].names) <= self._most:
-            names.add(name)
+        self._table.enter(address, name)
 
     def turn(self, host: HostKey, now: float) -> float:
         """When a host may be asked: now, and it is taken to be asked; or at a later time, which is kept for it."""
-        name = host.rpartition(":")[0]
-        place = self._places.get(self._address.get(name, ""))
-        if place is None or len(place.names) <= self._most or host in place.asked or is_named(host, self._mine):
+        address = self._address.get(host.rpartition(":")[0])
+        if address is None or is_named(host, self._mine) or host in self._flights:
             return now
-        slot = place.slots.pop(host, place.next_slot)
-        if slot <= now and not place.asked and place.free_at <= now:
-            place.asked.add(host)
-            self._flights[host] = place
-            place.free_at = now + self._gap_s
-            place.next_slot = max(place.next_slot, place.free_at)
+        if self._table.names(address) <= self._most:
             return now
-        if slot <= now:  # one before it came late, or is asked for longer than the delay: then to the end of the line
-            slot = max(place.next_slot, now + self._gap_s) if place.asked else place.free_at
-        place.slots[host] = slot
-        place.next_slot = max(place.next_slot, slot + self._gap_s)
+        with self._table.place(address) as place:
+            slot = self._slots.pop(host, place.next_slot)
+            if slot <= now and not place.asked and place.free_at <= now:
+                place.asked, place.free_at = host, now + self._gap_s
+                place.next_slot = max(place.next_slot, place.free_at)
+                self._flights[host] = address
+                return now
+            if slot <= now:  # one before it came late, or is asked for longer than the delay: to the end of the line
+                slot = max(place.next_slot, now + self._gap_s) if place.asked else place.free_at
+            place.next_slot = max(place.next_slot, slot + self._gap_s)
+        self._slots[host] = slot
         return slot
-
-    @staticmethod
-    def _forget_first(entries: dict[str, str] | dict[str, _Place]) -> None:
-        if len(entries) >= MOST_KNOWN:
-            del entries[next(iter(entries))]
 
 
 # Politeness is the host's: one pace for all that is asked at one name and port. Failure is an origin's: a port that

@@ -27,6 +27,7 @@ from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api.homes import home_of, shares_index
 from periplus.api.logins import logins_of
+from periplus.api.parts import UrlExchange, settled_part
 from periplus.api.rules import rules_text
 from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
 from periplus.document.formats.table import may_be_kept, may_be_read
@@ -41,10 +42,12 @@ from periplus.schedule.learning import PAGES, AliasLearner
 from periplus.schedule.traps import TrapDetector
 from periplus.schedule.turns import SiteTurns
 from periplus.settings import Settings, as_values, rows, settings_from
+from periplus.store.addresses import SharedAddresses, addresses_file
 from periplus.store.sqlite.checks import CHECK
 from periplus.urls.folders import folders_of
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import apply, rules_of
+from periplus.urls.parts import part_named, part_of
 from periplus.urls.scope import own_hosts, site_scope
 
 if TYPE_CHECKING:
@@ -62,6 +65,7 @@ GC_THRESHOLD = 50_000
 OFFERED_AT_ONCE = 10_000
 INDEX_AFTER_S = 2.0  # of a shorter crawl the first search takes the pages in: a process costs half a second to start
 INDEX_LOOK_S = 0.2
+AWAIT_S = 1.0  # how often a part that waits for others looks at them
 # of the indexing process: more spin beside small arrays, a third of all time
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 MOST_DEATHS = 20  # workers that may die in one run before no further one is started
@@ -83,6 +87,9 @@ class CrawlOrder:
     kind: str = "crawl"  # or "refresh": what is known is asked for again
     due_only: bool = False  # refresh: only pages whose own time has come
     store: str = ""  # address of a collection in a database, in place of the folder
+    part: str = ""  # 2/4: the collection is the second of four that share a web; empty: as the collection is
+    exchange: str = ""  # folder, or URL of object storage, where the parts hand URLs over; empty: as before
+    until_all_done: bool = False  # a part that has nothing to do waits until no part has
     further: tuple[tuple[str, str], ...] = ()  # (name, value): what else the workers of a kind of run choose by
 
     @property
@@ -119,6 +126,7 @@ class CrawlEnd:
     elapsed_s: float
     went_on: bool  # the collection held an unfinished crawl before
     traps: tuple[TrapTally, ...] = ()  # patterns of URLs that were left out as endless series
+    part: str = ""  # of a web that several collections share: others may hand it more
 
 
 class RunPolicy(Policy, Protocol):
@@ -177,6 +185,18 @@ def crawl(order: CrawlOrder, watch: Callable[[Progress], bool], labour: Labour |
         )
 
 
+def check_part(order: CrawlOrder) -> None:
+    """Raises UsageError for what a part of a web cannot do: it asks no host that is another part's."""
+    settings = order.settings
+    asks_others = {
+        "--render": settings.rendering.render != "never",
+        "--login": bool(settings.identity.login),
+        "--from-archive": bool(settings.past.from_archive),
+    }
+    for flag in (flag for flag, is_given in asks_others.items() if is_given):
+        raise UsageError(f"{flag} and --part exclude each other: a part asks no host that is another part's")
+
+
 def workable(settings: Settings) -> Settings:
     """The settings, as the engine needs them: a lease outlasts any request by as much again,
     host names are in lower case, and there are file descriptors for all requests at once.
@@ -206,6 +226,10 @@ def _ruled(order: CrawlOrder) -> CrawlOrder:
 def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool], labour: Labour) -> CrawlEnd:
     clock, home = SystemClock(), order.home
     went_on = home.prepare(order.rules, clock.now())
+    own = settled_part(home, order.part, order.exchange)
+    if own is not None:
+        order = dataclasses.replace(order, part=str(own[0]), exchange=own[1])
+        check_part(order)
     run_id = home.begin_run(order.kind, order.starts, order.settings, clock.now())
     store = home.store(run_id, order.settings)
     try:
@@ -217,7 +241,7 @@ def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool], labour: L
     finally:
         store.close()
     home.end_run(run_id, state, note, clock.now())
-    return CrawlEnd(run_id, state, note, counts, elapsed_s, went_on, traps)
+    return CrawlEnd(run_id, state, note, counts, elapsed_s, went_on, traps, "" if order.until_all_done else order.part)
 
 
 def verdict(store: RunStore, order: CrawlOrder, stop_note: str) -> tuple[str, str]:
@@ -225,7 +249,10 @@ def verdict(store: RunStore, order: CrawlOrder, stop_note: str) -> tuple[str, st
     waiting = not store.idle(SystemClock().now())
     reason, rule = store.url_state(order.starts[0])
     first = why_not(order.starts[0], reason, rule)
-    return judged(store.counts(), waiting, stop_note or _budget_note(order, waiting), first)
+    counts = store.counts()
+    if order.part and not stop_note and set(counts.by_reason) <= {Reason.OTHER_PART, Reason.SCOPE, Reason.RESOURCE}:
+        return "done", f"nothing of part {order.part} was met"
+    return judged(counts, waiting, stop_note or _budget_note(order, waiting), first)
 
 
 def work(
@@ -244,11 +271,16 @@ def work(
     supervisor = Supervisor(store, order, run_id, watch)
     ended_by_itself = False
     try:
-        supervisor.stop_note = run_worker(store, order, supervisor.tick, policy) or supervisor.stop_note
+        while True:
+            supervisor.stop_note = run_worker(store, order, supervisor.tick, policy) or supervisor.stop_note
+            if supervisor.stop_note or not supervisor.awaits_work():
+                break
         store.merge_aliases()
         ended_by_itself = not supervisor.stop_note
     finally:
         supervisor.stop(at_once=not ended_by_itself)
+        if supervisor.exchange is not None:
+            supervisor.exchange.close()
     return supervisor.stop_note, supervisor.elapsed_s
 
 
@@ -269,6 +301,9 @@ def open_run(store: RunStore, order: CrawlOrder, now: float, scope: CrawlScope |
     again = (candidate for candidate in left_out if candidate.reason is Reason.WAITING)
     while lot := list(islice(again, OFFERED_AT_ONCE)):
         store.offer(lot, (), now, reopen=True)
+    if order.part:
+        number, parts = part_named(order.part)
+        starts = tuple(start for start in starts if part_of(start.host, parts) == number)
     order.home.add_starts([candidate.url_id for candidate in starts], [candidate.site for candidate in starts], now)
 
 
@@ -280,7 +315,8 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
     auth_hosts = frozenset(map(host_key, order.starts)) if settings.identity.auth else frozenset[HostKey]()
     clock = SystemClock()
     mine = frozenset(settings.politeness.mine)
-    addresses = AddressTurns(settings.politeness.per_address, delay_for(settings.politeness, False, None), mine)
+    table = SharedAddresses(addresses_file())
+    addresses = AddressTurns(settings.politeness.per_address, delay_for(settings.politeness, False, None), mine, table)
     reads = may_be_kept if settings.storage.keep_parts else may_be_read
     wire = Wire(settings.limits, settings.identity, settings.politeness.concurrency, auth_hosts, reads, reads)
     if not settings.identity.proxy:  # else all lead to the proxy
@@ -322,6 +358,7 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
         if rendering is not None:
             rendering.close()
         transport.close()
+        table.close()
     if archive is not None:
         return archive.failure
     return sessions.failure if sessions is not None else ""
@@ -404,12 +441,34 @@ class Supervisor:
         self._index_worker: subprocess.Popen[bytes] | None = None
         self._is_indexed = order.settings.storage.index and (not order.store or shares_index(order.store))
         self.stop_note = ""
+        self.exchange = UrlExchange(store, part_named(order.part), order.exchange) if order.exchange else None
 
     @property
     def elapsed_s(self) -> float:
         return time.monotonic() - self._started
 
+    def awaits_work(self) -> bool:
+        """Of a part that has nothing to do: waits for what others hand over, if so ordered.
+
+        False: nothing came, or it was stopped.
+        """
+        while self.exchange is not None and not self.stop_note:
+            waits = self.exchange.finish()
+            if not self._store.idle(time.time()):
+                return True
+            if not waits or not self._order.until_all_done:
+                break
+            self._await_s(AWAIT_S)
+        return False
+
+    def _await_s(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self.tick() and time.monotonic() < until:
+            time.sleep(INDEX_LOOK_S)
+
     def tick(self) -> bool:
+        if self.exchange is not None:
+            self.exchange.turn()
         self._workers = [worker for worker in self._workers if self._is_at_work(worker)]
         progress, now, settings = self._progress(), time.monotonic(), self._order.settings
         self._paused_s += (now - self._ticked) * progress.paused

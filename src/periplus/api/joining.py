@@ -121,6 +121,8 @@ def _carried_work(
     spread: Spread, store: RunStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool]
 ) -> tuple[str, float]:
     """(why it was stopped, empty if nothing was left; seconds)."""
+    if order.part:
+        raise UsageError("--on and a part of a web exclude each other: the parts' URLs are handed over by workers here")
     began = time.monotonic()
     limit_s = order.settings.budget.max_time_s
     stop_note = ""

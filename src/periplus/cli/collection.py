@@ -53,6 +53,37 @@ def move(source: str, target: str) -> None:
 
 
 @click.command()
+@click.argument("source")
+@click.argument("targets", nargs=-1, metavar="TARGET TARGET...")
+@option(
+    "--exchange",
+    "Where the parts will hand over URLs of one another; see `periplus help crawl`.",
+    str,
+    "",
+    metavar="PLACE",
+)
+def split(source: str, targets: tuple[str, ...], exchange: str) -> None:
+    """Split the collection SOURCE into as many as there are TARGETs, by registered domain. Folders and databases.
+
+    Each part has the pages, links, visits and lists of its own domains, and goes on as a part: its crawl asks no host
+    of another's, and hands over what it meets of them. All that left is compared with what arrived, table by table.
+    Stopped, the same command goes on: a part is there whole or not at all. SOURCE stays as it was, to be read; crawls
+    there are refused. Runs, and what persons decided, each part has as they were.
+
+    \b
+    periplus split web.periplus web1.periplus web2.periplus --exchange /shared/exchange
+    periplus crawl -i starts.txt -o web1.periplus --until-all-done
+    """
+    from periplus.api.splitting import split as split_up
+
+    watch = Watch()
+    parts = split_up(source, targets, exchange, lambda what, rows: watch(what, rows, 0))
+    for part, rows in parts.items():
+        tables = ", ".join(f"{name} {number(rows[name])}" for name in ("url", "page", "visit", "queue", "body"))
+        click.echo(f"{part}: {tables}. Every table was compared.", err=True)
+
+
+@click.command()
 @click.argument("address")
 @option("--delete", "Delete segments that no page points into; refused while workers are at work.", bool)
 @format_option(("text", "json"))

@@ -65,6 +65,21 @@ TRAPS_NAMED = 3  # patterns of what was left out, at the end of a crawl
     "",
     metavar="MASTER",
 )
+@option(
+    "--part",
+    "This collection is the K-th of N that share a web, by registered domain: it asks no other host. Remembered.",
+    str,
+    "",
+    metavar="K/N",
+)
+@option(
+    "--exchange",
+    "Folder, or URL of object storage (s3://BUCKET/FOLDER), where parts hand over URLs of one another. Remembered.",
+    str,
+    "",
+    metavar="PLACE",
+)
+@option("--until-all-done", "Of a part: go on until no part has anything to do.", bool)
 @option("--rate", "Requests per second to one host: another way to say --delay.", click.FloatRange(0.001, 1000))
 @option("--fresh", "Delete what the collection holds, and begin anew. Says what it deletes.", bool)
 @option("-q --quiet", "No progress; only the end is told.", bool)
@@ -108,7 +123,8 @@ def crawl(
     if rate is not None:
         flags["delay_s"] = 1 / rate
     settings = settings_of(flags, folder)
-    order = CrawlOrder(folder, urls, settings, store=store)
+    sharing = {name: flags[name] for name in ("part", "exchange", "until_all_done")}
+    order = CrawlOrder(folder, urls, settings, store=store, **sharing)
     check_order(order)
     configure_logs(flags["verbose"])
     notice(settings)
@@ -238,6 +254,11 @@ def summary(end: Any, place: str, following: str) -> None:
         say(line)
     if end.went_on and read and not counts.fetched and not counts.waiting:
         say("This crawl was complete already; --fresh begins anew.")
+    if end.part and not counts.waiting:
+        say(
+            f"This is part {end.part} of its web, and has nothing to do until others hand it more: the same command "
+            "goes on with that; with --until-all-done it waits for it."
+        )
     if counts.waiting:
         words = map(without_password, sys.argv[1:])  # of databases
         say(f"To go on: {shlex.join(['periplus', *words])}".replace(" --fresh", ""))

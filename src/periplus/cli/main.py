@@ -71,6 +71,10 @@ _SECTIONS = {
             "periplus.cli.collection",
             "Move a collection from a folder into PostgreSQL, or back; a crawl goes on there.",
         ),
+        "split": (
+            "periplus.cli.collection",
+            "Split a collection into several that crawl one web together, by registered domain.",
+        ),
         "segments": (
             "periplus.cli.collection",
             "Check the WARC segments of a collection on PostgreSQL; delete what no page needs.",

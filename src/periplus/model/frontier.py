@@ -4,6 +4,7 @@ and when a page is asked for again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -315,6 +316,23 @@ class RunCounts:
     fetched: int = 0  # pages asked for, whatever came of it
     wire_bytes: int = 0
     by_reason: dict[str, int] = field(default_factory=dict)
+
+
+class HandedBatch(NamedTuple):
+    """What one part of a web hands over to another at once. number: counts up from 1 for each pair of parts."""
+
+    part: int  # that gets it
+    number: int
+    messages: tuple[str, ...]  # as the sender's store wrote them and the other's reads them
+
+
+class PartState(NamedTuple):
+    """How a part of a web stands, at one moment. sent, taken: by part the number of the last batch."""
+
+    identity: str  # another one where the part was begun anew
+    is_idle: bool  # nothing waits there, and all that was met of others' hosts is handed over
+    sent: Mapping[int, int]
+    taken: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)

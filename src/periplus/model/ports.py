@@ -12,9 +12,11 @@ from periplus.model.audit import FaultNote
 from periplus.model.frontier import (
     Batch,
     Candidate,
+    HandedBatch,
     HostRow,
     Lease,
     PageVisit,
+    PartState,
     ReadyHost,
     RefreshFinding,
     RunCounts,
@@ -181,6 +183,32 @@ class Transport(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(slots=True)
+class AddressPlace:
+    """An address at which names take turns. Times on the machine's monotonic clock, in seconds."""
+
+    asked: str = ""  # the host that is asked there; empty: none
+    free_at: float = 0.0  # the delay after the latest start
+    next_slot: float = 0.0
+
+
+class AddressTable(Protocol):
+    """Which names lead to which address, and whose turn it is there. What a process entered goes with it."""
+
+    def enter(self, address: str, name: str) -> None: ...
+
+    def leave(self, address: str, name: str) -> None:
+        """The name leads elsewhere, or is forgotten."""
+
+    def names(self, address: str) -> int:
+        """How many different names lead there, of all who share the table."""
+
+    def place(self, address: str) -> AbstractContextManager[AddressPlace]:
+        """What becomes of the place within becomes of it for all; nobody else sees or changes it meanwhile."""
+
+    def close(self) -> None: ...
+
+
 # One protocol; one contract suite runs over every implementation.
 
 
@@ -340,6 +368,23 @@ class RunStore(CrawlStore, VisitReader, Protocol):
 
         What was fetched stays. Nobody may be at work.
         """
+
+    def receivers(self, least: int) -> Sequence[int]:
+        """Of a part of a web: the parts for which so many messages wait, or a batch that was begun."""
+
+    def next_batch(self, receiver: int) -> HandedBatch | None:
+        """The next batch for a part, the same one until `batch_written`; None: nothing waits for it."""
+
+    def batch_written(self, batch: HandedBatch) -> None:
+        """The batch lies where its reader finds it: it is forgotten here."""
+
+    def take_in(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
+        """Enters a part's batch if it is the next of that part; all of it, and its number, or nothing."""
+
+    def part_state(self, now: float) -> PartState: ...
+
+    def peer(self, part: int, identity: str) -> str:
+        """The identity by which another part was met first: this one, if it never was."""
 
     def is_paused(self) -> bool: ...
 

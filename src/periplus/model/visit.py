@@ -59,6 +59,7 @@ class Reason(StrEnum):
     NOT_ARCHIVED = "not-in-archive"  # linked to in an archive that does not hold it; a crawl of its site asks for it
     # ignored
     SCOPE = "scope"  # another site, or excluded
+    OTHER_PART = "other-part"  # of a web that several collections share, another one's; handed over to it
     RULE = "rule"  # breaks the parameter rules
     REDIRECT = "redirect"  # leads to another URL
     ALIAS = "alias"  # another address of a page, by a rule or as learned
@@ -78,7 +79,7 @@ class Reason(StrEnum):
 
 _STATE_OF = {
     State.INDEXED: ("OK", "TRUNCATED", "PARTIAL", "UNREADABLE", "NEEDS_SCRIPT", "OTHER_MEDIA"),
-    State.IGNORED: ("SCOPE", "RULE", "REDIRECT", "ALIAS", "SCHEME", "DELETED"),
+    State.IGNORED: ("SCOPE", "OTHER_PART", "RULE", "REDIRECT", "ALIAS", "SCHEME", "DELETED"),
     State.INVALID: ("NOT_FOUND", "CLIENT_ERROR", "SERVER_ERROR", "UNREACHABLE", "TLS", "BAD_ANSWER", "PRIVATE", "BUG"),
 }
 STATE_OF: dict[Reason, State] = dict.fromkeys(Reason, State.REGISTERED) | {

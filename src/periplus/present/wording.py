@@ -99,6 +99,7 @@ REASON_WORDS = {
     Reason.ALIVE: "was dead, answers again",
     Reason.NOT_ARCHIVED: "not in the archive",
     Reason.SCOPE: "outside the crawl",
+    Reason.OTHER_PART: "another part's",
     Reason.RULE: "against the parameter rules",
     Reason.REDIRECT: "redirects elsewhere",
     Reason.ALIAS: "another address of a page",

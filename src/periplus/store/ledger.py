@@ -27,8 +27,9 @@ from periplus.model.frontier import (
 from periplus.model.page import LinkKind
 from periplus.model.visit import BESIDE, CHECKS, Purpose, Reason, Redirected, Request, Skipped, Unchanged
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.store import rows
+from periplus.store import exchange, rows
 from periplus.store.url_state import RECHECK, UrlState, is_another, met_again
+from periplus.urls.parts import WebPart, part_of
 
 
 class HostRef(NamedTuple):
@@ -141,8 +142,9 @@ def brings_content(completion: Completion) -> bool:
 class Ledger:
     """One transaction's changes. Its owner loads what the entries concern, then makes the entries, then writes."""
 
-    def __init__(self, run_id: int, now: float, sums: Sums) -> None:
-        self.run_id, self.now, self.sums = run_id, now, sums
+    def __init__(self, run_id: int, now: float, sums: Sums, part: WebPart | None = None) -> None:
+        """part: of a web that several collections share, the one whose hosts are crawled here."""
+        self.run_id, self.now, self.sums, self._part = run_id, now, sums, part
         # loaded
         self.hosts: dict[HostKey, HostRef] = {}  # what concerns another host goes out
         self.urls: dict[int, UrlRow] = {}
@@ -171,6 +173,7 @@ class Ledger:
         self.fresh: list[FreshnessRow] = []
         self.robots: Sequence[StoredRobots] = ()
         self.outgoing: list[Candidate | SideRequest] = []  # for hosts that somebody else may hold
+        self.handed_over: list[tuple[int, str]] = []  # (part, message) for other collections
         self.fallen: Sequence[tuple[SiteKey, str]] = ()  # learned findings that proved wrong, each with its site
 
     # completions -----------------------------------------------------------------------------------------------------
@@ -314,6 +317,9 @@ class Ledger:
         if host is None:
             self.outgoing.append(candidate)
             return False
+        if owner := self._other_part(candidate.host):
+            self._meet_of_other(owner, host, candidate, reopen=reopen)
+            return False
         url, reason = self.urls.get(candidate.url_id), candidate.reason
         is_alias = reason is Reason.ALIAS or reason is Reason.RULE
         if url is None:
@@ -353,6 +359,33 @@ class Ledger:
             url.depth, url.in_sitemap, url.is_touched = after.depth, int(after.in_sitemap), True
         return enters
 
+    def _other_part(self, host: HostKey) -> int:
+        """The part that crawls a host; 0: this collection does."""
+        if self._part is None:
+            return 0
+        owner = part_of(host, self._part.of)
+        return 0 if owner == self._part.number else owner
+
+    def _meet_of_other(self, owner: int, host: HostRef, candidate: Candidate, *, reopen: bool) -> None:
+        """Registers a URL of another part, and hands it over when that part would learn something by it.
+
+        Its row here is what the links seen here make of it; what is not to be fetched anyway stays here.
+        """
+        url = self.urls.get(candidate.url_id)
+        if url is None:
+            url = self._register(host, candidate)
+            after = UrlState(candidate.reason, candidate.depth, candidate.in_sitemap)
+        else:
+            reason = url.rule if url.reason == Reason.OTHER_PART else url.reason
+            before = UrlState(reason, url.depth, bool(url.in_sitemap))
+            after, _ = met_again(before, candidate, reopen=reopen)
+            if after == before:
+                return
+            url.depth, url.in_sitemap, url.is_touched = after.depth, int(after.in_sitemap), True
+        if after.reason not in exchange.LEFT_ASIDE:
+            self.restate(url, Reason.OTHER_PART, str(after.reason))
+            self.handed_over.append((owner, exchange.of_candidate(candidate)))
+
     def restate(self, url: UrlRow, reason: str, rule: str) -> None:
         """Gives a URL another reason, and nothing else: its entry in a list is the caller's business."""
         self.sums.tallies["reason:" + url.reason] -= 1
@@ -374,6 +407,9 @@ class Ledger:
         host, request = self.hosts.get(side_request.host), side_request.request
         if host is None:
             self.outgoing.append(side_request)
+            return
+        if owner := self._other_part(side_request.host):
+            self.handed_over.append((owner, exchange.of_side_request(side_request)))
             return
         place = (host.id, side_request.priority, request.url, request.about, request.purpose.value)
         if place in self.listed or (request.hops and request.purpose in CHECKS and self._was_checked(request)):
@@ -405,9 +441,17 @@ class Ledger:
         """
         for shard, visit in zip(shards, batch.visits, strict=True):
             self.enter_visit(shard, rows.visit_row(self.run_id, 0, visit))
-        self.robots, self.fallen = batch.robots, batch.fallen
+        self.fallen = batch.fallen
+        self.enter_robots(batch.robots)
         for side_request in batch.side_requests:
             self.send(side_request)
+
+    def enter_robots(self, answers: Sequence[StoredRobots]) -> None:
+        """One about another part's origin, whose robots.txt led here, goes there."""
+        owners = [self._other_part(HostKey(answer.origin.partition("://")[2])) for answer in answers]
+        self.robots = [answer for owner, answer in zip(owners, answers, strict=True) if not owner]
+        of_others = [(owner, answer) for owner, answer in zip(owners, answers, strict=True) if owner]
+        self.handed_over += [(owner, exchange.of_robots(answer)) for owner, answer in of_others]
 
     # reading what is to be written -----------------------------------------------------------------------------------
 

@@ -147,6 +147,8 @@ class LedgerTables:
             "robots", "origin, status, cause, body, fetched, expires", answers,
             key="origin", update="status, cause, body, fetched, expires",
         )  # fmt: skip
+        if ledger.handed_over:
+            statements.insert("outbox", "part, message", [(0, *message) for message in ledger.handed_over])
         return first_seq + len(entries)
 
     def _write_pages(self) -> None:

@@ -20,7 +20,7 @@ TABLES = (
     "meta", "run", "run_count", "tally", "site", "dictionary", "host", "robots", "family", "doubtful", "shown", "url",
     "start", "alias", "queue", "page",
     "visit", "look", "issue", "verdict", "link", "bad_link", "url_history", "page_history", "link_history", "freshness",
-    "rendering", *DECISIONS,
+    "rendering", "outbox", *DECISIONS,
 )  # fmt: skip
 """In the order in which they move, and `body`, with `xml`, after them: all that a crawl needs or has brought, and what
 persons decided.

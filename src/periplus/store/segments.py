@@ -74,7 +74,8 @@ class ObjectStorage(Protocol):
     def sizes(self, ending: str = ENDING) -> Iterator[tuple[str, int]]:
         """(name, bytes) of each segment, or of the objects with another ending, by name."""
 
-    def delete(self, name: str) -> None: ...
+    def delete(self, name: str) -> None:
+        """One that is gone already is no error."""
 
     def get(self, name: str) -> bytes | None:
         """A small object, whole; None: there is none."""
@@ -162,7 +163,7 @@ class FolderStorage:
 
     def delete(self, name: str) -> None:
         with _translated(self._folder / name):
-            (self._folder / name).unlink()
+            (self._folder / name).unlink(missing_ok=True)
 
     def get(self, name: str) -> bytes | None:
         with _translated(self._folder / name), contextlib.suppress(FileNotFoundError):
@@ -234,7 +235,7 @@ class BucketStorage:
             )
 
     def delete(self, name: str) -> None:
-        with _translated(self._path(name)):
+        with _translated(self._path(name)), contextlib.suppress(FileNotFoundError):
             self._system.rm_file(self._path(name))
 
     def get(self, name: str) -> bytes | None:

@@ -1,7 +1,7 @@
 """Makes one dataset of several, whose collections share a web among them: what one collection of all would export.
 
 A URL that several know is taken from the one that visited it last, with its page, links and texts; of none visited,
-from one in whose scope it is. Depth is the least of all, the first sighting the earliest.
+from one that crawls its host, or in whose scope it is. Depth is the least of all, the first sighting the earliest.
 """
 
 from __future__ import annotations
@@ -141,13 +141,15 @@ def _differs(text: pa.StringArray) -> pa.BooleanArray:
 
 
 def _owned(block: pa.Table, group: Ints, of: Ints) -> Ints:
-    """Of each group the row that counts: visited last; of none visited, one that is in scope; else the first."""
+    """Of each group the row that counts: visited last; of none visited, of whose it is; in scope; else the first."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     visited = np.asarray(pc.fill_null(block.column("visited").cast(pa.int64()), -1))
-    outside = np.asarray(pc.equal(block.column("reason"), Reason.SCOPE.value))
-    order = np.lexsort((of, outside, -visited, group))
+    foreign, outside = (
+        np.asarray(pc.equal(block.column("reason"), reason.value)) for reason in (Reason.OTHER_PART, Reason.SCOPE)
+    )
+    order = np.lexsort((of, outside, foreign, -visited, group))
     return order[np.unique(group[order], return_index=True)[1]]
 
 

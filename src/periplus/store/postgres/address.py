@@ -89,18 +89,18 @@ def address_of(text: str) -> Address:
         )
     places = {name: own.get(name, "") for name in _PLACES}
     for name, place in places.items():
-        _check_place(name, place)
+        check_place(name, place)
     return Address(urlunsplit(parts._replace(query=others)), collection, **places)
 
 
-def _check_place(name: str, place: str) -> None:
-    """Raises UsageError."""
+def check_place(name: str, place: str) -> None:
+    """Raises UsageError for a place of storage that other processes cannot use."""
     scheme = place.partition("://")[0].rpartition("::")[2]
     if scheme == "memory":
         raise UsageError(
             f"{name}={place} ends with this process, and what lies there with it: name a folder or a bucket"
         )
-    if without_password(f"{name}={place}") != f"{name}={place}":
+    if without_password(f"segments={place}") != f"segments={place}":  # as of the parameter that it knows
         raise UsageError(
             f"a password in {name}= would be stored for all workers to read: leave it out, and give it to each in the "
             f"variable FSSPEC_{scheme.upper()}_PASSWORD"

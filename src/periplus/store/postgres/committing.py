@@ -13,6 +13,7 @@ from periplus.model.frontier import (
     Lease,
 )
 from periplus.settings import Storage
+from periplus.store import exchange
 from periplus.store.dialect import shard_of
 from periplus.store.ledger import HostRef
 from periplus.store.postgres import hosts
@@ -20,14 +21,17 @@ from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.hosts import NOW, Change, Holding, Member
 from periplus.store.postgres.ledger import DatabaseLedger, LedgerRun
 from periplus.store.postgres.pages import Parcels, store_dictionary, stored_bodies
+from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.runs import IS_PAUSED
 from periplus.urls.scope import site_key
 
 
 def run_of(connection: Connection, run_id: int) -> LedgerRun:
-    row = connection.execute("SELECT id, started FROM run WHERE id = %s", (run_id,)).fetchone()
+    row = connection.execute("SELECT id, started, kind FROM run WHERE id = %s", (run_id,)).fetchone()
     assert row is not None
-    return LedgerRun(*row)
+    # a check asks for links' targets wherever they lie
+    part = None if row[2] == "check" else exchange.part_in(PostgresStatements(connection))
+    return LedgerRun(row[0], row[1], part)
 
 
 def segments_of(connection: Connection, run_id: int) -> tuple[str, RunNote]:

@@ -64,7 +64,7 @@ FROM page p JOIN url u ON u.shard = p.shard AND u.id = p.url_id JOIN body b ON b
 WHERE u.reason IN {} ORDER BY u.text COLLATE "C"
 """
 SUMMED = frozenset({"meta", "run", "run_count", "tally"})  # by other rows too: no row of these tells of all its changes
-_NUMBERED = ("run", "site", "host", "body", "dictionary", "visit")  # tables whose ids the database gives
+_NUMBERED = ("run", "site", "host", "body", "dictionary", "visit", "outbox")  # tables whose ids the database gives
 
 WriteRecord = Callable[[Exchange], RecordPlace]
 

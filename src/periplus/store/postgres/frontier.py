@@ -30,7 +30,7 @@ from periplus.model.frontier import (
 from periplus.model.ports import CrawlScope, RunRecord, VisitReader
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
-from periplus.store import fault_notes, runs
+from periplus.store import exchange, fault_notes, runs
 from periplus.store.crawl_reads import CrawlReads, change_note, note
 from periplus.store.dialect import Statements, shard_of
 from periplus.store.postgres import committing, hosts, index_place, lists, schema, survey
@@ -83,7 +83,7 @@ class Surroundings:
     merge_s: float = MERGE_S
 
 
-class PostgresCrawlStore(CrawlReads):
+class PostgresCrawlStore(CrawlReads, exchange.PartStore):
     """One process's access to a collection's frontier and pages, within one run."""
 
     def __init__(
@@ -116,6 +116,9 @@ class PostgresCrawlStore(CrawlReads):
 
     def read(self, action: Callable[[Statements], T]) -> T:
         return self._session.read(lambda connection: action(PostgresStatements(connection)))
+
+    def change(self, action: Callable[[Statements], T]) -> T:
+        return self._session.run(lambda connection: action(PostgresStatements(connection)))
 
     def moment(self, now: float) -> float:
         return self._session.read(lambda connection: hosts.time_now(connection, self._given(now)))
@@ -265,6 +268,20 @@ class PostgresCrawlStore(CrawlReads):
     def _offer(self, connection: Connection, mail: Mail, now: float | None, *, reopen: bool) -> int:
         ledger = DatabaseLedger(connection, self._run, 0, hosts.time_now(connection, now))
         return ledgers.enter_from_outside(connection, self._collection, ledger, mail, reopen=reopen)
+
+    def take_in(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
+        candidates, side_requests, robots = cleaned(exchange.messages_read(messages))
+
+        def taken(connection: Connection) -> bool:
+            if not exchange.is_next(PostgresStatements(connection), sender, number):
+                return False
+            entries = DatabaseLedger(connection, self._run, 0, hosts.time_now(connection, self._given(now)))
+            entries.ledger.enter_robots(robots)
+            mail = Mail(candidates, side_requests)
+            ledgers.enter_from_outside(connection, self._collection, entries, mail, reopen=False)
+            return True
+
+        return self._session.run(taken)
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
         try:

@@ -18,6 +18,7 @@ from periplus.store.postgres.connection import Connection, columns_of
 from periplus.store.postgres.hosts import Change
 from periplus.store.postgres.schema import LOCK_MERGE
 from periplus.store.postgres.statements import PostgresStatements, copy_rows
+from periplus.urls.parts import WebPart
 
 RETRACT = "retract"  # in place of a purpose: a learned finding fell, and what was skipped by it waits again
 
@@ -89,6 +90,7 @@ class LedgerRun(NamedTuple):
 
     id: int
     started: float
+    part: WebPart | None = None  # whose hosts are crawled
 
 
 class DatabaseLedger:
@@ -104,7 +106,7 @@ class DatabaseLedger:
         """part: whose sums these are; now: by the database's clock."""
         self._connection, self._run, self._part, self.now = connection, run, part, now
         self.sums = Sums()
-        self.ledger = Ledger(run.id, now, self.sums)
+        self.ledger = Ledger(run.id, now, self.sums, run.part)
         self.tables = LedgerTables(PostgresStatements(connection), self.ledger, run.started)
 
     def load(

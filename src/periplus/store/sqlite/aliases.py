@@ -28,7 +28,9 @@ from periplus.urls.parameters import Rules, apply
 from periplus.urls.scope import site_key
 
 # no pages of ours: rules leave them alone
-FOREIGN = frozenset({Reason.SCOPE.value, Reason.SCHEME.value, Reason.RESOURCE.value, Reason.DELETED.value})
+FOREIGN = frozenset(
+    {Reason.SCOPE.value, Reason.SCHEME.value, Reason.RESOURCE.value, Reason.DELETED.value, Reason.OTHER_PART.value}
+)
 # and so is the page's one URL
 HELD_BACK = frozenset({Reason.DEPTH, Reason.NOFOLLOW, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN})
 # in place of a depth: no link had led to the page; greater than any, for depths are undone to the greatest

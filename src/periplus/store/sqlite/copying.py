@@ -48,7 +48,7 @@ _SHARD = {
 }
 _NOT_OWN = f"name NOT IN ({', '.join(repr(own) for own in sorted(OWN_META))})"
 # Of a worker that was killed the last request may have started this very moment.
-_NEXT_AT = (
+NEXT_AT = (
     "CASE WHEN t.lease_by IS NULL THEN t.next_at ELSE max(t.next_at, CAST(strftime('%s', 'now') AS "
     "INTEGER) + 1 + t.delay_s / t.rate) END"
 )
@@ -98,7 +98,7 @@ def rows_back(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row
 def _select(table: MovedTable, *, shards: bool, source: str = "") -> str:
     name = table.name
     columns = ", ".join(
-        _NEXT_AT if shards and (name, column) == ("host", "next_at") else f"t.{column}" for column in table.columns
+        NEXT_AT if shards and (name, column) == ("host", "next_at") else f"t.{column}" for column in table.columns
     )
     where = f" WHERE t.{_NOT_OWN}" if name == "meta" else ""
     shard = _SHARD.get(name) or ("shard_of(s.key)" if name in _WAY else "0")

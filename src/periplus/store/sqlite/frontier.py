@@ -33,7 +33,7 @@ from periplus.model.tables import any_of
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
-from periplus.store import fault_notes, runs
+from periplus.store import exchange, fault_notes, runs
 from periplus.store.crawl_reads import CrawlReads, change_note, note
 from periplus.store.dialect import Statements
 from periplus.store.ledger import HostRef
@@ -59,7 +59,7 @@ _CHECKS_ONLY = f" AND (q.priority < 0 OR q.priority = {PRIORITY_CHECK})"
 _HAS_CHECK = f"EXISTS (SELECT 1 FROM queue q WHERE q.host_id = h.id{_CHECKS_ONLY})"
 
 
-class SqliteCrawlStore(CrawlReads):
+class SqliteCrawlStore(CrawlReads, exchange.PartStore):
     """One process's access to a collection's frontier and pages, within one run."""
 
     def __init__(
@@ -77,16 +77,23 @@ class SqliteCrawlStore(CrawlReads):
         self._budget, self._storage, self._is_alive = budget, storage, is_alive
         self._pids: dict[str, int] = {}  # of the workers that joined by way of this store
         self._bodies = BodyWriter(self._connection, storage)
-        self._ledger = FolderLedger(self._connection, run_id)
+        self._statements = schema.SqliteStatements(self._connection)
         self.budget_spent = False
         self._latest = 0.0  # the latest time that this store was told of
         kind = self._connection.execute("SELECT kind FROM run WHERE id = ?", (run_id,)).fetchone()[0]
         self._is_check = kind == "check"
         self._with_work = f"h.pending > 0 AND {_HAS_CHECK}" if self._is_check else "h.pending > 0"
-        self._statements = schema.SqliteStatements(self._connection)
+        # a check asks for links' targets wherever they lie
+        self._ledger = FolderLedger(
+            self._connection, run_id, None if self._is_check else exchange.part_in(self._statements)
+        )
 
     def read(self, action: Callable[[Statements], T]) -> T:
         return action(self._statements)
+
+    def change(self, action: Callable[[Statements], T]) -> T:
+        with self._lock.transaction(self._connection):
+            return action(self._statements)
 
     def moment(self, now: float) -> float:
         return now
@@ -369,6 +376,14 @@ class SqliteCrawlStore(CrawlReads):
             renew = "UPDATE worker SET lease_until = ?, in_hand = ? WHERE name = ?"
             self._connection.execute(renew, (now + self._storage.lease_s, batch.in_hand, worker))
         return lost
+
+    def take_in(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
+        mail = exchange.messages_read(messages)
+        with self._transaction() as ledger:
+            if is_next := exchange.is_next(self._statements, sender, number):
+                ledger.offer(mail.candidates, mail.side_requests, now)
+                ledger.enter(Batch(robots=mail.robots), (), (), now)
+        return is_next
 
     # reading ---------------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from periplus.store.rows import PackedBody, packed
 from periplus.store.sqlite import checks
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.schema import SqliteStatements
+from periplus.urls.parts import WebPart
 
 
 class BodyWriter:
@@ -119,8 +120,8 @@ class FolderLedger:
     gathered in memory and entered once, when the transaction ends.
     """
 
-    def __init__(self, connection: sqlite3.Connection, run_id: int) -> None:
-        self._connection, self._run_id = connection, run_id
+    def __init__(self, connection: sqlite3.Connection, run_id: int, part: WebPart | None = None) -> None:
+        self._connection, self._run_id, self._part = connection, run_id, part
         self._statements = SqliteStatements(connection)
         self._hosts: dict[HostKey, HostRef] = {}
         self._sums = Sums()
@@ -223,7 +224,7 @@ class FolderLedger:
         self._sums.tallies["reason:" + reason] -= 1
 
     def _tables(self, now: float) -> LedgerTables:
-        return LedgerTables(self._statements, Ledger(self._run_id, now, self._sums))
+        return LedgerTables(self._statements, Ledger(self._run_id, now, self._sums, self._part))
 
     def _write(self, tables: LedgerTables) -> None:
         self._seq = tables.write(first_seq=self._seq)

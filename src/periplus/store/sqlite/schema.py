@@ -98,13 +98,14 @@ def store_marks(connection: sqlite3.Connection, noted: Iterable[SiteMark], now: 
 DATABASE = "collection.db"
 # 1: while the tables still changed from day to day; 2: without blocks, and nobody could follow;
 # 3: other lessons on traps; 4: without what browsers made of pages; 5: a row a link; 6: pages without author and dates;
-# 7: without types
-SCHEMA_VERSION = 8
+# 7: without types; 8: not to be a part of a web
+SCHEMA_VERSION = 9
 OLDEST_READ = 2
 WITH_DEPTHS = 4  # the first whose columns have the names of today
 WITH_RENDERINGS = 5
 WITH_COLUMNS_OF_LINKS = 6
 WITH_DATES = 7
+WITH_TYPES = 8
 MOUNTS = Path("/proc/mounts")
 ROWS_AT_ONCE = 20  # of one statement: 82 us for 60 links instead of 108 one by one; 30 gain nothing more
 BUSY_TIMEOUT_S = 60.0  # writers queue at the lock file; this is for readers that meet a checkpoint
@@ -126,6 +127,10 @@ CREATE TABLE rendering (
     bounds TEXT NOT NULL, leads_to TEXT NOT NULL, paint_s REAL, shift REAL,
     sent_md5 BLOB NOT NULL, sent_size INTEGER NOT NULL, sent BLOB NOT NULL, screenshot BLOB);
 """  # noqa: E501
+_OUTBOX = """
+CREATE TABLE outbox (id INTEGER PRIMARY KEY, part INTEGER NOT NULL, number INTEGER, message TEXT NOT NULL);
+CREATE INDEX outbox_part ON outbox (part, number);
+"""
 SCHEMA_TABLES = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE run (
@@ -181,7 +186,7 @@ CREATE TABLE bad_link (
     source INTEGER NOT NULL, text TEXT NOT NULL, kind TEXT NOT NULL, position TEXT NOT NULL, anchor TEXT NOT NULL, why TEXT NOT NULL);
 CREATE INDEX bad_link_source ON bad_link (source);
 CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-{_RENDERING}"""  # noqa: E501
+{_OUTBOX}{_RENDERING}"""  # noqa: E501
 # From each schema to the next. What readers of an older file meet in place of what it lacks, under the same
 # names, is in memory only.
 _FROM_2 = f"""
@@ -204,14 +209,15 @@ INSERT OR IGNORE INTO reason VALUES {_REASONS};
 DROP TRIGGER page_restated;
 {changes.PAGE_RESTATED}
 """  # what was learned of traps is learned anew
+_FROM_8 = f"{_OUTBOX}INSERT OR IGNORE INTO reason VALUES {_REASONS};\n"
 
 
 def _columns_since(version: int) -> tuple[str, ...]:
     """Columns of pages that a file of this version lacks, all of them texts that may be empty."""
-    return Publication._fields if version < WITH_DATES else ("types",)
+    return Publication._fields if version < WITH_DATES else ("types",) if version < WITH_TYPES else ()
 
 
-_UPGRADES = {2: _FROM_2 + _FROM_3 + _RENDERING, 3: _FROM_3 + _RENDERING, 4: _RENDERING, 5: "", 6: "", 7: ""}
+_UPGRADES = {2: _FROM_2 + _FROM_3 + _RENDERING, 3: _FROM_3 + _RENDERING, 4: _RENDERING, 5: "", 6: "", 7: "", 8: ""}
 _RENAMED_IN_PLACE = """
 CREATE TEMP VIEW url AS SELECT id, text, host_id, reason, layer AS depth, rule, status, in_sitemap, first_seen, visited FROM main.url;
 CREATE TEMP VIEW url_history AS SELECT url_id, run_id, reason, rule, status, layer AS depth FROM main.url_history;
@@ -396,6 +402,8 @@ def _read_in_place(connection: sqlite3.Connection, version: int) -> None:
     if version < WITH_RENDERINGS:
         connection.executescript(_RENDERING.replace("CREATE TABLE", "CREATE TEMP TABLE"))
     columns = [f"'' AS {name}" for name in _columns_since(version)]
+    if not columns:
+        return
     if version == OLDEST_READ:
         connection.executescript(_IN_PLACE)
         columns += "'' AS language_found", "NULL AS parts"
@@ -430,7 +438,7 @@ def _upgrade(folder: Path, connection: sqlite3.Connection) -> None:
         columns = "".join(
             f"ALTER TABLE page ADD COLUMN {name} TEXT NOT NULL DEFAULT '';\n" for name in _columns_since(version)
         )
-        for statement in _statements(DROP_VIEWS + _UPGRADES[version] + columns):
+        for statement in _statements(DROP_VIEWS + _UPGRADES[version] + _FROM_8 + columns):
             connection.execute(statement)
         if version < WITH_DEPTHS:
             rename(connection)

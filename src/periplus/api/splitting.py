@@ -1,0 +1,90 @@
+"""Splits a collection into several that share its web, each a folder or a collection in a database."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+from periplus.api.homes import folder_of, home_of
+from periplus.api.moving import Watch, into_database, silent
+from periplus.api.parts import PLACE, exchange_place
+from periplus.errors import NoCollection, StoreError, UsageError
+from periplus.settings import SETTINGS_FILE, SUFFIX
+from periplus.store import runs
+from periplus.store.exchange import IDENTITY, PART
+from periplus.store.postgres.address import is_address
+from periplus.store.sqlite import schema, splitting
+from periplus.urls.parts import WebPart
+
+SPLIT = "split"  # in meta, of the collection and of its parts: which split they belong to
+
+
+def split(
+    source: str, targets: Sequence[str], exchange: str = "", watch: Watch = silent
+) -> dict[str, Mapping[str, int]]:
+    """Makes of a collection as many parts as there are targets, by registered domain; returns the rows of each new one.
+
+    Each part appears whole or not at all, and those that are there are left as they are: so what was stopped, the same
+    call ends. The source stays to be read, with a note where its parts are; nobody crawls it from the first on. Raises
+    UsageError, NoCollection, StoreError.
+    """
+    if len({source, *targets}) <= len(targets) or len(targets) < 2:
+        raise UsageError("name the collection to be split, and two or more places for its parts, each once")
+    home = home_of(_place(source))
+    if home.note(PART):
+        raise UsageError(f"{home} is part {home.note(PART)} of its web already: only a whole one is split")
+    place, made = exchange_place(exchange), {}
+    with home.only_crawl():
+        identity = home.change_note(SPLIT, lambda before: before or uuid4().hex)
+        parts = {target: WebPart(number, len(targets)) for number, target in enumerate(targets, 1)}
+        missing = {target: part for target, part in parts.items() if not _is_made(target, part, identity)}
+        aim = ", ".join(str(home_of(_place(target))) for target in targets)
+        home.change_note(runs.MOVED, lambda before: _only(before, aim))
+        folder = folder_of(_place(source), watch)
+        for target, part in missing.items():
+            watch(f"Making part {part}", 0)
+            notes = {PART: str(part), IDENTITY: uuid4().hex, SPLIT: identity} | ({PLACE: place} if place else {})
+            made[f"{part} {target}"] = _made(folder, target, part, notes)
+    return made
+
+
+def _place(text: str) -> Path | str:
+    return text if is_address(text) else Path(text)
+
+
+def _only(before: str, aim: str) -> str:
+    """Where the collection goes. Raises StoreError if it went elsewhere."""
+    if before not in ("", aim):
+        raise StoreError(f"this collection moved to {before}: split it there, or name these places")
+    return aim
+
+
+def _is_made(target: str, part: WebPart, identity: str) -> bool:
+    """Whether a target is this part of this split already. Raises StoreError where it holds another collection."""
+    try:
+        home = home_of(_place(target))
+        if (home.note(SPLIT), home.note(PART)) == (identity, str(part)):
+            return True
+        is_empty = is_address(target) and not home.runs()
+    except NoCollection:
+        return False
+    if is_empty:
+        return False
+    raise StoreError(f"{target} holds another collection. Choose another place for part {part}.")
+
+
+def _made(folder: Path, target: str, part: WebPart, notes: Mapping[str, str]) -> Mapping[str, int]:
+    with contextlib.ExitStack() as stack:
+        new = Path(target)
+        if is_address(target):
+            new = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="periplus-"))) / f"part{SUFFIX}"
+        with schema.drafted(new) as draft:
+            rows = splitting.part_filled(draft, folder, part, notes)
+            if (folder / SETTINGS_FILE).is_file():
+                (new / SETTINGS_FILE).write_bytes((folder / SETTINGS_FILE).read_bytes())
+        if is_address(target):
+            into_database(new, target, silent)
+    return rows

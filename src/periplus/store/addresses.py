@@ -1,0 +1,117 @@
+"""The addresses that hosts lead to, shared by all processes of a user on one machine: `model.ports.AddressTable`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from periplus.errors import StoreError
+from periplus.model.ports import AddressPlace
+from periplus.store.processes import process_lives
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # times of another boot's clock say nothing
+_TABLES = """
+CREATE TABLE IF NOT EXISTS boot (id TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS name (address TEXT, name TEXT, pid INTEGER, PRIMARY KEY (address, name, pid)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS place (
+    address TEXT PRIMARY KEY, pid INTEGER NOT NULL, asked TEXT NOT NULL, free_at REAL NOT NULL, next_slot REAL NOT NULL) WITHOUT ROWID;
+"""  # noqa: E501
+
+
+def addresses_file() -> Path:
+    """In the user's run-time folder (XDG_RUNTIME_DIR), else in the cache (XDG_CACHE_HOME, by default ~/.cache)."""
+    home = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "periplus" / "addresses.db"
+
+
+class SharedAddresses:
+    """One process's access to the table. What a killed process had is freed by those that live."""
+
+    def __init__(self, path: Path, is_alive: Callable[[int], bool] = process_lives, pid: int = 0) -> None:
+        """pid: whose this access is; 0: this process's. Raises StoreError, as every method."""
+        self._path, self._is_alive, self._pid = path, is_alive, pid or os.getpid()
+        with self._reported():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(path, isolation_level=None, timeout=10.0)
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = OFF")  # a power cut ends the boot that it is about
+            with self._transaction():
+                for statement in _TABLES.split(";")[:-1]:
+                    self._connection.execute(statement)
+                self._begin_boot()
+                self._forget_dead("SELECT DISTINCT pid FROM name")
+                unused = "DELETE FROM place WHERE free_at < ? AND address NOT IN (SELECT address FROM name)"
+                self._connection.execute(unused, (time.monotonic(),))
+
+    def _begin_boot(self) -> None:
+        boot = _BOOT_ID.read_text("ascii") if _BOOT_ID.is_file() else ""
+        if self._connection.execute("SELECT id FROM boot").fetchall() != [(boot,)]:
+            for table in ("boot", "name", "place"):
+                self._connection.execute(f"DELETE FROM {table}")
+            self._connection.execute("INSERT INTO boot VALUES (?)", (boot,))
+
+    def enter(self, address: str, name: str) -> None:
+        with self._reported():
+            self._connection.execute("INSERT OR IGNORE INTO name VALUES (?, ?, ?)", (address, name, self._pid))
+
+    def leave(self, address: str, name: str) -> None:
+        with self._reported():
+            drop = "DELETE FROM name WHERE address = ? AND name = ? AND pid = ?"
+            self._connection.execute(drop, (address, name, self._pid))
+
+    def names(self, address: str) -> int:
+        with self._reported():
+            count = "SELECT count(DISTINCT name) FROM name WHERE address = ?"
+            return int(self._connection.execute(count, (address,)).fetchone()[0])
+
+    @contextlib.contextmanager
+    def place(self, address: str) -> Iterator[AddressPlace]:
+        with self._reported(), self._transaction():
+            here = (
+                "SELECT pid FROM name WHERE address = ? UNION SELECT pid FROM place WHERE address = ? AND asked <> ''"
+            )
+            self._forget_dead(here, address, address)
+            find = "SELECT pid, asked, free_at, next_slot FROM place WHERE address = ?"
+            pid, *fields = self._connection.execute(find, (address,)).fetchone() or (0, "", 0.0, 0.0)
+            place = AddressPlace(*fields)
+            yield place
+            holder = pid if place.asked == fields[0] else self._pid
+            row = (address, holder, place.asked, place.free_at, place.next_slot)
+            self._connection.execute("INSERT OR REPLACE INTO place VALUES (?, ?, ?, ?, ?)", row)
+
+    def close(self) -> None:
+        with contextlib.suppress(sqlite3.Error), self._transaction():
+            self._forget(self._pid)
+        self._connection.close()
+
+    def _forget_dead(self, pids: str, *values: object) -> None:
+        for (pid,) in self._connection.execute(pids, values).fetchall():
+            if not self._is_alive(pid):
+                self._forget(pid)
+
+    def _forget(self, pid: int) -> None:
+        """What a process had is free, and so are its places in the line."""
+        of_names = "address IN (SELECT address FROM name WHERE pid = ?)"
+        self._connection.execute(f"UPDATE place SET next_slot = free_at WHERE {of_names}", (pid,))
+        self._connection.execute("UPDATE place SET asked = '' WHERE pid = ?", (pid,))
+        self._connection.execute("DELETE FROM name WHERE pid = ?", (pid,))
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield
+
+    @contextlib.contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(
+                f"{self._path}, where processes agree whose turn it is at an address, cannot be used: {error}. Is the "
+                "disk full? XDG_RUNTIME_DIR names another place; a damaged file may be deleted."
+            ) from error

@@ -1,0 +1,120 @@
+"""Makes of a collection in a folder the one part of its web that another folder is to hold."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+from periplus.errors import StoreError
+from periplus.model.tables import any_of
+from periplus.model.visit import Reason
+from periplus.model.web import HostKey, Url
+from periplus.store.exchange import LEFT_ASIDE
+from periplus.store.moving import OWN_META, TABLES, Sum
+from periplus.store.sqlite import copying, schema
+from periplus.store.url_state import RAISED
+from periplus.urls.hosts import host_key
+from periplus.urls.parts import WebPart, part_of
+
+# A row belongs to the part of its host; what a part has of a table may lean on what it has of those before. `main` is
+# the part, `source` the collection.
+_OF_HOST = "host_id IN (SELECT id FROM main.host)"
+_OF_URL = "url_id IN (SELECT id FROM main.url)"
+_OF_SOURCE = "source IN (SELECT id FROM main.url)"
+_BODIES = "SELECT body_id FROM {0}.page WHERE body_id > 0 UNION SELECT body_id FROM {0}.page_history WHERE body_id > 0"
+_DICTIONARIES = "SELECT dictionary_id FROM main.body UNION SELECT dictionary_id FROM main.site"
+_ROWS = {
+    "host": "is_own_host(key)", "site": "id IN (SELECT site_id FROM main.host)", "url": _OF_HOST,
+    "robots": "is_own_host(substr(origin, instr(origin, '://') + 3))", "queue": _OF_HOST, "family": _OF_HOST,
+    "doubtful": _OF_HOST, "shown": _OF_HOST,
+    **dict.fromkeys(("start", "alias", "page", "url_history", "page_history", "freshness", "verdict", "rendering",
+                     "issue"), _OF_URL),
+    "visit": f"{_OF_URL} OR (url_id = 0 AND is_own_url(text))", "look": "visit_id IN (SELECT id FROM main.visit)",
+    **dict.fromkeys(("page_links", "bad_link", "link_history"), _OF_SOURCE),
+}  # fmt: skip
+"""Tables whose every row is in one part, in the order in which they are filled."""
+_SHARED = {
+    "body": f"id IN ({_BODIES.format('main')})",
+    "xml": "body_id IN (SELECT id FROM main.body)",
+    "dictionary": f"id IN ({_DICTIONARIES})",
+    **dict.fromkeys(sorted({*TABLES} - {*_ROWS, "link", "meta", "tally", "outbox", "file", "dictionary"}), "true"),
+}
+"""What several parts may have: bytes that pages of several share, the record of the runs, what persons decided."""
+
+
+def part_filled(draft: sqlite3.Connection, source: Path, part: WebPart, notes: Mapping[str, str]) -> dict[str, int]:
+    """Fills a new collection with one part of another, which nobody changes meanwhile; returns its rows, by table.
+
+    notes: what it says of itself. What its pages link to of other parts is known there, as handed over. Raises
+    StoreError unless all that left the other arrived.
+    """
+    draft.execute("ATTACH ? AS source", (str(source / schema.DATABASE),))
+    draft.create_function("is_own_host", 1, lambda key: part_of(HostKey(key), part.of) == part.number)
+    draft.create_function("is_own_url", 1, lambda text: part_of(host_key(Url(text)), part.of) == part.number)
+    there = {name for (name,) in draft.execute("SELECT name FROM source.sqlite_master WHERE type = 'table'")}
+    with copying.transaction(draft):
+        rows = {
+            table: _copied(draft, table, condition) for table, condition in (_ROWS | _SHARED).items() if table in there
+        }
+        _enter_others(draft)
+        _complete(draft, notes)
+    draft.execute("DETACH source")
+    return rows
+
+
+def row_counts(connection: sqlite3.Connection) -> dict[str, int]:
+    """Of the tables whose every row is in one part."""
+    return {table: copying.count(connection, table) for table in _ROWS}
+
+
+def _copied(draft: sqlite3.Connection, table: str, condition: str) -> int:
+    """How many rows of a table left, and arrived."""
+    columns = ", ".join(copying.columns_of(draft, table))
+    find = f"SELECT {columns} FROM source.{table} WHERE {condition}"
+    draft.execute(f"INSERT INTO main.{table} ({columns}) {find}")
+    left, arrived = Sum(), Sum()
+    for total, query in ((left, find), (arrived, f"SELECT {columns} FROM main.{table}")):
+        for row in draft.execute(query):
+            total.add(row)
+    if left != arrived:
+        raise StoreError(f"the table {table} did not arrive whole: {left} left, {arrived} are there.")
+    return left.rows
+
+
+def _enter_others(draft: sqlite3.Connection) -> None:
+    """What rows of this part name of others' URLs, with their hosts and sites."""
+    draft.execute("CREATE TEMP TABLE other (id INTEGER PRIMARY KEY)")
+    targets = draft.execute("SELECT targets FROM main.page_links")
+    draft.executemany(
+        "INSERT OR IGNORE INTO other VALUES (?)", ((int(target),) for (ids,) in targets for target in ids.split())
+    )
+    named = (("page_id", "alias"), ("target", "link_history"), ("related_id", "issue"))
+    for column, table in named:
+        draft.execute(f"INSERT OR IGNORE INTO other SELECT {column} FROM main.{table} WHERE {column} IS NOT NULL")
+    aside, raised = any_of(LEFT_ASIDE), any_of(RAISED - LEFT_ASIDE)
+    draft.execute(
+        "INSERT INTO main.url (id, text, host_id, depth, in_sitemap, first_seen, reason, rule)"
+        " SELECT id, text, host_id, depth, in_sitemap, first_seen,"
+        f" CASE WHEN reason IN {aside} THEN reason ELSE '{Reason.OTHER_PART.value}' END,"
+        f" CASE WHEN reason IN {aside} THEN rule WHEN reason IN {raised} THEN reason ELSE 'waiting' END"
+        " FROM source.url WHERE id IN (SELECT id FROM other) AND id NOT IN (SELECT id FROM main.url)"
+    )
+    for table, columns, of in (("host", "id, key, site_id", "url"), ("site", "id, key", "host")):
+        draft.execute(
+            f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM source.{table}"
+            f" WHERE id IN (SELECT {table}_id FROM main.{of}) AND id NOT IN (SELECT id FROM main.{table})"
+        )
+    draft.execute("DROP TABLE other")
+
+
+def _complete(draft: sqlite3.Connection, notes: Mapping[str, str]) -> None:
+    """What the part says of itself: sums of its own, and no worker."""
+    own = ", ".join(f"'{name}'" for name in sorted(OWN_META))
+    draft.execute(f"INSERT OR REPLACE INTO main.meta SELECT * FROM source.meta WHERE name NOT IN ({own})")
+    draft.executemany("INSERT OR REPLACE INTO main.meta VALUES (?, ?)", notes.items())
+    draft.execute("INSERT OR REPLACE INTO main.meta SELECT * FROM source.meta WHERE name = 'seq'")
+    draft.execute("INSERT INTO main.tally SELECT 'reason:' || reason, count(*) FROM main.url GROUP BY reason")
+    draft.execute("INSERT INTO main.tally SELECT 'known', count(*) FROM main.url")
+    next_at = copying.NEXT_AT.replace("t.", "")
+    draft.execute(f"UPDATE main.host SET next_at = {next_at}, lease_by = NULL WHERE lease_by IS NOT NULL")
