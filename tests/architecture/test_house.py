@@ -15,7 +15,7 @@ BUDGETS = {
     ".": 1_245,
     "acquire": 6_100,
     "analyse": 12_650,
-    "api": 15_400,
+    "api": 15_550,
     "cli": 7_400,
     "document": 13_450,
     "jobs": 1_320,

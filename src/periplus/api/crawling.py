@@ -27,7 +27,7 @@ from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api.homes import home_of, shares_index
 from periplus.api.logins import logins_of
-from periplus.api.parts import UrlExchange, settled_part
+from periplus.api.parts import UrlExchange, check_part, settled_part
 from periplus.api.rules import rules_text
 from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
 from periplus.document.formats.table import may_be_kept, may_be_read
@@ -185,18 +185,6 @@ def crawl(order: CrawlOrder, watch: Callable[[Progress], bool], labour: Labour |
         )
 
 
-def check_part(order: CrawlOrder) -> None:
-    """Raises UsageError for what a part of a web cannot do: it asks no host that is another part's."""
-    settings = order.settings
-    asks_others = {
-        "--render": settings.rendering.render != "never",
-        "--login": bool(settings.identity.login),
-        "--from-archive": bool(settings.past.from_archive),
-    }
-    for flag in (flag for flag, is_given in asks_others.items() if is_given):
-        raise UsageError(f"{flag} and --part exclude each other: a part asks no host that is another part's")
-
-
 def workable(settings: Settings) -> Settings:
     """The settings, as the engine needs them: a lease outlasts any request by as much again,
     host names are in lower case, and there are file descriptors for all requests at once.
@@ -229,7 +217,7 @@ def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool], labour: L
     own = settled_part(home, order.part, order.exchange)
     if own is not None:
         order = dataclasses.replace(order, part=str(own[0]), exchange=own[1])
-        check_part(order)
+        check_part(order.settings)
     run_id = home.begin_run(order.kind, order.starts, order.settings, clock.now())
     store = home.store(run_id, order.settings)
     try:

@@ -20,6 +20,7 @@ from periplus.errors import StoreError, UsageError
 from periplus.model.frontier import PartState
 from periplus.model.ports import CrawlHome, RunStore
 from periplus.present.wording import count_of
+from periplus.settings import Settings
 from periplus.store.exchange import AT_ONCE, IDENTITY, PART
 from periplus.store.postgres.address import check_place
 from periplus.store.segments import ObjectStorage, object_storage
@@ -30,6 +31,17 @@ TURN_S = 1.0  # how often a crawl looks for batches
 FLUSH_S = 5.0  # how long a part that is at work keeps what would not fill a batch
 PLACE = "exchange"  # in meta
 _BATCH, _STATE, _STATES = ".urls.zst", ".json", "parts"
+
+
+def check_part(settings: Settings) -> None:
+    """Raises UsageError for what a part of a web cannot do: it asks no host that is another part's."""
+    asks_others = {
+        "--render": settings.rendering.render != "never",
+        "--login": bool(settings.identity.login),
+        "--from-archive": bool(settings.past.from_archive),
+    }
+    for flag in (flag for flag, is_given in asks_others.items() if is_given):
+        raise UsageError(f"{flag} and --part exclude each other: a part asks no host that is another part's")
 
 
 def settled_part(home: CrawlHome, part: str, place: str) -> tuple[WebPart, str] | None:
