@@ -61,8 +61,6 @@ def test_segments_that_no_other_process_sees_are_refused(place):
         ("map -c postgresql:/me:s3cret@db/x", "a folder is meant here"),
         ("map -c postgresql://me:s3cret@db/x -c here", "name one of them"),
         ("map -c here --store postgresql://me:s3cret@db/x", "name one of them"),
-        ("topic crawl x http://a.test/ -c postgresql://me:s3cret@db/x", "--topic-from"),
-        ("delete -c postgresql://me:s3cret@db/x", "is a database"),
         ("report postgresql://me:s3cret@db/x", "unexpected extra argument (postgresql://me@db/x)"),
         ("postgresql://me:s3cret@db/x", "No such command 'postgresql://me@db/x'"),
         ("crawl --store postgresql://me:s3/cret@db/x http://a.test/", "USER:PASSWORD@HOST:PORT"),
