@@ -12,23 +12,23 @@ import pytest
 SRC = Path(__file__).parents[2] / "src" / "periplus"
 # lines at 120 columns; a capability that needs more raises the budget of its package, and says why in its commit
 BUDGETS = {
-    ".": 1_245,
-    "acquire": 6_100,
-    "analyse": 12_650,
+    ".": 1_250,
+    "acquire": 5_650,
+    "analyse": 12_450,
     "api": 15_550,
-    "cli": 7_400,
+    "cli": 7_050,
     "document": 13_450,
-    "jobs": 1_320,
-    "mcp": 1_300,
-    "model": 5_400,
-    "present": 7_650,
-    "schedule": 3_600,
-    "search": 3_150,
+    "jobs": 1_150,
+    "mcp": 1_200,
+    "model": 5_250,
+    "present": 7_400,
+    "schedule": 3_200,
+    "search": 2_700,
     "store": 17_400,
-    "ui": 5_950,
+    "ui": 5_500,
     "urls": 2_400,
 }
-MODULES = 408
+MODULES = 403
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # they name how a value came about, not what it is
 POOR_NAMES = frozenset({"found", "said", "told", "looked", "known", "kept", "wanted", "meant", "wish", "wished"})

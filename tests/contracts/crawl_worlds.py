@@ -103,7 +103,7 @@ class PostgresWorld:
         """Takes out what an earlier world left."""
         tables = (
             "run_count, tally, worker, site, host, robots, family, url, start, alias, queue, inbox, page, body, "
-            "visit, link, bad_link, url_history"
+            "visit, page_links, bad_link, url_history, outbox"
         )
         with connect(address) as connection:
             for table in tables.split(", "):

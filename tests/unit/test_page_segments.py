@@ -194,9 +194,10 @@ def test_both_stores_give_the_same_segments(folder, address, tmp_path, monkeypat
     here = urls(folder), sums(folder)
     move(str(folder), address.text)
     monkeypatch.chdir(tmp_path)
-    assert segments_at(address.text) is None, "of a collection in a database rules are read beside the command"
-    (tmp_path / "periplus.toml").write_text(RULES, "utf-8")
-    assert (urls(address.text), sums(address.text)) == here
+    assert (urls(address.text), sums(address.text)) == here, "segments move with their collection"
+    (tmp_path / "periplus.toml").write_text('[segments]\nall = "/"\n', "utf-8")
+    assert set(urls(address.text).values()) == {"all"}, "those beside the command come before"
+    (tmp_path / "periplus.toml").unlink()
     result = run("rules", "segments", "--store", address.text)
     assert result.exit_code == 0 and "docs" in result.stdout
 

@@ -10,10 +10,10 @@ import json
 import logging
 import time
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from uuid import uuid4
 
+import publicsuffixlist
 import zstandard
 
 from periplus.errors import StoreError, UsageError
@@ -159,14 +159,14 @@ class UrlExchange:
         """Says how this part stands, where the others look."""
         state = self._store.part_state(time.time())
         state = state._replace(is_idle=state.is_idle and not is_at_work)
-        values = {**state._asdict(), "parts": self._part.of, "suffixes": version("publicsuffixlist")}
+        values = {**state._asdict(), "parts": self._part.of, "suffixes": publicsuffixlist.__version__}
         self._at(_STATES).put(f"{self._part.number:05}{_STATE}", json.dumps(values).encode())
         return state
 
     def _others(self) -> Mapping[int, PartState]:
         """How the other parts stand, as far as they have said. Raises UsageError where they do not fit this one."""
         states = {}
-        own = (self._part.of, version("publicsuffixlist"))
+        own = (self._part.of, publicsuffixlist.__version__)
         for name, _ in self._at(_STATES).sizes(_STATE):
             number = int(name.removesuffix(_STATE))
             if number == self._part.number:

@@ -11,16 +11,8 @@ from typing import NamedTuple
 from periplus.model.story import Decisions, EditorVerdict, EntryKey, Portal, Provenance
 from periplus.model.tables import HAS_PAGE
 from periplus.model.web import SiteKey, Url, UrlId
+from periplus.store.sqlite.schema import PORTAL_TABLES
 
-TABLES = """
-CREATE TABLE IF NOT EXISTS portal (name TEXT PRIMARY KEY, settings TEXT NOT NULL, built REAL NOT NULL DEFAULT 0) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS portal_verdict (
-    portal TEXT NOT NULL, of_site INTEGER NOT NULL, subject TEXT NOT NULL, verdict TEXT NOT NULL, decided REAL NOT NULL,
-    PRIMARY KEY (portal, of_site, subject)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS portal_page (portal TEXT NOT NULL, url TEXT NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (portal, url)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS portal_words (portal TEXT NOT NULL, entry TEXT NOT NULL, words TEXT NOT NULL, picture BLOB NOT NULL,
-    alt TEXT NOT NULL, edited REAL NOT NULL, PRIMARY KEY (portal, entry));
-"""  # noqa: E501
 ENTRIES = "portals/entries.json"  # beside the tables, how stories are described in all portals: api.portal_entries
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json")
 
@@ -51,7 +43,7 @@ def store_portal(connection: sqlite3.Connection, portal: Portal) -> None:
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
-    for statement in TABLES.split(";")[:-1]:
+    for statement in PORTAL_TABLES.split(";")[:-1]:
         connection.execute(statement)
 
 

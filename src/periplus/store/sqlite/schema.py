@@ -22,7 +22,7 @@ from periplus.model.visit import STATE_OF
 from periplus.store.dialect import SQLITE, Row
 from periplus.store.processes import process_lives
 from periplus.store.rows import LinkChanges
-from periplus.store.sqlite import changes, checks, page_links, portal_rows
+from periplus.store.sqlite import changes, checks, page_links
 from periplus.store.sqlite.views import CREATE_VIEWS, DROP_VIEWS
 from periplus.store.url_state import COLUMNS, FIELDS, new_ids
 
@@ -116,6 +116,15 @@ NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "fuse.sshfs", "beegfs"}
 )
 
+PORTAL_TABLES = """
+CREATE TABLE IF NOT EXISTS portal (name TEXT PRIMARY KEY, settings TEXT NOT NULL, built REAL NOT NULL DEFAULT 0) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS portal_verdict (
+    portal TEXT NOT NULL, of_site INTEGER NOT NULL, subject TEXT NOT NULL, verdict TEXT NOT NULL, decided REAL NOT NULL,
+    PRIMARY KEY (portal, of_site, subject)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS portal_page (portal TEXT NOT NULL, url TEXT NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (portal, url)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS portal_words (portal TEXT NOT NULL, entry TEXT NOT NULL, words TEXT NOT NULL, picture BLOB NOT NULL,
+    alt TEXT NOT NULL, edited REAL NOT NULL, PRIMARY KEY (portal, entry));
+"""  # noqa: E501
 _TRAP_TABLES = """
 CREATE TABLE doubtful (url_id INTEGER PRIMARY KEY, host_id INTEGER NOT NULL, doubt INTEGER NOT NULL);
 CREATE INDEX doubtful_host ON doubtful (host_id);
@@ -331,7 +340,7 @@ def build(connection: sqlite3.Connection) -> None:
         checks.TABLES,
         changes.TABLES,
         TABLES,
-        portal_rows.TABLES,
+        PORTAL_TABLES,
     )
     connection.executescript("BEGIN;" + "".join(tables) + CREATE_VIEWS)
     connection.execute("INSERT INTO meta VALUES ('schema', ?), ('seq', '0')", (str(SCHEMA_VERSION),))
