@@ -41,23 +41,27 @@ SETTINGS = {  # no disk is waited for; what is committed still outlives a killed
 class Server:
     """One PostgreSQL server, in a folder of its own that goes with it. It may be killed and started again."""
 
-    def __init__(self, port=0, of=None, folder=None, **settings):
+    def __init__(self, port=0, of=None, folder=None, wal_folder=None, **settings):
         """port: of loopback, where a test needs TCP; else it listens on a Unix socket only.
 
         of: a server that goes on, of which this is a standby that streams what it writes.
 
         folder: a place that is there; the data that an earlier server left in it are taken up.
+
+        wal_folder: an empty one for its write-ahead log, in segments of 1 MB, apart from its data.
         """
         # short: the path of a socket has 107 bytes
         self.folder = folder or Path(tempfile.mkdtemp(prefix="periplus-pg-", dir="/tmp"))
         self.port, self.process, self._settings = port, None, SETTINGS | settings
         self._user = _other_user()
         if self._user:
-            shutil.chown(self.folder, self._user, self._group())
+            for place in (self.folder, *([wal_folder] if wal_folder else [])):
+                shutil.chown(place, self._user, self._group())
         self.data = self.folder / "data"
         if self.data.exists():
             return
         made = ["initdb", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync"]
+        made += ["--waldir", wal_folder, "--wal-segsize=1"] if wal_folder else []
         copied = ["pg_basebackup", "-R", "-c", "fast", "--no-sync", "-d", of.dsn() if of else ""]
         name, *options = copied if of else made
         words = [_binaries() / name, "-D", self.data, *options]

@@ -119,11 +119,11 @@ class Crew:
 
     def finish(self) -> Log:
         """Waits for the crawl's end; the server's log."""
-        assert self.boss.wait(PATIENCE_S) == 0, self._said.read_text("utf-8")
+        assert self.boss.wait(PATIENCE_S) == 0, self.messages()
         for worker in self.workers:
             finish_child(worker, PATIENCE_S)
             assert worker.returncode == 0
-        assert "Traceback" not in self._said.read_text("utf-8")
+        assert "Traceback" not in self.messages()
         return read_log(self.web.log_file)
 
     def faults(self) -> list[str]:
@@ -137,6 +137,10 @@ class Crew:
         ]
         listed = self.at_work() <= self._killed
         return [fault for fault in found if not (listed and fault.startswith(("workers left", "a worker left")))]
+
+    def messages(self) -> str:
+        """What the command itself wrote on its standard error; its workers write on ours."""
+        return self._said.read_text("utf-8")
 
     def close(self) -> None:
         for process in (self.boss, *self.workers):

@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -28,9 +29,9 @@ import pytest
 from crews import crew
 from cut_off import HERE, can_cut, island, passed_on
 from postgres_voyage import StoredCollection
-from test_faults_disk import needs_mount
+from test_faults_disk import needs_mount, small_disk
 from test_faults_workers import DELAY_S, LONG, hosts_of, pages_of
-from voyage import PATIENCE_S, command, environment, flags_for, served_apart, until
+from voyage import PATIENCE_S, QUICK, command, environment, flags_for, served_apart, until
 
 import judge
 from contracts.crawl_values import candidate
@@ -266,6 +267,52 @@ def test_a_crawl_whose_database_has_no_room_stops_with_a_sentence_and_goes_on_wh
     finally:
         database.stop()
         subprocess.run(["umount", disk], check=True)
+
+
+@LONG
+@needs_mount
+def test_a_server_without_room_for_its_write_ahead_log_breaks_down_and_the_crawl_goes_on_when_it_is_back(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It panics in a COMMIT, finds no room to recover, and ends; a person makes room and starts it."""
+    folder = Path(tempfile.mkdtemp(prefix="periplus-pg-", dir="/tmp"))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(small_disk(folder / "wal"))(8 << 20)
+        # nothing but a worker writes its log, to the end of a segment that no other follows
+        of_log = {"wal_recycle": "off", "min_wal_size": "2MB", "wal_writer_delay": "10s"}
+        server = own_server(folder=folder, wal_folder=folder / "wal", **of_log)
+        stack.callback(server.close)
+        web = stack.enter_context(
+            served_apart("linked seed=7 sites=6 pages=200 links_between=12 links_per_page=8", tmp_path)
+        )
+        workers = stack.enter_context(crew(web, tmp_path / "c", hosts_of(web), place_in(server), delay_s=DELAY_S))
+        workers.hire(2)
+        until(lambda: web.lines() >= 60 or workers.is_over, "the first pages")
+        filler = folder / "wal" / "filler"
+        with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while file.write(bytes(4096)):
+                pass
+        assert server.process is not None
+        until(lambda: server.process.poll() is not None or workers.is_over, "no room")
+        assert not workers.is_over, "in the middle"
+        time.sleep(QUICK["total_timeout_s"])  # what was on the wire
+        settled = web.lines()
+        time.sleep(2)
+        assert web.lines() == settled, "nobody asks without being able to store"
+        filler.unlink()
+        server.stop()
+        server.start()
+        log = workers.finish()
+        text = workers.messages() + capfd.readouterr().err
+        print(f"{judge.repeats(log)} pages asked for again")
+        assert "the server broke down: could not write to file" in text and "No space left on device" in text
+        assert "PANIC" in server.said()
+        assert judge.never_asked(log, pages_of(web)) == []
+        assert judge.repeats(log) <= 3 * len(workers.hosts)
+        assert judge.early_starts(log, DELAY_S) == []
+        assert judge.meetings(log) == []
+        assert workers.faults() == []
+        assert set(workers.collection.reasons.values()) == {Reason.OK}
 
 
 class Doorkeeper:

@@ -158,7 +158,7 @@ def _advice(text: str) -> str:
     """What to do when the patience for a server is over."""
     if any(words in text for words in _ALL_TAKEN):
         return "Raise max_connections there, start fewer workers (--workers), or put PgBouncer before it."
-    return "Is the server running?"
+    return "Is the server running? If not, its log says why: its disk may be full."
 
 
 # A transaction that the server's absence broke is done again, whole, on a new connection.
@@ -232,7 +232,7 @@ class Session:
                     away = error
             if pause_s is None:
                 raise _sentence(away) from away
-            text = str(away) if isinstance(away, StoreError) else f"database {self.address}: {_first_line(away)}."
+            text = str(away) if isinstance(away, StoreError) else f"database {self.address}: {_trouble(away)}."
             _note_trouble(text, self._patience_s, is_new=not is_told)
             is_told = True
             time.sleep(pause_s)
@@ -260,10 +260,21 @@ class Session:
         """Whether to do it again: the server was away, or another transaction was in the way."""
         if isinstance(error, errors.ReadOnlySqlTransaction):  # it is a standby now: its successor is looked for
             self._connection.close()
-        return type(error) not in _SENTENCES and (isinstance(error, LOST) or self._connection.closed)
+        is_away = isinstance(error, LOST) or self._connection.closed
+        return is_away and (type(error) not in _SENTENCES or _broke_down(error))
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _broke_down(error: psycopg.Error) -> bool:
+    """Whether the whole server ended with this error, as it does without room for its write-ahead log."""
+    return error.diag.severity_nonlocalized == "PANIC"
+
+
+def _trouble(error: psycopg.Error) -> str:
+    text = _first_line(error)
+    return f"the server broke down: {text}. Mend that and start it again" if _broke_down(error) else text
 
 
 def _sentence(error: psycopg.Error | StoreError) -> psycopg.Error | StoreError:
