@@ -78,10 +78,10 @@ _FLAGS = (
     "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
     "--js-flags=--max-old-space-size=512",  # MiB of one page's scripts
 )
-# The protocol's pipes are descriptors 3 and 4: a child moves them there, by way of numbers that nobody has.
+# The protocol's pipes are descriptors 3 and 4: a child copies them to numbers that nobody has, and from there to these.
 _LAUNCH = (
-    "import os, sys; read, write = map(int, sys.argv[1:3]); os.dup2(read, 62); os.dup2(write, 63);"
-    "os.dup2(62, 3); os.dup2(63, 4); os.closerange(5, 256); os.execv(sys.argv[3], sys.argv[3:])"
+    "import fcntl, os, sys; read, write = (fcntl.fcntl(int(pipe), fcntl.F_DUPFD, 5) for pipe in sys.argv[1:3]);"
+    "os.dup2(read, 3); os.dup2(write, 4); os.closerange(5, 256); os.execv(sys.argv[3], sys.argv[3:])"
 )
 
 
