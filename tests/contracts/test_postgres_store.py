@@ -278,6 +278,21 @@ def test_who_meets_a_server_that_took_anothers_place_loses_its_leases_and_every_
     assert store.commit(worker, batch(completion(again, take(store, again)[0])), 0.0) == frozenset()
 
 
+def test_what_the_successor_believes_held_by_who_holds_nothing_is_free_again(world, ask):
+    """A release was stored last, and lost: nobody else would free the host while its worker lives."""
+    store = world.open()
+    worker = store.join(ME, 0.0)
+    store.offer([candidate(A)], (), 0.0)
+    (lease,) = store.lease(worker, [host.host_id for host in store.ready(9, 9.0, 0.0)], 0.0)
+    store._session._timeline = "00000000"
+    store._session._connection.close()
+    assert not store.idle(0.0) and store.successions == 1
+    assert store.commit(worker, batch(), 0.0) == frozenset()
+    assert ask("SELECT lease_by FROM host") == [(None,)]
+    (again,) = store.lease(worker, [lease.host_id], 0.0)
+    assert again.epoch > lease.epoch and store.successions == 1
+
+
 def test_tables_of_an_older_version_stay_as_they_are_while_its_workers_crawl(world, ask, address):
     with connect(address) as connection:
         connection.execute("DELETE FROM migration WHERE name = '3-reasons'")

@@ -170,6 +170,31 @@ def test_a_worker_that_was_stopped_starts_nothing_under_a_lease_that_may_be_over
     assert min(gaps(transport)) >= DELAY_S - 1e-6
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_worker_whose_database_was_succeeded_starts_nothing_before_it_asked_what_it_holds(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it leased last the successor may not know: the host is free there, and may be another's by then."""
+    rng, start, successions, early = random.Random(seed), WatchedTransport.start, itertools.count(1), []
+    latest, at_commit = [0], [0]
+
+    def watched_start(self: WatchedTransport, request: Request, before: float = math.inf) -> None:
+        early.extend([request.url] * (latest > at_commit))
+        start(self, request, before)
+
+    def succeed(place: str) -> None:
+        if place == "before commit":
+            at_commit[:] = latest
+        elif place.startswith("after ") and place != "after commit" and rng.random() < 0.3:
+            latest[:] = [next(successions)]
+
+    count = property(lambda self: latest[0], lambda self, value: None)
+    monkeypatch.setattr(SqliteCrawlStore, "successions", count, raising=False)
+    monkeypatch.setattr(WatchedTransport, "start", watched_start)
+    crawled(tmp_path, FakeClock(), succeed)
+    assert latest[0] > 5 and early == []
+
+
 @pytest.mark.parametrize("took_s", [0.7, 2.0])
 def test_a_host_of_others_is_never_asked_twice_at_once_however_long_it_takes(tmp_path: Path, took_s: float) -> None:
     """Longer than the delay: the next request waits for the answer, and for the delay after its first byte."""

@@ -148,6 +148,7 @@ class Worker:
         self._calls: list[SideRequest] = []  # to hosts that are not held
         self._committed_at = self._shared_at = self._lease_end = 0.0
         self._commit_now = False
+        self._successions = 0  # of the store, that it knows of
         self._share = 1  # hosts that this worker should hold, as last reckoned
         self._by_page = deps.policy.patience_s is not None  # the policy chooses page by page
         self._is_lean = False
@@ -358,7 +359,7 @@ class Worker:
         # storing may have taken long; and a process that was stopped knows of it by this alone
         now = self._clock.monotonic()
         before = self._lease_end - self._settings.limits.total_timeout_s
-        if now > before:
+        if now > before or self._store.successions > self._successions:
             host.take_back(request)
             self._commit_now = True  # renews the lease, or tells that it is lost
             host.pace = suspended(host.pace, now + TICK_S, "lease")
@@ -641,6 +642,7 @@ class Worker:
         has_news = bool(self._done or self._held)  # a lease too must be renewed
         due = (
             self._commit_now
+            or self._store.successions > self._successions
             or len(self._done) >= self._storage.commit_pages
             or (waited >= self._storage.commit_interval_s and has_news)
         )
@@ -677,7 +679,8 @@ class Worker:
         for lease in lost | {host.lease for host in gone}:
             if (held := self._held.get(lease.host_id)) is not None and held.lease.epoch == lease.epoch:
                 del self._held[lease.host_id]
-        if lost:
+        if lost or self._store.successions > self._successions:
+            self._successions = self._store.successions
             self._discovery.forget()
             self._deps.aliases.forget()
         if done:

@@ -228,6 +228,8 @@ class CrawlStore(Protocol):
     """
 
     budget_spent: bool  # max_pages are fetched: nothing more will be given out
+    # how often another server took the database's place; it may lack what was stored last, leases among it
+    successions: int
 
     def join(self, pid: int, now: float) -> str:
         """Registers a worker; returns its name."""

@@ -109,6 +109,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         self._merged_at = 0.0
         self._shards: dict[int, int] = {}  # of hosts that `ready` named
         self.budget_spent = False
+        self.successions = 0
         # read ahead, by host and epoch, for one question each: see `_read_ahead`
         self._heads: dict[tuple[int, int], lists.ListHead] = {}
         self._asked_in_vain: dict[int, Lease] = {}  # since the last commit, which may bring entries
@@ -130,9 +131,10 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         """A standby took over, which may lack what was stored last: pages wait again or are not known, hosts are free.
 
         Each worker loses its leases at its next commit, of which nothing is stored: so it forgets what it knew of its
-        hosts.
+        hosts. It starts nothing before: a host that it leased last may be free here, and another's in a moment.
         """
         hosts.hold_off(connection, None)
+        self.successions += 1
         self._misled.update(self._members)
 
     # workers and leases ----------------------------------------------------------------------------------------------
@@ -296,14 +298,14 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         leases = frozenset(one.lease for one in batch.completions) | {state.lease for state in batch.hosts}
 
         def stored(connection: Connection) -> tuple[frozenset[Lease], bool]:
-            if leases and worker in self._misled:
+            if worker in self._misled:
                 hosts.bury(connection, [worker], self.is_alive, self._given(now), leaving=True)
                 return leases, False
             return self._commit.store(connection, member, parcels, batches, self._given(now))
 
         lost, sent_out = self._session.run(stored)
         self._batches[worker] = batches + 1
-        if leases and worker in self._misled:
+        if worker in self._misled:
             self._misled.discard(worker)
             self._commit = Commit(self._run, self._storage)
             self._packer.forget()

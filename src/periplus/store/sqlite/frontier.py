@@ -79,6 +79,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         self._bodies = BodyWriter(self._connection, storage)
         self._statements = schema.SqliteStatements(self._connection)
         self.budget_spent = False
+        self.successions = 0
         self._latest = 0.0  # the latest time that this store was told of
         kind = self._connection.execute("SELECT kind FROM run WHERE id = ?", (run_id,)).fetchone()[0]
         self._is_check = kind == "check"
