@@ -46,7 +46,7 @@ from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.wording import REASON_WORDS, count_of
 from periplus.settings import FetchLimits, Politeness, Settings
-from periplus.store import fault_notes
+from periplus.store.notes import fault_notes
 from periplus.store.sqlite import checks, reading, runs, schema, site_rows, text_rows
 from periplus.store.sqlite.page_rows import Contents
 from periplus.urls.canonical import url_id
@@ -181,7 +181,7 @@ def _open(
     findings: Mapping[str, IssueColumns], connection: reading.Connection, site: AuditInput, notes: list[str]
 ) -> Mapping[str, IssueColumns]:
     """The findings but for causes that a person accepted or ignored, which is noted."""
-    decided = [note for note in fault_notes.notes(schema.SqliteStatements(connection)) if note.decision]
+    decided = [note for note in fault_notes(schema.SqliteStatements(connection)) if note.decision]
     if decided:
         notes.append(f"{count_of(len(decided), 'cause')} accepted or ignored by a person and left out.")
     return without(findings, site, decided)

@@ -12,7 +12,7 @@ from periplus.api.homes import folder_of, home_of
 from periplus.api.tables import Browser, NotedFault
 from periplus.errors import UsageError
 from periplus.model.audit import FaultDecision, FaultNote
-from periplus.store.fault_notes import key_of
+from periplus.store.notes import fault_key
 
 KEY_CHARS = 8  # of a key that are shown: among 100,000 causes two begin alike by chance of 1 in 90
 VERBS = {
@@ -22,7 +22,7 @@ VERBS = {
 
 def noted_faults(place: Path | str) -> dict[str, NotedFault]:
     """Every cause that there is now by its key, gravest first. Raises NoCollection, StoreError."""
-    return {key_of(noted.fault.code, noted.fault.cause): noted for noted in Browser().noted(folder_of(place))}
+    return {fault_key(noted.fault.code, noted.fault.cause): noted for noted in Browser().noted(folder_of(place))}
 
 
 def decide(

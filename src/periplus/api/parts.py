@@ -10,7 +10,6 @@ import json
 import logging
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from uuid import uuid4
 
 import publicsuffixlist
@@ -22,7 +21,7 @@ from periplus.model.ports import CrawlHome, RunStore
 from periplus.present.wording import count_of
 from periplus.settings import Settings
 from periplus.store.exchange import AT_ONCE, IDENTITY, PART
-from periplus.store.postgres.address import check_place
+from periplus.store.postgres.address import check_place, noted_place
 from periplus.store.segments import ObjectStorage, object_storage
 from periplus.urls.parts import WebPart, part_named
 
@@ -74,7 +73,7 @@ def settled_part(home: CrawlHome, part: str, place: str) -> tuple[WebPart, str] 
 def exchange_place(place: str) -> str:
     """A place of the exchange, as it is noted. Raises UsageError for one that other processes cannot use."""
     check_place("exchange", place)
-    return str(Path(place).absolute()) if place and "://" not in place else place
+    return noted_place(place)
 
 
 class UrlExchange:

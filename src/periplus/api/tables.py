@@ -39,7 +39,7 @@ from periplus.present.issues import fault_row, issue_row
 from periplus.present.stories import delay
 from periplus.present.wording import iso
 from periplus.present.writers import writer_named
-from periplus.store import fault_notes
+from periplus.store.notes import fault_notes
 from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.tables import LEAFED, Count, TableFacet, TableQuery
@@ -418,7 +418,7 @@ def table_of(name: str) -> Table:
 
 
 def _notes(connection: reading.Connection) -> tuple[FaultNote, ...]:
-    return fault_notes.notes(schema.SqliteStatements(connection))
+    return fault_notes(schema.SqliteStatements(connection))
 
 
 def _version(folder: Path) -> _Key:

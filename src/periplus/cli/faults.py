@@ -82,7 +82,7 @@ def _verb(verb: str, sentence: str) -> None:
     @option("--to", "Who mends it; '' nobody.", metavar="NAME")
     def decided(subjects: tuple[str, ...], place: Place, note: str | None, to: str | None) -> None:
         from periplus.api.faults import KEY_CHARS, decide
-        from periplus.store.fault_notes import key_of
+        from periplus.store.notes import fault_key
 
         if verb == "assign" and to is None:
             raise UsageError("say who mends it: --to NAME")
@@ -90,7 +90,7 @@ def _verb(verb: str, sentence: str) -> None:
         for noted in done:
             state = noted.note.decision.value or "open"
             who = f", {visible(noted.note.assignee)} mends it" if noted.note.assignee else ""
-            key = key_of(noted.fault.code, noted.fault.cause)[:KEY_CHARS]
+            key = fault_key(noted.fault.code, noted.fault.cause)[:KEY_CHARS]
             say(f"{key}  {noted.fault.code}: {visible(noted.fault.cause)} is {state}{who}.")
 
 

@@ -23,6 +23,7 @@ from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.store.dialect import Row, Statements
 from periplus.store.ledger_tables import shard_of_origin
+from periplus.store.notes import note
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 
@@ -178,25 +179,6 @@ class CrawlReads(RunReads, Protocol):
     def traps(self) -> Sequence[TrapTally]:
         """The URL patterns that were left out as endless series, the largest first."""
         return self.read(traps)
-
-
-def note(statements: Statements, name: str) -> str:
-    """What stands in the table meta under a name; empty: nothing."""
-    rows = statements.rows("SELECT value FROM meta WHERE name = ?", (name,))
-    return str(rows[0][0]) if rows else ""
-
-
-def change_note(statements: Statements, name: str, changed: Callable[[str], str]) -> str:
-    """See `model.ports.CrawlHome.change_note`. Within a transaction."""
-    if statements.dialect.for_update:
-        statements.change("LOCK TABLE meta IN SHARE ROW EXCLUSIVE MODE")
-    text = changed(note(statements, name))
-    if text:
-        upsert = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-        statements.change(upsert, (name, text))
-    else:
-        statements.change("DELETE FROM meta WHERE name = ?", (name,))
-    return text
 
 
 # Entries of a list whose page has another by now: one that only a sitemap or another site knew, until a page of its own

@@ -20,6 +20,7 @@ from periplus.model.frontier import Candidate, HandedBatch, PartState, SideReque
 from periplus.model.visit import Purpose, Reason, Request
 from periplus.model.web import HostKey, Origin, SiteKey, Url
 from periplus.store.dialect import Statements
+from periplus.store.notes import note, put_note
 from periplus.urls.canonical import url_id
 from periplus.urls.parts import WebPart, part_named
 
@@ -80,15 +81,15 @@ def messages_read(lines: Iterable[str]) -> Messages:
 
 def part_in(statements: Statements) -> WebPart | None:
     """Which part of a web the collection is; None: it is all of its web."""
-    text = _value(statements, PART)
+    text = note(statements, PART)
     return part_named(text) if text else None
 
 
 def peer(statements: Statements, part: int, identity: str) -> str:
     """The identity by which a part was met first: this one, if it never was."""
-    before = _value(statements, f"{_PEER}{part}")
+    before = note(statements, f"{_PEER}{part}")
     if not before:
-        _put(statements, f"{_PEER}{part}", identity)
+        put_note(statements, f"{_PEER}{part}", identity)
     return before or identity
 
 
@@ -106,7 +107,7 @@ def bundled(statements: Statements, receiver: int) -> HandedBatch | None:
         if not rows("SELECT 1 FROM outbox WHERE part = ? LIMIT 1", (receiver,)):
             return None
         first = _last(statements, _SENT, receiver) + 1
-        _put(statements, f"{_SENT}{receiver}", str(first))
+        put_note(statements, f"{_SENT}{receiver}", str(first))
         some = f"SELECT id FROM outbox WHERE part = ? ORDER BY id LIMIT {AT_ONCE}"
         statements.change(f"UPDATE outbox SET number = ? WHERE id IN ({some})", (first, receiver))
     find = "SELECT message FROM outbox WHERE part = ? AND number = ? ORDER BY id"
@@ -122,7 +123,7 @@ def is_next(statements: Statements, sender: int, number: int) -> bool:
     """Whether this batch of a sender is the next; counted as taken, if so."""
     if _last(statements, _TAKEN, sender) + 1 != number:
         return False
-    _put(statements, f"{_TAKEN}{sender}", str(number))
+    put_note(statements, f"{_TAKEN}{sender}", str(number))
     return True
 
 
@@ -133,23 +134,13 @@ def state_of(statements: Statements, *, is_idle: bool) -> PartState:
     for name, value in statements.rows("SELECT name, value FROM meta WHERE name LIKE 'sent:%' OR name LIKE 'taken:%'"):
         kind, colon, part = name.rpartition(":")
         numbers[kind + colon][int(part)] = int(value)
-    identity = _value(statements, IDENTITY)
+    identity = note(statements, IDENTITY)
     return PartState(identity, is_idle and is_handed_over, numbers[_SENT], numbers[_TAKEN])
-
-
-def _value(statements: Statements, name: str, for_update: str = "") -> str:
-    rows = statements.rows(f"SELECT value FROM meta WHERE name = ?{for_update}", (name,))
-    return str(rows[0][0]) if rows else ""
 
 
 def _last(statements: Statements, kind: str, part: int) -> int:
     """The number of the last batch; nobody else counts it up within this transaction."""
-    return int(_value(statements, f"{kind}{part}", statements.dialect.for_update) or 0)
-
-
-def _put(statements: Statements, name: str, value: str) -> None:
-    upsert = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-    statements.change(upsert, (name, value))
+    return int(note(statements, f"{kind}{part}", for_update=True) or 0)
 
 
 class PartStore(Protocol):

@@ -12,6 +12,7 @@ from periplus.model.ports import RunRecord
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Settings, as_values
 from periplus.store.dialect import Statements
+from periplus.store.notes import note, put_note
 
 # A pause is a word in the table meta, there until the crawl is resumed or ends, or another one begins.
 PAUSED = "paused"  # in meta: since when
@@ -39,21 +40,20 @@ def resume(statements: Statements) -> bool:
 
 def mark(statements: Statements, place: str) -> None:
     """The collection moved to a place."""
-    upsert = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-    statements.change(upsert, (MOVED, place))
+    put_note(statements, MOVED, place)
 
 
 def unmark(statements: Statements) -> None:
     """It did not arrive."""
-    statements.change("DELETE FROM meta WHERE name = ?", (MOVED,))
+    put_note(statements, MOVED, "")
 
 
 def refuse(statements: Statements, *, unless: str = "") -> None:
     """Raises StoreError if it moved. unless: a place to which it may have been on its way when the power failed."""
-    rows = statements.rows("SELECT value FROM meta WHERE name = ?", (MOVED,))
-    if rows and rows[0][0] != unless:
+    place = note(statements, MOVED)
+    if place and place != unless:
         use = "; `DROP SCHEMA` deletes it" if statements.dialect.has_shards else ", to be read"
-        raise StoreError(f"this collection moved to {rows[0][0]}: crawl there. Here it stays as it was{use}.")
+        raise StoreError(f"this collection moved to {place}: crawl there. Here it stays as it was{use}.")
 
 
 def begin(

@@ -50,7 +50,7 @@ __all__ = [
 
 
 ENDING = ".warc.gz"
-COPIED_BYTES = 1 << 20  # of a file at once
+FILE_BLOCK_BYTES = 1 << 20  # of a file at once
 # Some object storage shows an object only a moment after it was written: a reader waits so long before it is missing.
 UNSEEN_S = (0.1, 0.4, 1.5)
 HELP = "Is the disk full, the storage away, or the place not to be written to?"
@@ -181,7 +181,7 @@ class FolderStorage:
 
     def upload(self, name: str, path: Path) -> None:
         with _translated(self._folder / name), path.open("rb") as source, (self._folder / name).open("wb") as file:
-            shutil.copyfileobj(source, file, COPIED_BYTES)
+            shutil.copyfileobj(source, file, FILE_BLOCK_BYTES)
             _sync(file)
 
     def download(self, name: str, path: Path) -> None:

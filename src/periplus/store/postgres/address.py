@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from periplus.errors import UsageError
@@ -91,6 +92,11 @@ def address_of(text: str) -> Address:
     for name, place in places.items():
         check_place(name, place)
     return Address(urlunsplit(parts._replace(query=others)), collection, **places)
+
+
+def noted_place(place: str) -> str:
+    """A place of storage as a collection remembers it: a folder by its absolute path."""
+    return str(Path(place).absolute()) if place and "://" not in place else place
 
 
 def check_place(name: str, place: str) -> None:

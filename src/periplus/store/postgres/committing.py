@@ -16,6 +16,7 @@ from periplus.settings import Storage
 from periplus.store import exchange
 from periplus.store.dialect import shard_of
 from periplus.store.ledger import HostRef
+from periplus.store.notes import note
 from periplus.store.postgres import hosts
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.hosts import NOW, Change, Holding, Member
@@ -36,11 +37,10 @@ def run_of(connection: Connection, run_id: int) -> LedgerRun:
 
 def segments_of(connection: Connection, run_id: int) -> tuple[str, RunNote]:
     """(the place of the collection's segments, empty where it has none; what they say of the run at their head)."""
-    place = connection.execute("SELECT value FROM meta WHERE name = 'segments'").fetchone()
     row = connection.execute("SELECT id, started, starts, settings FROM run WHERE id = %s", (run_id,)).fetchone()
     assert row is not None
     settings = json.loads(row[3])
-    note = RunNote(
+    run = RunNote(
         row[0],
         row[1],
         str(settings.get("user_agent", "")),
@@ -48,7 +48,7 @@ def segments_of(connection: Connection, run_id: int) -> tuple[str, RunNote]:
         row[3],
         not settings.get("ignore_robots", False),
     )
-    return str(place[0]) if place else "", note
+    return note(PostgresStatements(connection), "segments"), run
 
 
 def shards(connection: Connection, host_ids: Sequence[int]) -> list[tuple[int, int]]:

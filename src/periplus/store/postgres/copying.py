@@ -21,11 +21,12 @@ from periplus.model.visit import FETCHED
 from periplus.model.web import Url, UrlId
 from periplus.store.bodies import BodyCodec
 from periplus.store.moving import DECISIONS, OWN_META, TABLES, MovedBody, MovedTable, PageBody, Row
+from periplus.store.notes import note, put_note
 from periplus.store.postgres import ledger, page_links, schema
 from periplus.store.postgres.committing import run_of
 from periplus.store.postgres.connection import LOCK_TIMEOUT_S, LOST, Connection, columns_of
 from periplus.store.postgres.ledger import DatabaseLedger
-from periplus.store.postgres.statements import copy_rows
+from periplus.store.postgres.statements import PostgresStatements, copy_rows
 from periplus.store.segments import RecordPlace, SegmentReader
 
 AT_ONCE = 5_000  # rows of a streaming cursor
@@ -208,9 +209,7 @@ def complete(connection: Connection, seq: int, meta: Mapping[str, str]) -> None:
         )
     connection.execute("SELECT setval('queue_seq', greatest(1, %s))", (seq,))
     for name, value in meta.items():
-        connection.execute(
-            "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
-        )
+        put_note(PostgresStatements(connection), name, value)
 
 
 def last_seq(connection: Connection) -> int:
@@ -452,5 +451,4 @@ def notes(connection: Connection) -> dict[str, str]:
 
 def rules_text(connection: Connection) -> str:
     """The rules for URLs that the collection was crawled with, in TOML."""
-    row = connection.execute("SELECT value FROM meta WHERE name = 'rules_text'").fetchone()
-    return str(row[0]) if row else ""
+    return note(PostgresStatements(connection), "rules_text")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from periplus.store.crawl_reads import change_note, note
 from periplus.store.moving import MovedTable, Row
+from periplus.store.notes import change_note, note
 from periplus.store.postgres import schema
 from periplus.store.postgres.connection import Connection, columns_of
 from periplus.store.postgres.copying import enter, enter_changes

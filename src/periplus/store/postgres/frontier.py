@@ -30,8 +30,8 @@ from periplus.model.frontier import (
 from periplus.model.ports import CrawlScope, RunRecord, VisitReader
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
-from periplus.store import exchange, fault_notes, runs
-from periplus.store.crawl_reads import CrawlReads, change_note, note
+from periplus.store import exchange, notes, runs
+from periplus.store.crawl_reads import CrawlReads
 from periplus.store.dialect import Statements, shard_of
 from periplus.store.postgres import committing, hosts, index_place, lists, schema, survey
 from periplus.store.postgres import ledger as ledgers
@@ -409,9 +409,6 @@ def ask_again(connection: Connection, *, due_only: bool) -> int:
     return added
 
 
-_MEANT = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-
-
 class DatabaseHome:
     """One collection in a database. See the protocol."""
 
@@ -459,15 +456,15 @@ class DatabaseHome:
             self._agree_on_segments(connection, is_new=is_new)
             index_place.remember(connection, self.address.index)
             went_on = connection.execute("SELECT 1 FROM run LIMIT 1").fetchone() is not None
-            row = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
-            if went_on and (row[0] if row else "") != rules_key(rules):
+            statements = PostgresStatements(connection)
+            if went_on and notes.note(statements, "rules") != rules_key(rules):
                 raise UsageError(
                     f"{self} was crawled with other rules for its URLs: `periplus rules apply -c ADDRESS` brings what "
                     "is stored into accord with those of the periplus.toml here"
                 )
             if not went_on:
-                connection.execute(_MEANT, ("rules", rules_key(rules)))
-                connection.execute(_MEANT, ("rules_text", rules))
+                notes.put_note(statements, "rules", rules_key(rules))
+                notes.put_note(statements, "rules_text", rules)
             return went_on
 
     def _agree_on_segments(self, connection: Connection, *, is_new: bool) -> None:
@@ -475,24 +472,21 @@ class DatabaseHome:
         place = self.address.segments
         if not place:
             return
-        row = connection.execute("SELECT value FROM meta WHERE name = 'segments'").fetchone()
-        if row is not None and row[0] != place:
+        before = notes.note(PostgresStatements(connection), "segments")
+        if before and before != place:
             raise UsageError(
-                f"{self} keeps its pages' bytes with segments={row[0]}, not {place}: leave segments= out of the address"
+                f"{self} keeps its pages' bytes with segments={before}, not {place}: leave segments= out of the address"
             )
-        if row is None and not is_new and connection.execute("SELECT 1 FROM body LIMIT 1").fetchone():
+        if not before and not is_new and connection.execute("SELECT 1 FROM body LIMIT 1").fetchone():
             raise UsageError(
                 f"{self} keeps its pages' bytes in the database already: leave segments= out of the address"
             )
         object_storage(place).close()  # it can be reached
-        connection.execute(_MEANT, ("segments", place))
+        notes.put_note(PostgresStatements(connection), "segments", place)
 
     def rules_text(self) -> str:
         with self._connected() as connection:
-            if not schema.exists(connection):
-                return ""
-            row = connection.execute("SELECT value FROM meta WHERE name = 'rules_text'").fetchone()
-            return str(row[0]) if row else ""
+            return notes.note(PostgresStatements(connection), "rules_text") if schema.exists(connection) else ""
 
     def begin_run(
         self,
@@ -511,10 +505,10 @@ class DatabaseHome:
         return self._do(begun)
 
     def note(self, name: str) -> str:
-        return self._do(lambda connection: note(PostgresStatements(connection), name))
+        return self._do(lambda connection: notes.note(PostgresStatements(connection), name))
 
     def change_note(self, name: str, changed: Callable[[str], str]) -> str:
-        return self._do(lambda connection: change_note(PostgresStatements(connection), name, changed))
+        return self._do(lambda connection: notes.change_note(PostgresStatements(connection), name, changed))
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[VisitReader]:
@@ -551,10 +545,10 @@ class DatabaseHome:
         )
 
     def note_fault(self, note: FaultNote) -> None:
-        self._do(lambda connection: fault_notes.put(PostgresStatements(connection), note))
+        self._do(lambda connection: notes.put_fault_note(PostgresStatements(connection), note))
 
     def fault_notes(self) -> tuple[FaultNote, ...]:
-        return self._do(lambda connection: fault_notes.notes(PostgresStatements(connection)))
+        return self._do(lambda connection: notes.fault_notes(PostgresStatements(connection)))
 
     def runs(self) -> Sequence[RunRecord]:
         return self._do(lambda connection: runs.records(PostgresStatements(connection)))

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import psycopg
 
+from periplus.store.notes import note, put_note
 from periplus.store.postgres import schema
-from periplus.store.postgres.address import Address
+from periplus.store.postgres.address import Address, noted_place
 from periplus.store.postgres.connection import Connection, connect, try_lock
 from periplus.store.postgres.ledger import lock_number
+from periplus.store.postgres.statements import PostgresStatements
 
 NAME = "index"  # in meta
 
 
 def remember(connection: Connection, place: str) -> None:
     """Has the collection's index in that place from now on; empty: where it is."""
-    place = str(Path(place).absolute()) if place and "://" not in place else place
+    place = noted_place(place)
     if place and place_of_index(connection) != place:
-        connection.execute(
-            "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (NAME, place)
-        )
+        put_note(PostgresStatements(connection), NAME, place)
 
 
 def place_of_index(connection: Connection) -> str:
     """Empty: every reader has an index of its own."""
-    row = connection.execute("SELECT value FROM meta WHERE name = %s", (NAME,)).fetchone()
-    return str(row[0]) if row else ""
+    return note(PostgresStatements(connection), NAME)
 
 
 def is_shared(address: Address) -> bool:

@@ -23,6 +23,7 @@ from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store import runs
 from periplus.store.dialect import SHARDS, shard_of
+from periplus.store.notes import note
 from periplus.store.postgres import hosts, schema
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection, connect
@@ -254,8 +255,7 @@ BLOCK_ROWS = 10_000
 
 def place_of_segments(connection: Connection) -> str:
     """Where the collection's segments are kept; empty: their bytes are in the database."""
-    row = connection.execute("SELECT value FROM meta WHERE name = 'segments'").fetchone()
-    return str(row[0]) if row else ""
+    return note(PostgresStatements(connection), "segments")
 
 
 def segments_of_pages(connection: Connection) -> list[str]:

@@ -33,8 +33,8 @@ from periplus.model.tables import any_of
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
-from periplus.store import exchange, fault_notes, runs
-from periplus.store.crawl_reads import CrawlReads, change_note, note
+from periplus.store import exchange, notes, runs
+from periplus.store.crawl_reads import CrawlReads
 from periplus.store.dialect import Statements
 from periplus.store.ledger import HostRef
 from periplus.store.ledger_tables import forget_entries
@@ -489,11 +489,11 @@ class FolderHome:
 
     def note(self, name: str) -> str:
         with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection, reading.reading():
-            return note(schema.SqliteStatements(connection), name)
+            return notes.note(schema.SqliteStatements(connection), name)
 
     def change_note(self, name: str, changed: Callable[[str], str]) -> str:
         with schema.writing(self._folder) as connection:
-            return change_note(schema.SqliteStatements(connection), name, changed)
+            return notes.change_note(schema.SqliteStatements(connection), name, changed)
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[VisitReader]:
@@ -532,11 +532,11 @@ class FolderHome:
 
     def note_fault(self, note: FaultNote) -> None:
         with schema.writing(self._folder) as connection:
-            fault_notes.put(schema.SqliteStatements(connection), note)
+            notes.put_fault_note(schema.SqliteStatements(connection), note)
 
     def fault_notes(self) -> tuple[FaultNote, ...]:
         with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection:
-            return fault_notes.notes(schema.SqliteStatements(connection))
+            return notes.fault_notes(schema.SqliteStatements(connection))
 
     def runs(self) -> Sequence[RunRecord]:
         with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection:

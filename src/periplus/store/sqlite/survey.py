@@ -17,7 +17,7 @@ from periplus.model.ports import CrawlScope
 from periplus.model.tables import any_of
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, Url, UrlId
-from periplus.store import crawl_reads
+from periplus.store import crawl_reads, notes
 from periplus.store.dialect import Statements
 from periplus.store.sqlite import page_links, text_rows
 from periplus.store.sqlite.reading import rows
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 def note(connection: sqlite3.Connection, name: str) -> str:
     """What stands in the table meta under a name; empty: nothing."""
-    return crawl_reads.note(SqliteStatements(connection), name)
+    return notes.note(SqliteStatements(connection), name)
 
 
 def bring_in_line(connection: sqlite3.Connection, scope: CrawlScope) -> None:
