@@ -7,11 +7,13 @@ An answer is HTML text, a status, or the target of a redirect; a URL without one
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from periplus.api.moving import move
 from periplus.document.understand import understand
 from periplus.model.frontier import Batch, Candidate, Completion, HostState, Lease, Task
 from periplus.model.page import FOLLOWED_KINDS
@@ -22,6 +24,7 @@ from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_key
+from postgres_server import empty_collection
 
 NOW = 1_000_000.0
 HTML = Headers((("content-type", "text/html; charset=utf-8"),))
@@ -118,3 +121,14 @@ def copied(made: Path, folder: Path) -> Path:
     """
     shutil.copytree(made, folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
     return folder
+
+
+@contextlib.contextmanager
+def kept_in(kind: str, made: Path) -> Iterator[Path | str]:
+    """The collection that lies in a folder: itself, or moved into a database (kind "folder" or "database")."""
+    if kind == "folder":
+        yield made
+        return
+    with empty_collection() as address:
+        move(str(copied(made, made.with_name("moved"))), address)
+        yield address

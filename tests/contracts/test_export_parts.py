@@ -16,13 +16,11 @@ from periplus.analyse.engines.combining import combined
 from periplus.analyse.engines.dataset_files import UNFINISHED
 from periplus.api import datasets
 from periplus.api.datasets import JOURNAL, export_dataset
-from periplus.api.moving import move
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.dataset import TABLES
 from periplus.store.sqlite import schema
-from postgres_server import empty_collection
-from stored import copied, page, stored
+from stored import copied, kept_in, page, stored
 
 PAGES = 60
 SITE = {
@@ -42,12 +40,8 @@ def made(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=["folder", "database"])
 def place(request, made):
-    if request.param == "folder":
-        yield made
-        return
-    with empty_collection() as address:
-        move(str(copied(made, made.with_name("moved"))), address)
-        yield address
+    with kept_in(request.param, made) as place:
+        yield place
 
 
 def tables(exported: Path) -> dict[str, list[dict[str, object]]]:

@@ -27,8 +27,7 @@ from periplus.store.postgres.address import address_of
 from periplus.store.postgres.connection import connect
 from periplus.store.sqlite import runs, schema
 from periplus.urls.canonical import canonical, url_id
-from postgres_server import empty_collection
-from stored import NOW, copied, page, stored
+from stored import NOW, copied, kept_in, page, stored
 
 SITE = {
     "https://e.org/": page("Home", "/a", "/b", "/o", "https://x.org/"),
@@ -52,12 +51,8 @@ def made(tmp_path_factory):
 @pytest.fixture(scope="module", params=["folder", "database"])
 def kept(request, made):
     """The same collection for tests that only read it."""
-    if request.param == "folder":
-        yield made
-        return
-    with empty_collection() as address:
-        move(str(copied(made, made.with_name("moved"))), address)
-        yield address
+    with kept_in(request.param, made) as place:
+        yield place
 
 
 @pytest.fixture(params=["folder", "database"])
