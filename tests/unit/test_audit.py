@@ -5,7 +5,7 @@ import pytest
 
 from audited import SmallSite
 from periplus.analyse.audit import FINDINGS, audit, issue_kinds
-from periplus.analyse.audit_input import text_keys
+from periplus.analyse.audit_input import NoteColumns, text_keys
 from periplus.analyse.duplicates import NearGroup
 from periplus.analyse.issues import Lookups, audit_rules, causes, counts, faults, issues
 from periplus.document.language_codes import is_language
@@ -339,7 +339,7 @@ def test_issues_of_one_cause_are_one_fault():
     remarks = {
         "fragments": [(6, "nowhere"), (7, "nowhere"), (8, "else")],
         "malformed": [(name, "http://[") for name in names],
-        "notes": {"not-compressed": [(place, 9_000.0, "") for place in (0, 1, 2)]},
+        "notes": {"not-compressed": NoteColumns(np.arange(3), np.full(3, 9_000.0), [""] * 3)},
     }
     links = [*((name, "lost.js", "script") for name in names), ("a", "home"), ("b", "home"), ("c", "home")]
     known = site(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from periplus.analyse.sizes import KINDS, SizeInput, media_places, site_sizes, weights
+from periplus.analyse.sizes import KINDS, SizeInput, media_places, pulled_bytes, site_sizes, weights
 from periplus.model.page import LinkKind, MediaClass
 
 CLASSES = list(MediaClass)
@@ -35,18 +35,18 @@ def named(row):
 
 
 def test_a_page_weighs_itself_and_each_part_once():
-    found = weights(sizes())
-    assert named(found.pulled[0]) == {"pages": 100, "images": 2000, "styles": 300}
-    assert named(found.pulled[5]) == {"pages": 70, "images": 2000}
-    assert named(found.pulled[3]) == {}
+    found = weights(sizes(), np.array([5, 0]))
+    assert named(found.pulled[1]) == {"pages": 100, "images": 2000, "styles": 300}
+    assert named(found.pulled[0]) == {"pages": 70, "images": 2000}
+    assert pulled_bytes(sizes())[[0, 5]].tolist() == [2400, 2070]
 
 
 def test_a_part_of_unknown_size_is_counted_in_the_class_of_its_link():
-    assert named(weights(sizes()).pulled_unsized[0]) == {"scripts": 1}
+    assert named(weights(sizes(), np.array([0])).pulled_unsized[0]) == {"scripts": 1}
 
 
 def test_bytes_behind_links_leave_out_parts_remarks_and_the_page_itself():
-    found = weights(sizes())
+    found = weights(sizes(), np.arange(6))
     assert named(found.linked[0]) == {"images": 2000, "documents": 50_000, "pages": 70}
     assert named(found.linked[5]) == {}
 
@@ -61,5 +61,6 @@ def test_the_site_counts_each_url_once():
 def test_nothing_weighs_nothing():
     none = np.zeros(0, np.int64)
     empty = SizeInput(none, none.astype(np.uint8), none, none, none.astype(np.uint8))
-    assert weights(empty).pulled.shape == (0, len(CLASSES))
+    assert weights(empty, none).pulled.shape == (0, len(CLASSES))
+    assert pulled_bytes(empty).tolist() == []
     assert site_sizes(empty, none.astype(np.bool_)).size_bytes.sum() == 0

@@ -124,8 +124,7 @@ SAFE = (
 
 def header_notes(*fields, url="https://e.org/", size=10_000, without=()):
     kept = [field for field in SAFE if field[0] not in {*without, *(name for name, _ in fields)}]
-    headers = Headers((*kept, *fields))
-    return {note.code: note.words for note in page_header_notes(url, headers, "text/html", size)}
+    return {note.code: note.words for note in page_header_notes(url, (*kept, *fields), "text/html", size)}
 
 
 def test_a_safe_header_has_no_notes():

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.audit_input import AuditInput, Mask, Numbers, PageTraits, Places
+from periplus.analyse.audit_input import NO_NOTES, AuditInput, Mask, Numbers, PageTraits, Places
 from periplus.document.language_codes import is_language
 from periplus.errors import ExtensionError
 from periplus.extensions import guarded, loaded
@@ -280,12 +280,12 @@ def _noted(code: str) -> Check:
     """Own pages with this note, as `document.static_checks` and `header_checks` take them."""
 
     def check(site: AuditInput) -> IssueColumns:
-        own = site.urls.own
-        rows = sorted(row for row in site.remarks.notes.get(code, ()) if row[0] >= 0 and own[row[0]])
-        numbers = np.array([number for _, number, _ in rows], np.float64)
-        return IssueColumns(
-            np.array([place for place, _, _ in rows], np.int64), numbers=numbers, words=[words for _, _, words in rows]
-        )
+        notes = site.remarks.notes.get(code, NO_NOTES)
+        rank = {words: place for place, words in enumerate(sorted(set(notes.words)))}
+        ranks = np.fromiter(map(rank.__getitem__, notes.words), np.int64, len(notes.words))
+        order = np.lexsort((ranks, notes.numbers, notes.place))
+        issues = IssueColumns(notes.place, numbers=notes.numbers, words=list(notes.words))
+        return issues.rows(order[(notes.place[order] >= 0) & site.urls.own[notes.place[order]]])
 
     return check
 

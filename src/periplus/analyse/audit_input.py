@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import xxhash
@@ -69,7 +70,7 @@ class PageTraits:
     # header and document name different encodings, or the text contradicts what they name
     charset_mismatch: NDArray[np.bool_]
     took_s: NDArray[np.float64]  # from the request sent to the last byte read
-    weight_bytes: NDArray[np.int64]  # with all it pulls in: rows of sizes.PageWeights.pulled, summed
+    weight_bytes: NDArray[np.int64]  # with all it pulls in: as sizes.pulled_bytes has them
     images_without_alt: NDArray[np.int32]  # -1: not known
 
 
@@ -82,6 +83,17 @@ class LinkFacts:
     kind: NDArray[np.uint8]  # place in analyse.sizes.KINDS
     position: NDArray[np.uint8]  # place in POSITIONS
     nofollow: NDArray[np.bool_]
+
+
+class NoteColumns(NamedTuple):
+    """What the markup or header of pages lacks: k notes of one kind, in any order."""
+
+    place: Places  # k
+    numbers: NDArray[np.float64]  # k
+    words: Sequence[str]  # k
+
+
+NO_NOTES = NoteColumns(np.zeros(0, np.int64), np.zeros(0), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +111,7 @@ class Remarks:
     unread: Sequence[tuple[int, Reason, str]] = ()
     # (place of the first URL that was left as part of an endless series, the pattern, how many were)
     series: Sequence[tuple[int, str, int]] = ()
-    # by code of finding: (place of the page, number, words) of what its markup or header lacks
-    notes: Mapping[str, Sequence[tuple[int, float, str]]] = field(default_factory=dict)
+    notes: Mapping[str, NoteColumns] = field(default_factory=dict)  # by code of finding
 
 
 @dataclass(frozen=True)

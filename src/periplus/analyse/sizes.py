@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from periplus.analyse.linkgraph import distinct_sorted
 from periplus.model.graph import LinkGraph
 from periplus.model.page import PULLED_KINDS, LinkKind, MediaClass, media_class
 from periplus.model.results import LinkedBytes
@@ -63,12 +64,11 @@ class SizeInput:
 
 @dataclass(frozen=True, slots=True)
 class PageWeights:
-    """Bytes by media class, a row a URL (zeros for what holds no links), columns in the order of MediaClass."""
+    """Bytes by media class of k pages, a row a page, columns in the order of MediaClass."""
 
-    pulled: NDArray[np.int64]  # u x classes: with the page's own bytes in its own class
-    pulled_unsized: NDArray[np.int64]  # u x classes: parts whose size is not known, counted
-    linked: NDArray[np.int64]  # u x classes: what the page's links lead to
-    linked_unsized: NDArray[np.int64]  # u x classes
+    pulled: NDArray[np.int64]  # k x classes: with the page's own bytes in its own class
+    pulled_unsized: NDArray[np.int64]  # k x classes: parts whose size is not known, counted
+    linked: NDArray[np.int64]  # k x classes: what the page's links lead to
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,40 +86,47 @@ def media_places(media_types: Sequence[str]) -> NDArray[np.uint8]:
     return np.fromiter((of_type[name] for name in media_types), np.uint8, len(media_types))
 
 
-def weights(sizes: SizeInput) -> PageWeights:
-    """What each page pulls in and links to: each target once a page, the page itself not among its links.
+def pulled_bytes(sizes: SizeInput) -> NDArray[np.int64]:
+    """int64[u]: the bytes of each URL with those of all it pulls in, each part once. O(u + m log m)."""
+    source, target = _pairs(sizes, PULLED_KINDS)
+    parts = np.bincount(source, weights=sizes.size_bytes[target], minlength=len(sizes.size_bytes))  # exact up to 2^53
+    return np.asarray(sizes.size_bytes + parts.astype(np.int64))
 
-    O(u + m log m).
+
+def weights(sizes: SizeInput, pages: NDArray[np.int64]) -> PageWeights:
+    """What each of these pages (k distinct places) pulls in and links to: each target once a page, the page itself not
+    among its links.
     """
-    pulled, pulled_unsized = _sums(sizes, PULLED_KINDS)
-    linked, linked_unsized = _sums(sizes, LINKED_KINDS)
-    holders = np.zeros(len(sizes.size_bytes), np.bool_)
-    holders[sizes.sources] = True
-    own = np.flatnonzero(holders | (sizes.media == _CLASS_PLACE[MediaClass.PAGES]))
-    pulled[own, sizes.media[own]] += sizes.size_bytes[own]
-    return PageWeights(pulled, pulled_unsized, linked, linked_unsized)
+    row = np.full(len(sizes.size_bytes), -1)
+    row[pages] = np.arange(len(pages))
+    classes = _classes(sizes)
+    pulled, unsized = _sums(sizes, PULLED_KINDS, row, classes)
+    pulled[row[pages], sizes.media[pages]] += sizes.size_bytes[pages]
+    return PageWeights(pulled, unsized, _sums(sizes, LINKED_KINDS, row, classes)[0])
 
 
-def _sums(sizes: SizeInput, kinds: frozenset[LinkKind]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(bytes, targets of unknown size) by source and class, over links of these kinds."""
-    count = len(sizes.size_bytes)
-    links = _distinct(sizes, kinds)
-    source, target = sizes.sources[links], sizes.targets[links]
-    classes = _classes(sizes)[target]
-    is_sized = sizes.size_bytes[target] > 0
-    cell = source * _CLASSES + classes
-    total = np.bincount(cell, weights=sizes.size_bytes[target], minlength=count * _CLASSES)  # exact up to 2^53
-    unknown = np.bincount(cell[~is_sized], minlength=count * _CLASSES)
-    return total.astype(np.int64).reshape(count, _CLASSES), unknown.astype(np.int64).reshape(count, _CLASSES)
+def _sums(
+    sizes: SizeInput, kinds: frozenset[LinkKind], row: NDArray[np.int64], classes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(bytes, targets of unknown size) by row and class, over links of these kinds. row: of each source; -1: none."""
+    shape = (int(row.max(initial=-1)) + 1, _CLASSES)
+    source, target = _pairs(sizes, kinds, row >= 0)
+    cell, is_sized = row[source] * _CLASSES + classes[target], sizes.size_bytes[target] > 0
+    total = np.bincount(cell, weights=sizes.size_bytes[target], minlength=shape[0] * _CLASSES)
+    unknown = np.bincount(cell[~is_sized], minlength=shape[0] * _CLASSES)
+    return total.astype(np.int64).reshape(shape), unknown.astype(np.int64).reshape(shape)
 
 
-def _distinct(sizes: SizeInput, kinds: frozenset[LinkKind]) -> NDArray[np.int64]:
-    """One link of each (source, target) of these kinds, links of a page to itself left out."""
+def _pairs(
+    sizes: SizeInput, kinds: frozenset[LinkKind], among: NDArray[np.bool_] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Each (source, target) of links of these kinds once, links of a page to itself left out. among: sources."""
     count = max(len(sizes.size_bytes), 1)
-    counted = np.isin(sizes.kinds, [KINDS.index(kind) for kind in kinds]) & (sizes.sources != sizes.targets)
-    links = np.flatnonzero(counted)
-    _, first = np.unique(sizes.sources[links] * count + sizes.targets[links], return_index=True)
-    return links[first]
+    links = np.isin(sizes.kinds, [KINDS.index(kind) for kind in kinds]) & (sizes.sources != sizes.targets)
+    if among is not None:
+        links &= among[sizes.sources]
+    pairs = distinct_sorted(sizes.sources[links].astype(np.int64) * count + sizes.targets[links])
+    return pairs // count, pairs % count
 
 
 def _classes(sizes: SizeInput) -> NDArray[np.int64]:

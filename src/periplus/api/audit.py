@@ -20,6 +20,7 @@ from periplus.analyse.audit_input import (
     AuditUrls,
     LinkFacts,
     Mask,
+    NoteColumns,
     PageTraits,
     Places,
     Remarks,
@@ -28,13 +29,21 @@ from periplus.analyse.audit_input import (
 from periplus.analyse.duplicates import NearGroup
 from periplus.analyse.issues import AuditRules, Lookups, audit_rules, issues, ordered, without
 from periplus.analyse.linkgraph import places_in_sorted, resolved
-from periplus.analyse.sizes import PageWeights, SizeInput, media_places, weights
-from periplus.analyse.verdicts import TEXT_CHARS, HostHabits, Judgement, PageProbe, RedirectColumns, looks_missing
+from periplus.analyse.sizes import SizeInput, media_places, pulled_bytes
+from periplus.analyse.verdicts import (
+    TEXT_CHARS,
+    HostHabits,
+    Judgement,
+    PageProbe,
+    RedirectColumns,
+    looks_missing,
+    says_missing,
+)
 from periplus.api.changing import changing
 from periplus.api.duplicates import NEAR, duplicate_groups, site_number
-from periplus.api.evidence import SETTLED, UrlEvidence, missing_pages
+from periplus.api.evidence import SETTLED, MissingPages, UrlEvidence
 from periplus.api.facts import Start, chosen_start, known_sizes, site_starts
-from periplus.api.page_notes import NoteRows, notes_of_site, take_notes
+from periplus.api.page_notes import notes_of_site, take_notes
 from periplus.document.links import DIRECTIVE, fragment_verdict
 from periplus.document.understand import anchors_of_body
 from periplus.errors import UsageError
@@ -75,7 +84,6 @@ class SiteAudit:
     ids: Places  # of the URLs, by place
     sites: NDArray[np.int32]  # by place: numbers of sites
     sizes: SizeInput
-    weights: PageWeights
     duplicates: tuple[DuplicateGroup, ...]  # pages of one text or nearly one
     notes: tuple[str, ...]  # what was not looked at, and why
 
@@ -124,7 +132,8 @@ def site_audit(
     links = site_rows.site_links(connection, start.site) if links is None else links
     redirects, notes = site_rows.redirects(connection), list[str]()
     urls = _Urls(site_rows.all_urls(connection), redirects)
-    own = urls.column(urls.rows.sites) == site_number(connection, start.site)
+    ids, sites = urls.column(urls.rows.ids), urls.column(urls.rows.sites)
+    own = sites == site_number(connection, start.site)
     facts = LinkFacts(  # every target has its row, as the crawl wrote it; a link to an alias is one to its page
         urls.places(links.sources),
         urls.page_of[urls.places(links.targets)],
@@ -133,25 +142,24 @@ def site_audit(
         links.nofollow,
     )
     moved = urls.redirects(redirects)
-    page_weights = weights(sizes := _sizes(connection, urls, facts))
-    groups = _duplicates(connection, start.site, near, notes)
-    texts = site_rows.page_texts(connection, start.site)
-    if judged:
-        texts = iter(pages := list(texts))
-    traits = _Traits(urls, texts, _text_numbers(groups))
+    sizes, groups = _sizes(connection, urls, facts), _duplicates(connection, start.site, near, notes)
+    evidence = UrlEvidence(connection, urls.rows, *_check_settings(connection)) if judged else None
+    missing = _ShortPages(urls) if evidence is None else MissingPages(connection, evidence, start.site)
+    pages = missing.looked_at(site_rows.page_texts(connection, start.site))
+    traits = _Traits(urls, pages, _text_numbers(groups))
     fragments = list(_fragments(connection, start.site, links, notes))
     judgements: dict[int, Judgement] = {}
-    if judged:
+    if evidence is not None:
         begun = [text for run in runs.run_records(connection) for text in run.starts]
-        evidence = UrlEvidence(connection, urls.rows, *_check_settings(connection))
         fragments += _fragments_elsewhere(connection, evidence, links)
         asked = own.copy()
         asked[facts.target] = asked[moved.targets] = True
-        verdict = _judged(urls, asked, evidence, missing_pages(connection, evidence, pages), judgements)
+        verdict = _judged(urls, asked, evidence, missing.whys(), judgements)
     else:
         begun = [start.url]
         verdict = np.full(len(urls.texts), VERDICTS.index(Verdict.UNCHECKED), np.uint8)
-        verdict[_looking_missing(urls, traits.short, notes)] = VERDICTS.index(Verdict.MISSING)
+        verdict[urls.places(missing.whys())] = VERDICTS.index(Verdict.MISSING)
+    notes += missing.notes
     site = AuditInput(
         AuditUrls(
             urls.texts,
@@ -162,7 +170,7 @@ def site_audit(
             urls.mask([start.home_id, *(url_id(Url(text)) for text in begun)]),
             urls.column(urls.rows.in_sitemap),
         ),
-        traits.columns(page_weights),
+        traits.columns(pulled_bytes(sizes)),
         facts,
         moved,
         dataclasses.replace(
@@ -172,9 +180,8 @@ def site_audit(
     )
     if not judged:
         judgements = _as_crawled(site, urls)
-    ids, sites = urls.column(urls.rows.ids), urls.column(urls.rows.sites)
     findings = audit(site) if closed else _open(audit(site), connection, site, notes)
-    return SiteAudit(site, findings, judgements, ids, sites, sizes, page_weights, tuple(groups), tuple(notes))
+    return SiteAudit(site, findings, judgements, ids, sites, sizes, tuple(groups), tuple(notes))
 
 
 def _open(
@@ -277,18 +284,32 @@ def _as_crawled(site: AuditInput, urls: _Urls) -> dict[int, Judgement]:
     return judgements
 
 
-def _looking_missing(urls: _Urls, short: Sequence[tuple[int, str, str]], notes: list[str]) -> Places:
-    """Own pages that answer 200 and call themselves error pages. short: (place, title, heading)."""
-    if len(short) == SOFT_404_PAGES:
-        notes.append(
-            f"Only the first {SOFT_404_PAGES:,} short pages were asked whether they are error pages that answer 200."
-        )
-    habits, missing = HostHabits(), []
-    for place, title, heading in short:
-        url = urls.texts[place]
-        if looks_missing(PageProbe(url, url, title, heading, "", _NO_HASHES), habits):
-            missing.append(place)
-    return np.array(missing, np.int64)
+class _ShortPages:
+    """Own pages that answer 200 and call themselves error pages, by title and heading alone."""
+
+    def __init__(self, urls: _Urls) -> None:
+        self.notes: list[str] = []  # what was not looked at
+        self._urls, self._missing = urls, dict[int, str]()
+
+    def looked_at(self, pages: Iterable[site_rows.PageTexts]) -> Iterator[site_rows.PageTexts]:
+        """The pages themselves; of the short ones the first SOFT_404_PAGES are looked at."""
+        short, habits = 0, HostHabits()
+        for page in pages:
+            if page.text_chars <= TEXT_CHARS and short < SOFT_404_PAGES:
+                short += 1
+                if says_missing(page.title) or says_missing(page.h1):
+                    url = self._urls.texts[self._urls.place(page.url_id)]
+                    if why := looks_missing(PageProbe(url, url, page.title, page.h1, "", _NO_HASHES), habits):
+                        self._missing[page.url_id] = why
+            yield page
+        if short == SOFT_404_PAGES:
+            self.notes.append(
+                f"Only the first {short:,} short pages were asked whether they are error pages that answer 200."
+            )
+
+    def whys(self) -> Mapping[int, str]:
+        """Why each seems to be one, by id."""
+        return self._missing
 
 
 def _sizes(connection: reading.Connection, urls: _Urls, links: LinkFacts) -> SizeInput:
@@ -305,7 +326,6 @@ class _Traits:
 
     def __init__(self, urls: _Urls, pages: Iterator[site_rows.PageTexts], texts: Mapping[UrlId, int]) -> None:
         """texts: of pages that say what others do, the number of that text."""
-        self.short: list[tuple[int, str, str]] = []  # (place, title, heading) of what may be an error page
         self.translated: list[tuple[int, str]] = []  # (place, JSON)
         self._urls, self._texts = urls, texts
         self._blocks = [self._block([])]
@@ -315,8 +335,6 @@ class _Traits:
     def _block(self, pages: Sequence[site_rows.PageTexts]) -> dict[str, NDArray[Any]]:
         place = self._urls.places(page.url_id for page in pages)
         for row, page in zip(place.tolist(), pages, strict=True):
-            if page.text_chars <= TEXT_CHARS and len(self.short) < SOFT_404_PAGES:
-                self.short.append((row, page.title, page.h1))
             if page.translations:
                 self.translated.append((row, page.translations))
         canonical = np.array([url_id(Url(page.canonical)) if page.canonical else 0 for page in pages], np.int64)
@@ -337,11 +355,11 @@ class _Traits:
             "images_without_alt": np.array([page.images_without_alt for page in pages], np.int32),
         }
 
-    def columns(self, weights: PageWeights) -> PageTraits:
-        """By place."""
+    def columns(self, weight_bytes: NDArray[np.int64]) -> PageTraits:
+        """By place. weight_bytes: of every URL."""
         order = np.argsort(np.concatenate([block["place"] for block in self._blocks]))
         columns = {name: np.concatenate([block[name] for block in self._blocks])[order] for name in self._blocks[0]}
-        return PageTraits(**columns, weight_bytes=weights.pulled[columns["place"]].sum(axis=1))
+        return PageTraits(**columns, weight_bytes=weight_bytes[columns["place"]])
 
 
 def _remarks(
@@ -371,15 +389,9 @@ def _remarks(
     )
 
 
-def _by_place(urls: _Urls, noted: NoteRows) -> NoteRows:
-    """The same rows with the place of each page in place of its id."""
-    return {
-        code: [
-            (place, number, words)
-            for place, (_, number, words) in zip(urls.places([row[0] for row in rows]).tolist(), rows, strict=True)
-        ]
-        for code, rows in noted.items()
-    }
+def _by_place(urls: _Urls, notes: Mapping[str, NoteColumns]) -> dict[str, NoteColumns]:
+    """The same notes with the places of pages for their ids."""
+    return {code: some._replace(place=urls.places(some.place)) for code, some in notes.items()}
 
 
 def _hreflangs(urls: _Urls, translated: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:

@@ -6,7 +6,7 @@ on the last URL holds for the first. The rules themselves stand in `analyse.verd
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -32,7 +32,7 @@ from periplus.model.audit import Verdict
 from periplus.model.frontier import Look
 from periplus.model.graph import REASONS
 from periplus.model.visit import FETCHED, STATE_OF, Cause, Cut, Reason, State
-from periplus.model.web import HostKey, Origin, Url, UrlId
+from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.store.sqlite import checks, reading, site_rows
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.site_rows import AllUrls, PageTexts
@@ -267,31 +267,46 @@ class UrlEvidence:
 ALIKE_CHARS = (0.7, 1.4)  # of a probe's length without its address: beyond, texts do not share nine shingles in ten
 
 
-def missing_pages(connection: reading.Connection, seen: UrlEvidence, pages: Sequence[PageTexts]) -> dict[int, str]:
-    """Why each seems to be one, by id: of the site's pages, of what leads to its home page,
-    and of others that checks asked for.
+class MissingPages:
+    """The error pages among a site's pages, among what leads to its home page, and among others that checks asked for.
+
+    Within a snapshot.
     """
-    looks = checks.looks(connection)
-    habits = _habits(connection, seen, looks, pages)
-    own, contents = {page.url_id for page in pages}, Contents(connection)
-    missing = {}
-    for page in pages:
-        look = _own_look(contents, seen, page, habits)
-        if look is not None and (why := looks_missing(look, habits.get(host_key(Url(look.url)), HostHabits()))):
-            missing[page.url_id] = why
-    for url, seen_there in looks.items():
-        number = url_id(url)
-        if (
-            number not in own
-            and PROBE_WORDS not in url
-            and (why := looks_missing(_look(url, url, seen_there), HostHabits()))
-        ):
-            missing[number] = why
-    return missing | _sent_home(seen, habits)
+
+    notes: Sequence[str] = ()  # all of them are looked at
+
+    def __init__(self, connection: reading.Connection, seen: UrlEvidence, site: SiteKey) -> None:
+        self._seen, self._contents = seen, Contents(connection)
+        self._looks = checks.looks(connection)
+        self._habits = _habits(connection, seen, self._looks, site)
+        self._missing: dict[int, str] = {}
+        self._elsewhere = {
+            url_id(url): (url, look) for url, look in self._looks.items() if PROBE_WORDS not in url
+        }  # unless they turn out to be pages of the site
+
+    def looked_at(self, pages: Iterable[PageTexts]) -> Iterator[PageTexts]:
+        """The pages themselves, all of the site's, each looked at as it passes."""
+        for page in pages:
+            self._elsewhere.pop(UrlId(page.url_id), None)
+            look = _own_look(self._contents, self._seen, page, self._habits)
+            if look is not None:
+                habits = self._habits.get(host_key(Url(look.url)), HostHabits())
+                if why := looks_missing(look, habits):
+                    self._missing[page.url_id] = why
+            yield page
+
+    def whys(self) -> dict[int, str]:
+        """Why each seems to be one, by id."""
+        elsewhere = {
+            number: why
+            for number, (url, look) in self._elsewhere.items()
+            if (why := looks_missing(_look(url, url, look), HostHabits()))
+        }
+        return self._missing | elsewhere | _sent_home(self._seen, self._habits)
 
 
 def _habits(
-    connection: reading.Connection, seen: UrlEvidence, looks: Mapping[Url, Look], pages: Sequence[PageTexts]
+    connection: reading.Connection, seen: UrlEvidence, looks: Mapping[Url, Look], site: SiteKey
 ) -> dict[HostKey, HostHabits]:
     """What each host sends for URLs that cannot exist, and its home page beside it."""
     probes: dict[HostKey, list[PageProbe]] = {}
@@ -302,9 +317,9 @@ def _habits(
         if end in looks:
             probes.setdefault(host_key(url), []).append(_look(url, end, looks[end]))
     homes = {
-        host_key(seen.text(page.url_id)): page
-        for page in pages
-        if host_key(seen.text(page.url_id)) in probes and _is_home(seen.text(page.url_id))
+        host_key(url): page
+        for page in (site_rows.page_texts(connection, site) if probes else ())
+        if _is_home(url := seen.text(page.url_id)) and host_key(url) in probes
     }
     contents = Contents(connection)
     return {

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from periplus.acquire.transport import certificate_of
+from periplus.analyse.audit_input import NoteColumns
 from periplus.api.facts import Start, site_starts
 from periplus.document import html
 from periplus.document.decode import decode
-from periplus.document.header_checks import page_header_notes, part_header_notes, undecided_crawlers
+from periplus.document.header_checks import (
+    NOTED_FIELDS,
+    UNCOMPRESSED,
+    page_header_notes,
+    part_header_notes,
+    undecided_crawlers,
+)
 from periplus.document.static_checks import StaticNote, static_notes, vitals_notes
 from periplus.errors import StoreError
 from periplus.model.visit import Certificate
@@ -29,9 +40,6 @@ CERTIFICATES = 50  # hosts whose certificates are looked at: up to three handsha
 ENDS_SOON_DAYS = 21  # those who renew by themselves do so 30 days before
 AT_ONCE = 200  # pages in one transaction
 _NAMED = 5  # crawlers
-
-NoteRows = Mapping[str, list[tuple[int, float, str]]]
-"""(id of the page, number, words) by code of finding."""
 
 
 def take_certificates(folder: Path, sites: Collection[SiteKey], settings: Settings, now: float) -> None:
@@ -83,17 +91,48 @@ def _looked_at(
         yield page.md5, static_notes(text, html.parse(text))
 
 
-def notes_of_site(connection: reading.Connection, start: Start, note: Callable[[str], object]) -> NoteRows:
-    """Everything that is noted of a site's pages; within a snapshot. note: is told what was not looked at."""
-    rows: dict[str, list[tuple[int, float, str]]] = {}
-    for page, one in _all_notes(connection, start, note):
-        rows.setdefault(one.code, []).append((page, one.number, one.words))
-    return rows
+def notes_of_site(
+    connection: reading.Connection, start: Start, note: Callable[[str], object]
+) -> dict[str, NoteColumns]:
+    """Everything that is noted of a site's pages, by code of finding, with the pages' ids for their places.
+
+    Within a snapshot. note: is told what was not looked at.
+    """
+    pages, numbers, words = (defaultdict[str, list[Any]](list) for _ in range(3))
+    for page, one in _notes_of_pages(connection, start, note):
+        pages[one.code].append(page)
+        numbers[one.code].append(one.number)
+        words[one.code].append(one.words)
+    if not is_folder_host(host_key(start.url)):  # files have no headers: the server will add them
+        for some, sizes, notes in _header_notes(connection, start, note):
+            for one in notes:
+                pages[one.code] += some
+                numbers[one.code] += sizes if one.code == UNCOMPRESSED else [one.number] * len(some)
+                words[one.code] += [one.words] * len(some)
+    return {
+        code: NoteColumns(np.array(pages[code], np.int64), np.array(numbers[code], np.float64), words[code])
+        for code in pages
+    }
 
 
-def _all_notes(
+def _header_notes(
+    connection: reading.Connection, start: Start, note: Callable[[str], object]
+) -> list[tuple[list[int], list[int], tuple[StaticNote, ...]]]:
+    """(ids of pages, their sizes in bytes, the notes on the header that all of them have)."""
+    alike: dict[tuple[StaticNote, ...], tuple[list[int], list[int]]] = {}
+    for page in page_notes.answered(connection, start.site, HEADER_PAGES, NOTED_FIELDS):
+        ids, sizes = alike.setdefault(page_header_notes(page.url, page.fields, page.media_type, page.size), ([], []))
+        ids.append(page.url_id)
+        sizes.append(page.size)
+    if sum(len(ids) for ids, _ in alike.values()) == HEADER_PAGES:
+        note(f"The headers of the first {HEADER_PAGES:,} pages were looked at.")
+    return [(ids, sizes, notes) for notes, (ids, sizes) in alike.items()]
+
+
+def _notes_of_pages(
     connection: reading.Connection, start: Start, note: Callable[[str], object]
 ) -> Iterator[tuple[int, StaticNote]]:
+    """(id, note) of markup, of parts' headers, of certificates and robots.txt."""
     for number, notes in page_notes.notes_of(connection, start.site):
         yield from ((number, one) for one in notes)
     lot = page_notes.unnoted(connection, start.site, UNNOTED_PAGES + 1)
@@ -103,14 +142,8 @@ def _all_notes(
         yield from ((unnoted.url_id, one) for one in notes)
     for number, paint_s, shift in page_notes.measured(connection, start.site):
         yield from ((number, one) for one in vitals_notes(paint_s, shift))
-    if is_folder_host(host_key(start.url)):  # files have no headers: the server will add them
+    if is_folder_host(host_key(start.url)):
         return
-    count = 0
-    for page in page_notes.answered(connection, start.site, HEADER_PAGES):
-        count += 1
-        yield from ((page.url_id, one) for one in page_header_notes(page.url, page.headers, page.media_type, page.size))
-    if count == HEADER_PAGES:
-        note(f"The headers of the first {HEADER_PAGES:,} pages were looked at.")
     for url, headers in page_notes.part_headers(connection):
         if site_key(url) == start.site:
             yield from ((url_id(url), one) for one in part_header_notes(headers))

@@ -15,7 +15,7 @@ from periplus.analyse.grades import graded
 from periplus.analyse.issues import causes
 from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, map_tree
 from periplus.analyse.segments import SegmentRule
-from periplus.analyse.sizes import site_sizes
+from periplus.analyse.sizes import site_sizes, weights
 from periplus.api.audit import SiteAudit, site_audit
 from periplus.api.facts import (
     RankOrder,
@@ -326,7 +326,7 @@ def external_sites(connection: reading.Connection, audit: SiteAudit) -> tuple[Ex
 
 def _weights(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[ClassSize, ...], tuple[PageWeight, ...]]:
     """(the whole site by class, the pages with most bytes of their own and of what they pull in)."""
-    pages, weights = audit.site.pages.place, audit.weights
+    pages = audit.site.pages.place
     own = np.zeros(len(audit.ids), np.bool_)
     own[pages] = True
     whole = site_sizes(audit.sizes, own)
@@ -334,14 +334,16 @@ def _weights(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[Cl
     classes = tuple(
         ClassSize(kind, *row) for kind, row in zip(MediaClass, zip(*columns, strict=True), strict=True) if any(row)
     )
+    heavy = pages[np.lexsort((pages, -audit.site.pages.weight_bytes))[:HEAVIEST]]
+    heavies = weights(audit.sizes, heavy)
     heaviest = tuple(
         PageWeight(
             audit.site.urls.url[place],
             site_rows.title_of(connection, int(audit.ids[place])),
-            tuple(weights.pulled[place].tolist()),
-            int(weights.pulled_unsized[place].sum()),
-            int(weights.linked[place].sum()),
+            tuple(heavies.pulled[row].tolist()),
+            int(heavies.pulled_unsized[row].sum()),
+            int(heavies.linked[row].sum()),
         )
-        for place in pages[np.lexsort((pages, -audit.site.pages.weight_bytes))[:HEAVIEST]].tolist()
+        for row, place in enumerate(heavy.tolist())
     )
     return classes, heaviest

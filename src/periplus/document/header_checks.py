@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from periplus.document.robots import parse_robots
@@ -32,38 +32,33 @@ HEADER_CODES = frozenset({
 })  # fmt: skip
 """Of the notes made here: they stand nowhere in a page's source."""
 _VALIDATORS = ("etag", "last-modified", "cache-control", "expires")
-_NOTED = frozenset((*_SAFETY, *_VALIDATORS, "set-cookie", "content-encoding"))
+NOTED_FIELDS = frozenset((*_SAFETY, *_VALIDATORS, "set-cookie", "content-encoding"))
+UNCOMPRESSED = "not-compressed"
+"""The note whose number is the size of each page: all other notes on headers are the same on pages of one header."""
 
 
-def page_header_notes(url: str, headers: Headers, media_type: str, size_bytes: int) -> list[StaticNote]:
-    """Notes on an HTML page's header. size_bytes: of the body, inflated. Total."""
-    is_short = size_bytes < COMPRESSED_FROM or not _TEXT_TYPES.match(media_type)
+def page_header_notes(
+    url: str, fields: Iterable[tuple[str, str]], media_type: str, size_bytes: int
+) -> tuple[StaticNote, ...]:
+    """Notes on an HTML page's header. fields: those of NOTED_FIELDS; size_bytes: of the body, inflated. Total."""
     # of what tells when a page changed it counts only whether it is there: so pages have the same fields
-    fields = tuple(
-        [
-            (name, value if name not in _VALIDATORS else "yes" if value else "")
-            for name, value in headers.fields
-            if name in _NOTED
-        ]
-    )
-    notes = _of_header(url.startswith("https:"), _LOOPBACK.match(url) is not None, fields)
-    return [
-        note._replace(number=size_bytes) if note.code == "not-compressed" else note
-        for note in notes
-        if not (is_short and note.code == "not-compressed")
-    ]
+    alike = tuple([(name, "yes" if value and name in _VALIDATORS else value) for name, value in fields])
+    is_long = size_bytes >= COMPRESSED_FROM and _TEXT_TYPES.match(media_type) is not None
+    return _of_header(url.startswith("https:"), _LOOPBACK.match(url) is not None, is_long, alike)
 
 
 @lru_cache(maxsize=1_024)  # a site's pages share theirs
-def _of_header(is_secure: bool, is_loopback: bool, fields: tuple[tuple[str, str], ...]) -> tuple[StaticNote, ...]:
-    """fields: of _NOTED. That a page is not compressed is said whatever its size."""
+def _of_header(
+    is_secure: bool, is_loopback: bool, is_long: bool, fields: tuple[tuple[str, str], ...]
+) -> tuple[StaticNote, ...]:
+    """is_long: a text that is worth compressing."""
     headers = Headers(fields)
     notes = list(_of_safety(is_secure, tuple(", ".join(headers.all(name)) for name in _SAFETY)))
     if is_loopback:
         notes = [note for note in notes if note.code != "page-insecure"]
     notes += _of_cookies(headers.all("set-cookie"), is_secure=is_secure)
-    if headers.get("content-encoding").strip().lower() in ("", "identity"):
-        notes.append(StaticNote("not-compressed"))
+    if is_long and headers.get("content-encoding").strip().lower() in ("", "identity"):
+        notes.append(StaticNote(UNCOMPRESSED))
     if not any(headers.get(name) for name in _VALIDATORS):
         notes.append(StaticNote("not-cacheable"))
     return tuple(notes)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from periplus.document.static_checks import VERSION, StaticNote
 from periplus.model.visit import Certificate, Headers
 from periplus.model.web import SiteKey, Url
-from periplus.store.bodies import unpack_headers
+from periplus.store.bodies import header_fields, unpack_headers
 from periplus.store.sqlite.reading import SITE_OF_URL
 
 TABLES = "CREATE TABLE IF NOT EXISTS page_note (md5 BLOB PRIMARY KEY, version INTEGER NOT NULL, notes TEXT NOT NULL)"
 _HTML = "('text/html', 'application/xhtml+xml')"
-_OF_SITE = (
-    f"FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL} AND u.reason IN ('ok', 'partial', 'noindex')"
-    f" AND u.status = 200 AND p.media_type IN {_HTML}"
-)
+_IS_READ = f"{SITE_OF_URL} AND u.reason IN ('ok', 'partial', 'noindex') AND u.status = 200 AND p.media_type IN {_HTML}"
+_OF_SITE = f"FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {_IS_READ}"
 
 
 class Answered(NamedTuple):
@@ -26,7 +24,7 @@ class Answered(NamedTuple):
 
     url_id: int
     url: Url
-    headers: Headers
+    fields: tuple[tuple[str, str], ...]
     media_type: str
     size: int  # of the body, inflated
 
@@ -73,17 +71,20 @@ def store_notes(connection: sqlite3.Connection, notes: Iterable[tuple[bytes, Seq
     connection.executemany("INSERT OR REPLACE INTO page_note VALUES (?, ?, ?)", rows)
 
 
-def answered(connection: sqlite3.Connection, site: SiteKey, most: int) -> Iterator[Answered]:
-    """The site's pages of HTML, each with the header of its latest answer; at most so many."""
+def answered(connection: sqlite3.Connection, site: SiteKey, most: int, names: Collection[str]) -> Iterator[Answered]:
+    """The site's pages of HTML, each with these fields of the header of its latest answer; the first so many by id."""
+    # only numbers are grouped: a header beside each would be sorted with them
     last = (
-        "SELECT url_id, head, max(id) FROM visit WHERE purpose = 'page' AND outcome = 'fetched' AND url_id <> 0"
-        " AND head IS NOT NULL GROUP BY url_id"
+        "SELECT url_id AS page, max(id) AS visit FROM visit WHERE purpose = 'page' AND outcome = 'fetched'"
+        " AND url_id <> 0 AND head IS NOT NULL GROUP BY url_id"
     )
-    find = f"SELECT u.id, u.text, v.head, p.media_type, p.size {_OF_SITE}".replace(
-        "WHERE", f"JOIN ({last}) v ON v.url_id = u.id WHERE", 1
+    find = (
+        f"SELECT u.id, u.text, v.head, p.media_type, p.size FROM ({last}) l CROSS JOIN url u ON u.id = l.page"
+        f" CROSS JOIN page p ON p.url_id = u.id CROSS JOIN visit v ON v.id = l.visit WHERE {_IS_READ}"
+        " ORDER BY l.page LIMIT ?"
     )
-    for url_id, url, head, media_type, size in connection.execute(f"{find} LIMIT ?", (site, most)):
-        yield Answered(url_id, Url(url), unpack_headers(head), media_type, size)
+    for url_id, url, head, media_type, size in connection.execute(find, (site, most)):
+        yield Answered(url_id, Url(url), header_fields(head, names), media_type, size)
 
 
 def part_headers(connection: sqlite3.Connection) -> Iterator[tuple[Url, Headers]]:
