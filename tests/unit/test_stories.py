@@ -5,7 +5,18 @@ and in which order a story's pages stand.
 import random
 from itertools import compress
 
-from periplus.analyse.articles import Article, candidate_texts, own_places, own_titles, shingles_of, words_of
+import numpy as np
+
+from periplus.analyse.articles import (
+    Article,
+    Ragged,
+    Texts,
+    candidate_texts,
+    own_places,
+    own_titles,
+    shingles_of,
+    words_of,
+)
 from periplus.analyse.stories import find_stories, ordered_story
 from periplus.model.page import Block, BlockKind, Blocks, Part, Position
 from periplus.model.story import DateOrigin, Order, PageDate, Story
@@ -240,10 +251,17 @@ def test_titles_lose_the_name_of_their_site() -> None:
     assert own_titles(["A - B", "C - D"]) == ["A - B", "C - D"]
 
 
+def test_texts_in_a_column_are_what_they_were() -> None:
+    texts = ["", "Příliš", "\ud800 alone", ""]
+    column = Texts(texts)
+    assert [column[place] for place in range(len(column))] == texts
+
+
 def own_texts(pages: list[tuple[Blocks, tuple[Part, ...] | None]]) -> list[tuple[str, ...]]:
     candidates = [candidate_texts(blocks, parts) for blocks, parts in pages]
-    places = own_places([marks for _, marks in candidates])
-    return [tuple(compress(texts, own)) for (texts, _), own in zip(candidates, places, strict=True)]
+    marks = Ragged.of([marks for _, marks in candidates], np.uint64)
+    places = Ragged(marks.offsets, own_places(marks))
+    return [tuple(compress(texts, places[page])) for page, (texts, _) in enumerate(candidates)]
 
 
 def test_own_text_leaves_menus_and_what_the_site_repeats() -> None:

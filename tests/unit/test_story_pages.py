@@ -7,7 +7,7 @@ import pytest
 
 import stored
 from newsweb import NewsRecipe, NewsWeb, news_web
-from periplus.analyse import articles
+from periplus.analyse import articles, stories
 from periplus.api import story_pages
 from periplus.api.deleting import delete
 from periplus.api.stories import stories_of
@@ -38,9 +38,10 @@ def read_urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     urls: list[str] = []
     read = story_pages._Reader.blocks
 
-    def noted(reader, row):
-        urls.append(row.url)
-        return read(reader, row)
+    def noted(reader, page):
+        blocks = read(reader, page)
+        urls.append(blocks.url)
+        return blocks
 
     monkeypatch.setattr(story_pages._Reader, "blocks", noted)
     return urls
@@ -110,6 +111,33 @@ def test_a_killed_writer_leaves_the_file_before_and_its_draft_goes_with_the_next
     assert not draft.exists()
 
 
+@pytest.mark.parametrize("at", [("reading pages", 20), ("reading pages", 50), ("comparing pages", 0)])
+def test_a_call_that_is_broken_off_leaves_what_it_read_to_the_next(folder, read_urls, at):
+    def broken(what, done, total):
+        assert 0 <= done <= total
+        if (what, done) == at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stories_of(folder, watch=broken)
+    stages = []
+    read_urls.clear()
+    after = stories_of(folder, watch=lambda what, done, total: stages.append(what))
+    assert len(read_urls) < after.pages
+    assert at[0] == "reading pages" or read_urls == []
+    assert list(dict.fromkeys(stages)) == [
+        "reading pages", "comparing pages", "comparing words", "telling stories apart", "ordering stories",
+    ]  # fmt: skip
+    assert afresh(folder) == after
+
+
+def test_the_answer_does_not_depend_on_how_much_is_compared_at_once(folder, monkeypatch):
+    whole = stories_of(folder)
+    for name, few in {"ROWS_AT_ONCE": 7, "PAIRS_AT_ONCE": 5, "PAGES_AT_ONCE": 3}.items():
+        monkeypatch.setattr(stories, name, few)
+    assert afresh(folder) == whole
+
+
 def test_where_nothing_can_be_written_the_answer_is_the_same(folder, monkeypatch):
     def refused(*_):
         raise OSError("read-only")
@@ -134,7 +162,7 @@ def test_runs_are_thinned_as_they_come_and_stay_thin(folder, tmp_path, monkeypat
     for place in range(len(file.columns["ids"])):
         readings.add(Stored(file)[place])
     assert {name: values.tolist() for name, values in readings.columns().items()} == {
-        name: values.tolist() for name, values in file.columns.items()
+        name: values.tolist() for name, values in file.columns.items() if name != "stories"
     }
     monkeypatch.setattr(articles, "SHINGLES_IN_ALL", 8_000_000)  # as if most pages had been deleted
     with schema.writing(folder) as connection:

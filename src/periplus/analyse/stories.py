@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +15,20 @@ from periplus.analyse.articles import DATE_ORIGINS, TRUSTED, Article, Articles
 from periplus.analyse.linkgraph import distinct_sorted
 from periplus.document.digest import without_marks
 from periplus.model.story import DateOrigin, Order, Stories, Story, StoryPage
+from periplus.model.web import Url
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 # Reprints are cut and edited: of their runs of three words they share a third on the average (Silcock et al. 2023), of
 # runs of five less. So pages are compared by containment (what they share of the smaller one's runs), from a tenth on,
 # and rare words confirm it.
 
 Ints = NDArray[np.int64]
+Places = NDArray[np.int32]
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Watch = Callable[[str, int, int], None]  # is told (what is done, pages that it is done with, pages in all)
 
 PAGES_OF_SHINGLE = 300  # a run on more pages is a formula or a giant story, which has other runs too
 A_SITE = 3  # pages of one site on the average: a run on more of them is the site's own formula
@@ -31,21 +37,17 @@ LEAST_CONTAINMENT = 0.08
 COMMON_WORD = 0.2  # of all pages: a word on more says next to nothing, and fills the matrix
 COMMON_PAGES = 50  # of few pages a fifth may be one story; there the weights suffice
 PAGES_AT_ONCE, WORDS_AT_ONCE = 20_000, 16_000_000  # of which vectors are made, which are counted
+ROWS_AT_ONCE, PAIRS_AT_ONCE = 20_000, 20_000  # pages compared with all others, pairs whose words are
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TextPairs:
-    """Pairs of pages, one < other, that share text."""
+    """Pairs of pages, one < other, that share text; by the first one."""
 
-    one: Ints
-    other: Ints
-    shared: Floats  # runs that both have
+    one: Places
+    other: Places
+    shared: Places  # runs that both have
     runs: Ints  # of each page, the site's own formulas left out
-
-    @property
-    def containment(self) -> Floats:
-        """What they share of the smaller one's runs."""
-        return self.shared / np.maximum(np.minimum(self.runs[self.one], self.runs[self.other]), 1)
 
 
 class Words:
@@ -60,32 +62,29 @@ class Words:
         telling = (pages >= 2) & (pages <= max(COMMON_WORD * size, COMMON_PAGES))
         distinct, rarity = distinct[telling], np.log(max(size, 2) / np.maximum(pages[telling], 1))
         places = np.arange(size) if some is None else np.flatnonzero(some)
-        self._row = np.full(size, -1, np.int64)
+        self._row = np.full(size, -1, np.int32)
         self._row[places] = np.arange(len(places))
-        ends, columns, weights = [np.zeros(1, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
+        most = int(np.diff(articles.words.offsets)[places].sum())  # memory is taken as it is filled
+        columns, weights = np.empty(most, np.int32), np.empty(most, np.float32)
+        ends = np.zeros(len(places) + 1, np.int64)
         for begin in range(0, len(places), PAGES_AT_ONCE):
             block = places[begin : begin + PAGES_AT_ONCE]
             end, column, weight = _weighed(articles, block, distinct, rarity)
-            ends.append(end + ends[-1][-1])
-            columns.append(column)
-            weights.append(weight)
-        self._matrix = csr_array(
-            (np.concatenate(weights), np.concatenate(columns), np.concatenate(ends)),
-            shape=(len(places), max(len(distinct), 1)),
-        )
+            here = slice(ends[begin], ends[begin] + len(column))
+            columns[here], weights[here] = column, weight
+            ends[begin + 1 : begin + 1 + len(block)] = end + ends[begin]
+        shape = len(places), max(len(distinct), 1)
+        self._matrix = csr_array((weights[: ends[-1]], columns[: ends[-1]], ends), shape=shape)
 
-    def cosine(self, one: Ints, other: Ints) -> Floats:
+    def cosine(self, one: NDArray[np.integer], other: NDArray[np.integer]) -> Floats:
         """Of each pair; 0 where a page has no rare word."""
         one, other = self._row[one], self._row[other]
-        block, cosines = 20_000, [np.zeros(0)]
-        for start in range(0, len(one), block):
-            here = slice(start, start + block)
-            cosines.append(
-                np.asarray(
-                    (self._matrix[one[here]].multiply(self._matrix[other[here]])).sum(axis=1), np.float64
-                ).ravel()
-            )
-        return np.concatenate(cosines)
+        cosines = np.empty(len(one))
+        for begin in range(0, len(one), PAIRS_AT_ONCE):
+            here = slice(begin, begin + PAIRS_AT_ONCE)
+            both = self._matrix[one[here]].multiply(self._matrix[other[here]])
+            cosines[here] = np.asarray(both.sum(axis=1)).ravel()
+        return cosines
 
     def cosines(self, pages: Ints) -> Floats:
         """float64[k, k]: of each two of a few pages."""
@@ -122,12 +121,12 @@ def _weighed(
     return ends, column.astype(np.int32), (weight / np.maximum(norm[row], 1e-12)).astype(np.float32)
 
 
-def text_pairs(articles: Articles) -> TextPairs:
+def text_pairs(articles: Articles, watch: Watch) -> TextPairs:
     """The pairs that share at least LEAST_CONTAINMENT."""
-    from scipy.sparse import csr_array, triu
+    from scipy.sparse import csr_array
 
     size = len(articles)
-    row = np.repeat(np.arange(size), np.diff(articles.shingles.offsets))
+    row = np.repeat(np.arange(size, dtype=np.int32), np.diff(articles.shingles.offsets))
     distinct, column = np.unique(articles.shingles.values, return_inverse=True)
     telling = _telling(row, column, len(distinct), articles.sites)
     own = np.bincount(row[telling[column]], minlength=size)  # runs of the site's own formulas do not count
@@ -136,13 +135,22 @@ def text_pairs(articles: Articles) -> TextPairs:
     matrix = csr_array(
         (np.ones(int(entry.sum()), np.int32), (row[entry], column[entry])), shape=(size, max(len(distinct), 1))
     )
-    both = triu(matrix @ matrix.T, k=1, format="coo")
-    one, other, count = both.row.astype(np.int64), both.col.astype(np.int64), both.data.astype(np.float64)
-    some = (count >= LEAST_SHARED) & (count >= LEAST_CONTAINMENT * np.minimum(own[one], own[other]))
-    return TextPairs(one[some], other[some], count[some], own)
+    del row, column, entry, distinct
+    pages_of = matrix.T.tocsr()
+    parts = [np.zeros((3, 0), np.int32)]
+    for begin in range(0, size, ROWS_AT_ONCE):
+        watch("comparing pages", begin, size)
+        both = (matrix[begin : begin + ROWS_AT_ONCE] @ pages_of).tocoo()
+        one, other, count = both.row + begin, both.col, both.data
+        some = (one < other) & (count >= LEAST_SHARED)
+        one, other, count = one[some], other[some], count[some]
+        some = count >= LEAST_CONTAINMENT * np.minimum(own[one], own[other])
+        parts.append(np.stack((one[some], other[some], count[some])).astype(np.int32))
+    one, other, count = np.concatenate(parts, axis=1)
+    return TextPairs(one, other, count, own)
 
 
-def _telling(row: Ints, column: Ints, distinct: int, sites: NDArray[np.int32]) -> NDArray[np.bool_]:
+def _telling(row: Places, column: Ints, distinct: int, sites: NDArray[np.int32]) -> NDArray[np.bool_]:
     """bool[known]: whether a run may speak of a story: not on very many pages, and not a site's own formula."""
     pages = np.bincount(column, minlength=distinct)
     many = int(sites.max(initial=0)) + 1
@@ -172,49 +180,53 @@ LEAST_WORDS = 15  # a shorter page says too little to be doubted
 Pair = tuple[int, int]
 
 
-class Groups:
-    """Disjoint sets of the numbers from 0: who is with whom."""
-
-    def __init__(self, size: int, joined: Iterable[Pair] = ()) -> None:
-        self._above = list(range(size))
-        for one, other in joined:
-            self.join(one, other)
-
-    def of(self, one: int) -> int:
-        """The least of those that it is with."""
-        while self._above[one] != one:
-            self._above[one] = self._above[self._above[one]]
-            one = self._above[one]
-        return one
-
-    def join(self, one: int, other: int) -> None:
-        low, high = sorted((self.of(one), self.of(other)))
-        self._above[high] = low
-
-
 class Edges(NamedTuple):
-    """What holds stories together."""
+    """What holds stories together: copies (one < other) by what they share of the smaller text, and citations."""
 
-    copies: dict[Pair, float]  # one < other: what they share of the smaller text
-    citations: tuple[Pair, ...]  # (citing, cited)
-    digests: frozenset[int]
+    one: Places
+    other: Places
+    shares: Floats
+    citing: Ints
+    cited: Ints
+    is_digest: Mask  # of each page
+
+    @property
+    def ends(self) -> tuple[Ints, Ints]:
+        """Of the copies, then of the citations."""
+        return np.concatenate((self.one, self.citing)), np.concatenate((self.other, self.cited))
+
+    def among(self, copies: Mask, citations: Mask) -> Edges:
+        return Edges(
+            self.one[copies], self.other[copies], self.shares[copies], self.citing[citations], self.cited[citations],
+            self.is_digest,
+        )  # fmt: skip
 
 
-def _copies(articles: Articles, pairs: TextPairs, words: Words) -> dict[Pair, float]:
-    """What each two pages share of the smaller text, where they are copies: rare words agree, and dates or titles."""
-    shares = pairs.containment
-    alike = words.cosine(pairs.one, pairs.other) >= np.where(shares >= COPY_CONTAINMENT, COPY_COSINE, CUT_COSINE)
-    near = _days_apart(articles, pairs.one, pairs.other) <= COPY_DAYS
-    return {
-        (one, other): share
-        for one, other, share, is_near in zip(
-            *(column[alike].tolist() for column in (pairs.one, pairs.other, shares, near)), strict=True
-        )
-        if is_near or _titles_agree(articles.titles[one], articles.titles[other])
-    }
+def _containment(pairs: TextPairs, here: slice | Mask) -> Floats:
+    """What pairs share of the smaller one's runs."""
+    smaller = np.minimum(pairs.runs[pairs.one[here]], pairs.runs[pairs.other[here]])
+    return pairs.shared[here] / np.maximum(smaller, 1)
 
 
-def _days_apart(articles: Articles, one: Ints, other: Ints) -> Floats:
+def _judged(articles: Articles, pairs: TextPairs, words: Words, watch: Watch) -> tuple[NDArray[np.float32], Mask]:
+    """(the cosine of each pair's words, whether they are copies: rare words agree, and dates or titles)."""
+    cosines, copied = np.empty(len(pairs.one), np.float32), np.empty(len(pairs.one), np.bool_)
+    for begin in range(0, len(pairs.one), PAIRS_AT_ONCE):
+        watch("comparing words", int(pairs.one[begin]), len(articles))
+        here = slice(begin, begin + PAIRS_AT_ONCE)
+        one, other = pairs.one[here], pairs.other[here]
+        cosine = words.cosine(one, other)
+        alike = cosine >= np.where(_containment(pairs, here) >= COPY_CONTAINMENT, COPY_COSINE, CUT_COSINE)
+        far = np.flatnonzero(alike & (_days_apart(articles, one, other) > COPY_DAYS))
+        alike[far] = [
+            _titles_agree(articles.titles[first], articles.titles[second])
+            for first, second in zip(one[far].tolist(), other[far].tolist(), strict=True)
+        ]
+        cosines[here], copied[here] = cosine, alike
+    return cosines, copied
+
+
+def _days_apart(articles: Articles, one: Places, other: Places) -> Floats:
     """By the pages' own dates; 0 where one has none, since nothing speaks against them."""
     dated = articles.is_dated
     return np.where(dated[one] & dated[other], np.abs(articles.when[one] - articles.when[other]) / DAY_S, 0.0)
@@ -225,76 +237,116 @@ def _titles_agree(one: str, other: str) -> bool:
     return len(mine & yours) >= TITLE_WORDS * max(len(mine | yours), 1)
 
 
-def edges(articles: Articles, pairs: TextPairs, links: Sequence[Pair], words: Words) -> Edges:
+def edges(articles: Articles, pairs: TextPairs, links: Ints, words: Words, watch: Watch) -> Edges:
     """Each page keeps to the story that it has most of; one that has parts of several,
     and of none more than of the others, is a digest.
 
     links: (citing, cited), each once.
     """
-    alike = _copies(articles, pairs, words)
-    ids = np.array(links, np.int64).reshape(-1, 2)
-    cosines = words.cosine(ids[:, 0], ids[:, 1])
+    cosines, copied = _judged(articles, pairs, words, watch)
+    cosine = words.cosine(links[:, 0], links[:, 1])
+    may_cite = _may_cite(articles, links, cosine)
+    links, cosine = links[may_cite], cosine[may_cite]
+    copies = _symmetric(len(articles), pairs.one[copied], pairs.other[copied])
+    is_digest = np.zeros(len(articles), np.bool_)
+    foreign, not_cited = np.zeros(len(pairs.one), np.bool_), np.zeros(len(links), np.bool_)
+    for evidence in _evidence(pairs, cosines, links, cosine, watch):
+        left = np.zeros(len(evidence.near), np.bool_)
+        for page, begin, end in evidence.pages_with_several():
+            near = evidence.near[begin:end].tolist()
+            stories = _stories_of(near, evidence.weights[begin:end].tolist(), copies, words)
+            if stories is None:
+                is_digest[page] = True
+            else:
+                left[begin:end] = [other not in stories for other in near]
+        foreign[evidence.pairs[left[evidence.of_pairs]]] = True
+        not_cited[evidence.links[left[evidence.of_links]]] = True
+    few_words = np.diff(articles.words.offsets)[links[:, 0]] < LEAST_WORDS
+    cited = ~not_cited & ~is_digest[links].any(axis=1) & ((cosine >= CITE_COSINE) | few_words)
+    copied &= ~foreign & ~is_digest[pairs.one] & ~is_digest[pairs.other]
+    return Edges(
+        pairs.one[copied], pairs.other[copied], _containment(pairs, copied), links[cited, 0], links[cited, 1], is_digest
+    )
+
+
+def _may_cite(articles: Articles, links: Ints, cosine: Floats) -> Mask:
+    """Not what is dated after it, nor, unless their words agree, what is old."""
     dated, when = articles.is_dated, articles.when
-    # not what is dated after it, nor, unless their words agree, what is old
-    days = (when[ids[:, 0]] - when[ids[:, 1]]) / DAY_S
-    may_cite = (days >= -1.0) & ((days <= CITE_DAYS) | (cosines >= OLD_COSINE))
-    may_cite |= ~(dated[ids[:, 0]] & dated[ids[:, 1]])
-    cites = dict(compress(zip(links, cosines.tolist(), strict=True), may_cite.tolist()))
-    evidence = _evidence(pairs, words, cites)
-    copied: dict[int, set[int]] = defaultdict(set)
-    for one, other in alike:
-        copied[one].add(other)
-        copied[other].add(one)
-    left: set[Pair] = set()  # (page, other): not of its story
-    digests = set()
-    for page, weights in evidence.items():
-        stories = _stories_of(weights, copied, words)
-        if stories is None:
-            digests.add(page)
-        else:
-            left |= {(page, other) for other in weights if other not in stories}
-    copies = {
-        pair: share
-        for pair, share in alike.items()
-        if not digests.intersection(pair) and pair not in left and pair[::-1] not in left
-    }
-    cited = [
-        pair
-        for pair, cosine in cites.items()
-        if not digests.intersection(pair)
-        and pair not in left
-        and (cosine >= CITE_COSINE or len(articles.words[pair[0]]) < LEAST_WORDS)
-    ]
-    return Edges(copies, tuple(cited), frozenset(digests))
+    days = (when[links[:, 0]] - when[links[:, 1]]) / DAY_S
+    may_cite = (days >= -1.0) & ((days <= CITE_DAYS) | (cosine >= OLD_COSINE))
+    return np.asarray(may_cite | ~dated[links].all(axis=1))
 
 
-def _evidence(pairs: TextPairs, words: Words, cites: Mapping[Pair, float]) -> dict[int, dict[int, float]]:
-    """By page, the pages that it shares text with or cites, each with how much of it that is: a share of its text,
-    or the words' cosine.
-    """
-    weights: dict[int, dict[int, float]] = defaultdict(dict)
-    cosines = words.cosine(pairs.one, pairs.other)
-    some = np.flatnonzero(cosines >= PART_COSINE)
-    one, other, cosine, shared = pairs.one[some], pairs.other[some], cosines[some], pairs.shared[some]
-    for page, near in ((one, other), (other, one)):
-        weight = np.maximum(cosine, shared / np.maximum(pairs.runs[page], 1))
-        for at, to, value in zip(page.tolist(), near.tolist(), weight.tolist(), strict=True):
-            weights[at][to] = value
-    for (citing, cited), value in cites.items():
-        weights[citing][cited] = max(value, weights[citing].get(cited, 0.0))
-    return weights
+def _symmetric(size: int, one: NDArray[np.integer], other: NDArray[np.integer]) -> csr_array:
+    """bool[size, size]: what is joined with what."""
+    from scipy.sparse import csr_array
+
+    half = csr_array((np.ones(len(one), np.bool_), (one, other)), shape=(size, size))
+    return half + half.T
 
 
-def _stories_of(weights: Mapping[int, float], alike: Mapping[int, set[int]], words: Words) -> set[int] | None:
+class _Evidence(NamedTuple):
+    """Of some pages the pages that each shares text with or cites: rows by page, the weightiest first."""
+
+    page: Ints
+    near: Ints
+    weights: Floats  # how much that is: a share of the page's text, or the words' cosine
+    pairs: Ints  # places in the pairs and in the links that say so, and of each the row that it is in
+    of_pairs: Ints
+    links: Ints
+    of_links: Ints
+
+    def pages_with_several(self) -> Iterator[tuple[int, int, int]]:
+        """(page, its first row, the row after its last)."""
+        begins = np.flatnonzero(np.diff(self.page, prepend=-1, append=-1))
+        several = np.diff(begins) > 1
+        pages = self.page[begins[:-1]][several]
+        yield from zip(pages.tolist(), begins[:-1][several].tolist(), begins[1:][several].tolist(), strict=True)
+
+
+def _evidence(
+    pairs: TextPairs, cosines: NDArray[np.float32], links: Ints, cosine: Floats, watch: Watch
+) -> Iterator[_Evidence]:
+    """Of all pages, PAGES_AT_ONCE at a time. links: may be citations; cosine: of their words."""
+    size = len(pairs.runs)
+    part = np.flatnonzero(cosines.astype(np.float64) >= PART_COSINE)
+    by_other = part[np.argsort(pairs.other[part], kind="stable")]
+    ones, others = pairs.one[part], pairs.other[by_other]
+    for begin in range(0, size, PAGES_AT_ONCE):
+        watch("telling stories apart", begin, size)
+        span = np.array([begin, begin + PAGES_AT_ONCE])
+        mine = part[slice(*np.searchsorted(ones, span))]
+        theirs = by_other[slice(*np.searchsorted(others, span))]
+        cited = np.arange(*np.searchsorted(links[:, 0], span))
+        entry = np.concatenate((mine, theirs))
+        page = np.concatenate((pairs.one[mine], pairs.other[theirs])).astype(np.int64)
+        near = np.concatenate((pairs.other[mine], pairs.one[theirs])).astype(np.int64)
+        weight = np.maximum(cosines[entry], pairs.shared[entry] / np.maximum(pairs.runs[page], 1))
+        page, near = np.concatenate((page, links[cited, 0])), np.concatenate((near, links[cited, 1]))
+        yield _gathered(size, page, near, np.concatenate((weight, cosine[cited])), entry, cited)
+
+
+def _gathered(size: int, page: Ints, near: Ints, weight: Floats, pairs: Ints, links: Ints) -> _Evidence:
+    """One row for what a pair and a link say of the same two pages. Entries: of the pairs, then of the links."""
+    code, row = np.unique(page * size + near, return_inverse=True)
+    weights = np.zeros(len(code))
+    np.maximum.at(weights, row, weight)
+    page, near = code // size, code % size
+    order = np.lexsort((near, -weights, page))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return _Evidence(
+        page[order], near[order], weights[order], pairs, place[row[: len(pairs)]], links, place[row[len(pairs) :]]
+    )
+
+
+def _stories_of(near: list[int], weights: Sequence[float], copies: csr_array, words: Words) -> set[int] | None:
     """Those of the pages that are of one story with the one they are evidence for; None: it is a digest.
 
-    Stories are told by pages of which no two are alike. What is like pages of several of them
-    (another digest) tells none.
+    near: two or more, the weightiest first. Stories are told by pages of which no two are alike. What is like pages of
+    several of them (another digest) tells none.
     """
-    near = sorted(weights, key=lambda other: (-weights[other], other))
-    if len(near) < 2:
-        return set(near)
-    related = _related(near[:NEIGHBOURS_MOST], alike, words)
+    related = _related(near[:NEIGHBOURS_MOST], copies, words)
     tellers: list[int] = []
     for place in sorted(range(len(related)), key=lambda place: (int(related[place].sum()), place)):
         if not related[place, tellers].any():
@@ -302,18 +354,15 @@ def _stories_of(weights: Mapping[int, float], alike: Mapping[int, set[int]], wor
     if len(tellers) < 2:
         return set(near)
     tells = related[:, tellers]
-    groups = [
-        [near[place] for place in np.flatnonzero(tells[:, at] & (tells.sum(axis=1) == 1)).tolist()]
-        for at in range(len(tellers))
-    ]
-    groups.sort(key=lambda group: (-max(weights[other] for other in group), group[0]))
-    best, second = (max(weights[other] for other in group) for group in groups[:2])
-    if len(tellers) == 2:
-        return set(groups[0]) if best >= STANDS_OUT * second else None
-    return set(groups[0]) if best >= max(STANDS_OUT_OF_MANY * second, SAME_STORY) else None
+    alone = tells.sum(axis=1) == 1
+    groups = [np.flatnonzero(tells[:, at] & alone).tolist() for at in range(len(tellers))]  # of places in near
+    groups.sort(key=lambda group: (-weights[group[0]], near[group[0]]))
+    best, second = (weights[group[0]] for group in groups[:2])
+    least = STANDS_OUT * second if len(tellers) == 2 else max(STANDS_OUT_OF_MANY * second, SAME_STORY)
+    return {near[place] for place in groups[0]} if best >= least else None
 
 
-def _related(pages: Sequence[int], alike: Mapping[int, set[int]], words: Words) -> NDArray[np.bool_]:
+def _related(pages: Sequence[int], copies: csr_array, words: Words) -> NDArray[np.bool_]:
     """bool[k, k]: whether two of the pages may tell one story: copies, or rare words agree.
 
     Each is related to itself.
@@ -322,50 +371,66 @@ def _related(pages: Sequence[int], alike: Mapping[int, set[int]], words: Words) 
     np.fill_diagonal(related, True)
     place = {page: at for at, page in enumerate(pages)}
     for at, page in enumerate(pages):
-        related[at, [place[other] for other in alike[page] if other in place]] = True
+        begin, end = copies.indptr[page : page + 2]
+        related[at, [place[other] for other in copies.indices[begin:end].tolist() if other in place]] = True
     return related
 
 
-def _in_time(articles: Articles, links_of: Edges) -> Edges:
+def _in_time(articles: Articles, joined: Edges) -> Edges:
     """Without what joins pages of different eras: a story is over at a gap, or a year after it began."""
-    pairs = (*links_of.copies, *links_of.citations)
-    groups = Groups(len(articles), pairs)
-    members: dict[int, list[int]] = defaultdict(list)
-    for page in sorted({page for pair in pairs for page in pair}):
-        members[groups.of(page)].append(page)
-    dated, when = articles.is_dated.tolist(), articles.when.tolist()
-    era: dict[int, int] = {}
-    for pages in members.values():
-        era |= _eras(sorted((when[page], page) for page in pages if dated[page]))
+    group, members = _groups(len(articles), joined)
+    dated, when = articles.is_dated, articles.when
+    era = np.full(len(articles), -1)
+    broken = np.zeros(len(group), np.bool_)  # of each page, whether its story has several eras
+    for pages in members:
+        own = pages[dated[pages]]
+        eras = _eras(own[np.argsort(when[own], kind="stable")].tolist(), when)
+        broken[pages] = len(set(eras.values())) > 1
+        era[list(eras)] = list(eras.values())
+    one, other = joined.ends
+    inner = broken[one]
+    shares = np.concatenate((joined.shares, np.zeros(len(joined.citing))))
+    _spread(era, one[inner], other[inner], shares[inner])
+    same = ~inner | (era[one] == era[other])
+    return joined.among(same[: len(joined.one)], same[len(joined.one) :])
+
+
+def _spread(era: Ints, one: Ints, other: Ints, shares: Floats) -> None:
+    """A page without a date of its own belongs where it shares most."""
     near: dict[int, list[tuple[float, int]]] = defaultdict(list)
-    for one, other in pairs:
-        share = links_of.copies.get((one, other), 0.0)
-        near[one].append((share, other))
-        near[other].append((share, one))
-    # a page without a date of its own belongs where it shares most
-    ready = [(-share, other, page) for page in era for share, other in near[page]]
+    for first, second, share in zip(one.tolist(), other.tolist(), shares.tolist(), strict=True):
+        near[first].append((share, second))
+        near[second].append((share, first))
+    ready = [(-share, there, page) for page in near if era[page] >= 0 for share, there in near[page]]
     heapq.heapify(ready)
     while ready:
         _, page, beside = heapq.heappop(ready)
-        if page not in era:
+        if era[page] < 0:
             era[page] = era[beside]
-            for share, other in near[page]:
-                heapq.heappush(ready, (-share, other, page))
-    copies = {pair: share for pair, share in links_of.copies.items() if era.get(pair[0]) == era.get(pair[1])}
-    cited = tuple(pair for pair in links_of.citations if era.get(pair[0]) == era.get(pair[1]))
-    return Edges(copies, cited, links_of.digests)
+            for share, there in near[page]:
+                heapq.heappush(ready, (-share, there, page))
 
 
-def _eras(pages: Iterable[tuple[float, int]]) -> dict[int, int]:
-    """By page, the first page of its era. pages: (when, page), ascending."""
+def _eras(pages: Sequence[int], when: Floats) -> dict[int, int]:
+    """By page, the first page of its era. pages: by time."""
     eras: dict[int, int] = {}
     begun, last, first = 0.0, 0.0, -1
-    for when, page in pages:
-        if first < 0 or when - last > GAP_DAYS * DAY_S or when - begun > STORY_DAYS * DAY_S:
-            begun, first = when, page
-        last = when
+    for page, time in zip(pages, when[list(pages)].tolist(), strict=True):
+        if first < 0 or time - last > GAP_DAYS * DAY_S or time - begun > STORY_DAYS * DAY_S:
+            begun, first = time, page
+        last = time
         eras[page] = first
     return eras
+
+
+def _groups(size: int, joined: Edges) -> tuple[Places, list[Ints]]:
+    """(of each page the number of its group, the pages of each group of two or more)."""
+    from scipy.sparse.csgraph import connected_components
+
+    _, group = connected_components(_symmetric(size, *joined.ends), directed=False)
+    pages = np.flatnonzero((np.bincount(group) > 1)[group])
+    pages = pages[np.argsort(group[pages], kind="stable")]
+    return group, np.split(pages, np.flatnonzero(np.diff(group[pages])) + 1)[: len(pages)]
 
 
 # By dates; where these do not tell (no date of its own, or the same day without an hour), a page that cites comes after
@@ -488,45 +553,52 @@ LEAST_SITES = 2  # on one site there is nothing to spread
 
 
 def find_stories(
-    articles: Articles | Sequence[Article], links: Iterable[Pair], *, least_sites: int = LEAST_SITES
+    articles: Articles | Sequence[Article],
+    links: Iterable[Pair] | Ints,
+    *,
+    least_sites: int = LEAST_SITES,
+    watch: Watch = lambda what, done, total: None,
 ) -> Stories:
     """The stories among the pages, the weightiest first.
 
     links: (citing, cited) places in articles, templates' own left out.
     """
     pages = articles if isinstance(articles, Articles) else Articles.of(articles)
-    sites = pages.sites.tolist()
-    cites = sorted({(citing, cited) for citing, cited in links if sites[citing] != sites[cited]})
-    pairs = text_pairs(pages)
+    ends = links if isinstance(links, np.ndarray) else np.array(list(links), np.int64).reshape(-1, 2)
+    cites = np.unique(ends[pages.sites[ends[:, 0]] != pages.sites[ends[:, 1]]], axis=0)
+    pairs = text_pairs(pages, watch)
     compared = np.zeros(len(pages), np.bool_)
     compared[pairs.one] = compared[pairs.other] = True
-    compared[np.array(cites, np.int64).ravel()] = True
-    links_of = _in_time(pages, edges(pages, pairs, cites, Words(pages, compared)))
-    groups = Groups(len(pages), (*links_of.copies, *links_of.citations))
-    members: dict[int, list[int]] = defaultdict(list)
-    for page in range(len(pages)):
-        members[groups.of(page)].append(page)
-    cited_in, shared_in = _by_group(cites, groups), _by_group(links_of.copies, groups)
-    stories = []
-    for group, some in members.items():
-        if len(some) > 1 and len({sites[page] for page in some}) >= least_sites:
-            place = {page: at for at, page in enumerate(some)}
-            inner = [(place[citing], place[cited]) for citing, cited in cited_in[group]]
-            alike = {(place[one], place[other]): links_of.copies[one, other] for one, other in shared_in[group]}
-            stories.append(ordered_story([pages[page] for page in some], inner, alike))
-    return _stories(pages, stories, links_of.digests)
+    compared[cites] = True
+    joined = _in_time(pages, edges(pages, pairs, cites, Words(pages, compared), watch))
+    return _stories(pages, list(_told(pages, joined, cites, least_sites, watch)), np.flatnonzero(joined.is_digest))
 
 
-def _by_group(pairs: Iterable[Pair], groups: Groups) -> dict[int, list[Pair]]:
-    """The pairs that lie within one group."""
-    pairs_of: dict[int, list[Pair]] = defaultdict(list)
-    for one, other in pairs:
-        if (group := groups.of(one)) == groups.of(other):
-            pairs_of[group].append((one, other))
-    return pairs_of
+def _told(articles: Articles, joined: Edges, cites: Ints, least_sites: int, watch: Watch) -> Iterator[Story]:
+    """The stories of least_sites sites or more, each in order."""
+    group, members = _groups(len(articles), joined)
+    cited, shared = _within(group, members, *cites.T), _within(group, members, joined.one, joined.other)
+    for number, (pages, links, copies) in enumerate(zip(members, cited, shared, strict=True)):
+        watch("ordering stories", number, len(members))
+        if len(np.unique(articles.sites[pages])) >= least_sites:
+            ends = np.searchsorted(pages, cites[links]).tolist()
+            alike = np.searchsorted(pages, np.stack((joined.one[copies], joined.other[copies]), axis=1)).tolist()
+            shares = dict(zip(map(tuple, alike), joined.shares[copies].tolist(), strict=True))
+            yield ordered_story([articles[page] for page in pages.tolist()], list(map(tuple, ends)), shares)
 
 
-def _stories(articles: Articles, stories: list[Story], digests: Iterable[int]) -> Stories:
+def _within(
+    group: Places, members: Sequence[Ints], one: NDArray[np.integer], other: NDArray[np.integer]
+) -> Iterator[Ints]:
+    """Of each group the places of the pairs of which both are in it, ascending."""
+    inner = np.flatnonzero(group[one] == group[other])
+    inner = inner[np.argsort(group[one[inner]], kind="stable")]
+    numbers = group[[int(pages[0]) for pages in members]]
+    for begin, end in np.searchsorted(group[one[inner]], np.stack((numbers, numbers + 1), axis=1)).tolist():
+        yield inner[begin:end]
+
+
+def _stories(articles: Articles, stories: list[Story], digests: Ints) -> Stories:
     stories.sort(
         key=lambda story: (-len(story.sites), -len(story.pages), -story.pages[0].date.when, story.pages[0].url)
     )
@@ -535,7 +607,7 @@ def _stories(articles: Articles, stories: list[Story], digests: Iterable[int]) -
     return Stories(
         stories=tuple(stories),
         pages=len(articles),
-        digests=tuple(sorted(articles.urls[page] for page in digests)),
+        digests=tuple(sorted(Url(articles.urls[page]) for page in digests.tolist())),
         dated=tuple((origin, count) for origin, count in zip(DATE_ORIGINS, dated, strict=True) if count),
         posts=tuple(sorted((site, count) for site, count in zip(articles.site_names, posts, strict=True) if count)),
     )

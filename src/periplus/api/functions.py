@@ -162,11 +162,12 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
 
 
 def stories(
-    folder: Path | str, *, least_sites: int = 2, watch: Callable[[int, int], None] = lambda done, total: None
+    folder: Path | str, *, least_sites: int = 2, watch: Callable[[str, int, int], None] = lambda what, done, total: None
 ) -> Stories:
     """What several sites of a collection tell, the weightiest first, as `periplus stories` finds them.
 
-    least_sites: that must tell it. watch: is told (pages read, pages in all). Raises NoCollection, StoreError.
+    least_sites: that must tell it. watch: is told (what is done, how much of it, of how much). Raises NoCollection,
+    StoreError.
     """
     from periplus.api.stories import stories_of
 

@@ -419,7 +419,7 @@ def edition_of(place: Path | str, portal: Portal, now: float, watch: Watch = lam
     Raises UsageError for a topic that there is not, NoCollection, StoreError.
     """
     folder = folder_of(place)
-    stories, state = stories_and_state(folder, watch=lambda done, total: watch("reading pages", done, total))
+    stories, state = stories_and_state(folder, watch=watch)
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
         decided = portal_rows.decisions(connection, portal.name)
         entry_keys = portal_rows.known_pages(connection, portal.name)

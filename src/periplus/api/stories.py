@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
+from periplus.analyse.articles import Articles, sampling_of
 from periplus.analyse.cascades import cascades_of_lines, cascades_of_stories, halves
 from periplus.analyse.influence import coverage, filled, future_way, influence_of, most_posts, values_of
 from periplus.analyse.stories import find_stories
-from periplus.api.story_pages import Stored, Watch, read, site_pages, store_readings, stored_readings
+from periplus.api.story_pages import (
+    CandidatePages,
+    Readings,
+    Stored,
+    Watch,
+    pages_of,
+    read,
+    store_readings,
+    stored_readings,
+)
 from periplus.errors import UsageError
 from periplus.model.story import (
     Cascades,
@@ -30,6 +43,7 @@ from periplus.model.story import (
     StoryPage,
 )
 from periplus.model.web import SiteKey, Url
+from periplus.store.column_files import ColumnFile
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.inlinks import InlinkIndexVersion, moment_of
 
@@ -52,9 +66,9 @@ class ReadingRequest:
 _WISH = ReadingRequest()
 
 
-def stories_of(folder: Path | str, *, least_sites: int = 2, watch: Watch = lambda done, total: None) -> Stories:
+def stories_of(folder: Path | str, *, least_sites: int = 2, watch: Watch = lambda what, done, total: None) -> Stories:
     """The stories in a collection of several sites, the weightiest first. Only pages that changed since the last call
-    are read. Raises NoCollection, StoreError.
+    are read; a call that is broken off leaves what it has read to the next one. Raises NoCollection, StoreError.
     """
     return stories_and_state(folder, least_sites=least_sites, watch=watch)[0]
 
@@ -67,27 +81,66 @@ class StoriesState(NamedTuple):
 
 
 def stories_and_state(
-    folder: Path | str, *, least_sites: int = 2, watch: Watch = lambda done, total: None
+    folder: Path | str, *, least_sites: int = 2, watch: Watch = lambda what, done, total: None
 ) -> tuple[Stories, StoriesState]:
     """What `stories_of` returns, and for which state of the collection that holds."""
     place = Path(folder)
     with contextlib.closing(reading.connect(place)) as connection, reading.reading(), reading.snapshot(connection):
-        sites = site_pages(connection)
+        pages = pages_of(connection)
         # all that stories are made from: pages, and by the last visit redirects and feeds
         moment = moment_of(connection)
-        key = [least_sites, *moment, *([site.key, site.every] for site in sites)]
+        key = [least_sites, *moment, *map(list, zip(pages.sites, pages.every, strict=True))]
         state = StoriesState(moment, xxh3_64_intdigest(json.dumps(key).encode()))
         file = stored_readings(place)
-        if file is not None and file.head["key"] == key:
-            return _stories_of_json(file.head["stories"]), state
-        readings, articles, links = read(connection, sites, Stored(file), place, watch)
-    stories = find_stories(articles, links, least_sites=least_sites)
-    store_readings(place, {"key": key, "stories": asdict(stories)}, readings)
+        if file is not None and file.head.get("key") == key:
+            return _unpacked(file), state
+        readings, articles, links = _read(place, connection, pages, file, watch)
+    with _left_to_the_next(place, readings, 0):
+        stories = find_stories(articles, links, least_sites=least_sites, watch=watch)
+    store_readings(place, {"key": key, **_counts(stories)}, readings, {"stories": _packed(stories)})
     return stories, state
 
 
-def _stories_of_json(whole: Mapping[str, Any]) -> Stories:
-    """The same stories that `asdict` took apart."""
+def _read(
+    place: Path, connection: reading.Connection, pages: CandidatePages, file: ColumnFile | None, watch: Watch
+) -> tuple[Readings, Articles, NDArray[np.int64]]:
+    """What `read` returns, and the readings."""
+    stored = Stored(file)
+    readings = Readings(stored.sampling, place)
+    with _left_to_the_next(place, readings, len(stored)):
+        articles, links = read(connection, pages, stored, readings, watch)
+    if sampling_of(readings.all_runs) < stored.sampling:  # pages were deleted, and there is room for more of each
+        return _read(place, connection, pages, None, watch)
+    return readings, articles, links
+
+
+@contextlib.contextmanager
+def _left_to_the_next(place: Path, readings: Readings, before: int) -> Iterator[None]:
+    """Stores what was read when the work is broken off, if that is more than is stored: so many pages before."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if len(readings) > before:
+            store_readings(place, {}, readings, {})
+        raise
+
+
+def _packed(stories: Stories) -> NDArray[np.uint8]:
+    """A line of JSON a story."""
+    lines = bytearray()
+    for story in stories.stories:
+        lines += json.dumps(asdict(story)).encode() + b"\n"
+    return np.frombuffer(lines, np.uint8)
+
+
+def _counts(stories: Stories) -> dict[str, object]:
+    """All but the stories themselves."""
+    return {"pages": stories.pages, "digests": stories.digests, "dated": stories.dated, "posts": stories.posts}
+
+
+def _unpacked(file: ColumnFile) -> Stories:
+    """What `_packed` and `_counts` took apart."""
+    head = file.head
     stories = tuple(
         Story(
             pages=tuple(_story_page(page) for page in one["pages"]),
@@ -95,11 +148,11 @@ def _stories_of_json(whole: Mapping[str, Any]) -> Stories:
             near=tuple((later, earlier, share) for later, earlier, share in one["near"]),
             disordered=one["disordered"],
         )
-        for one in whole["stories"]
+        for one in map(json.loads, io.BytesIO(file.columns["stories"].tobytes()))
     )
-    dated = tuple((DateOrigin(source), pages) for source, pages in whole["dated"])
-    posts = tuple((SiteKey(site), pages) for site, pages in whole["posts"])
-    return Stories(stories, whole["pages"], tuple(map(Url, whole["digests"])), dated, posts)
+    dated = tuple((DateOrigin(source), pages) for source, pages in head["dated"])
+    posts = tuple((SiteKey(site), pages) for site, pages in head["posts"])
+    return Stories(stories, head["pages"], tuple(map(Url, head["digests"])), dated, posts)
 
 
 def _story_page(page: Mapping[str, Any]) -> StoryPage:

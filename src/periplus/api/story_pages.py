@@ -8,10 +8,10 @@ asks after a change; without it the answer is the same and takes longer.
 from __future__ import annotations
 
 import contextlib
-import sys
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -24,6 +24,7 @@ from periplus.analyse.articles import (
     DATE_ORIGINS,
     Articles,
     Ragged,
+    Texts,
     candidate_texts,
     own_places,
     own_titles,
@@ -35,14 +36,14 @@ from periplus.document.dates import feed_dates
 from periplus.document.decode import decode
 from periplus.document.publication import DateEvidence, page_date
 from periplus.model.page import Position
-from periplus.model.web import SiteKey, Url
+from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store import column_files
 from periplus.store.sqlite import reading, site_rows, text_rows
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.text_rows import PageBlocks, PageRow
 
-VERSION = 2  # of the file, and of all that makes what is in it: dates, words, stories; another one is made anew
-Watch = Callable[[int, int], None]  # is told (pages read, pages in all)
+VERSION = 3  # of the file, and of all that makes what is in it: dates, words, stories; another one is made anew
+Watch = Callable[[str, int, int], None]  # is told (what is done, pages that it is done with, pages in all)
 HTML = ("text/html", "application/xhtml+xml")
 MENUS = frozenset({Position.NAV, Position.HEADER, Position.FOOTER, Position.ASIDE})
 # a link on so many of a site's pages is the site's: a blogroll, an advertisement
@@ -90,15 +91,15 @@ class Stored:
         }
         self._order = np.argsort(self._columns["ids"])
 
-    def places(self, rows: Sequence[PageRow], stamps: Sequence[int]) -> list[int]:
+    def places(self, ids: NDArray[np.int64], stamps: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Of each page the place of its reading; -1: there is none, or something that is stored changed."""
-        ids = self._columns["ids"]
-        if not len(ids) or not rows:
-            return [-1] * len(rows)
-        sought = np.array([row.url_id for row in rows], np.int64)
-        place = self._order[np.searchsorted(ids, sought, sorter=self._order).clip(max=len(ids) - 1)]
-        same = (ids[place] == sought) & (self._columns["stamps"][place] == np.array(stamps, np.uint64))
-        return [int(one) for one in np.where(same, place, -1)]
+        place = _places(self._columns["ids"], self._order, ids)
+        there = np.flatnonzero(place >= 0)
+        place[there[self._columns["stamps"][place[there]] != stamps[there]]] = -1
+        return place
+
+    def __len__(self) -> int:
+        return len(self._order)
 
     def marks(self, place: int) -> NDArray[np.uint64]:
         return np.asarray(self._ragged["marks"][place])
@@ -111,22 +112,33 @@ class Stored:
         return PageReading(*single, *(values[place] for values in self._ragged.values()))
 
 
+def _places(values: NDArray[np.int64], order: NDArray[np.int64], sought: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of each number sought its place in the values; -1: it is none of them. order: sorts the values."""
+    if not len(values):
+        return np.full(len(sought), -1)
+    place = order[np.searchsorted(values, sought, sorter=order).clip(max=len(values) - 1)]
+    return np.where(values[place] == sought, place, -1)
+
+
 class Readings:
-    """Readings as they are gathered: columns that grow, with a sample of the runs that memory can hold."""
+    """Readings as they are gathered: columns that grow, with a sample of the runs that memory can hold.
+
+    Whenever an exception ends the work, the columns hold whole pages.
+    """
 
     def __init__(self, sampling: int, folder: Path) -> None:
         """folder: on whose disk the longer columns grow."""
         self.sampling = sampling
-        self.all_runs = 0
+        self.all_runs = self._pages = 0
         self._single = {name: array(kind) for name, kind in _SINGLE.items()}
-        self._values: dict[str, array[Any] | column_files.SpilledColumn] = {
-            name: column_files.SpilledColumn(kind, folder) if name in _SPILLED else array(kind)
+        # (values, how many each page has)
+        self._ragged: dict[str, tuple[array[Any] | column_files.SpilledColumn, array[int]]] = {
+            name: (column_files.SpilledColumn(kind, folder) if name in _SPILLED else array(kind), array("I"))
             for name, kind in _RAGGED.items()
         }
-        self._sizes = {name: array("I") for name in _RAGGED}
 
     def __len__(self) -> int:
-        return len(self._single["ids"])
+        return self._pages
 
     def add(self, page: PageReading) -> None:
         for name in _SINGLE:
@@ -135,28 +147,33 @@ class Readings:
         if sampling_of(self.all_runs) > self.sampling:
             self._thin(sampling_of(self.all_runs))
         for name in _RAGGED:
-            values = getattr(page, name)
+            added = getattr(page, name)
             if name == "shingles":
-                values = values[values % np.uint64(self.sampling) == 0]
-            self._values[name].frombytes(np.ascontiguousarray(values).tobytes())
-            self._sizes[name].append(len(values))
+                added = added[added % np.uint64(self.sampling) == 0]
+            values, sizes = self._ragged[name]
+            values.frombytes(np.ascontiguousarray(added).tobytes())
+            sizes.append(len(added))
+        self._pages += 1
 
     def _thin(self, sampling: int) -> None:
         self.sampling = sampling
         runs = self.ragged("shingles")
         rest = runs.values % np.uint64(sampling) == 0
         sizes = np.diff(np.concatenate(([0], np.cumsum(rest)))[runs.offsets])
-        self._values["shingles"] = array("Q", runs.values[rest].tobytes())
-        self._sizes["shingles"] = array("I", sizes.astype(np.uint32).tobytes())
+        self._ragged["shingles"] = (
+            array("Q", runs.values[rest].tobytes()),
+            array("I", sizes.astype(np.uint32).tobytes()),
+        )
 
     def single(self, name: str) -> NDArray[Any]:
-        return np.frombuffer(self._single[name], _SINGLE[name])
+        return np.frombuffer(self._single[name], _SINGLE[name])[: self._pages]
 
     def ragged(self, name: str) -> Ragged:
-        sizes = np.frombuffer(self._sizes[name], np.uint32)
-        offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-        values = self._values[name]
-        return Ragged(offsets, np.frombuffer(values, _RAGGED[name]) if isinstance(values, array) else values.array())
+        values, sizes = self._ragged[name]
+        offsets = np.zeros(self._pages + 1, np.int64)
+        np.cumsum(np.frombuffer(sizes, np.uint32)[: self._pages], out=offsets[1:])
+        column = np.frombuffer(values, _RAGGED[name]) if isinstance(values, array) else values.array()
+        return Ragged(offsets, column[: offsets[-1]])
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """As they lie in the file."""
@@ -169,36 +186,49 @@ class Readings:
 
 
 @dataclass(frozen=True, slots=True)
-class SitePages:
-    """The pages of a site that may tell stories."""
+class CandidatePages:
+    """The pages that may tell stories, without their texts: by site, those of a site by id."""
 
-    number: int
-    key: SiteKey
-    rows: tuple[PageRow, ...]
-    stamps: tuple[int, ...]
-    every: int  # changes with any page of the site, whatever it may tell
-
-
-def site_pages(connection: reading.Connection) -> list[SitePages]:
-    """Of each site with pages, without their texts."""
-    sites = []
-    for number, (key, _) in text_rows.sites_with_pages(connection).items():
-        rows, stamps, every = [], [], []
-        for row in text_rows.rows_of_site(connection, number):
-            every.append(row.stamp)
-            if _may_tell(row):
-                rows.append(_slim(row))
-                stamps.append(every[-1])
-        digest = xxh3_64_intdigest(array("Q", every).tobytes())
-        sites.append(SitePages(number, key, tuple(rows), tuple(stamps), digest))
-    return sites
+    sites: tuple[SiteKey, ...]
+    every: tuple[int, ...]  # of each site; changes with any page of it, whatever it may tell
+    offsets: NDArray[np.int64]  # where each site's pages begin; the last: how many there are
+    ids: NDArray[np.int64]
+    stamps: NDArray[np.uint64]
+    first_seen: NDArray[np.float64]
+    urls: Texts
+    titles: Texts
+    languages: Texts
 
 
-def _slim(page: PageRow) -> PageRow:
-    """Without what only its stamp needs: of a million pages all rows are in memory at once."""
-    return page._replace(
-        media_type=sys.intern(page.media_type), language=sys.intern(page.language),
-        language_found=sys.intern(page.language_found), body_md5=b"", text_md5=b"", parts=None,
+def pages_of(connection: reading.Connection) -> CandidatePages:
+    """Of all sites with pages."""
+    sites = text_rows.sites_with_pages(connection)
+    of_site, stamps, telling = array("q"), array("Q"), bytearray()
+    ids, first_seen, texts = array("q"), array("d"), (Texts(), Texts(), Texts())
+    for site, row in text_rows.page_rows(connection):
+        of_site.append(site)
+        stamps.append(row.stamp)
+        telling.append(_may_tell(row))
+        if telling[-1]:
+            ids.append(row.url_id)
+            first_seen.append(row.first_seen)
+            for column, text in zip(texts, (row.url, row.title, row.language or row.language_found), strict=True):
+                column.append(text)
+    numbers, stamped, tells = (
+        np.frombuffer(of_site, np.int64),
+        np.frombuffer(stamps, np.uint64),
+        np.array(telling, bool),
+    )
+    order = np.argsort(numbers, kind="stable")
+    bounds = np.searchsorted(numbers[order], list(sites))
+    every = [xxh3_64_intdigest(part.tobytes()) for part in np.split(stamped[order], bounds)[1:]]
+    mine = numbers[tells]
+    order = np.argsort(mine, kind="stable")
+    offsets = np.searchsorted(mine[order], [*sites, np.iinfo(np.int64).max])
+    return CandidatePages(
+        tuple(key for key, _ in sites.values()), tuple(every), offsets, np.frombuffer(ids, np.int64)[order],
+        stamped[tells][order], np.frombuffer(first_seen, np.float64)[order],
+        *(Texts(column[place] for place in order.tolist()) for column in texts),
     )  # fmt: skip
 
 
@@ -211,40 +241,27 @@ def _may_tell(page: PageRow) -> bool:
 
 
 def read(
-    connection: reading.Connection, sites: Sequence[SitePages], stored: Stored, folder: Path, watch: Watch
-) -> tuple[Readings, Articles, list[tuple[int, int]]]:
-    """(the readings, the same as articles, their links to one another: places). Reads only what changed.
+    connection: reading.Connection, pages: CandidatePages, stored: Stored, readings: Readings, watch: Watch
+) -> tuple[Articles, NDArray[np.int64]]:
+    """(the readings as articles, their links to one another: int64[k, 2], places). Reads only what changed.
 
-    folder: see `Readings`.
+    readings: empty; they are added to it.
     """
-    readings, titles = Readings(stored.sampling, folder), []
-    reader = _Reader(connection)
-    links: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-    total = sum(len(site.rows) for site in sites)
-    for site in sites:
-        begin = len(readings)
-        own = own_titles([row.title for row in site.rows])
-        titles += own
-        for page in _of_site(reader, site, own, stored):
+    reader, titles = _Reader(connection), Texts()
+    for begin, end in pairwise(pages.offsets.tolist()):
+        own = own_titles([pages.titles[place] for place in range(begin, end)])
+        for page in _of_site(reader, pages, range(begin, end), own, stored, watch):
             readings.add(page)
-            watch(len(readings), total)
-        links.append(_own_links(readings, begin))
-    if sampling_of(readings.all_runs) < stored.sampling:  # pages were deleted, and there is room for more of each
-        return read(connection, sites, Stored(None), folder, watch)
-    rows = [row for site in sites for row in site.rows]
+        for title in own:
+            titles.append(title)
     words = readings.ragged("words")
     articles = Articles(
-        [row.url for row in rows], titles, [_language(row) for row in rows], [site.key for site in sites],
-        np.repeat(np.arange(len(sites), dtype=np.int32), [len(site.rows) for site in sites]),
+        pages.urls, titles, pages.languages, pages.sites,
+        np.repeat(np.arange(len(pages.sites), dtype=np.int32), np.diff(pages.offsets)),
         readings.single("when"), readings.single("origins"), readings.single("whole_days").astype(np.bool_),
-        np.array([row.first_seen for row in rows], np.float64), readings.ragged("shingles"), words,
-        readings.ragged("counts").values,
+        pages.first_seen, readings.ragged("shingles"), words, readings.ragged("counts").values,
     )  # fmt: skip
-    return readings, articles, _resolved(connection, links, readings.single("ids"))
-
-
-def _language(row: PageRow) -> str:
-    return row.language or row.language_found
+    return articles, _resolved(connection, *_own_links(readings.ragged("targets"), pages.offsets), pages.ids)
 
 
 class _Reader:
@@ -258,98 +275,106 @@ class _Reader:
             for entry, when in feed_dates(body, url).items():
                 self.fed[entry] = min(when, self.fed.get(entry, when))
 
-    def blocks(self, row: PageRow) -> PageBlocks:
-        return next(text_rows.pages_of(self.connection, [row.url_id]))
+    def blocks(self, page: UrlId) -> PageBlocks:
+        return next(text_rows.pages_of(self.connection, [page]))
 
-    def with_source(self, row: PageRow, evidence: DateEvidence) -> DateEvidence:
-        body = self._contents.body(row.url_id)
+    def with_source(self, page: PageBlocks, evidence: DateEvidence) -> DateEvidence:
+        body = self._contents.body(page.url_id)
         if not body:
             return evidence
-        _, charset = site_rows.type_and_charset_of(self.connection, row.url_id)
-        return replace(evidence, source=decode(body, charset, row.media_type)[0])
+        _, charset = site_rows.type_and_charset_of(self.connection, page.url_id)
+        return replace(evidence, source=decode(body, charset, page.media_type)[0])
 
 
-def _of_site(reader: _Reader, site: SitePages, titles: Sequence[str], stored: Stored) -> Iterator[PageReading]:
-    places = stored.places(site.rows, site.stamps)
+def _of_site(
+    reader: _Reader, pages: CandidatePages, site: range, titles: Sequence[str], stored: Stored, watch: Watch
+) -> Iterator[PageReading]:
+    """The readings of a site's pages, in order. site: their places; titles: without the site's name."""
+    ids = list(map(UrlId, pages.ids[site.start : site.stop].tolist()))
+    stamps = pages.stamps[site.start : site.stop]
+    places = stored.places(pages.ids[site.start : site.stop], stamps).tolist()
     held: dict[int, PageBlocks] = {}
-    marks: list[NDArray[np.uint64]] = []
-    for number, (row, place) in enumerate(zip(site.rows, places, strict=True)):
+    marks, sizes = array("Q"), array("q")
+    for number, (url_id, place) in enumerate(zip(ids, places, strict=True)):
         if place >= 0:
-            marks.append(stored.marks(place))
+            texts_marks = stored.marks(place)
         else:
-            page = reader.blocks(row)
-            marks.append(candidate_texts(page.blocks, page.parts)[1])
+            page = reader.blocks(url_id)
+            texts_marks = candidate_texts(page.blocks, page.parts)[1]
             if len(held) < HELD:
                 held[number] = page
-    contents, bylines = own_places(marks), own_places(marks, content=False)  # a byline may pass for navigation
-    for number, (row, place, content, byline) in enumerate(zip(site.rows, places, contents, bylines, strict=True)):
-        given = f"{titles[number]}\n{reader.fed.get(row.url, 0.0)!r}\n".encode("utf-8", "replace")
+        marks.frombytes(texts_marks.tobytes())
+        sizes.append(len(texts_marks))
+        watch("reading pages", site.start + number // 2, len(pages.ids))
+    of_pages = Ragged(np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))), np.frombuffer(marks, np.uint64))
+    contents = Ragged(of_pages.offsets, own_places(of_pages))
+    bylines = Ragged(of_pages.offsets, own_places(of_pages, content=False))  # a byline may pass for navigation
+    for number, (url_id, place) in enumerate(zip(ids, places, strict=True)):
+        watch("reading pages", site.start + (len(ids) + number) // 2, len(pages.ids))
+        url, content, byline = Url(pages.urls[site.start + number]), contents[number], bylines[number]
+        given = f"{titles[number]}\n{reader.fed.get(url, 0.0)!r}\n".encode("utf-8", "replace")
         inputs = xxh3_64_intdigest(given + np.packbits((content, byline)).tobytes())
         if place >= 0 and stored.inputs(place) == inputs:
             yield stored[place]
             continue
-        page = held.pop(number) if number in held else reader.blocks(row)
+        page = held.pop(number) if number in held else reader.blocks(url_id)
         texts = candidate_texts(page.blocks, page.parts)[0]
         own = [text for text, is_own in zip(texts, content, strict=True) if is_own]
         dated_texts = [text for text, is_own in zip(texts, byline, strict=True) if is_own]
-        yield _made(reader, row, titles[number], own, dated_texts)._replace(
-            stamps=site.stamps[number], inputs=inputs, marks=marks[number]
+        first_seen = float(pages.first_seen[site.start + number])
+        yield _made(reader, page, first_seen, titles[number], own, dated_texts)._replace(
+            stamps=int(stamps[number]), inputs=inputs, marks=of_pages[number]
         )
 
 
-def _made(reader: _Reader, row: PageRow, title: str, own: Sequence[str], dated_texts: Sequence[str]) -> PageReading:
+def _made(
+    reader: _Reader, page: PageBlocks, first_seen: float, title: str, own: Sequence[str], dated_texts: Sequence[str]
+) -> PageReading:
     """Of a page's own texts, and of those in which its date may stand."""
     evidence = DateEvidence(
-        row.url, "", row.title, dated_texts, _language(row), reader.fed.get(row.url, 0.0), row.last_modified,
-        row.first_seen,
+        page.url, "", page.title, dated_texts, page.language or page.language_found, reader.fed.get(page.url, 0.0),
+        page.last_modified, first_seen,
     )  # fmt: skip
-    date = page_date(reader.with_source(row, evidence))
+    date = page_date(reader.with_source(page, evidence))
     whole = "\n".join(own)
     targets = {
         int(link.target)
-        for link in text_rows.cross_links_of(reader.connection, row.url_id)
+        for link in text_rows.cross_links_of(reader.connection, page.url_id)
         if link.position not in MENUS and link.anchor[:ANCHOR_CHARS] in whole
     }
     shingles, (words, counts) = shingles_of(own), words_of(title, own)
     return PageReading(
-        row.url_id, 0, 0, date.when, DATE_ORIGINS.index(date.source), date.whole_day, len(shingles),
+        page.url_id, 0, 0, date.when, DATE_ORIGINS.index(date.source), date.whole_day, len(shingles),
         np.zeros(0, np.uint64), shingles, words, counts, np.array(sorted(targets), np.int64),
     )  # fmt: skip
 
 
-def _own_links(readings: Readings, begin: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(place of the page, what it links to) of the pages from begin on, all of one site, without what many of them
-    link to.
+def _own_links(targets: Ragged, sites: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(place of the page, what it links to) without what many pages of its site link to.
+
+    sites: where each one's pages begin.
     """
-    targets = readings.ragged("targets")
-    to = targets.values[targets.offsets[begin] :].copy()
-    page = np.repeat(np.arange(begin, len(readings)), np.diff(targets.offsets[begin:]))
-    most = max(TEMPLATE_LINK_PAGES, TEMPLATE_LINK_SHARE * (len(readings) - begin))
-    _, place, pages = np.unique(to, return_inverse=True, return_counts=True)
-    own = pages[place] < most
-    return page[own], to[own]
+    page = np.repeat(np.arange(len(targets.offsets) - 1), np.diff(targets.offsets))
+    own = [np.zeros(0, np.bool_)]
+    for begin, end in pairwise(sites.tolist()):
+        to = targets.values[targets.offsets[begin] : targets.offsets[end]]
+        _, place, pages = np.unique(to, return_inverse=True, return_counts=True)
+        own.append(pages[place] < max(TEMPLATE_LINK_PAGES, TEMPLATE_LINK_SHARE * (end - begin)))
+    is_own = np.concatenate(own)
+    return page[is_own], targets.values[is_own]
 
 
 def _resolved(
-    connection: reading.Connection,
-    links: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
-    ids: NDArray[np.int64],
-) -> list[tuple[int, int]]:
+    connection: reading.Connection, pages: NDArray[np.int64], targets: NDArray[np.int64], ids: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """The links as places, redirects and aliases followed."""
     moved = site_rows.redirects(connection)
-    leads = dict(zip(moved.sources.tolist(), moved.targets.tolist(), strict=True))
-    order = np.argsort(ids)
-    resolved: list[tuple[int, int]] = []
-    for pages, targets in links:
-        ends = targets.tolist()
-        for _ in range(HOPS_MOST):
-            ends = [leads.get(end, end) for end in ends]
-        sought = np.array(ends, np.int64)
-        if len(sought):
-            place = order[np.searchsorted(ids, sought, sorter=order).clip(max=len(ids) - 1)]
-            there = ids[place] == sought
-            resolved += zip(pages[there].tolist(), place[there].tolist(), strict=True)
-    return resolved
+    order = np.argsort(moved.sources)
+    for _ in range(HOPS_MOST):
+        hop = _places(moved.sources, order, targets)
+        targets = np.where(hop >= 0, moved.targets[hop], targets) if len(moved.sources) else targets
+    place = _places(ids, np.argsort(ids), targets)
+    return np.stack((pages, place), axis=1)[place >= 0]
 
 
 def stored_readings(folder: Path) -> column_files.ColumnFile | None:
@@ -357,9 +382,12 @@ def stored_readings(folder: Path) -> column_files.ColumnFile | None:
     return column_files.opened(folder / column_files.STORIES, VERSION)
 
 
-def store_readings(folder: Path, head: Mapping[str, object], readings: Readings) -> None:
-    """In place of the file before; where nothing can be written, nothing is."""
+def store_readings(
+    folder: Path, head: Mapping[str, object], readings: Readings, columns: Mapping[str, NDArray[Any]]
+) -> None:
+    """In place of the file before; where nothing can be written, nothing is. columns: beside those of the readings."""
     with contextlib.suppress(OSError):
         column_files.write(
-            folder / column_files.STORIES, VERSION, {**head, "sampling": readings.sampling}, readings.columns()
-        )
+            folder / column_files.STORIES, VERSION, {**head, "sampling": readings.sampling},
+            {**readings.columns(), **columns},
+        )  # fmt: skip

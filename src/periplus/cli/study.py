@@ -8,7 +8,6 @@ import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -387,7 +386,7 @@ def stories(collection: Place | None, format: str, output: Path | None, **flags:
     if format == "json" and story is not None:
         raise UsageError("JSON holds all stories: leave --story out")
     folder = collection_folder(collection)
-    latest = stories_of(folder, least_sites=flags["least_sites"], watch=partial(Watch(), "reading pages"))
+    latest = stories_of(folder, least_sites=flags["least_sites"], watch=Watch())
     if flags["keep"]:
         store_stories(folder, latest)
     if story is not None and story > len(latest.stories):
@@ -493,7 +492,7 @@ def _cascades(collection: Place | None, flags: dict[str, Any]) -> Cascades:
         given = cascades_from(flags["cascades"])
         where = f"{flags['cascades']} holds no cascade: a story a line, as in example.org,338200.5 other.example,338214"
     else:
-        watch = partial(Watch(), "reading pages")
+        watch = Watch()
         given = cascades_of_stories(
             stories_of(collection_folder(collection), least_sites=flags["least_sites"], watch=watch)
         )

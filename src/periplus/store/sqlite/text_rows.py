@@ -332,14 +332,16 @@ class PageRow(NamedTuple):
         return xxh3_64_intdigest(repr(self).encode("utf-8", "replace"))
 
 
-def rows_of_site(connection: sqlite3.Connection, site_id: int) -> Iterator[PageRow]:
-    """The site's pages, by id."""
+def page_rows(connection: sqlite3.Connection) -> Iterator[tuple[int, PageRow]]:
+    """(the site's number, the page) of all pages, by id. One pass: no index leads from a site to its pages."""
     find = (
-        "SELECT u.id, u.text, p.title, p.language, p.language_found, p.media_type, p.last_modified, u.first_seen,"
-        " coalesce(p.body_id, 0), p.body_md5, p.text_md5, p.parts FROM page p JOIN url u ON u.id = p.url_id"
-        f" WHERE {HAS_PAGE} AND u.host_id IN (SELECT id FROM host WHERE site_id = ?) ORDER BY p.url_id"
+        "SELECT h.site_id, u.id, u.text, p.title, p.language, p.language_found, p.media_type, p.last_modified,"
+        " u.first_seen, coalesce(p.body_id, 0), p.body_md5, p.text_md5, p.parts FROM page p"
+        " CROSS JOIN url u ON u.id = p.url_id CROSS JOIN host h ON h.id = u.host_id"
+        f" WHERE {HAS_PAGE} ORDER BY p.url_id"
     )
-    yield from map(PageRow._make, rows(connection.execute(find, (site_id,))))
+    for site, *row in rows(connection.execute(find)):
+        yield site, PageRow._make(row)  # type: ignore[misc]  # as the column is
 
 
 def feeds(connection: sqlite3.Connection, contents: Contents) -> Iterator[tuple[Url, bytes]]:
