@@ -15,7 +15,7 @@ BUDGETS = {
     ".": 1_250,
     "acquire": 5_650,
     "analyse": 12_550,
-    "api": 15_700,
+    "api": 15_950,
     "cli": 7_050,
     "document": 13_450,
     "jobs": 1_150,
@@ -24,7 +24,7 @@ BUDGETS = {
     "present": 7_400,
     "schedule": 3_200,
     "search": 2_700,
-    "store": 17_400,
+    "store": 17_500,
     "ui": 5_500,
     "urls": 2_400,
 }

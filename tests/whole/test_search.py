@@ -19,7 +19,7 @@ from periplus.api import search_index as index_follower
 from periplus.api import searching
 from periplus.api.crawling import finish_indexing, start_indexing
 from periplus.api.search_index import IndexWorker, catch_up, standing
-from periplus.api.searching import Search, SearchedCollection
+from periplus.api.searching import Search, SearchedFolder
 from periplus.children import finish_child, stop_child
 from periplus.model.job import JobProgress
 from periplus.search import index as search_index
@@ -316,7 +316,7 @@ def test_pages_are_found_while_their_crawl_runs(tmp_path, monkeypatch):
 
 def test_a_search_says_how_many_pages_it_lacks(folder, tmp_path):
     with contextlib.closing(reading.connect(folder)) as connection:
-        search = Search([SearchedCollection(folder, connection)], Searching())
+        search = Search([SearchedFolder("", folder, connection)], Searching())
         IndexWorker(folder).__exit__(None, None, None)
         assert search.catch_up(0.0, lambda done, waiting: True) == (
             "0 pages are searchable, 31 more or changed ones not yet"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 from dataclasses import replace
 from itertools import product
@@ -127,6 +128,131 @@ def test_a_second_reader_takes_over_what_the_first_one_made(shared, reader, inde
     assert indexed == [], "nothing was indexed again"
     assert marks(second) == marks(first) and standing(second) == (0, True)
     assert pages_of(made) == own_answers(shared, reader, "three")
+
+
+def asked(text, **more):
+    """What searches of the database answer, in a process that may hold a copy or not."""
+    with periplus.open(text) as collection:
+        results = [collection.search(word, limit=50, facets=True, **more) for word in WORDS]
+    return [replace(result, took_s=0.0) for result in results]
+
+
+def copies(tmp_path, machine):
+    """Files of copies that a machine holds, and of indexes those that are not elsewhere."""
+    return list((tmp_path / machine).rglob("*.db")), [
+        path for path in (tmp_path / machine).rglob("*.pos") if not path.is_symlink()
+    ]
+
+
+def of_storage(shared, tmp_path):
+    """The same collection, with an index in what is no folder."""
+    fsspec.register_implementation("failing", FailingStorage, clobber=True)
+    return replace(shared, index=f"failing://{tmp_path / 'bucket'}")
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_a_search_of_a_database_needs_no_copy(shared, reader, tmp_path, monkeypatch, is_folder):
+    monkeypatch.setattr(FailingStorage, "_tried", lambda self, action, *given, **more: action(*given, **more))
+    shared = shared if is_folder else of_storage(shared, tmp_path)
+    with serve(graph_site(RECIPE)) as server:
+        crawled(shared, server, max_pages=20)
+        made = answers(reader("one", shared.text))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
+        assert asked(shared.text) == made and not any(result.notes for result in made)
+        databases, own = copies(tmp_path, "two")
+        assert databases == [] and bool(own) is not is_folder
+        files = {path.stat().st_ino for path in own}
+        crawled(shared, server)
+        behind = asked(shared.text)
+        assert [result.hits for result in behind] == [result.hits for result in made]
+        assert all("20 pages are searchable, as they were on " in result.notes[-1] for result in behind)
+        assert all("up to 20 more or changed ones not yet: `periplus index`" in one.notes[-1] for one in behind)
+    whole = answers(reader("one", shared.text))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
+    assert asked(shared.text) == whole and not whole[0].notes and whole[3].total == 40
+    databases, own = copies(tmp_path, "two")
+    assert databases == [] and (is_folder or files <= {path.stat().st_ino for path in own}), (
+        "what was there is not fetched"
+    )
+    ran = CliRunner().invoke(main, ["search", "-f", "json", "-c", shared.text, "lights"])
+    assert [hit["url"] for hit in json.loads(ran.stdout)["hits"]] == [hit.url for hit in whole[0].hits[:10]]
+    assert copies(tmp_path, "two")[0] == []
+
+
+def test_pages_that_changed_or_went_since_are_shown_as_they_are(shared, reader, tmp_path, monkeypatch):
+    with serve(graph_site(RECIPE)) as server:
+        crawled(shared, server)
+    made = answers(reader("one", shared.text))
+    gone, changed = made[3].hits[0].url, made[3].hits[1].url
+    with contextlib.closing(connect(shared)) as database:
+        database.execute("DELETE FROM page WHERE url_id = %s", (url_id(gone),))
+        database.execute("UPDATE page SET title = 'Anew', fetched = fetched + 1 WHERE url_id = %s", (url_id(changed),))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
+    (of_site,) = [result for result in asked(shared.text) if result.query == "site:a.test"]
+    assert gone not in {hit.url for hit in of_site.hits} and len(of_site.hits) == 39
+    assert next(hit.title for hit in of_site.hits if hit.url == changed) == "Anew"
+
+
+def test_without_a_published_index_a_search_makes_one_from_a_copy(shared, address, reader, tmp_path, monkeypatch):
+    with serve(graph_site(RECIPE)) as server:
+        crawled(shared, server, max_pages=10)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "one"))
+        made = asked(shared.text)
+        assert made[3].total == 10 and copies(tmp_path, "one")[0] != [] and pointer_of(shared).exists()
+        clear(shared.text)
+        crawled(replace(shared, index=""), server, max_pages=5)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
+    assert asked(shared.text)[3].total == 5, "an index of what was there before is none of this"
+
+
+def test_an_index_whose_place_is_away_is_searched_as_it_was(shared, reader, tmp_path, monkeypatch):
+    monkeypatch.setattr(publications, "AGAIN_S", ())
+    tried = FailingStorage._tried
+    monkeypatch.setattr(FailingStorage, "_tried", lambda self, action, *given, **more: action(*given, **more))
+    shared = of_storage(shared, tmp_path)
+    with serve(graph_site(RECIPE)) as server:
+        crawled(shared, server, max_pages=10)
+    made = answers(reader("one", shared.text))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
+    assert asked(shared.text) == made
+    monkeypatch.setattr(FailingStorage, "_tried", tried)
+    monkeypatch.setattr(FailingStorage, "is_away", True)
+    assert asked(shared.text) == made and copies(tmp_path, "two")[0] == []
+
+
+def test_a_kill_while_an_index_is_fetched_leaves_the_one_before(shared, reader, tmp_path, monkeypatch):
+    with serve(graph_site(RECIPE)) as server:
+        for number, (where, name) in enumerate(
+            [(shared_index, "take_over"), (os, "link"), (Path, "symlink_to"), (Path, "rename"), (Path, "replace")]
+        ):
+            crawled(shared, server, max_pages=5)
+            made = answers(reader("one", shared.text))
+            monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
+            real = getattr(where, name)
+
+            def dying(*given, real=real, **more):
+                if "two" in str(given):
+                    raise Killed
+                return real(*given, **more)
+
+            with monkeypatch.context() as broken, contextlib.suppress(Killed):
+                broken.setattr(where, name, dying)
+                asked(shared.text)
+            assert asked(shared.text) == made, (number, name)
+    sets = [path for path in (tmp_path / "two").rglob("index-*") if path.is_dir()]
+    assert len(sets) == 2, "the one that is searched and the one before"
+
+
+def test_a_database_and_a_folder_are_searched_as_one(shared, reader, tmp_path, monkeypatch):
+    with serve(graph_site(RECIPE)) as server:
+        crawled(shared, server)
+    folder = reader("one", shared.text)
+    answers(folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
+    both = periplus.search_collections({"here": folder, "there": shared.text}, "site:a.test", limit=50)
+    assert both.total == len(both.hits) == 40 and copies(tmp_path, "two")[0] == []
+    alone = periplus.search_collections({"there": shared.text}, "depth:..1 lights", limit=50)
+    assert [hit.url for hit in alone.hits] and copies(tmp_path, "two")[0] != [], "columns are looked up in the copy"
 
 
 def test_what_is_behind_is_indexed_from_what_changed_and_published_for_the_others(shared, reader, indexed):
@@ -392,7 +518,10 @@ def test_vectors_are_published_for_all(shared, reader, tmp_path):
         ran = CliRunner().invoke(main, ["index", "-c", plain, "--vectors", str(tmp_path / "v.npy")])
         assert ran.exit_code == 0, ran.output
         for machine in ("two", "three"):
-            with Collection(reader(machine, plain)) as collection:
+            with Collection(reader(machine, plain)) as collection, periplus.open(plain) as database:
+                assert [hit.url for hit in database.search("", like=urls[3]).hits] == [
+                    hit.url for hit in collection.search("", like=urls[3]).hits
+                ]
                 nearest = collection.search("", like=[float(number) for number in matrix[3]]).hits
                 assert nearest[0].url == urls[3]
 

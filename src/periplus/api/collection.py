@@ -336,10 +336,10 @@ class Collection:
         is told (pages indexed, pages to go), and may return True to stop that. Raises UsageError.
         """
         if self._search is None:
-            from periplus.api.searching import Search, SearchedCollection
+            from periplus.api.searching import Search, SearchedFolder
 
             weights = read_settings(self.folder / SETTINGS_FILE).searching
-            self._search = Search([SearchedCollection(self.folder, self._connection)], weights)
+            self._search = Search([SearchedFolder("", self.folder, self._connection)], weights)
         target = url_id(self.resolve(like)) if isinstance(like, str) else like
         with reading.limited(self._connection, self._limit_s):
             behind = self._search.catch_up(self._clock.now(), watch)

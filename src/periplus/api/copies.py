@@ -114,6 +114,19 @@ def brought_up(address: Address, watch: Watch) -> Iterator[tuple[Connection, Pat
             yield database, folder
 
 
+def index_folder(address: Address) -> Path:
+    """Where the index that readers of a collection share is kept for searches, which need no copy; copies and these
+    have their bounds together. Raises StoreError.
+    """
+    home = _home(address)
+    with _written(home):
+        if not home.exists():
+            home.mkdir(mode=0o700, parents=True)
+            _make_room(home, 0)
+        os.utime(home)
+    return home / f"{address.collection}.index"
+
+
 def forget(address: Address) -> None:
     """Deletes the copy of a collection that is gone."""
     shutil.rmtree(_home(address), ignore_errors=True)

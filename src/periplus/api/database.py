@@ -18,23 +18,27 @@ from periplus.store.published import withdraw
 from periplus.store.runs import is_paused, records
 from periplus.store.segments import object_storage, swept
 from periplus.store.sqlite import reading
+from periplus.urls.canonical import canonical, url_id
 
 if TYPE_CHECKING:  # what needs the extra `postgres` is loaded by whichever function connects
     from periplus.api.site import Site
     from periplus.model.ports import RunRecord
+    from periplus.model.search import SearchResult
     from periplus.store.postgres.connection import Connection
 
 
 class DatabaseCollection(Collection):
     """One collection at an address (`postgresql://...`), read. A crawl may go on meanwhile.
 
-    Its runs, its status and its map are read from the database; all else from its copy, as it stands when that is first
-    asked for: docs/postgresql.md.
+    Its runs, its status and its map are read from the database, and searches where readers share an index; all else
+    from its copy, as it stands when that is first asked for: docs/postgresql.md.
     """
 
-    def __init__(self, address: str, time_limit_s: float = 0.0) -> None:
-        """time_limit_s: as of `Collection`. Raises NoCollection, StoreError."""
-        self._text, self._address = address, address_of(address)
+    def __init__(
+        self, address: str, time_limit_s: float = 0.0, watch: Callable[[str, int], None] | None = None
+    ) -> None:
+        """time_limit_s: as of `Collection`; watch: as of `folder_of`. Raises NoCollection, StoreError."""
+        self._text, self._address, self._watch = address, address_of(address), watch
         self._begin(time_limit_s)
         self.runs()
 
@@ -44,7 +48,7 @@ class DatabaseCollection(Collection):
 
     @cached_property
     def folder(self) -> Path:  # type: ignore[override]  # of the copy, when it is first read
-        return folder_of(self._text)
+        return folder_of(self._text, self._watch)
 
     @cached_property
     def _connection(self) -> reading.Connection:  # type: ignore[override]  # the same
@@ -96,6 +100,24 @@ class DatabaseCollection(Collection):
         from periplus.api.site import stored_map
 
         return stored_map(self._text, site, RankOrder(scale, damping, rounds))
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        page: int = 1,
+        facets: bool = False,
+        like: Sequence[float] | str | None = None,
+        watch: Callable[[int, int], bool] = lambda done, waiting: False,
+    ) -> SearchResult:
+        """As of a folder. Where readers share an index it is asked as it was published, and no copy is made."""
+        from periplus.api.searching import searched
+
+        near = url_id(canonical(like)) if isinstance(like, str) else like
+        with searched({"": self._text}, self._limit_s, lambda place: self.folder) as search:
+            behind = search.catch_up(self._clock.now(), watch)
+            return search.find(query, limit, page, facets=facets, behind=behind, like=near)
 
 
 def clear(store: str) -> None:

@@ -31,8 +31,8 @@ from periplus.model.duplicates import Contender, DuplicateGroup, Duplicates
 from periplus.model.page import BlockKind, Part
 from periplus.model.web import SiteKey, UrlId
 from periplus.store.bodies import pack_parts, unpack_parts
+from periplus.store.crawl_reads import PageBlocks
 from periplus.store.sqlite import reading, site_rows, text_rows
-from periplus.store.sqlite.text_rows import PageBlocks
 
 NEAR = 0.8  # of the shingles that either page has
 LEAST_NEAR = 0.3  # below, most candidates are none, and what is found no copy

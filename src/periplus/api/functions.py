@@ -6,7 +6,6 @@ functions are called while long work goes on; those that return True stop it, an
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from periplus.api.rows import Rows
 from periplus.errors import NoCollection, UsageError
 from periplus.model.tables import Column, ColumnKind
 from periplus.model.web import SiteKey, Url
-from periplus.settings import SETTINGS_FILE, SUFFIX, Searching, read_settings, settings_from
+from periplus.settings import SETTINGS_FILE, SUFFIX, read_settings, settings_from
 from periplus.store.postgres.address import is_address
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_name
@@ -245,20 +244,11 @@ def search_collections(  # noqa: PLR0913 - what a search may be told, written ou
     shown from. All else as of `Collection.search`; like: the URL of a page is written in full. Raises UsageError,
     NoCollection, StoreError.
     """
-    from periplus.api.searching import Search, SearchedCollection
-    from periplus.store.sqlite import reading
+    from periplus.api.searching import searched
 
     near = url_id(canonical(like)) if isinstance(like, str) else like
     named = places if isinstance(places, Mapping) else _collections_at(places)
-    with contextlib.ExitStack() as stack:
-        sources = []
-        for name, place in named.items():
-            folder = folder_of(place)
-            connection = stack.enter_context(contextlib.closing(reading.connect(folder)))
-            stack.enter_context(reading.limited(connection, time_limit_s))
-            sources.append(SearchedCollection(folder, connection, name))
-        weights = {read_settings(source.folder / SETTINGS_FILE).searching for source in sources}
-        search = Search(sources, weights.pop() if len(weights) == 1 else Searching())
+    with searched(named, time_limit_s) as search:
         behind = search.catch_up(time.time(), watch)
         return search.find(query, limit, page, facets=facets, behind=behind, like=near)
 

@@ -16,8 +16,8 @@ from periplus.errors import UsageError
 from periplus.model.page import BlockKind, Part
 from periplus.model.topic import KeywordList
 from periplus.model.web import Url
+from periplus.store.crawl_reads import PageBlocks
 from periplus.store.sqlite import listing, reading, site_rows, text_rows
-from periplus.store.sqlite.text_rows import PageBlocks
 from periplus.urls.canonical import url_id
 
 # of the collection, spread over its sites and pages, for how rare words are: more change no keyword, and take longer

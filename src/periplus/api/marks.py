@@ -12,8 +12,8 @@ from periplus.analyse.content.evidence import SiteEvidence, Traces, traces_of
 from periplus.analyse.content.marking import PageContext, page_context, parts_of, parts_of_each
 from periplus.model.page import Blocks, Part, Publication
 from periplus.model.web import Url, UrlId
+from periplus.store.crawl_reads import PageBlocks
 from periplus.store.sqlite import changes, reading, text_rows
-from periplus.store.sqlite.text_rows import PageBlocks
 
 # A page that has its parts was learned by its site's evidence already: parts, evidence and the follower's place
 # are stored in one transaction. The first pages of a site and of each of its sections are marked while little is known

@@ -24,9 +24,9 @@ from periplus.model.page import Blocks
 from periplus.model.story import Entry, Provenance, Story
 from periplus.model.topic import Keyword
 from periplus.model.web import SiteKey, UrlId
+from periplus.store.crawl_reads import PageBlocks
 from periplus.store.sqlite import portal_rows, reading, text_rows
 from periplus.store.sqlite.inlinks import moment_of
-from periplus.store.sqlite.text_rows import PageBlocks
 from periplus.urls.canonical import url_id
 
 VERSION = 1  # of the file, and of all that makes what is in it; another one is made anew

@@ -43,10 +43,10 @@ from periplus.search.index import (
     write_ranks,
 )
 from periplus.settings import Searching
+from periplus.store.crawl_reads import PageBlocks
 from periplus.store.postgres.address import address_of, is_address
 from periplus.store.sqlite import changes, index_rows, reading, schema, site_rows, text_rows
 from periplus.store.sqlite.changes import ChangeCursor
-from periplus.store.sqlite.text_rows import PageBlocks
 
 # A follower reads which pages changed, has them indexed, and only then moves its place. Killed anywhere, the next one
 # does it again from there: pages are put in place of their earlier selves, so nothing is there twice. While a crawl

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from periplus.analyse.duplicates import repeated
+from periplus.api.homes import folder_of
 from periplus.api.search_index import Watch, catch_up, standing_of
 from periplus.api.segments import require_segment, rules_at, segments_of
-from periplus.api.shared_index import take_over_vectors
+from periplus.api.shared_index import INDEX, VECTORS, SharedIndex, at_hand, pages_read, read_pages, take_over_vectors
 from periplus.errors import StoreError, UsageError
-from periplus.model.search import Hit, Matches, SearchResult
+from periplus.extras import extra_needed
+from periplus.model.search import Hit, Match, Matches, SearchResult
 from periplus.model.tables import EMPTY, PAGES, with_segments
 from periplus.model.web import SiteKey, Url, UrlId
+from periplus.present.wording import utc
 from periplus.search.asking import Holds, MatchWindow, Near, Searcher
-from periplus.search.index import IndexBusy, Ranks, ask, is_written
+from periplus.search.index import FOLDER, IndexBusy, Ranks, ask, is_written
 from periplus.search.query import parse
 from periplus.search.snippets import Highlighter, PageLines, may_share, snippet
+from periplus.search.vectors import FOLDER as VECTORS_FOLDER
 from periplus.search.vectors import opened
-from periplus.settings import Searching
-from periplus.store.sqlite import changes, reading, site_rows, text_rows
+from periplus.settings import SETTINGS_FILE, Searching, read_settings
+from periplus.store.bodies import unpack_parts
+from periplus.store.crawl_reads import PageBlocks
+from periplus.store.postgres.address import address_of, is_address
+from periplus.store.sqlite import changes, index_rows, page_rows, reading, site_rows, text_rows
 from periplus.store.sqlite.tables import keys_with
-from periplus.store.sqlite.text_rows import PageBlocks
+
+if TYPE_CHECKING:  # what needs the extra `postgres`
+    from periplus.store.postgres.table_rows import DatabasePages
 
 log = logging.getLogger(__name__)
 
@@ -37,13 +48,194 @@ NOTHING_YET = "nothing is searchable yet: the index is being made"
 SHUT = "the index cannot be opened on a disk that is read-only: copy the collection to another one"
 
 
-@dataclass(frozen=True, slots=True)
-class SearchedCollection:
-    """A collection that is searched. name: where several are, by which its hits are told from others'."""
+class SearchedCollection(Protocol):
+    """A collection that is searched. name: where several are, by which its hits are told from others'; folder: in which
+    its index and its vectors lie.
+    """
 
+    name: str
     folder: Path
-    connection: reading.Connection
-    name: str = ""
+
+    def catch_up(self, now: float, watch: Watch) -> str:
+        """Brings its index up to date as far as it may; returns what to say of pages that it lacks."""
+
+    def pages(self, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
+        """Those of the URLs that are pages now, each with its site."""
+
+    def urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
+        """Those that are known."""
+
+    def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
+        """As `pages_with`."""
+
+    def take_over_vectors(self) -> None:
+        """Has its vectors as they are now. Raises StoreError."""
+
+
+class SearchedFolder:
+    """See SearchedCollection. A crawl that goes on indexes it; else whoever searches does."""
+
+    def __init__(self, name: str, folder: Path, connection: reading.Connection) -> None:
+        self.name, self.folder, self._connection = name, folder, connection
+
+    def catch_up(self, now: float, watch: Watch) -> str:
+        waiting, settled = standing_of(self.folder, self._connection)
+        if not waiting and settled:
+            return ""
+        if reading.is_being_crawled(self._connection, now):
+            waiting = self._asked(now, watch) if waiting else 0
+        else:
+            try:
+                catch_up(self.folder, watch)
+            except IndexBusy:  # a crawl that ends, or another search
+                pass
+            except StoreError as error:
+                if standing_of(self.folder, self._connection)[0]:
+                    return f"{error} What is shown may be out of date."
+                log.warning("index trouble=%s", error)  # with the place where readers share it: here it is whole
+            waiting, _ = standing_of(self.folder, self._connection)
+        if not waiting:
+            return ""
+        return f"{pages_in(self.folder):,} pages are searchable, {waiting:,} more or changed ones not yet"
+
+    def _asked(self, now: float, watch: Watch) -> int:
+        """Has the process that indexes give the engine what it took in, and the first time waits for it; returns how
+        many changes are not searchable then.
+        """
+        folder, connection = self.folder, self._connection
+        waiting, _ = standing_of(folder, connection)
+        goal, end = changes.newest(connection), time.monotonic() + TAKEN_IN_S
+        if not ask(folder, now) or not is_written(folder):
+            return waiting
+        pages = text_rows.tally(connection)[0]
+        while not _is_passed(connection, goal) and time.monotonic() < end:
+            left = min(waiting, pages)
+            if watch(pages - left, left):
+                break
+            time.sleep(ASK_LOOK_S)
+            waiting, _ = standing_of(folder, connection)
+        return waiting
+
+    def pages(self, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
+        pages = list(text_rows.pages_of(self._connection, ids))
+        sites = site_rows.site_names(self._connection, {page.site_id for page in pages})
+        return {page.url_id: (page, sites[page.site_id]) for page in pages}
+
+    def urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
+        return {UrlId(brief.id): Url(brief.url) for brief in page_rows.briefs(self._connection, ids) if brief.url}
+
+    def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
+        return pages_with(self.folder, self._connection, column, text)
+
+    def take_over_vectors(self) -> None:
+        take_over_vectors(self.folder)
+
+
+class SearchedDatabase:
+    """See SearchedCollection. A collection in a database, by the index that its readers share: of the database it reads
+    the pages that it shows. docs/decisions/0069.
+    """
+
+    def __init__(self, name: str, shared: SharedIndex, database: DatabasePages, note: str) -> None:
+        """note: as of `catch_up`. Raises StoreError."""
+        self.name, self.folder, self._shared, self._database, self._note = name, shared.folder, shared, database, note
+        self._indexed = read_pages(self.folder / FOLDER)
+
+    def catch_up(self, now: float, watch: Watch) -> str:
+        return self._note
+
+    def pages(self, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
+        rows = self._indexed.rows(ids)
+
+        def marked(page: PageBlocks) -> PageBlocks:
+            row = rows[page.url_id]
+            is_same = self._indexed.stamps[row] == index_rows.stamp_of(page.fetched, page.body_id or None, page.reason)
+            parts = self._indexed.parts_at(row) if is_same else None
+            return page._replace(parts=None if parts is None else unpack_parts(parts))
+
+        pages = self._database.pages(self._keys(rows))
+        return {url_id: (marked(page), site) for url_id, (page, site) in pages.items()}
+
+    def urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
+        return self._database.urls(self._keys(self._indexed.rows(ids)))
+
+    def _keys(self, rows: Mapping[UrlId, int]) -> list[tuple[int, UrlId]]:
+        """(shard, id) of pages."""
+        return [(int(self._indexed.shards[row]), url_id) for url_id, row in rows.items()]
+
+    def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
+        """From the copy: a condition looks at every page."""
+        folder = folder_of(self._shared.address.text)
+        with contextlib.closing(reading.connect(folder)) as connection:
+            return pages_with(folder, connection, column, text)
+
+    def take_over_vectors(self) -> None:
+        at_hand(self._shared, VECTORS, VECTORS_FOLDER)
+
+
+def pages_in(folder: Path) -> int:
+    """How many pages the index in folder has."""
+    try:
+        return Searcher(folder, Searching()).pages
+    except (LookupError, ValueError):  # none yet, or made anew at this moment
+        return 0
+
+
+@contextlib.contextmanager
+def searched(
+    places: Mapping[str, Path | str], limit_s: float, copy: Callable[[Path | str], Path] = folder_of
+) -> Iterator[Search]:
+    """What searches collections, by name, as one; a name may be empty. A database whose readers share an index is
+    searched by it; else its copy is.
+
+    limit_s: the longest time of one question; 0: no limit. copy: gives the folder that a place is read from. Raises
+    UsageError, NoCollection, StoreError.
+    """
+    with contextlib.ExitStack() as stack:
+        sources: list[SearchedCollection] = []
+        for name, place in places.items():
+            shared = stack.enter_context(_searched_database(name, place, limit_s)) if is_address(str(place)) else None
+            sources.append(shared or stack.enter_context(_searched_folder(name, copy(place), limit_s)))
+        files = [
+            Path(SETTINGS_FILE) if isinstance(source, SearchedDatabase) else source.folder / SETTINGS_FILE
+            for source in sources
+        ]
+        weights = {read_settings(file).searching for file in files}
+        yield Search(sources, weights.pop() if len(weights) == 1 else Searching())
+
+
+@contextlib.contextmanager
+def _searched_folder(name: str, folder: Path, limit_s: float) -> Iterator[SearchedCollection]:
+    with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, limit_s):
+        yield SearchedFolder(name, folder, connection)
+
+
+@contextlib.contextmanager
+def _searched_database(name: str, place: Path | str, limit_s: float) -> Iterator[SearchedCollection | None]:
+    """None: its readers share no index, or nothing is published."""
+    with extra_needed():
+        from periplus.api.copies import index_folder
+        from periplus.store.postgres.table_rows import database_pages
+    address = address_of(str(place))
+    with database_pages(address, limit_s) as (database, index_place):
+        shared = SharedIndex(index_folder(address), address, index_place)
+        try:
+            publication = at_hand(shared, INDEX, FOLDER) if index_place else None
+        except StoreError as error:
+            log.warning("index trouble=%s", error)
+            publication = None
+        runs = database.runs()
+        if publication is None or not runs or publication.note["collection"] != str(runs[0].started):
+            yield None  # nothing, or of a collection that was in the place of this one
+            return
+        note, waiting = "", pages_read(runs) - int(publication.note["read"])
+        if waiting > 0:
+            note = (
+                f"{pages_in(shared.folder):,} pages are searchable, as they were on "
+                f"{utc(float(publication.note['as_of']))}; up to {waiting:,} more or changed ones not yet: `periplus "
+                "index` takes them in"
+            )
+        yield SearchedDatabase(name, shared, database, note)
 
 
 class Search:
@@ -59,50 +251,8 @@ class Search:
 
     def catch_up(self, now: float, watch: Watch) -> str:
         """Brings the indexes up to date where no crawl does so; returns what to say of pages that they lack."""
-        notes = [(source.name, self._caught_up(source, now, watch)) for source in self._sources]
+        notes = [(source.name, source.catch_up(now, watch)) for source in self._sources]
         return "; ".join(f"{name}: {note}" if name else note for name, note in notes if note)
-
-    def _caught_up(self, source: SearchedCollection, now: float, watch: Watch) -> str:
-        waiting, settled = standing_of(source.folder, source.connection)
-        if not waiting and settled:
-            return ""
-        if reading.is_being_crawled(source.connection, now):
-            waiting = self._asked(source, now, watch) if waiting else 0
-        else:
-            try:
-                catch_up(source.folder, watch)
-            except IndexBusy:  # a crawl that ends, or another search
-                pass
-            except StoreError as error:
-                if standing_of(source.folder, source.connection)[0]:
-                    return f"{error} What is shown may be out of date."
-                log.warning("index trouble=%s", error)  # with the place where readers share it: here it is whole
-            waiting, _ = standing_of(source.folder, source.connection)
-        if not waiting:
-            return ""
-        try:
-            pages = Searcher(source.folder, self._weights).pages
-        except (LookupError, ValueError):  # none yet, or made anew at this moment
-            pages = 0
-        return f"{pages:,} pages are searchable, {waiting:,} more or changed ones not yet"
-
-    def _asked(self, source: SearchedCollection, now: float, watch: Watch) -> int:
-        """Has the process that indexes give the engine what it took in, and the first time waits for it; returns how
-        many changes are not searchable then.
-        """
-        folder, connection = source.folder, source.connection
-        waiting, _ = standing_of(folder, connection)
-        goal, end = changes.newest(connection), time.monotonic() + TAKEN_IN_S
-        if not ask(folder, now) or not is_written(folder):
-            return waiting
-        pages = text_rows.tally(connection)[0]
-        while not _is_passed(connection, goal) and time.monotonic() < end:
-            left = min(waiting, pages)
-            if watch(pages - left, left):
-                break
-            time.sleep(ASK_LOOK_S)
-            waiting, _ = standing_of(folder, connection)
-        return waiting
 
     def find(
         self,
@@ -149,7 +299,7 @@ class Search:
         faults, pages = [], dict[UrlId, None]()
         for source in self._sources:
             try:
-                pages |= dict.fromkeys(pages_with(source.folder, source.connection, column, text))
+                pages |= dict.fromkeys(source.pages_with(column, text))
             except UsageError as error:
                 faults.append(error)
         if len(faults) == len(self._sources):
@@ -159,7 +309,7 @@ class Search:
     def _near(self, like: Sequence[float] | UrlId) -> Near:
         """What names pages near a vector, or near a page, which is none of them. Raises UsageError, StoreError."""
         for source in self._sources:
-            take_over_vectors(source.folder)
+            source.take_over_vectors()
         several = [vectors for source in self._sources if (vectors := opened(source.folder)) is not None]
         if not several:
             raise UsageError("the collection has no vectors: `periplus index --vectors FILE` takes them in")
@@ -193,44 +343,44 @@ class Search:
 
     def _hits(self, query: str, matches: Matches, languages: Sequence[str]) -> Iterable[Hit]:
         highlighter = Highlighter(parse(query).root, languages)
-        # others are no pages any longer, and the index will learn of it
-        stored = [
-            (match, *of_match)
-            for match in matches.matches
-            if (of_match := self._page(match.url_id, match.origin)) is not None
-        ]
-        lines = [PageLines(page.blocks, page.parts or ()) for _, _, page in stored]
-        stands_for = repeated(_contents(lines, [bool(page.parts) for _, _, page in stored]), NEAR)
-        for place, (match, source, page) in enumerate(stored):
+        stored = self._stored(matches.matches)
+        lines = [PageLines(page.blocks, page.parts or ()) for _, _, page, _ in stored]
+        stands_for = repeated(_contents(lines, [bool(page.parts) for _, _, page, _ in stored]), NEAR)
+        urls = self._urls([url_id for match, *_ in stored for url_id in (match.url_id, *match.twins)])
+        for place, (match, source, page, site) in enumerate(stored):
             if stands_for[place] == place:
                 near = [
                     url_id
-                    for (other, _, _), head in zip(stored, stands_for, strict=True)
+                    for (other, *_), head in zip(stored, stands_for, strict=True)
                     if head == place
                     for url_id in (other.url_id, *other.twins)
+                    if url_id not in (match.url_id, *match.twins)
                 ]
-                others = self._urls([url_id for url_id in near if url_id not in (match.url_id, *match.twins)])
-                site = site_rows.site_names(source.connection, {page.site_id})[page.site_id]
+                twins = tuple(urls[url_id] for url_id in match.twins if url_id in urls)
                 yield replace(
-                    _hit(page, lines[place], match.score, self._urls(match.twins), highlighter, site),
-                    near=others,
+                    _hit(page, lines[place], match.score, twins, highlighter, site),
+                    near=tuple(urls[url_id] for url_id in near if url_id in urls),
                     missing=match.missing,
                     collection=source.name,
                 )
 
-    def _page(self, url_id: UrlId, origin: int) -> tuple[SearchedCollection, PageBlocks] | None:
-        """A page, and where it is. origin: of the sources, the one that is asked first."""
-        for source in (self._sources[origin], *self._sources):
-            for page in text_rows.pages_of(source.connection, [url_id]):
-                return source, page
-        return None
+    def _stored(self, matches: Sequence[Match]) -> list[tuple[Match, SearchedCollection, PageBlocks, SiteKey]]:
+        """Each match with its page and where that is: asked first is the collection whose index has it. Others are no
+        pages any longer, and the index will learn of it.
+        """
+        stored: dict[Match, tuple[SearchedCollection, PageBlocks, SiteKey]] = {}
+        for is_own in (True, False):
+            for origin, source in enumerate(self._sources):
+                left = [one for one in matches if one not in stored and (one.origin == origin or not is_own)]
+                pages = source.pages([match.url_id for match in left])
+                stored |= {match: (source, *pages[match.url_id]) for match in left if match.url_id in pages}
+        return [(match, *stored[match]) for match in matches if match in stored]
 
-    def _urls(self, ids: Sequence[UrlId]) -> tuple[Url, ...]:
-        facts = [
-            next(filter(None, (site_rows.url_facts(source.connection, url_id) for source in self._sources)), None)
-            for url_id in ids
-        ]
-        return tuple(fact.url for fact in facts if fact is not None)
+    def _urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
+        urls: dict[UrlId, Url] = {}
+        for source in self._sources:
+            urls |= source.urls([url_id for url_id in ids if url_id not in urls])
+        return urls
 
 
 def _is_passed(connection: reading.Connection, change: int) -> bool:

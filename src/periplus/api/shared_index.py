@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import logging
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +21,7 @@ from xxhash import xxh3_64_hexdigest
 from periplus.api.homes import address_of_copy, folder_of
 from periplus.errors import StoreError, UsageError
 from periplus.extras import extra_needed
+from periplus.model.ports import RunRecord
 from periplus.model.web import UrlId
 from periplus.search import index, vectors
 from periplus.search.files import SEGMENT_ENDINGS, linked_files, replace_files
@@ -26,13 +30,19 @@ from periplus.store.postgres.address import Address, address_of
 from periplus.store.published import PublishedFile, PublishedSet, publish, published, published_set, take_over, text_of
 from periplus.store.segments import object_storage
 from periplus.store.sqlite import changes, index_rows, reading, schema
+from periplus.store.sqlite.runs import run_records
+from periplus.store.sqlite.schema import WriteLock
 
 # docs/decisions/0063. A publication of the index is the engine's files, the ranks, and PAGES: of each page by which
-# stamp it was indexed, and what of it is content; with what was learned of the sites. Who takes it over lays the files
-# into the copy of the collection, and compares the stamps with the pages there: those that differ, or are on one side
-# only, are noted as changed, and indexed as any others. So it does not matter which of the two is the older.
+# stamp it was indexed, and what of it is content; with what was learned of the sites, EVIDENCE. Who takes it over lays
+# the files into the copy of the collection, and compares the stamps with the pages there: those that differ, or are on
+# one side only, are noted as changed, and indexed as any others. So it does not matter which of the two is the older.
+# Who only searches needs no copy, docs/decisions/0069: the set lies in a folder of its own, and PAGES are read by row.
 
-PAGES = "pages.npz"
+log = logging.getLogger(__name__)
+
+PAGES = tuple(f"pages-{name}.npy" for name in ("ids", "stamps", "shards", "places", "parts"))
+EVIDENCE = "evidence.npz"
 RECORD = "published.json"  # beside what was taken over or published: as what
 TRIES = 3  # to fetch a set that another one replaces meanwhile
 INDEX = f"index-{index.VERSION}"  # names of sets; of another version's fields and terms it is another set
@@ -42,12 +52,24 @@ StillAlone = Callable[[], bool]
 
 
 class PublishedPages(NamedTuple):
-    """Pages by id, as `index_rows.IndexedPage` has each. lengths: of their parts, one after another; -1: not marked."""
+    """Pages by ascending id, as `index_rows.IndexedPage` has each. places: int64[n, 2], of each where its parts begin
+    and how many there are; -1: it is not marked.
+    """
 
     ids: NDArray[np.int64]
     stamps: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    parts: bytes
+    shards: NDArray[np.uint8]
+    places: NDArray[np.int64]
+    parts: NDArray[np.uint8]
+
+    def parts_at(self, row: int) -> bytes | None:
+        start, length = self.places[row].tolist()
+        return None if length < 0 else self.parts[start : start + length].tobytes()
+
+    def rows(self, some: Sequence[UrlId]) -> dict[UrlId, int]:
+        """Where each of the pages stands; those that are not among them are left out."""
+        rows = np.searchsorted(self.ids, some).tolist()
+        return {url_id: row for url_id, row in zip(some, rows, strict=True) if self.ids[row : row + 1] == url_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +127,9 @@ def take_over_index(shared: SharedIndex) -> bool:
     try:
         with index.only_writer(shared.folder), _arriving(shared.folder, INDEX) as arrived:
             publication = _fetch(shared, INDEX, where, arrived)
-            pages, evidence = _read_pages(arrived / PAGES)
-            replace_files(shared.folder, [file.name for file in publication.files if file.name != PAGES], arrived)
+            pages, evidence = read_pages(arrived), _read_evidence(arrived / EVIDENCE)
+            own = [file.name for file in publication.files if file.name not in (*PAGES, EVIDENCE)]
+            replace_files(shared.folder, own, arrived)
             position = _enter_pages(shared.folder, pages, evidence)
             state = IndexState(collection, position, publication.note["settled"] == "1")
             index.write_state(shared.folder, state)
@@ -116,8 +139,10 @@ def take_over_index(shared: SharedIndex) -> bool:
     return True
 
 
-def _fetch(shared: SharedIndex, what: str, where: Path, arrived: Path) -> PublishedSet:
-    """Fetches what `where` lacks of the set as it stands now, which it returns. Raises StoreError."""
+def _fetch(shared: SharedIndex, what: str, where: Path, arrived: Path, *, linked: bool = False) -> PublishedSet:
+    """Fetches what `where` lacks of the set as it stands now, which it returns. linked: as of `take_over`. Raises
+    StoreError.
+    """
     with contextlib.closing(object_storage(shared.place)) as storage:
         for attempt in range(TRIES):
             publication, has = published(storage, shared.name(what)), _record(where)
@@ -130,7 +155,7 @@ def _fetch(shared: SharedIndex, what: str, where: Path, arrived: Path) -> Publis
                 if stored_as.get(file.name) == file.stored_as and (where / file.name).exists()
             ]
             try:
-                take_over(storage, publication, arrived, present)
+                take_over(storage, publication, arrived, present, linked=linked)
             except StoreError:
                 later = published(storage, shared.name(what))
                 if attempt + 1 == TRIES or later is None or later.token == publication.token:
@@ -144,7 +169,6 @@ def _enter_pages(folder: Path, pages: PublishedPages, evidence: Sequence[tuple[i
     """Marks the copy's pages as the index has them, and notes those that it has otherwise as changed; returns the
     position of the index in the copy.
     """
-    ends = np.cumsum(np.maximum(pages.lengths, 0))
     unmatched = dict(zip(pages.ids.tolist(), range(len(pages.ids)), strict=True))
     changed: list[UrlId] = []
     parts: list[tuple[bytes | None, UrlId]] = []
@@ -152,9 +176,7 @@ def _enter_pages(folder: Path, pages: PublishedPages, evidence: Sequence[tuple[i
         for page in index_rows.stored_pages(connection):
             at = unmatched.pop(page.url_id, -1)
             is_same = at >= 0 and pages.stamps[at] == page.stamp
-            marks = None
-            if is_same and pages.lengths[at] >= 0:
-                marks = pages.parts[ends[at] - pages.lengths[at] : ends[at]]
+            marks = pages.parts_at(at) if is_same else None
             if not is_same:
                 changed.append(page.url_id)
             if marks != page.parts:
@@ -185,14 +207,19 @@ def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
             place = changes.place_of(connection, changes.INDEX)
             if place is None or state.position < place.position:
                 return
-            _write_pages(
-                linked / PAGES, index_rows.indexed_pages(connection, place), index_rows.all_evidence(connection)
-            )
+            unseen = _write_pages(linked, index_rows.indexed_pages(connection, place))
+            _write_evidence(linked / EVIDENCE, index_rows.all_evidence(connection))
+            as_of, read = reading.note_of(connection, "as_of") or "0", pages_read(run_records(connection))
         publication = publish(
             storage,
             shared.name(INDEX),
-            files | {PAGES: linked / PAGES},
-            {"collection": state.collection, "settled": f"{state.settled:d}"},
+            files | {name: linked / name for name in (*PAGES, EVIDENCE)},
+            {
+                "collection": state.collection,
+                "settled": f"{state.settled:d}",
+                "as_of": as_of,
+                "read": f"{read - unseen}",
+            },
             time.time(),
             still_alone,
         )
@@ -228,16 +255,34 @@ def _write_record(where: Path, publication: PublishedSet, state: IndexState) -> 
     (where / RECORD).write_bytes(text_of(replace(publication, note=_standing(where, state))))
 
 
-def _write_pages(
-    path: Path, pages: Iterable[index_rows.IndexedPage], evidence: Sequence[tuple[int, str, bytes]]
-) -> None:
-    ids, stamps, parts = zip(*sorted(pages), strict=True) if pages else ((), (), ())
+def _write_pages(folder: Path, pages: Iterable[index_rows.IndexedPage]) -> int:
+    """Returns how many of the pages wait to be indexed."""
+    ids, stamps, parts, shards = zip(*sorted(pages), strict=True) if pages else ((), (), (), ())
+    lengths = np.array([-1 if one is None else len(one) for one in parts], np.int64)
+    starts = np.cumsum(np.maximum(lengths, 0)) - np.maximum(lengths, 0)
+    columns = (
+        np.array(ids, "<i8"),
+        np.array(stamps, "<i8"),
+        np.array(shards, np.uint8),
+        np.column_stack((starts, lengths)).astype("<i8"),
+        np.frombuffer(b"".join(one or b"" for one in parts), np.uint8),
+    )
+    for name, column in zip(PAGES, columns, strict=True):
+        np.save(folder / name, column)
+    return stamps.count(index_rows.UNSEEN)
+
+
+def read_pages(folder: Path) -> PublishedPages:
+    """What `_write_pages` wrote, of which only what is looked at is read. Raises StoreError."""
+    try:
+        return PublishedPages(*(np.load(folder / name, "r", allow_pickle=False) for name in PAGES))
+    except (OSError, ValueError, EOFError) as error:
+        raise StoreError(f"{folder} is damaged: {error}") from None
+
+
+def _write_evidence(path: Path, evidence: Sequence[tuple[int, str, bytes]]) -> None:
     np.savez_compressed(
         path,
-        ids=np.array(ids, "<i8"),
-        stamps=np.array(stamps, "<i8"),
-        lengths=np.array([-1 if one is None else len(one) for one in parts], "<i8"),
-        parts=np.frombuffer(b"".join(one or b"" for one in parts), np.uint8),
         sites=np.array([site for site, _, _ in evidence], "<i8"),
         names=np.array([name for _, name, _ in evidence], "U"),
         sizes=np.array([len(data) for _, _, data in evidence], "<i8"),
@@ -245,16 +290,71 @@ def _write_pages(
     )
 
 
-def _read_pages(path: Path) -> tuple[PublishedPages, list[tuple[int, str, bytes]]]:
-    """What `_write_pages` wrote. Raises StoreError."""
+def _read_evidence(path: Path) -> list[tuple[int, str, bytes]]:
+    """What `_write_evidence` wrote. Raises StoreError."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            pages = PublishedPages(arrays["ids"], arrays["stamps"], arrays["lengths"], arrays["parts"].tobytes())
             data, ends = arrays["evidence"].tobytes(), np.cumsum(arrays["sizes"]).tolist()
             rows = zip(arrays["sites"].tolist(), arrays["names"].tolist(), [0, *ends], ends, strict=False)
-            return pages, [(site, name, data[start:end]) for site, name, start, end in rows]
+            return [(site, name, data[start:end]) for site, name, start, end in rows]
     except (OSError, ValueError, KeyError) as error:
         raise StoreError(f"{path} is damaged: {error}") from None
+
+
+def pages_read(records: Iterable[RunRecord]) -> int:
+    """How many pages all runs read: what grows when there is something to index."""
+    return sum(record.fetched for record in records)
+
+
+def at_hand(shared: SharedIndex, what: str, name: str) -> PublishedSet | None:
+    """Has the set `what` as it is published now in the folder `name` of `shared.folder`, and returns it; None: nothing
+    is published. Files that all reach by a path are linked, and not fetched. While the place is away, the set that is
+    there already; raises StoreError where there is none.
+    """
+    where = shared.folder / name
+    try:
+        with contextlib.closing(object_storage(shared.place)) as storage:
+            publication = published(storage, shared.name(what))
+        if publication is None or _is_here(where, publication):
+            return publication
+        shared.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.closing(WriteLock(shared.folder)) as lock, lock.held():
+            # another process may have had the lock
+            return publication if _is_here(where, publication) else _laid(shared, what, where)
+    except StoreError as error:
+        if (has := _record(where)) is None:
+            raise
+        log.warning("index trouble=%s", error)
+        return has
+
+
+def _laid(shared: SharedIndex, what: str, where: Path) -> PublishedSet:
+    """Lays the set into a folder of its own, to which `where` leads then."""
+    before = where.resolve().name
+    with _arriving(shared.folder, what) as arrived:
+        publication = _fetch(shared, what, where, arrived, linked=True)
+        for file in publication.files:
+            if not os.path.lexists(arrived / file.name):
+                os.link(where / file.name, arrived / file.name, follow_symlinks=False)
+        (arrived / RECORD).write_bytes(text_of(publication))
+        state = IndexState(publication.note.get("collection", ""), index.NOTHING)
+        (arrived / index.STATE).write_text(json.dumps(asdict(state)), "utf-8")
+        own = shared.folder / f"{what}-{publication.token}"
+        shutil.rmtree(own, ignore_errors=True)  # of one who was killed here
+        arrived.rename(own)
+    draft = shared.folder / f"{where.name}.new"
+    draft.unlink(missing_ok=True)
+    draft.symlink_to(own.name)
+    draft.replace(where)
+    for other in shared.folder.glob(f"{what}-*"):
+        if other.name not in (own.name, before):  # whoever is about to open the one before has it open soon
+            shutil.rmtree(other, ignore_errors=True)
+    return publication
+
+
+def _is_here(where: Path, publication: PublishedSet) -> bool:
+    has = _record(where)
+    return has is not None and has.token == publication.token
 
 
 def take_over_vectors(folder: Path) -> None:

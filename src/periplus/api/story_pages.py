@@ -38,9 +38,10 @@ from periplus.document.publication import DateEvidence, page_date
 from periplus.model.page import Position
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store import column_files
+from periplus.store.crawl_reads import PageBlocks
 from periplus.store.sqlite import reading, site_rows, text_rows
 from periplus.store.sqlite.page_rows import Contents
-from periplus.store.sqlite.text_rows import PageBlocks, PageRow
+from periplus.store.sqlite.text_rows import PageRow
 
 VERSION = 3  # of the file, and of all that makes what is in it: dates, words, stories; another one is made anew
 Watch = Callable[[str, int, int], None]  # is told (what is done, pages that it is done with, pages in all)

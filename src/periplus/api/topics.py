@@ -20,8 +20,8 @@ from periplus.errors import StoreError, UsageError
 from periplus.model.topic import Example, Judged, Method, Topic
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import Url, UrlId
+from periplus.store.crawl_reads import PageBlocks
 from periplus.store.sqlite import reading, schema, text_rows
-from periplus.store.sqlite.text_rows import PageBlocks
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_key
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import click
 
@@ -31,6 +31,9 @@ from periplus.settings import (
     settings_from,
 )
 from periplus.store.postgres.address import address_of, is_address
+
+if TYPE_CHECKING:
+    from periplus.api.collection import Collection
 
 COLLECTION_VARIABLE = "PERIPLUS_COLLECTION"
 COLLECTION = "periplus.collection"  # where click keeps which one a command reads, for what is said at its end
@@ -344,6 +347,19 @@ def collection_folder(named: Place | None) -> Path:
             f"folder ending in {SUFFIX})."
         )
     raise NoCollection(f"several collections here: {', '.join(map(str, here))}. Choose one with -c FOLDER.")
+
+
+def opened_collection(named: Place | None) -> Collection:
+    """The same to be read; one in a database is copied when it is asked what needs the copy. Raises the same."""
+    if isinstance(named, str):
+        from periplus.api.database import DatabaseCollection
+        from periplus.cli.progress import Watch
+
+        watch = Watch()
+        return DatabaseCollection(named, watch=lambda what, rows: watch(what, rows, 0))
+    from periplus.api.collection import Collection
+
+    return Collection(collection_folder(named))
 
 
 parts_options = options(

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from periplus.cli.options import (
     draws_boxes,
     format_option,
     opened,
+    opened_collection,
     option,
     output_option,
 )
@@ -31,6 +33,7 @@ from periplus.model.web import Url
 from periplus.present.wording import count_of, iso, number, utc, visible
 
 if TYPE_CHECKING:
+    from periplus.api.collection import Collection
     from periplus.model.search import Hit, SearchResult
 
 WIDEST = 100  # columns: longer lines are hard to read
@@ -105,32 +108,33 @@ def _searched(
     places: Sequence[Place], words: str, nearness: Sequence[Any], flags: Mapping[str, Any]
 ) -> tuple[SearchResult, Callable[[Hit], str]]:
     """The result, and what a hit's address is shown as."""
-    from periplus.api.collection import Collection
-    from periplus.api.homes import collections_at, folder_of
+    from periplus.api.homes import collections_at
 
     named = collections_at(places, Path()) if places else {}
     if len(places) < 2 and len(named) < 2:
-        folder = collection_folder(places[0] if places else None)
-        with Collection(folder) as reader:
-            result = reader.search(words, like=_like(folder, words, *nearness), watch=_reporter(), **flags)
+        with opened_collection(places[0] if places else None) as reader:
+            result = reader.search(words, like=_like(reader, words, *nearness), watch=_reporter(), **flags)
             as_path = reader.paths_shown()
         return result, lambda hit: as_path(hit.url)
-    from periplus.api.functions import search_collections
+    from periplus.api.functions import open_collection, search_collections
 
     if nearness[0] is not None:
         raise UsageError("--vectors are taken into one collection: `periplus index --vectors FILE -c FOLDER`")
 
-    def shown(hit: Hit) -> str:
-        with Collection(folder_of(named[hit.collection])) as reader:
-            return reader.paths_shown()(hit.url)
+    @cache
+    def paths_shown(name: str) -> Callable[[str], str]:
+        with open_collection(named[name]) as reader:
+            return reader.paths_shown()
 
-    like = _like(Path(), words, *nearness)
+    like = _like(None, words, *nearness)
     return search_collections(
         named if len(places) == 1 else places, words, like=like, watch=_reporter(), **flags
-    ), shown
+    ), lambda hit: paths_shown(hit.collection)(hit.url)
 
 
-def _like(folder: Path, words: str, vectors: Path | None, like: str, embed_with: str) -> list[float] | str | None:
+def _like(
+    reader: Collection | None, words: str, vectors: Path | None, like: str, embed_with: str
+) -> list[float] | str | None:
     """What the pages that are looked for are near to: a vector, or a page. Raises UsageError."""
     if vectors is None and not like and not embed_with:
         return None
@@ -139,8 +143,8 @@ def _like(folder: Path, words: str, vectors: Path | None, like: str, embed_with:
 
     if like and embed_with:
         raise UsageError("--like and --embed-with both name a vector: give one of them")
-    if vectors is not None:
-        embedding.brought_in(folder, vectors, _rows_read)
+    if vectors is not None and reader is not None:
+        embedding.brought_in(reader.folder, vectors, _rows_read)
         if not like and not embed_with:
             raise UsageError("--vectors wants to know what is looked for: --like VECTOR, or --embed-with COMMAND")
     if embed_with:

@@ -125,8 +125,9 @@ def _search(served: Served, arguments: Arguments) -> ToolAnswer:
     query, like = arguments.get("query", ""), arguments.get("like") or arguments.get("vector")
     if not query and not like:
         raise UsageError("nothing is asked for: give a query, like or a vector")
-    name, folder = (name, Path()) if several else served.folder(name)
-    having = [place for place in several.values() if isinstance(place, Path)] or [folder]
+    looked_up = served.folder if served.embed is not None else served.place  # whether there are vectors is seen there
+    name, place = (name, Path()) if several else looked_up(name)
+    having = [one for one in several.values() or [place] if isinstance(one, Path)]
     if query and like is None and served.embed is not None and any((one / VECTORS).is_dir() for one in having):
         like = served.embed(text_of(query))
     asked: dict[str, Any] = {
@@ -135,7 +136,7 @@ def _search(served: Served, arguments: Arguments) -> ToolAnswer:
     if several:
         result = search_collections(several, query, **asked)
     else:
-        with Collection(folder) as collection:
+        with open_collection(place) as collection:
             result = collection.search(query, **asked)
     rows = (
         {

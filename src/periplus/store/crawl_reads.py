@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
+from periplus.document.dates import machine_date
 from periplus.model.frontier import (
     PRIORITY_NONE,
     HostRow,
@@ -19,9 +20,13 @@ from periplus.model.frontier import (
     TrapMemory,
     TrapTally,
 )
+from periplus.model.page import Blocks, Part
+from periplus.model.tables import HAS_PAGE
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
-from periplus.store.dialect import Row, Statements
+from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
+from periplus.store.corruption import reported
+from periplus.store.dialect import Dialect, Row, Statements
 from periplus.store.ledger_tables import shard_of_origin
 from periplus.store.notes import note
 from periplus.urls.canonical import url_id
@@ -258,3 +263,58 @@ def backlog(statements: Statements, most: int, now: float) -> Backlog:
     busiest = hosts_at_work(statements, most, now, doubles=to_fetch == entries)
     busiest.sort(key=lambda host: (-host.pending, host.host))
     return Backlog(int(hosts), int(waiting), to_fetch, tuple(busiest))
+
+
+class PageBlocks(NamedTuple):
+    """A page and its text.
+
+    body_id: 0: nothing was kept; parts: None: not marked yet; times in seconds since the epoch, 0.0: not known.
+    """
+
+    url_id: UrlId
+    url: Url
+    site_id: int
+    reason: str
+    body_id: int
+    blocks: Blocks
+    parts: tuple[Part, ...] | None
+    title: str
+    language: str  # as declared
+    language_found: str  # as its words tell
+    media_type: str
+    last_modified: float
+    fetched: float
+    text_md5: bytes
+    folded_md5: bytes
+    author: str  # names, `; ` between; dates in ISO 8601: all three as the page says
+    date_published: str
+    date_modified: str
+
+    @property
+    def when(self) -> float:
+        """When it was published, else last changed, as the page says; else as the server says, or when it was read."""
+        date = machine_date(self.date_published or self.date_modified)
+        return date.when if date else self.last_modified or self.fetched
+
+
+def pages_statement(dialect: Dialect) -> str:
+    """A SELECT of the URLs u that are pages p now, for `page_of`; conditions may follow."""
+    return (
+        "SELECT u.id, u.text, h.site_id, u.reason, coalesce(p.body_id, 0), b.text, b.blocks, p.parts, p.title,"
+        " p.language, p.language_found, p.media_type, p.last_modified, p.fetched, p.text_md5, p.folded_md5,"
+        " p.author, p.date_published, p.date_modified"
+        f" FROM page p JOIN url u ON {dialect.beside('u', 'p')}u.id = p.url_id"
+        f" JOIN host h ON {dialect.beside('h', 'u')}h.id = u.host_id"
+        f" LEFT JOIN body b ON {dialect.beside('b', 'p')}b.id = p.body_id WHERE {HAS_PAGE}"
+    )
+
+
+def page_of(row: Row, codec: BodyCodec) -> PageBlocks:
+    """A row of `pages_statement`. Raises StoreError for a text that is damaged."""
+    url_id, url, site_id, reason, body_id, packed_text, packed_blocks, parts, *fields = row
+    with reported():
+        text = "" if packed_text is None else codec.unpack(packed_text, None).decode()
+    blocks = blocks_of(text, packed_blocks)
+    return PageBlocks(
+        url_id, url, site_id, reason, body_id, blocks, None if parts is None else unpack_parts(parts), *fields
+    )

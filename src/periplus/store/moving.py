@@ -31,7 +31,8 @@ computed results.
 FILES = ("topics/*.json", "topics/*.examples.gz", "topics/*.labels.jsonl")  # of a folder, in the table `file`
 # what each database says of itself
 OWN_META = frozenset(
-    {"schema", "seq", "segments", "index", "moved", "paused", "rules_text", "copied", "edited", "busy_until", "holes"}
+    {"schema", "seq", "segments", "index", "moved", "paused", "rules_text", "holes"}
+    | {"copied", "edited", "busy_until", "as_of"}  # of a copy
 )
 LONG_BYTES = 64  # of which a checksum takes the digest
 _BITS = (1 << 64) - 1

@@ -88,6 +88,9 @@ class ObjectStorage(Protocol):
 
     def download(self, name: str, path: Path) -> None: ...
 
+    def file(self, name: str) -> Path | None:
+        """Where an object lies as a file; None: it is none."""
+
     def close(self) -> None: ...
 
 
@@ -188,6 +191,9 @@ class FolderStorage:
         with _translated(self._folder / name):
             shutil.copyfile(self._folder / name, path)
 
+    def file(self, name: str) -> Path | None:
+        return self._folder.absolute() / name
+
     def close(self) -> None:
         if self._file >= 0:
             os.close(self._file)
@@ -253,6 +259,9 @@ class BucketStorage:
     def download(self, name: str, path: Path) -> None:
         with _translated(self._path(name)):
             self._system.get_file(self._path(name), str(path))
+
+    def file(self, name: str) -> Path | None:
+        return None
 
     def close(self) -> None:
         """Holds nothing."""

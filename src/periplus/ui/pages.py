@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from periplus.api.collection import Collection
-from periplus.api.functions import search_collections
+from periplus.api.functions import open_collection, search_collections
 from periplus.api.page import Page
 from periplus.api.tables import TableQuery
 from periplus.errors import PeriplusError, UsageError
@@ -242,19 +242,21 @@ def in_all(request: Request) -> Response:
 
 
 def _all_searched(request: Request, at: int) -> list[PageSearch]:
-    places, faults = state_of(request).places.collections(), list[PageSearch]()
-    for name, folder in list(places.items()):
+    places = state_of(request).places
+    folders, faults = places.collections(), list[PageSearch]()
+    for name, folder in list(folders.items()):
         try:
             Collection(folder).close()
         except PeriplusError as error:
             faults.append(PageSearch(name, None, str(error)))
-            del places[name]
-    if not places:
+            del folders[name]
+    if not folders:
         return faults
     try:
-        done = state_of(request).indexing.is_done(list(places.values()), CATCH_UP_S)
+        done = state_of(request).indexing.is_done(list(folders.values()), CATCH_UP_S)
+        named = {name: places.place(folder) for name, folder in folders.items()}
         result = search_collections(
-            places, _query(request), limit=HITS, page=at, facets=True, time_limit_s=SEARCH_READ_S,
+            named, _query(request), limit=HITS, page=at, facets=True, time_limit_s=SEARCH_READ_S,
             watch=_until(CATCH_UP_S),
         )  # fmt: skip
         return [PageSearch("", result, indexing=not done), *faults]
@@ -278,7 +280,7 @@ def _searched(request: Request, name: str, folder: Path, at: int, like: str) -> 
     query = _query(request)
     try:
         done = state_of(request).indexing.is_done([folder], CATCH_UP_S)
-        with Collection(folder, time_limit_s=SEARCH_READ_S) as collection:
+        with open_collection(state_of(request).places.place(folder), time_limit_s=SEARCH_READ_S) as collection:
             result = collection.search(
                 query, limit=HITS, page=at, facets=True, like=like or None, watch=_until(CATCH_UP_S)
             )

@@ -439,11 +439,12 @@ def bring_letters(connection: Connection, collection: str) -> None:
 
 
 def notes(connection: Connection) -> dict[str, str]:
-    """What a copy notes, by names in its meta: until when somebody is at work, that they pause, and where the index
-    lies.
+    """What a copy notes, by names in its meta: its moment, until when somebody is at work, that they pause, and where
+    the index lies.
     """
     ask = (
         "SELECT 'busy_until', coalesce(max(lease_until), 0)::text FROM worker"
+        " UNION ALL SELECT 'as_of', extract(epoch FROM now())::text"
         " UNION ALL SELECT name, value FROM meta WHERE name IN ('paused', 'index')"
     )
     return dict(connection.execute(ask).fetchall())

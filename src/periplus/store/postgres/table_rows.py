@@ -20,13 +20,15 @@ from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.ports import RunRecord
 from periplus.model.tables import RUNS, Column, ColumnKind, Table, any_of
 from periplus.model.visit import Reason
-from periplus.model.web import SiteKey, Url
+from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store import runs
-from periplus.store.dialect import SHARDS, shard_of
+from periplus.store.bodies import BodyCodec
+from periplus.store.crawl_reads import PageBlocks, page_of, pages_statement
+from periplus.store.dialect import POSTGRES, SHARDS, shard_of
 from periplus.store.notes import note
-from periplus.store.postgres import hosts, schema
+from periplus.store.postgres import hosts, index_place, schema
 from periplus.store.postgres.address import Address
-from periplus.store.postgres.connection import Connection, connect
+from periplus.store.postgres.connection import Connection, columns_of, connect
 from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.processes import process_lives
 from periplus.store.segments import RecordPlace
@@ -45,18 +47,24 @@ def moment(address: Address, *, writes: bool = False, of: str = "") -> Iterator[
         schema.check(connection, address.collection)
         connection.execute("SET idle_in_transaction_session_timeout = 0")
         connection.execute("SET statement_timeout = 0")
-        try:
-            with connection.transaction():
-                if not writes:
-                    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                if of:
-                    connection.execute(psycopg.sql.SQL("SET TRANSACTION SNAPSHOT {}").format(of))
-                yield connection
-        except psycopg.Error as error:
-            message = str(error).strip().partition("\n")[0] or type(error).__name__
-            raise StoreError(
-                f"{address} could not be {'written: nothing was changed' if writes else 'read'}: {message}"
-            ) from error
+        with _reported(address, writes=writes), connection.transaction():
+            if not writes:
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            if of:
+                connection.execute(psycopg.sql.SQL("SET TRANSACTION SNAPSHOT {}").format(of))
+            yield connection
+
+
+@contextlib.contextmanager
+def _reported(address: Address, *, writes: bool = False) -> Iterator[None]:
+    """Says what the server or the way to it did."""
+    try:
+        yield
+    except psycopg.Error as error:
+        message = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise StoreError(
+            f"{address} could not be {'written: nothing was changed' if writes else 'read'}: {message}"
+        ) from error
 
 
 def read_whole_tables(connection: Connection) -> None:
@@ -118,7 +126,8 @@ def number_blocks(connection: Connection, find: str, width: int) -> Iterator[NDA
 
 ROWS_AT_ONCE = 10_000
 _FOLLOWED = any_of(FOLLOWED_KINDS)
-_ANYWHERE = f"u.shard BETWEEN 0 AND {SHARDS - 1} AND u.id = %s"  # in whatever shard
+# in whatever shard: so many looks into an index, of which BETWEEN would read all
+_ANYWHERE = f"u.shard IN ({', '.join(map(str, range(SHARDS)))}) AND u.id = %s"
 _LEADS = """
 SELECT * FROM (SELECT DISTINCT ON (l.source) l.source, l.target FROM url u JOIN link l ON l.shard = u.shard AND l.source = u.id
     WHERE u.reason = 'redirect' AND l.kind = 'redirect' ORDER BY l.source, l.last_seen DESC, l.target) r
@@ -197,6 +206,47 @@ class DatabaseSite:
             f"u.shard = {shard} AND u.host_id IN (SELECT h.id FROM host h WHERE h.shard = {shard}"
             f" AND h.site_id = {int(row[0]) if row else -1})"
         )
+
+
+class DatabasePages:
+    """Pages of a collection by their keys, (shard, id) each. Raises StoreError."""
+
+    def __init__(self, connection: Connection, address: Address) -> None:
+        self._connection, self._address, self._codec = connection, address, BodyCodec()
+
+    def runs(self) -> Sequence[RunRecord]:
+        with _reported(self._address):
+            return runs.records(PostgresStatements(self._connection))
+
+    def pages(self, keys: Sequence[tuple[int, UrlId]]) -> dict[UrlId, tuple[PageBlocks, SiteKey]]:
+        """Those of the URLs that are pages now, each with its site."""
+        site = "SELECT s.key FROM site s WHERE s.shard = h.shard AND s.id = h.site_id"
+        find = pages_statement(POSTGRES).replace("SELECT ", f"SELECT ({site}), ", 1)
+        among = "SELECT * FROM unnest(%s::smallint[], %s::bigint[])"
+        with _reported(self._address), self._connection.transaction():
+            look_up(self._connection)
+            ask = f"{find} AND (p.shard, p.url_id) IN ({among})"
+            rows = self._connection.execute(ask.encode(), columns_of(keys, 2)).fetchall()
+        return {UrlId(row[1]): (page_of(row[1:], self._codec), SiteKey(row[0])) for row in rows}
+
+    def urls(self, keys: Sequence[tuple[int, UrlId]]) -> dict[UrlId, Url]:
+        """Those of them that are known."""
+        with _reported(self._address):
+            rows = PostgresStatements(self._connection).at("id, text", "url", "id", keys)
+            return {UrlId(url_id): Url(text) for url_id, text in rows}
+
+
+@contextlib.contextmanager
+def database_pages(address: Address, limit_s: float) -> Iterator[tuple[DatabasePages, str]]:
+    """(the pages, where the index lies that readers share; empty: there is none) by one connection.
+
+    limit_s: the longest time of one question; 0: that of every connection. Raises UsageError, NoCollection, StoreError.
+    """
+    with contextlib.closing(connect(address)) as connection:
+        schema.check(connection, address.collection)
+        if limit_s:
+            connection.execute(f"SET statement_timeout = {round(limit_s * 1000)}".encode())
+        yield DatabasePages(connection, address), address.index or index_place.place_of_index(connection)
 
 
 @contextlib.contextmanager

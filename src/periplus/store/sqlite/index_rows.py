@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from xxhash import xxh3_64_intdigest
 
-from periplus.model.web import UrlId
+from periplus.model.web import SiteKey, UrlId
+from periplus.store.dialect import shard_of
 from periplus.store.sqlite import changes
 from periplus.store.sqlite.changes import ChangeCursor
 
@@ -20,12 +21,13 @@ class IndexedPage(NamedTuple):
     """A page as it was indexed.
 
     stamp: 64 bits that change when the page is fetched again or filed otherwise; parts: of its blocks, packed; None:
-    not marked.
+    not marked; shard: that the page lies in where there are shards.
     """
 
     url_id: UrlId
     stamp: int
     parts: bytes | None
+    shard: int = 0
 
 
 def collection_key(connection: sqlite3.Connection) -> str:
@@ -34,17 +36,23 @@ def collection_key(connection: sqlite3.Connection) -> str:
     return str(row[0]) if row else ""
 
 
+def stamp_of(fetched: float, body_id: int | None, reason: str) -> int:
+    """The stamp of a page as it is stored: when it was fetched, its body, and its URL's state."""
+    return xxh3_64_intdigest(repr((fetched, body_id, reason)).encode()) - (1 << 63)
+
+
 def stored_pages(connection: sqlite3.Connection) -> Iterator[IndexedPage]:
     """All pages as they are stored, by id."""
     find = (
-        "SELECT p.url_id, p.fetched, p.body_id, u.reason, p.parts FROM page p JOIN url u ON u.id = p.url_id"
+        "SELECT p.url_id, p.fetched, p.body_id, u.reason, p.parts, u.host_id FROM page p JOIN url u ON u.id = p.url_id"
         " ORDER BY p.url_id"
     )
+    sites = connection.execute("SELECT h.id, s.key FROM host h JOIN site s ON s.id = h.site_id")
+    shards = {host_id: shard_of(SiteKey(key)) for host_id, key in sites}
     cursor = connection.execute(find)
     while rows := cursor.fetchmany(ROWS_AT_ONCE):
-        for url_id, fetched, body_id, reason, parts in rows:
-            stamp = xxh3_64_intdigest(repr((fetched, body_id, reason)).encode()) - (1 << 63)
-            yield IndexedPage(url_id, stamp, parts)
+        for url_id, fetched, body_id, reason, parts, host_id in rows:
+            yield IndexedPage(url_id, stamp_of(fetched, body_id, reason), parts, shards[host_id])
 
 
 def indexed_pages(connection: sqlite3.Connection, place: ChangeCursor) -> Iterator[IndexedPage]:
@@ -53,7 +61,7 @@ def indexed_pages(connection: sqlite3.Connection, place: ChangeCursor) -> Iterat
     for page in stored_pages(connection):
         is_seen = page.url_id not in changed and (place.scanned is None or page.url_id <= place.scanned)
         changed.discard(page.url_id)
-        yield page if is_seen else IndexedPage(page.url_id, UNSEEN, None)
+        yield page if is_seen else page._replace(stamp=UNSEEN, parts=None)
     yield from (IndexedPage(url_id, UNSEEN, None) for url_id in sorted(changed))  # pages no longer, and in it still
 
 

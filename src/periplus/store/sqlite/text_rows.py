@@ -11,59 +11,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
-from periplus.document.dates import machine_date
 from periplus.document.digest import without_marks
 from periplus.document.whitespace import folded
 from periplus.model.duplicates import Contender, SameText
-from periplus.model.page import Blocks, LinkKind, Part, Position
+from periplus.model.page import LinkKind, Part, Position
 from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.store.bodies import pack_parts, unpack_parts
+from periplus.store.bodies import pack_parts
+from periplus.store.crawl_reads import PageBlocks, page_of, pages_statement
+from periplus.store.dialect import SQLITE
 from periplus.store.sqlite import page_links
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 
 BLOCK_ROWS = 100  # rows with packed texts, fetched at once: some 1 MB
-_PAGES = (
-    "SELECT u.id, u.text, h.site_id, u.reason, coalesce(p.body_id, 0), b.text, b.blocks, p.parts, p.title, "
-    "p.language, p.language_found, p.media_type,"
-    " p.last_modified, p.fetched, p.text_md5, p.folded_md5,"
-    " p.author, p.date_published, p.date_modified"
-    " FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id LEFT JOIN body b ON b.id = p.body_id"
-    f" WHERE {HAS_PAGE}"
-)
-
-
-class PageBlocks(NamedTuple):
-    """A page and its text.
-
-    body_id: 0: nothing was kept; parts: None: not marked yet; times in seconds since the epoch, 0.0: not known.
-    """
-
-    url_id: UrlId
-    url: Url
-    site_id: int
-    reason: str
-    body_id: int
-    blocks: Blocks
-    parts: tuple[Part, ...] | None
-    title: str
-    language: str  # as declared
-    language_found: str  # as its words tell
-    media_type: str
-    last_modified: float
-    fetched: float
-    text_md5: bytes
-    folded_md5: bytes
-    author: str  # names, `; ` between; dates in ISO 8601: all three as the page says
-    date_published: str
-    date_modified: str
-
-    @property
-    def when(self) -> float:
-        """When it was published, else last changed, as the page says; else as the server says, or when it was read."""
-        date = machine_date(self.date_published or self.date_modified)
-        return date.when if date else self.last_modified or self.fetched
+_PAGES = pages_statement(SQLITE)
 
 
 def pages_of(connection: sqlite3.Connection, ids: Iterable[UrlId]) -> Iterator[PageBlocks]:
@@ -72,7 +34,7 @@ def pages_of(connection: sqlite3.Connection, ids: Iterable[UrlId]) -> Iterator[P
     for url_id in ids:
         row = connection.execute(_PAGES + " AND p.url_id = ?", (url_id,)).fetchone()
         if row is not None:
-            yield _page(contents, row)
+            yield page_of(row, contents.codec)
 
 
 def pages_of_site(connection: sqlite3.Connection, site_id: int, most: int = -1) -> Iterator[PageBlocks]:
@@ -83,15 +45,7 @@ def pages_of_site(connection: sqlite3.Connection, site_id: int, most: int = -1) 
     )
     while rows := cursor.fetchmany(BLOCK_ROWS):
         for row in rows:
-            yield _page(contents, row)
-
-
-def _page(contents: Contents, row: Sequence[object]) -> PageBlocks:
-    identity, url, site_id, reason, body_id, text, blocks, parts, *fields = row
-    stored_blocks = contents.blocks_of(text, blocks)  # type: ignore[arg-type]  # as the columns are
-    return PageBlocks(
-        identity, url, site_id, reason, body_id, stored_blocks, None if parts is None else unpack_parts(parts), *fields  # type: ignore[arg-type]
-    )  # fmt: skip
+            yield page_of(row, contents.codec)
 
 
 def write_parts(connection: sqlite3.Connection, marked: Iterable[tuple[UrlId, int, Sequence[Part]]]) -> None:
