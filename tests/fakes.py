@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from periplus.model.ports import Response
@@ -79,6 +79,9 @@ class FakeTransport:
             )
         heard = (answer.status, Headers(answer.headers), answer.body, answer.cut, None, "", "192.0.2.1", answer.took_s)
         return Response(request, self.clock.now(), answer.took_s, *heard)
+
+    def withdraw(self, requests: Collection[Request]) -> None:
+        """They are sent as soon as they are started."""
 
     def wait(self, timeout_s: float) -> Sequence[Response]:
         deadline = self.clock.monotonic() + timeout_s

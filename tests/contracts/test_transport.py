@@ -433,6 +433,25 @@ def test_a_name_with_a_private_and_a_public_address_is_asked_at_the_public_one(o
 
 
 @pytest.mark.parametrize("asked_before", [[], ["/good.html?before"]], ids=["new connection", "open connection"])
+def test_what_is_withdrawn_before_it_is_sent_is_not_sent(server, opened, asked_before):
+    transport = opened(server.resolve)
+    for target in asked_before:
+        assert carry(transport, server.url("a.test", target))[0].status == 200
+    target = f"/good.html?withdrawn-{len(asked_before)}"
+    unsent, other = (Request(server.url(host, target)) for host in ("a.test", "b.test"))
+    transport.start(unsent)
+    transport.start(other)
+    transport.withdraw({unsent})
+    responses = {}
+    while len(responses) < 2:
+        responses |= {response.request: response for response in transport.wait(60.0)}
+    assert responses[unsent].cause is Cause.CANCELLED and responses[other].cause is None
+    transport.withdraw({unsent})
+    assert carry(transport, server.url("a.test", "/good.html?after"))[0].status == 200
+    assert [entry.host for entry in server.log if entry.target == target] == ["b.test"]
+
+
+@pytest.mark.parametrize("asked_before", [[], ["/good.html?before"]], ids=["new connection", "open connection"])
 @pytest.mark.parametrize("stopped_in", ["between start and wait", "while connecting"])
 def test_what_a_stopped_process_could_not_send_in_time_is_not_sent(server, opened, asked_before, stopped_in):
     """Its host may be another worker's by then.

@@ -10,7 +10,8 @@ import itertools
 import math
 import os
 import random
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,11 @@ class WatchedTransport(FakeTransport):
 
     proof: list[float] = None
     ages: list[float] = None
+    withdrawn: set[Request] = field(default_factory=set)
+
+    def withdraw(self, requests: Collection[Request]) -> None:
+        assert requests <= {response.request for _, _, response in self._flying}
+        self.withdrawn |= requests
 
     def start(self, request: Request, before: float = math.inf) -> None:
         self.ages.append(self.clock.monotonic() - self.proof[-1])
@@ -170,6 +176,22 @@ def test_a_worker_that_was_stopped_starts_nothing_under_a_lease_that_may_be_over
     assert min(gaps(transport)) >= DELAY_S - 1e-6
 
 
+def test_what_was_started_under_a_lease_that_is_lost_is_withdrawn(tmp_path: Path) -> None:
+    """It may not have been sent yet: a commit that took long comes between."""
+    clock, commits = FakeClock(), itertools.count()
+
+    def bury(place: str) -> None:
+        if place == "before commit" and next(commits) == 10:
+            with contextlib.closing(schema.connect(tmp_path)) as connection:
+                (name,) = connection.execute("SELECT name FROM worker").fetchone()
+            with contextlib.closing(SqliteCrawlStore(tmp_path, 1, settings().budget, settings().storage)) as other:
+                other.leave(name, clock.now())
+
+    transport = crawled(tmp_path, clock, bury, script=lambda request: replace(answer(request), took_s=0.4))
+    assert 0 < len(transport.withdrawn) < HOSTS + 1
+    assert min(gaps(transport)) >= DELAY_S - 1e-6
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_worker_whose_database_was_succeeded_starts_nothing_before_it_asked_what_it_holds(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
@@ -185,7 +207,7 @@ def test_a_worker_whose_database_was_succeeded_starts_nothing_before_it_asked_wh
     def succeed(place: str) -> None:
         if place == "before commit":
             at_commit[:] = latest
-        elif place.startswith("after ") and place != "after commit" and rng.random() < 0.3:
+        elif place.startswith("after ") and rng.random() < 0.3:
             latest[:] = [next(successions)]
 
     count = property(lambda self: latest[0], lambda self, value: None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import OrderedDict, deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,6 +89,9 @@ class ArchiveTransport:
         """before: does not matter, for the request's host is not asked."""
         self._waiting.append(request)
         self._advance()
+
+    def withdraw(self, requests: Collection[Request]) -> None:
+        """Nothing: their hosts are not asked."""
 
     def wait(self, timeout_s: float) -> Sequence[Response]:
         if not self._ready:

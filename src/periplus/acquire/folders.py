@@ -6,7 +6,7 @@ import math
 import mimetypes
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from html import escape
 from pathlib import Path
@@ -49,6 +49,9 @@ class FolderTransport:
             self._inner.start(request, before)
         else:
             self._ready.append(self._answer(request, folder))
+
+    def withdraw(self, requests: Collection[Request]) -> None:
+        self._inner.withdraw(requests)
 
     def wait(self, timeout_s: float) -> Sequence[Response]:
         if not self._ready:

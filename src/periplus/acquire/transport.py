@@ -10,7 +10,7 @@ import socket
 import time
 import zlib
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -512,6 +512,11 @@ class CurlTransport:
         slot.begin(request, self._clock, before)
         self._busy[slot.easy] = slot
         self._multi.add_handle(slot.easy)
+
+    def withdraw(self, requests: Collection[Request]) -> None:
+        for slot in self._busy.values():
+            if slot.request in requests and not slot.sent:
+                slot.before, slot.cause = -math.inf, Cause.CANCELLED
 
     def wait(self, timeout_s: float) -> Sequence[Response]:
         deadline = self._clock.monotonic() + timeout_s

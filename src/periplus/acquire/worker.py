@@ -458,6 +458,9 @@ class Worker:
         host = self._flights.pop(request, None)
         if host is None:
             return
+        if response.cause is Cause.CANCELLED and self._held.get(host.lease.host_id) is not host:  # it was withdrawn
+            self._deps.addresses.ended(host.lease.host, "")
+            return
         if response.cause is Cause.CANCELLED:  # the address that it led to is asked by others now
             host.take_back(request)
             host.pace = suspended(
@@ -673,14 +676,17 @@ class Worker:
         batch = Batch(
             tuple(done), states, robots, side_requests, tuple(visits), self._in_hand(), self._deps.aliases.collect()
         )
+        successions = self._store.successions  # one that comes later is for the next commit to tell of
         lost = self._store.commit(self._name, batch, self._clock.now())
         self._committed_at, self._commit_now = self._clock.monotonic(), False
         self._lease_end = now + self._storage.lease_s
+        if lost:  # a request that was started before may still be unsent, after a commit that took long
+            self._transport.withdraw({request for request, host in self._flights.items() if host.lease in lost})
         for lease in lost | {host.lease for host in gone}:
             if (held := self._held.get(lease.host_id)) is not None and held.lease.epoch == lease.epoch:
                 del self._held[lease.host_id]
-        if lost or self._store.successions > self._successions:
-            self._successions = self._store.successions
+        if lost or successions > self._successions:
+            self._successions = successions
             self._discovery.forget()
             self._deps.aliases.forget()
         if done:

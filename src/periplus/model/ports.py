@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -170,6 +170,9 @@ class Transport(Protocol):
         """before: monotonic time after which it is not sent at all, however far it has come:
         its host may be another worker's.
         """
+
+    def withdraw(self, requests: Collection[Request]) -> None:
+        """What of these is not sent yet is not sent: its answer is CANCELLED. Their hosts are not ours any more."""
 
     def wait(self, timeout_s: float) -> Sequence[Response]:
         """Finished exchanges; waits up to timeout_s seconds for the first. With none under way it just waits."""
