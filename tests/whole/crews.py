@@ -122,7 +122,7 @@ class Crew:
         assert self.boss.wait(PATIENCE_S) == 0, self.messages()
         for worker in self.workers:
             finish_child(worker, PATIENCE_S)
-            assert worker.returncode == 0
+            assert worker.returncode == 0, f"worker {worker.pid} ended with {worker.returncode}"
         assert "Traceback" not in self.messages()
         return read_log(self.web.log_file)
 
