@@ -181,7 +181,7 @@ class Terminal:
 
     def original(self, text: str) -> str:
         for written, port in self.ports.items():
-            text = text.replace(port, written)
+            text = text.replace(port, written).replace(f" --port {written}", "")
         return text
 
     def run(self, step: Step) -> tuple[int, str]:

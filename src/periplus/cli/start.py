@@ -193,6 +193,7 @@ def completion(ctx: click.Context, shell: str) -> None:
     click.echo(completer(ctx.find_root().command, {}, "periplus", "_PERIPLUS_COMPLETE").source())
 
 
+_DEMO_PORT = 8000
 _DEMO_SETTINGS = """\
 # For the example webs of `periplus demo`. Do not crawl other people's sites like this.
 [settings]
@@ -206,7 +207,7 @@ recheck_wait_s = 0.5
 
 
 @click.command()
-@option("--port", "The port to listen on; 0: any that is free.", click.IntRange(0, 65535), 8000)
+@option("--port", "The port to listen on; 0: any that is free.", click.IntRange(0, 65535), _DEMO_PORT)
 @option("--settings", "Write the periplus.toml with which the webs are crawled quickly, and serve nothing.", bool)
 @option("--repaired", "The first site without its dead links: to see what a check says afterwards.", bool)
 def demo(port: int, settings: bool, repaired: bool) -> None:
@@ -227,10 +228,13 @@ def demo(port: int, settings: bool, repaired: bool) -> None:
         return
 
     def ready(port: int) -> None:
+        shown_port = "" if port == _DEMO_PORT else f" --port {port}"
         click.echo(
             f"A site with planted faults:  http://{server.LOOPBACK}:{port}/\n"
             f"Ten news sites:              {coastnews.starts(str(port))[0]} and others\n"
             f"Eight towns:                 {towns.starts(str(port))[0]} and others\n"
+            f"In another terminal:         periplus demo --settings{shown_port} > periplus.toml\n"
+            f"                             periplus crawl http://{server.LOOPBACK}:{port}/\n"
             f"Ctrl-C ends it."
         )
         sys.stdout.flush()
