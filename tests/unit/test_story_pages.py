@@ -114,7 +114,7 @@ def test_a_killed_writer_leaves_the_file_before_and_its_draft_goes_with_the_next
 @pytest.mark.parametrize("at", [("reading pages", 20), ("reading pages", 50), ("comparing pages", 0)])
 def test_a_call_that_is_broken_off_leaves_what_it_read_to_the_next(folder, read_urls, at):
     def broken(what, done, total):
-        assert 0 <= done <= total
+        assert 0 <= done <= total or what == "listing pages"
         if (what, done) == at:
             raise KeyboardInterrupt
 
@@ -126,7 +126,8 @@ def test_a_call_that_is_broken_off_leaves_what_it_read_to_the_next(folder, read_
     assert len(read_urls) < after.pages
     assert at[0] == "reading pages" or read_urls == []
     assert list(dict.fromkeys(stages)) == [
-        "reading pages", "comparing pages", "comparing words", "telling stories apart", "ordering stories",
+        "listing pages", "reading pages", "comparing pages", "comparing words", "telling stories apart",
+        "ordering stories",
     ]  # fmt: skip
     assert afresh(folder) == after
 

@@ -44,7 +44,7 @@ from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.text_rows import PageRow
 
 VERSION = 3  # of the file, and of all that makes what is in it: dates, words, stories; another one is made anew
-Watch = Callable[[str, int, int], None]  # is told (what is done, pages that it is done with, pages in all)
+Watch = Callable[[str, int, int], None]  # is told (what is done, pages that it is done with, pages in all or 0)
 HTML = ("text/html", "application/xhtml+xml")
 MENUS = frozenset({Position.NAV, Position.HEADER, Position.FOOTER, Position.ASIDE})
 # a link on so many of a site's pages is the site's: a blogroll, an advertisement
@@ -201,7 +201,7 @@ class CandidatePages:
     languages: Texts
 
 
-def pages_of(connection: reading.Connection) -> CandidatePages:
+def pages_of(connection: reading.Connection, watch: Watch) -> CandidatePages:
     """Of all sites with pages."""
     sites = text_rows.sites_with_pages(connection)
     of_site, stamps, telling = array("q"), array("Q"), bytearray()
@@ -210,6 +210,7 @@ def pages_of(connection: reading.Connection) -> CandidatePages:
         of_site.append(site)
         stamps.append(row.stamp)
         telling.append(_may_tell(row))
+        watch("listing pages", len(stamps), 0)
         if telling[-1]:
             ids.append(row.url_id)
             first_seen.append(row.first_seen)

@@ -7,6 +7,7 @@ another takes its place.
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import tempfile
 import weakref
@@ -65,9 +66,18 @@ def write(file: Path, version: int, head: Mapping[str, object], columns: Mapping
             for values in columns.values():
                 out.write(b"\0" * (-out.tell() % ALIGNED))
                 values.tofile(out)
+                _let_go(values)
         draft.replace(file)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _let_go(values: NDArray[Any]) -> None:
+    """Of a mapped file's pages in memory, which are read again where they are needed: all columns together are larger
+    than all else.
+    """
+    if isinstance(mapped := getattr(values, "_mmap", None), mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def opened(file: Path, version: int) -> ColumnFile | None:
