@@ -97,6 +97,11 @@ class Crew:
         """Process ids of the workers that hold a host."""
         return {pid for (pid,) in self.collection.ask("SELECT DISTINCT pid FROM worker JOIN host ON lease_by = name")}
 
+    def held_by(self, pid: int) -> list[str]:
+        """The hosts that the worker of this process holds, without their ports."""
+        keys = self.collection.ask("SELECT key FROM host JOIN worker ON lease_by = name WHERE pid = ?", pid)
+        return [str(key).rpartition(":")[0] or str(key) for (key,) in keys]
+
     def kill(self, rng: random.Random) -> bool:
         """Ends one worker without warning. False: there is none."""
         living = [worker for worker in self.workers if worker.poll() is None]

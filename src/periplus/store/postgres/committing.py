@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Collection, Sequence
 
 from periplus.model.collection import RunNote
 from periplus.model.frontier import (
@@ -25,6 +26,8 @@ from periplus.store.postgres.pages import Parcels, store_dictionary, stored_bodi
 from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.runs import IS_PAUSED
 from periplus.urls.scope import site_key
+
+log = logging.getLogger(__name__)
 
 
 def run_of(connection: Connection, run_id: int) -> LedgerRun:
@@ -215,8 +218,10 @@ class Commit:
         entries.write_sums()
         self._now = entries.now
 
-    def settled(self, batch: Batch, lost: Iterable[Lease]) -> None:
+    def settled(self, batch: Batch, lost: Collection[Lease]) -> None:
         """The transaction is through: what it wrote of paces is known from now on."""
+        if lost:
+            log.warning("leases lost=%d: others may hold these hosts, what was fetched of them is dropped", len(lost))
         for state in batch.hosts:
             key = (state.lease.host_id, state.lease.epoch)
             if state.release or state.lease in lost:

@@ -216,7 +216,7 @@ class Session:
 
     def read(self, action: Callable[[Connection], T]) -> T:
         """The same without a transaction, for what only asks: one way to the server and back instead of three."""
-        is_told = False
+        is_told, began = False, time.monotonic()
         for pause_s in pauses(self._patience_s):
             try:
                 connection = self._connected()
@@ -225,7 +225,10 @@ class Session:
             else:
                 try:
                     self._compare(connection)
-                    return action(connection)
+                    answer = action(connection)
+                    if is_told:
+                        log.error("database %s answers again after %.0f s.", self.address, time.monotonic() - began)
+                    return answer
                 except psycopg.Error as error:
                     if not self._is_passing(error):
                         raise _sentence(error) from error
