@@ -471,19 +471,14 @@ class Cut:
 
 
 CUTS = (
-    Cut(lease_s=2.0, cut_s=4.0, pages=20, delay_s=0.2),
-    pytest.param(Cut(lease_s=3.0, cut_s=6.0, pages=160, times=2), marks=LONG),
-    pytest.param(
-        Cut(
-            60.0, 90.0, 130, delay_s=0.5, lines=("Trying again for up to 300 s.", "answers again after", "leases lost=")
-        ),
-        marks=LONG,
-    ),
+    Cut(lease_s=3.0, cut_s=6.0, pages=160, times=2),
+    Cut(60.0, 90.0, 130, delay_s=0.5, lines=("Trying again for up to 300 s.", "answers again after", "leases lost=")),
 )
 
 
+@LONG
 @pytest.mark.skipif(not can_cut(), reason="needs root and `ip`")
-@pytest.mark.parametrize("cut", CUTS, ids=["short", "twice", "90 s"])
+@pytest.mark.parametrize("cut", CUTS, ids=["twice", "90 s"])
 def test_a_worker_that_is_cut_off_from_the_database_loses_its_hosts_and_nothing_else(tmp_path: Path, cut: Cut) -> None:
     """It can ask the web all the time, and must not: its hosts rest until its lease is over, then another has them."""
     database = own_server(port=free_port(), let_in=f"{HERE}/24")

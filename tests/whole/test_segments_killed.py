@@ -20,7 +20,7 @@ from test_resume import Voyage
 from voyage import environment, served_apart, told
 
 import judge
-from periplus.api.database import check_segments
+from periplus.api.database import check_segments, clear
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
 from periplus.store import segments
@@ -110,6 +110,34 @@ def test_what_object_storage_does_not_show_yet_is_waited_for_once(
         with pytest.raises(StoreError, match=r"b\.warc\.gz cannot be read"):
             bucket.read("b.warc.gz", 0, 1)
     assert waits == [*segments.UNSEEN_S[:2], *segments.UNSEEN_S]
+
+
+class StubbornStorage(LocalFileSystem):
+    """Object storage that refuses once to delete."""
+
+    protocol = "stubborn"
+    deleted = 0
+
+    def rm_file(self, path: str) -> None:
+        StubbornStorage.deleted += 1
+        if self.deleted == 2:
+            raise PermissionError("503 Slow Down")
+        super().rm_file(path)
+
+
+def test_a_collection_whose_bytes_could_not_be_deleted_goes_with_them_at_the_next_try(
+    tmp_path: Path, address: Address
+) -> None:
+    fsspec.register_implementation("stubborn", StubbornStorage, clobber=True)
+    store = replace(address, segments=f"stubborn://{tmp_path / 'segments'}").text
+    with serve(linked_sites(seed=5, sites=2, pages=9, links_between=9, links_per_page=6)) as server:
+        stored, _ = crawled_into(store, server, "a.test", "b.test", commit_interval_s=0.02)
+    assert len(list((tmp_path / "segments").iterdir())) > 2
+    with pytest.raises(StoreError, match="503 Slow Down"):
+        clear(store)
+    assert len(stored.reasons) == 18
+    clear(store)
+    assert list((tmp_path / "segments").iterdir()) == [] and stored.reasons == {}
 
 
 @pytest.mark.parametrize(

@@ -134,12 +134,13 @@ def clear(store: str) -> None:
             raise UsageError(f"workers are at work on {address}: {workers}. Stop them, then delete.")
         place, names = table_rows.place_of_segments(connection), table_rows.segments_of_pages(connection)
         index = index_place.place_of_index(connection)
-        schema.clear(connection, {"segments": address.segments or place, "index": address.index or index})
         _withdraw(index, f"{address.collection}-")
         if names:
             with contextlib.closing(object_storage(place)) as storage:
                 for name in names:
                     storage.delete(name)
+        # last: rows name the segments, which storage may refuse to delete now
+        schema.clear(connection, {"segments": address.segments or place, "index": address.index or index})
 
 
 def withdraw_index(store: str) -> None:
