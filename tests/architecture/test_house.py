@@ -15,7 +15,7 @@ BUDGETS = {
     ".": 1_250,
     "acquire": 5_650,
     "analyse": 12_550,
-    "api": 15_950,
+    "api": 16_000,
     "cli": 7_050,
     "document": 13_450,
     "jobs": 1_150,

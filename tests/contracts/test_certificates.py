@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 import time
 from dataclasses import replace
@@ -9,10 +10,16 @@ from dataclasses import replace
 import pytest
 
 from periplus.acquire.transport import certificate_of
-from periplus.api.page_notes import _certificate_notes
+from periplus.api.homes import folder_of
+from periplus.api.moving import into_database, silent
+from periplus.api.page_notes import _certificate_notes, take_certificates
 from periplus.model.visit import Certificate
 from periplus.model.web import HostKey, Url
-from periplus.settings import FetchLimits, Identity
+from periplus.settings import FetchLimits, Identity, Settings
+from periplus.store.sqlite import page_notes, reading
+from periplus.urls.hosts import host_key
+from periplus.urls.scope import site_key
+from stored import page, stored
 from testweb import Page, Site, serve, tls
 
 pytestmark = pytest.mark.skipif(not tls.AVAILABLE, reason="needs the openssl program")
@@ -78,3 +85,23 @@ def test_old_versions_are_told_from_new_ones(ours, monkeypatch):
     monkeypatch.setattr(tls, "context", old)
     shown, _ = seen(pem, ours.trusted)
     assert shown is not None and shown.fault == "" and shown.old_tls
+
+
+@pytest.mark.parametrize("kind", ["folder", "database"])
+def test_a_check_keeps_what_it_saw_where_all_see_it(ours, kind, request, tmp_path, monkeypatch):
+    site = Site("a.test")
+    site.add(Page("/", "Home", ("Words.",)))
+    with serve(site, certificate=ours.sign("kept", days=5)) as server:
+        url = server.url("a.test", "/", tls=True)
+        place = folder = stored(tmp_path / "c.periplus", {url: page("Home")}, [url])
+        if kind == "database":
+            monkeypatch.chdir(tmp_path)
+            monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "one"))
+            place = request.getfixturevalue("address").text
+            into_database(folder, place, silent)
+        identity = Identity(ca_file=str(ours.trusted), resolve=tuple(server.resolve), allow_private=True)
+        take_certificates(place, {site_key(url)}, replace(Settings(), identity=identity, limits=LIMITS), 7.0)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
+    with contextlib.closing(reading.connect(folder_of(place))) as connection:
+        [(host, when, certificate)] = page_notes.certificates(connection)
+    assert (host, when, certificate.fault) == (host_key(url), 7.0, "") and certificate.ends > time.time()

@@ -18,16 +18,20 @@ import stored as small
 from newsweb import NewsRecipe, news_web
 from periplus.api.homes import editing, folder_of
 from periplus.api.moving import into_database, move, silent
+from periplus.api.results import judged_file, judged_pages, when_stored
 from periplus.api.survey import marks_in
-from periplus.api.topics import stored_labels, topic_names, topic_of
+from periplus.api.topical_run import HarvestPoint, harvest_of, note_harvest
+from periplus.api.topics import stored_labels, topic_file, topic_names, topic_of
 from periplus.api.webometrics import mark_sites
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.survey import SiteMark, SiteStatus
-from periplus.store.moving import DECISIONS
+from periplus.model.visit import Certificate
+from periplus.store.moving import WRITTEN_BACK
 from periplus.store.postgres import connection
 from periplus.store.postgres.address import address_of
 from periplus.store.postgres.connection import connect
+from periplus.store.sqlite import page_notes, reading, schema
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -87,11 +91,32 @@ def test_a_topic_is_learned_labelled_judged_and_removed(place: Path | str, own) 
     best = ran(place, "topic", "judge", "sea", "--keep").splitlines()[0]
     assert "https://e.org/sea" in best
     assert ran(place, "topic", "show", "sea")
+    own(3)
+    folder = folder_of(place)
+    assert next(judged_pages(folder, "sea")).page.url in best, "whoever reads the collection sees it"
+    assert when_stored(judged_file(folder, "sea")) >= when_stored(topic_file(folder, "sea")) > 0
     own(1)
     assert len(stored_labels(folder_of(place), "sea")) == 2, "a cache that was filled before has them too"
     assert "sea.json" in ran(place, "topic", "remove", "sea")
     own(2)
     assert topic_names(folder_of(place)) == []
+
+
+def test_certificates_and_curves_are_seen_by_all_and_move(place: Path | str, own, tmp_path: Path) -> None:
+    seen, points = Certificate(9.0, True, "expired"), [HarvestPoint(5.0, 10, 4, 0.4), HarvestPoint(6.0, 20, 5, 0.1)]
+    with editing(place) as folder, schema.writing(folder) as connection:
+        page_notes.store_certificate(connection, "e.org", seen, 7.0)
+    assert note_harvest(place, "sea", points[:1]) and note_harvest(place, "sea", points[1:])
+    own(2)
+    for one in (folder_of(place), _moved(place, tmp_path)):
+        with contextlib.closing(reading.connect(one)) as reader:
+            assert page_notes.certificates(reader) == [("e.org", 7.0, seen)]
+        assert harvest_of(one, "sea") == points
+
+
+def _moved(place: Path | str, tmp_path: Path) -> Path:
+    move(str(place), str(tmp_path / "back")) if isinstance(place, str) else None
+    return tmp_path / "back" if isinstance(place, str) else place
 
 
 def test_sites_are_marked_by_several(place: Path | str, own) -> None:
@@ -221,7 +246,7 @@ def test_a_kill_leaves_the_database_as_it_was_and_the_copy_is_set_right(there: s
 
 def _rows(there: str) -> dict[str, list[tuple[object, ...]]]:
     with contextlib.closing(connect(address_of(there))) as database:
-        return {name: database.execute(f"SELECT * FROM {name}".encode()).fetchall() for name in DECISIONS}
+        return {name: database.execute(f"SELECT * FROM {name}".encode()).fetchall() for name in WRITTEN_BACK}
 
 
 def test_no_change_is_lost_between_users(there: str, own, monkeypatch: pytest.MonkeyPatch) -> None:

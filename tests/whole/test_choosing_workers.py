@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from campaigns import DRY, PAGES, POOR, RICH, asked, campaign, quick, web
@@ -13,7 +14,8 @@ from test_topical import web as topical_web
 from voyage import QUICK, Collection, flags_for, plain, told
 
 from periplus.api import survey
-from periplus.api.topical_run import TopicalOrder, crawl_topic
+from periplus.api.homes import folder_of
+from periplus.api.topical_run import TopicalOrder, crawl_topic, harvest_of
 from periplus.api.topics import judge_of
 from periplus.model.visit import Reason
 from periplus.model.web import Url
@@ -125,6 +127,17 @@ def test_a_topical_crawl_in_a_database_finds_and_knows_again_what_one_in_a_folde
     assert [end.end.note for end in ends] == ["max-pages 25 are fetched"] * 2
     assert [end.gathered.pages for end in ends] == [50, 50]
     assert min(end.gathered.relevant for end in ends) >= 20, "of 51; by chance it would be 11"
+
+
+def test_the_curve_of_a_topical_crawl_is_seen_by_all_who_read_the_database(tmp_path, address, ships, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "one"))
+    crawl_topic(order_of(ships, address.text, tmp_path / "c", max_pages=1), lambda progress: False)
+    order = order_of(ships, address.text, tmp_path / "c", max_pages=20)
+    end = crawl_topic(replace(order, topic_folder=folder_of(address.text)), lambda progress: False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
+    points = harvest_of(folder_of(address.text), "ships")
+    assert (points[-1].pages, points[-1].relevant) == (end.gathered.pages, end.gathered.relevant) == (21, points[-1][2])
 
 
 def test_a_topical_crawl_of_two_workers_judges_all_that_both_read(place, tmp_path, ships):

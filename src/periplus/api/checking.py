@@ -261,7 +261,7 @@ def _store_judgement(order: CrawlOrder, run_id: int, now: float, *, net_down: bo
         with schema.writing(folder) as connection, follow(connection):
             checks.store_verdicts(connection, dead)
             checks.restate(connection, revived)
-        take_certificates(folder, site_scope(order.starts, order.settings.scope).sites, order.settings, now)
+    take_certificates(order.place, site_scope(order.starts, order.settings.scope).sites, order.settings, now)
 
 
 def planned(order: CheckOrder, since: float, now: float) -> list[SideRequest]:

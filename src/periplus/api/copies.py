@@ -17,7 +17,7 @@ from periplus.model.collection import without_password
 from periplus.present.wording import size
 from periplus.settings import SETTINGS_FILE, SUFFIX, segments_written
 from periplus.store import runs
-from periplus.store.moving import DECISIONS, MovedBody, MovedTable, Row, changed_rows
+from periplus.store.moving import WRITTEN_BACK, MovedBody, MovedTable, Row, changed_rows
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import hosts, index_place, schema
 from periplus.store.postgres.address import Address, address_of
@@ -57,8 +57,8 @@ def copied(place: str, watch: Watch = silent) -> Path:
 
 @contextlib.contextmanager
 def edited(place: str) -> Iterator[Path]:
-    """The copy as it stands now, to change in it what persons decide (`store.moving.DECISIONS`). At the end that is in
-    the database too, in one transaction; an exception leaves both as they were, and so does a kill.
+    """The copy as it stands now, to change `store.moving.WRITTEN_BACK` in it. At the end that is in the database
+    too, in one transaction; an exception leaves both as they were, and so does a kill.
 
     By one at a time, whoever uses the database: what takes long comes before. Raises as `copied`, UsageError where the
     user of the database may only read.
@@ -86,7 +86,7 @@ def _write_back(database: Connection, folder: Path) -> None:
         folder_copying.lay_files(connection, folder)
         with database.transaction():
             for table in moved_tables(database, connection):
-                if table.name in DECISIONS:
+                if table.name in WRITTEN_BACK:
                     keys = folder_copying.keys_of(connection, table.name)
                     there, here = (
                         database_copying.rows_out(database, table),
@@ -163,7 +163,7 @@ def _bring_up(database: Connection, folder: Path, watch: Watch) -> None:
                 _take(database, draft, now, None, watch)
         elif is_edited or not (before.is_calm and before.following == now.following):
             with writing(folder) as connection, _files_laid(connection, folder):
-                _take(database, connection, now, before, watch, DECISIONS if is_edited else ())
+                _take(database, connection, now, before, watch, WRITTEN_BACK if is_edited else ())
         with _written(folder.parent):
             _take_settings(database_copying.rules_text(database), folder)
 

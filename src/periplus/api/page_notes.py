@@ -13,6 +13,7 @@ import numpy as np
 from periplus.acquire.transport import certificate_of
 from periplus.analyse.audit_input import NoteColumns
 from periplus.api.facts import Start, site_starts
+from periplus.api.homes import editing, folder_of
 from periplus.document import html
 from periplus.document.decode import decode
 from periplus.document.header_checks import (
@@ -42,14 +43,15 @@ AT_ONCE = 200  # pages in one transaction
 _NAMED = 5  # crawlers
 
 
-def take_certificates(folder: Path, sites: Collection[SiteKey], settings: Settings, now: float) -> None:
+def take_certificates(place: Path | str, sites: Collection[SiteKey], settings: Settings, now: float) -> None:
     """Looks at the certificate of each own host that has pages by https, and keeps what was seen."""
-    with contextlib.closing(reading.connect(folder)) as connection:
+    with contextlib.closing(reading.connect(folder_of(place))) as connection:
         pages = [url for url in page_notes.secure_pages(connection, CERTIFICATES) if site_key(url) in sites]
-    seen = [(host_key(url), certificate_of(url, settings.identity, settings.limits)) for url in pages]
-    with schema.writing(folder) as writer:
-        for host, certificate in seen:
-            if certificate is not None:
+    looks = ((host_key(url), certificate_of(url, settings.identity, settings.limits)) for url in pages)
+    seen = [(host, certificate) for host, certificate in looks if certificate is not None]
+    if seen:
+        with editing(place) as folder, schema.writing(folder) as writer:
+            for host, certificate in seen:
                 page_notes.store_certificate(writer, host, certificate, now)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -13,9 +14,10 @@ from typing import NamedTuple
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.topic.judging import content_text
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
+from periplus.api.homes import address_of_copy, editing
 from periplus.api.rules import rules_text
 from periplus.api.topics import judge_of, topic_file
-from periplus.errors import UsageError
+from periplus.errors import PeriplusError, UsageError
 from periplus.model.frontier import READ, PageVisit
 from periplus.model.ports import RunStore
 from periplus.model.visit import Reason
@@ -25,6 +27,8 @@ from periplus.schedule.topical.policy import HarvestTally, Judge, TopicalPolicy
 from periplus.schedule.topical.queue import WEIGHED, queue_named
 from periplus.settings import Settings, settings_from
 from periplus.urls.scope import site_scope
+
+_log = logging.getLogger(__name__)
 
 
 class HarvestPoint(NamedTuple):
@@ -48,15 +52,20 @@ def is_due(pages: int, noted: int) -> bool:
     return pages >= noted + max(10, noted // 100)
 
 
-def note_harvest(folder: Path, topic: str, point: HarvestPoint) -> None:
-    """Adds a point; a crawl on a full disk goes on without."""
-    file = harvest_file(folder, topic)
+def note_harvest(place: Path | str, topic: str, points: Iterable[HarvestPoint]) -> bool:
+    """Adds points to the curve of a collection. False: it could not, be the disk full or the database away; a crawl
+    goes on without.
+    """
     try:
-        file.parent.mkdir(exist_ok=True)
-        with file.open("a", encoding="ascii") as lines:
-            lines.write(json.dumps(point._asdict()) + "\n")
-    except OSError:
-        return
+        with editing(place) as folder:
+            file = harvest_file(folder, topic)
+            file.parent.mkdir(exist_ok=True)
+            with file.open("a", encoding="ascii") as lines:
+                lines.writelines(json.dumps(point._asdict()) + "\n" for point in points)
+    except (OSError, PeriplusError) as error:
+        _log.warning("curve topic=%s error=%s", topic, error)
+        return False
+    return True
 
 
 def harvest_of(folder: Path, topic: str) -> list[HarvestPoint]:
@@ -78,6 +87,7 @@ def harvest_of(folder: Path, topic: str) -> list[HarvestPoint]:
 
 
 KIND = "topical"  # of a run
+STORED_EACH_S = 300.0  # a database's curve: its copy is brought up to date for it
 # a topic knows no borders; a sitemap says nothing of what its pages are about
 DEFAULTS = settings_from({"scope": "any", "sitemaps": False, "index": False})
 QUANTUM = 1_000_000  # promises share pages out, not the frontier
@@ -179,6 +189,10 @@ class _Run:
         self._order, self._engine, self._watch = order, engine, watch
         self._why = ""
         self._noted = 0  # pages, when the harvest was noted last
+        self._points: list[HarvestPoint] = []  # that are noted, and not stored yet
+        self._stored = time.monotonic()
+        folder = order.topic_folder or order.folder if order.store else order.folder
+        self._place = address_of_copy(folder) or folder
 
     def run(self) -> TopicalEnd:
         clock, engine, home, began = SystemClock(), self._engine, self._engine.home, time.monotonic()
@@ -208,7 +222,7 @@ class _Run:
         text = text or "nothing is left to fetch"
         home.end_run(run_id, state, text, clock.now())
         tally = self._policy.tally
-        self._note(tally)
+        self._note(tally, is_last=True)
         end = CrawlEnd(run_id, state, text, counts, time.monotonic() - began, went_on)
         return TopicalEnd(end, tally, recall)
 
@@ -222,13 +236,13 @@ class _Run:
             self._why = f"of the last {len(tally.last)} pages {tally.lately:.1%} were relevant, fewer than {least:.1%}"
         return bool(self._why)
 
-    def _note(self, tally: HarvestTally) -> None:
+    def _note(self, tally: HarvestTally, *, is_last: bool = False) -> None:
         self._noted = tally.pages
-        note_harvest(
-            self._order.topic_folder or self._order.folder if self._order.store else self._order.folder,
-            self._order.topic,
-            HarvestPoint(SystemClock().now(), tally.pages, tally.relevant, tally.lately),
-        )
+        self._points.append(HarvestPoint(SystemClock().now(), tally.pages, tally.relevant, tally.lately))
+        is_now = isinstance(self._place, Path) or is_last or time.monotonic() >= self._stored + STORED_EACH_S
+        if is_now and note_harvest(self._place, self._order.topic, self._points):
+            self._points.clear()
+            self._stored = time.monotonic()
 
     def _recall(self, store: RunStore) -> float | None:
         pages = list(dict.fromkeys(self._order.known))

@@ -21,6 +21,7 @@ from periplus.cli.options import (
     format_option,
     json_option,
     opened,
+    opened_collection,
     option,
     output_option,
     place_option,
@@ -183,7 +184,7 @@ def judge(name: str, targets: tuple[str, ...], collection: Place | None, output:
     \b
     periplus topic judge ships -c 'postgresql://me@db/crawls?collection=ships' --topic-from ships.periplus
     """
-    from periplus.api.collection import Collection
+    from periplus.api.homes import editing
     from periplus.api.results import store_judged
     from periplus.api.topics import judged_pages, judged_target
 
@@ -192,14 +193,15 @@ def judge(name: str, targets: tuple[str, ...], collection: Place | None, output:
         raise UsageError("--keep is for all pages of the collection: name none")
     if flags["keep"] and flags["topic_from"]:
         raise UsageError("--keep keeps what is said beside the topic: leave out --topic-from")
-    with Collection(collection_folder(collection)) as reader:
+    with opened_collection(collection) as reader:
         judged = (
             [judged_target(reader, name, target, flags["topic_from"]) for target in targets]
             if targets
             else judged_pages(reader, name, -1, Watch(), flags["topic_from"])
         )
         if flags["keep"]:
-            store_judged(reader.folder, name, judged)
+            with editing(reader.place) as folder:
+                store_judged(folder, name, judged)
     judged = judged if targets or limit < 0 else judged[:limit]
     with opened(output, exact=as_json) as out:
         for one in judged:

@@ -14,13 +14,15 @@ import xxhash
 from periplus.model.collection import Exchange
 from periplus.model.web import Url, UrlId
 
-DECISIONS = ("survey_mark", "portal", "portal_verdict", "portal_page", "portal_words", "file")
-"""What persons decide. `file`: FILES of a folder by their paths in it, there a table of one connection alone."""
+WRITTEN_BACK = ("survey_mark", "portal", "portal_verdict", "portal_page", "portal_words", "certificate", "file")
+"""What is changed in a database's copy and then in the database: what persons decide, certificates that a check saw.
+`file`: FILES of a folder by their paths in it, there a table of one connection alone.
+"""
 TABLES = (
     "meta", "run", "run_count", "tally", "site", "dictionary", "host", "robots", "family", "doubtful", "shown", "url",
     "start", "alias", "queue", "page",
     "visit", "look", "issue", "verdict", "link", "bad_link", "url_history", "page_history", "link_history", "freshness",
-    "rendering", "outbox", *DECISIONS,
+    "rendering", "outbox", *WRITTEN_BACK,
 )  # fmt: skip
 """In the order in which they move, and `body`, with `xml`, after them: all that a crawl needs or has brought, and what
 persons decided.
@@ -28,7 +30,9 @@ persons decided.
 What stays: workers and leases, which nobody holds then; the search index and its followers, which live with folders;
 computed results.
 """
-FILES = ("topics/*.json", "topics/*.examples.gz", "topics/*.labels.jsonl")  # of a folder, in the table `file`
+FILES = tuple(  # of a folder, in the table `file`
+    f"topics/*.{ending}" for ending in ("json", "examples.gz", "labels.jsonl", "judged.jsonl", "harvest.jsonl")
+)
 # what each database says of itself
 OWN_META = frozenset(
     {"schema", "seq", "segments", "index", "moved", "paused", "rules_text", "holes"}

@@ -20,7 +20,7 @@ from periplus.model.tables import any_of
 from periplus.model.visit import FETCHED
 from periplus.model.web import Url, UrlId
 from periplus.store.bodies import BodyCodec
-from periplus.store.moving import DECISIONS, OWN_META, TABLES, MovedBody, MovedTable, PageBody, Row
+from periplus.store.moving import OWN_META, TABLES, WRITTEN_BACK, MovedBody, MovedTable, PageBody, Row
 from periplus.store.notes import note, put_note
 from periplus.store.postgres import ledger, page_links, schema
 from periplus.store.postgres.committing import run_of
@@ -148,7 +148,7 @@ def may_edit(connection: Connection) -> bool:
     """Whether the user of the database may change what persons decided."""
     may = "has_table_privilege(t, 'INSERT') AND has_table_privilege(t, 'DELETE')"
     ask = f"SELECT bool_and({may}) FROM unnest(%s::text[]) t"
-    row = connection.execute(ask, (list(DECISIONS),)).fetchone()
+    row = connection.execute(ask, (list(WRITTEN_BACK),)).fetchone()
     return bool(row and row[0])
 
 

@@ -227,6 +227,10 @@ CREATE TABLE outbox (
     PRIMARY KEY (shard, id));
 CREATE INDEX outbox_part ON outbox (part, number);
 """  # noqa: E501
+CERTIFICATES: Final = """
+CREATE TABLE certificate (host text PRIMARY KEY, seen float8 NOT NULL, ends float8 NOT NULL, old_tls smallint NOT NULL, fault text NOT NULL);
+ALTER TABLE file ADD COLUMN changed bigint NOT NULL DEFAULT 0;
+"""  # noqa: E501
 IDENTITIES: Final = "5-identities"
 MIGRATIONS: Final = (
     ("1-tables", TABLES),
@@ -242,10 +246,11 @@ MIGRATIONS: Final = (
     ("10-decisions", DECISIONS),
     ("11-page-links", FROM_ROWS),
     ("12-outbox", OUTBOX),
+    ("13-certificates", CERTIFICATES),
 )  # in order; a change of a released table is another entry, never an edit
 # without shard: small
 REFERENCE: Final = frozenset(
-    {"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule", *moving.DECISIONS}
+    {"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule", *moving.WRITTEN_BACK}
 )
 
 

@@ -5,6 +5,7 @@ and completions that others fetched.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -310,13 +311,15 @@ def columns_of(connection: sqlite3.Connection, table: str) -> Sequence[str]:
 
 
 def lay_files(connection: sqlite3.Connection, folder: Path) -> None:
-    """Makes the table `file` of this connection alone, which holds FILES of the folder."""
+    """Makes the table `file` of this connection alone, which holds FILES of the folder. changed: when each was, in
+    nanoseconds since the epoch.
+    """
     paths = (path for pattern in FILES for path in folder.glob(pattern))
-    rows = [(path.relative_to(folder).as_posix(), path.read_bytes()) for path in paths]
+    rows = [(path.relative_to(folder).as_posix(), path.read_bytes(), path.stat().st_mtime_ns) for path in paths]
     (is_reader,) = connection.execute("PRAGMA query_only").fetchone()
     connection.execute("PRAGMA query_only = OFF")  # of a reader, which else may have no table of its own
-    connection.execute("CREATE TEMP TABLE file (name TEXT PRIMARY KEY, data BLOB NOT NULL)")
-    connection.executemany("INSERT INTO file VALUES (?, ?)", rows)
+    connection.execute("CREATE TEMP TABLE file (name TEXT PRIMARY KEY, data BLOB NOT NULL, changed INTEGER NOT NULL)")
+    connection.executemany("INSERT INTO file VALUES (?, ?, ?)", rows)
     connection.execute(f"PRAGMA query_only = {is_reader}")
 
 
@@ -325,11 +328,11 @@ def write_files(connection: sqlite3.Connection, folder: Path) -> None:
 
     A name that is none of FILES is left out: it may come from anybody who writes to a database. Raises OSError.
     """
-    rows = dict(connection.execute("SELECT name, data FROM file").fetchall())
+    rows = {name: (data, changed) for name, data, changed in connection.execute("SELECT name, data, changed FROM file")}
     for path in [path for pattern in FILES for path in folder.glob(pattern)]:
         if path.relative_to(folder).as_posix() not in rows:
             path.unlink()
-    for name, data in rows.items():
+    for name, (data, changed) in rows.items():
         path = folder / name
         if not (_FILE_NAME.fullmatch(name) and any(path.match(pattern) for pattern in FILES)):
             continue
@@ -338,6 +341,8 @@ def write_files(connection: sqlite3.Connection, folder: Path) -> None:
             draft = path.with_name(path.name + ".part")
             draft.write_bytes(data)
             draft.replace(path)
+        if changed:  # 0: an earlier version did not note it
+            os.utime(path, ns=(changed, changed))
 
 
 def rules_in_force(connection: sqlite3.Connection) -> str:

@@ -12,6 +12,7 @@ from periplus.model.visit import Certificate, Headers
 from periplus.model.web import SiteKey, Url
 from periplus.store.bodies import header_fields, unpack_headers
 from periplus.store.sqlite.reading import SITE_OF_URL
+from periplus.store.sqlite.schema import CERTIFICATE_TABLE
 
 TABLES = "CREATE TABLE IF NOT EXISTS page_note (md5 BLOB PRIMARY KEY, version INTEGER NOT NULL, notes TEXT NOT NULL)"
 _HTML = "('text/html', 'application/xhtml+xml')"
@@ -103,12 +104,6 @@ def measured(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[in
     yield from connection.execute(find, (site,))
 
 
-CERTIFICATES = (
-    "CREATE TABLE IF NOT EXISTS certificate (host TEXT PRIMARY KEY, seen REAL NOT NULL, ends REAL NOT NULL,"
-    " old_tls INTEGER NOT NULL, fault TEXT NOT NULL)"
-)
-
-
 def secure_pages(connection: sqlite3.Connection, most: int) -> list[Url]:
     """A page by https of each host that has any, by host; at most so many."""
     find = "SELECT min(text) FROM url WHERE reason IN ('ok', 'partial', 'noindex') AND text LIKE 'https://%'"
@@ -117,7 +112,7 @@ def secure_pages(connection: sqlite3.Connection, most: int) -> list[Url]:
 
 def store_certificate(connection: sqlite3.Connection, host: str, certificate: Certificate, now: float) -> None:
     """In place of the host's earlier one. Within a transaction."""
-    connection.execute(CERTIFICATES)
+    connection.execute(CERTIFICATE_TABLE)
     row = (host, now, certificate.ends, certificate.old_tls, certificate.fault)
     connection.execute("INSERT OR REPLACE INTO certificate VALUES (?, ?, ?, ?, ?)", row)
 

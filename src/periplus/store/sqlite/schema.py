@@ -125,6 +125,10 @@ CREATE TABLE IF NOT EXISTS portal_page (portal TEXT NOT NULL, url TEXT NOT NULL,
 CREATE TABLE IF NOT EXISTS portal_words (portal TEXT NOT NULL, entry TEXT NOT NULL, words TEXT NOT NULL, picture BLOB NOT NULL,
     alt TEXT NOT NULL, edited REAL NOT NULL, PRIMARY KEY (portal, entry));
 """  # noqa: E501
+CERTIFICATE_TABLE = """
+CREATE TABLE IF NOT EXISTS certificate (
+    host TEXT PRIMARY KEY, seen REAL NOT NULL, ends REAL NOT NULL, old_tls INTEGER NOT NULL, fault TEXT NOT NULL);
+"""
 _TRAP_TABLES = """
 CREATE TABLE doubtful (url_id INTEGER PRIMARY KEY, host_id INTEGER NOT NULL, doubt INTEGER NOT NULL);
 CREATE INDEX doubtful_host ON doubtful (host_id);
@@ -341,6 +345,7 @@ def build(connection: sqlite3.Connection) -> None:
         changes.TABLES,
         TABLES,
         PORTAL_TABLES,
+        CERTIFICATE_TABLE,
     )
     connection.executescript("BEGIN;" + "".join(tables) + CREATE_VIEWS)
     connection.execute("INSERT INTO meta VALUES ('schema', ?), ('seq', '0')", (str(SCHEMA_VERSION),))
