@@ -42,7 +42,8 @@ def rows(folder):
         copying.lay_files(connection, folder)
         columns = [name for name in copying.columns_of(connection, "page") if name != "parts"]
         asked = {name: f"SELECT * FROM {name}" for name in (*TABLES, "xml")}
-        asked |= {"page": f"SELECT {', '.join(columns)} FROM page", "meta": "SELECT * FROM meta WHERE name <> 'copied'"}
+        asked["page"] = f"SELECT {', '.join(columns)} FROM page"
+        asked["meta"] = "SELECT * FROM meta WHERE name NOT IN ('copied', 'as_of')"
         tables = {name: sorted(map(repr, connection.execute(ask).fetchall())) for name, ask in asked.items()}
         return tables | {"body": sorted(map(repr, copying.bodies_back(connection)))}
 
