@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 
+import numpy as np
 import pytest
 
+from periplus.model.page import LINK_KIND_CODES, LinkKind
 from periplus.settings import Settings, Storage
-from periplus.store.sqlite import reading, text_rows
+from periplus.store.sqlite import reading, site_rows, text_rows
+from periplus.store.sqlite.site_rows import LinkBlock
 from periplus.urls.canonical import url_id
 from stored import stored
 
@@ -111,23 +114,33 @@ def test_a_page_that_another_names_as_its_canonical_is_named(tmp_path):
     connection.close()
 
 
-def test_words_of_links_are_folded_and_the_most_frequent_first(connection, monkeypatch):
-    names = ("czech", "loud", "alone", "nowhere")
-    for at_once in (1 << 20, 1):  # counted together, one by one
-        monkeypatch.setattr(text_rows, "LINKS_COUNTED_AT_ONCE", at_once)
-        anchors = text_rows.anchors_to(connection, [url_id(HOME + name) for name in names])
-        first, second = anchors.of(url_id(HOME + "czech"))
-        assert (first.lower() in ("kůň", "kun"), second) == (True, "To czech")
-        assert anchors.of(url_id(HOME + "loud")) == ["To loud"]  # not its own
-        assert anchors.of(url_id(HOME + "nowhere")) == anchors.of(url_id(HOME)) == []
-        only = text_rows.anchors_to(connection, [url_id(HOME + "czech")], most=1)
-        assert only.of(url_id(HOME + "czech")) == [first]
+@pytest.mark.parametrize(("counted_at_once", "pages_at_once", "block_rows"), [(1 << 20, 9, 9), (1, 1, 1), (1, 9, 1)])
+def test_words_of_links_are_folded_and_the_most_frequent_first(
+    connection, tmp_path, monkeypatch, counted_at_once, pages_at_once, block_rows
+):
+    monkeypatch.setattr(text_rows, "LINKS_COUNTED_AT_ONCE", counted_at_once)
+    monkeypatch.setattr(text_rows, "PAGES_AT_ONCE", pages_at_once)
+    monkeypatch.setattr(site_rows, "BLOCK_ROWS", block_rows)
+    targets = np.sort([url_id(HOME + name) for name in ("czech", "loud", "alone", "nowhere")])
+    anchors = text_rows.anchors_to(connection, targets, tmp_path)
+    first, second = anchors.of(url_id(HOME + "czech"))
+    assert (first.lower() in ("kůň", "kun"), second) == (True, "To czech")
+    assert anchors.of(url_id(HOME + "loud")) == ["To loud"]  # not its own
+    assert anchors.of(url_id(HOME + "nowhere")) == anchors.of(url_id(HOME)) == []
+    assert anchors.of(url_id(HOME + "czech")) == [first, second]
+    only = text_rows.anchors_to(connection, targets, tmp_path, most=1)
+    assert only.of(url_id(HOME + "czech")) == [first]
 
 
-def test_words_of_links_beyond_the_room_for_them_are_passed_over(monkeypatch):
+def links_of(*pairs):
+    """(links from page 9 to others, the words of each)."""
+    targets, texts = zip(*pairs, strict=True)
+    zeros = np.zeros(len(targets), np.int64)
+    return LinkBlock(zeros + 9, np.array(targets), zeros + LINK_KIND_CODES[LinkKind.ANCHOR], zeros, zeros > 0), texts
+
+
+def test_words_of_links_beyond_the_room_for_them_are_passed_over(tmp_path, monkeypatch):
     monkeypatch.setattr(text_rows, "ANCHOR_CHARS", 5)
-    texts = text_rows.AnchorTexts([1, 2], most=9)
-    for target, text in ((1, "abc"), (2, "defg"), (1, "hi"), (2, "ABC"), (2, "abc")):
-        texts.add(target, text, "body")
-    texts.settle()
+    texts = text_rows.AnchorTexts(np.array([1, 2]), tmp_path, most=9)
+    texts.add(*links_of((1, "abc"), (2, "defg"), (1, "hi"), (2, "ABC"), (2, "abc")))
     assert (texts.of(1), texts.of(2)) == (["abc"], ["abc", "defg"])

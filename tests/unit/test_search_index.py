@@ -20,6 +20,7 @@ from periplus.search.index import (
     FORMS,
     NOTHING,
     STATE,
+    TITLE,
     Drafts,
     IndexBusy,
     IndexWriter,
@@ -396,9 +397,7 @@ def test_pages_that_are_kept_are_put_with_what_others_call_them(tmp_path):
     writer.keep([page(number, f"number{number}") for number in (1, 2, 3)])
     writer.put([page(3, "number3")])
     writer.remove([2])
-    assert list(writer.waiting) == [1]
     assert [writer.put_kept(number, ("harbour",)) for number in (1, 2, 3, 4)] == [True, False, False, False]
-    assert not writer.waiting
     writer.commit((1, 1))
     writer.close()
     assert (ids(tmp_path, "harbour number1"), ids(tmp_path, "harbour"), Searcher(tmp_path, Searching()).pages) == (
@@ -408,15 +407,24 @@ def test_pages_that_are_kept_are_put_with_what_others_call_them(tmp_path):
     )
 
 
-def test_pages_without_room_are_put_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(periplus.search.index, "MOST_DRAFTS", 1)
+@pytest.mark.parametrize("late", [1, 3, 100])
+def test_drafts_are_those_of_late(tmp_path, monkeypatch, late):
     monkeypatch.setattr(periplus.search.index, "HELD_BYTES", 0)
-    writer = IndexWriter(tmp_path, "c")
-    writer.keep([page(number, f"number{number}") for number in (1, 2)])
-    assert list(writer.waiting) == [1]
-    writer.commit((1, 1))
-    writer.close()
-    assert (ids(tmp_path, "number1"), ids(tmp_path, "number2")) == ([], [2])
+    monkeypatch.setattr(periplus.search.index, "LATE_DRAFTS", late)
+    chance, expected = random.Random(1), {}
+    with contextlib.closing(Drafts(tmp_path)) as drafts:
+        for turn in range(200):
+            number = chance.randrange(40)
+            if chance.random() < 0.3:
+                drafts.forget(number)
+                expected.pop(number, None)
+            else:
+                drafts.keep(drafted(page(number, f"turn{turn}"), CUTTER))
+                expected[number] = turn
+            some = chance.randrange(40)
+            assert (drafts.find(some) is None) == (some not in expected)
+        for number, turn in expected.items():
+            assert (TITLE, f"turn{turn} ") in map(tuple, drafts.find(number).texts)
 
 
 @pytest.mark.parametrize(("age_s", "expected"), [(0, True), (ASKED_S + 1, False)])
@@ -429,14 +437,16 @@ def test_who_searched_lately_is_heeded(tmp_path, age_s, expected):
     assert ask(tmp_path, NOW) is not expected
 
 
-@pytest.mark.parametrize("room", [0, 300])
-def test_drafts_without_room_are_not_kept(tmp_path, monkeypatch, room):
-    monkeypatch.setattr(periplus.search.index, "MOST_BYTES", room)
+@pytest.mark.parametrize(("name", "room"), [("MOST_BYTES", 0), ("MOST_BYTES", 300), ("ROOM_SHARE", 1 << 62)])
+def test_pages_without_room_have_no_drafts(tmp_path, monkeypatch, name, room):
+    monkeypatch.setattr(periplus.search.index, name, room)
     monkeypatch.setattr(periplus.search.index, "HELD_BYTES", 0)
-    with contextlib.closing(Drafts(tmp_path)) as drafts:
-        for number in range(5):
-            drafts.keep(drafted(page(number, f"number{number}"), CUTTER))
-        assert 5 > sum(drafts.find(number) is not None for number in range(5)) == (room > 0)
+    with contextlib.closing(IndexWriter(tmp_path, "c")) as writer:
+        writer.keep([page(number, f"number{number}") for number in range(9)])
+        put = [writer.put_kept(number, ()) for number in range(9)]
+        assert (put[0], put[-1]) == (True, False)
+        writer.commit((1, 1))
+    assert Searcher(tmp_path, Searching()).pages == sum(put)
 
 
 def test_one_process_writes_at_a_time(fill, tmp_path):

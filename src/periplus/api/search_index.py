@@ -12,7 +12,8 @@ import tempfile
 import threading
 import time
 from array import array
-from collections.abc import Callable, Collection, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -40,6 +41,7 @@ from periplus.search.index import (
     only_writer,
     read_state,
     said_digest,
+    translated,
     write_ranks,
 )
 from periplus.settings import Searching
@@ -47,6 +49,8 @@ from periplus.store.crawl_reads import PageBlocks
 from periplus.store.postgres.address import address_of, is_address
 from periplus.store.sqlite import changes, index_rows, reading, schema, site_rows, text_rows
 from periplus.store.sqlite.changes import ChangeCursor
+from periplus.store.sqlite.site_rows import Ids
+from periplus.store.sqlite.text_rows import PAGES_AT_ONCE
 
 # A follower reads which pages changed, has them indexed, and only then moves its place. Killed anywhere, the next one
 # does it again from there: pages are put in place of their earlier selves, so nothing is there twice. While a crawl
@@ -57,7 +61,6 @@ from periplus.store.sqlite.changes import ChangeCursor
 
 BATCH_PAGES = 200  # read at once
 LINKS_AT_ONCE = 1 << 20  # of a rank's round: 25 MB
-PAGES_OF_A_PASS = 50_000  # whose anchors are gathered at once: 100 to 200 MB, and one pass through all links
 # between two commits, and two looks at what changed: so far the index may be behind a crawl that is not quicker than we
 LOOK_S = 2.0
 NICENESS = 5  # the crawl comes first where cores are few
@@ -95,7 +98,8 @@ class IndexWorker:
         self._sites: dict[int, SiteKey] = {}
         self._anchors: Telling = _nothing_told  # known only once all links are: see `settle`
         self._listened = False
-        self._complete = array("q")  # pages that were put with all words of links to them: 8 bytes each
+        self._complete = np.zeros(0, np.int64)  # pages that are put with all words of links to them, ascending
+        self._waiting = array("q")  # pages that `step` took in and that are not given to the engine yet
 
     def __enter__(self) -> IndexWorker:
         return self
@@ -106,9 +110,7 @@ class IndexWorker:
         self._held.close()
 
     def _begin(self) -> ChangeCursor:
-        """The place to go on from: the index's own, where it is the later one; the beginning,
-        where the index is missing something.
-        """
+        """The place to go on from: the index's own, where it is the later one; else the beginning."""
         with self._lock.transaction(self._connection):
             place = changes.place_of(self._connection, changes.INDEX)
             if place is None or self._writer.position < place.position:
@@ -132,37 +134,42 @@ class IndexWorker:
         return changes.waiting(self._connection, self._place)
 
     def listen(self) -> None:
-        """Gathers what others call the pages that are next, so that they need not be indexed twice:
-        for when nobody crawls.
-        """
-        ids, _ = changes.after(self._connection, self._place, PAGES_OF_A_PASS)
-        self._anchors = self._telling(ids)
-        self._complete.extend(ids)
+        """Gathers what others call the pages that are next, so that these are indexed once: for when nobody crawls."""
+        self._complete = index_rows.pages_after(self._connection, self._place, PAGES_AT_ONCE)
+        self._listen_to(self._complete)
         self._listened = True
+
+    def _is_put(self, place: ChangeCursor) -> bool:
+        """Whether what is read up to a place is given to the engine at once: words of links are asked for in order."""
+        return self._listened and (place.scanned is not None or len(self._complete) <= PAGES_AT_ONCE)
 
     def step(self, watch: Callable[[int], bool] = lambda taken: False) -> int:
         """Takes in what changed, for LOOK_S at most; returns how many pages it looked at. It is searchable then where
-        `listen` was called before; else `flush` makes it so.
+        `listen` was called before; else `flush` and `settle` make it so.
 
         0: nothing is left. watch: called with how many these are so far; True ends the step.
         """
-        started, taken, place = time.monotonic(), 0, self._place
+        started, taken, place, is_put = time.monotonic(), 0, self._place, self._is_put(self._place)
         marked: list[tuple[PageBlocks, Sequence[Part]]] = []
         while time.monotonic() - started < LOOK_S:
-            ids, place = changes.after(self._connection, place, BATCH_PAGES)
+            ids, after = changes.after(self._connection, place, BATCH_PAGES)
+            if taken and self._is_put(after) != is_put:
+                break
+            place, is_put = after, self._is_put(after)
             if not ids:
                 break
             pages = list(text_rows.pages_of(self._connection, ids))
             some = list(zip(pages, self._marks.of(pages), strict=True))
-            (self._writer.put if self._listened else self._writer.keep)(map(self._to_index, some))
+            (self._writer.put if is_put else self._writer.keep)(map(self._to_index, some))
             self._writer.remove(set(ids) - {page.url_id for page in pages})
+            self._waiting.extend(() if is_put else (page.url_id for page in pages))
             marked += [(page._replace(blocks=NO_BLOCKS), parts) for page, parts in some]
             taken += len(ids)
             if watch(taken):
                 break
         if place != self._place:
             self._place = place
-            self._pass(marked, searchable=self._listened)
+            self._pass(marked, searchable=is_put)
         return taken
 
     def _pass(self, marked: Iterable[tuple[PageBlocks, Sequence[Part]]] = (), *, searchable: bool) -> None:
@@ -177,52 +184,62 @@ class IndexWorker:
     @property
     def not_put(self) -> int:
         """Pages that `step` took in and that are not given to the engine yet."""
-        return len(self._writer.waiting)
+        return len(self._waiting)
 
-    def flush(self, stop: Callable[[], bool] = lambda: False, *, listen: bool = False) -> bool:
-        """Makes searchable what `step` took in. listen: with the words of links to it, for when nobody crawls.
-        False: stop ended it.
-        """
-        waiting = list(self._writer.waiting)
-        for start in range(0, len(waiting), PAGES_OF_A_PASS):
-            some = waiting[start : start + PAGES_OF_A_PASS]
-            anchors: Telling = _nothing_told  # those before are forgotten first
-            anchors = self._telling(some) if listen else anchors
-            self._complete.extend(some if listen else ())
-            for number, page in enumerate(some):
-                if number % BATCH_PAGES == 0 and stop():
-                    return False
-                self._writer.put_kept(page, anchors(page), last=listen)
-        if self._writer.position != self._place.position:
+    def flush(self, stop: Callable[[], bool] = lambda: False) -> bool:
+        """Makes searchable what `step` took in, without words of links to it. False: stop ended it."""
+        self._anchors = _nothing_told
+        is_whole = self._put_each(self._in_order(), stop)
+        if is_whole and self._writer.position != self._place.position:
             self._pass(searchable=True)
+        return is_whole
+
+    def _in_order(self) -> Ids:
+        waiting = np.unique(np.array(self._waiting, np.int64))
+        self._waiting = array("q", waiting.tobytes())
+        return waiting
+
+    def _put_each(self, ids: Ids, stop: Callable[[], bool]) -> bool:
+        """Gives the engine pages, ascending by id, from the last one on; they wait no longer then, nor do any behind
+        the first of them. False: stop ended it.
+        """
+        for end in range(len(ids), 0, -BATCH_PAGES):
+            if stop():
+                return False
+            some = list(map(UrlId, ids[max(end - BATCH_PAGES, 0) : end].tolist()))
+            unread = [page for page in some if not self._writer.put_kept(page, self._anchors(page))]
+            pages = text_rows.pages_of(self._connection, unread)
+            self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
+            del self._waiting[bisect_left(self._waiting, some[0]) :]
         return True
 
     def settle(self, stop: Callable[[], bool]) -> bool:
-        """What needs the collection as a whole: ranks, and the words of links to pages.
+        """Makes searchable what `step` took in, with what needs the collection as a whole: ranks, and the words of
+        links to pages. For when nobody crawls.
 
         Pages of which others speak otherwise than when they were indexed are indexed again. False: stop ended it.
         """
-        if self._writer.settled:
+        if self._writer.settled and self._writer.position == self._place.position:
             return True
-        self._write_ranks()
-        complete = np.array(self._complete, np.int64)
-        for link_words in Searcher(self._folder, Searching()).link_words(PAGES_OF_A_PASS):
-            ids = np.array(sorted(link_words), np.int64)
-            unsure = list(map(UrlId, ids[~np.isin(ids, complete)].tolist()))
-            self._anchors = _nothing_told  # as above
-            self._anchors = self._telling(unsure) if unsure else self._anchors
-            stale = [page for page in unsure if said_digest(self._anchors(page)) != link_words[page]]
-            for first in range(0, len(stale), BATCH_PAGES):
-                if stop():
-                    return False
-                unread = [
-                    page
-                    for page in stale[first : first + BATCH_PAGES]
-                    if not self._writer.put_kept(page, self._anchors(page))
-                ]
-                pages = text_rows.pages_of(self._connection, unread)
-                self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
+        waiting = self._in_order()
+        ids, digests = Searcher(self._folder, Searching()).link_words()
+        is_unsure = ~np.isin(ids, np.concatenate((self._complete, waiting)))
+        ids, digests = ids[is_unsure], digests[is_unsure]
+        every = np.union1d(ids, waiting)
+        self._listen_to(every)
+        for start in reversed(range(0, len(every), PAGES_AT_ONCE)):
+            some = every[start : start + PAGES_AT_ONCE]
+            indexed = slice(*np.searchsorted(ids, (some[0], some[-1] + 1)).tolist())
+            digest_of = dict(zip(ids[indexed].tolist(), digests[indexed].tolist(), strict=True))
+            is_stale = [
+                page not in digest_of or said_digest(self._anchors(page)) != digest_of[page] for page in some.tolist()
+            ]
+            if not self._put_each(some[is_stale], stop):
+                return False
         self._anchors = _nothing_told
+        if self._writer.position != self._place.position:
+            self._pass(searchable=True)
+        self._write_ranks()
         self._writer.commit(self._writer.position, settled=True)
         return True
 
@@ -242,16 +259,20 @@ class IndexWorker:
             changed = changed or bool(marked)
         return changed
 
-    def _telling(self, pages: Collection[UrlId]) -> Telling:
-        """Of each of the pages, what others call it that its own title does not say."""
-        anchors = text_rows.anchors_to(self._connection, pages)
+    def _listen_to(self, pages: Ids) -> None:
+        """Has `_anchors` tell of each of the pages, ascending, what others call it that its own title does not say."""
+        self._anchors = _nothing_told  # those before are forgotten first
+        if not len(pages):
+            return
+        with translated(self._folder):
+            anchors = text_rows.anchors_to(self._connection, pages, self._folder)
 
         def telling(page: UrlId) -> tuple[str, ...]:
             texts = set(anchors.of(page))
             title = set(forms(site_rows.title_of(self._connection, page))) if texts else set()
             return tuple(sorted(text for text in texts if not title.issuperset(forms(text))))
 
-        return telling
+        self._anchors = telling
 
     def _write_ranks(self) -> None:
         """Each page's rank within its site, on the scale of `link_score`."""
@@ -345,7 +366,7 @@ def _finished(follower: IndexWorker, watch: Watch, *, listen: bool = True, anew:
             done += taken
             stopped = is_stopped()
         is_marked = not stopped and not follower.mark_again()
-    return not stopped and follower.flush(is_stopped, listen=True) and follower.settle(is_stopped)
+    return not stopped and follower.settle(is_stopped)
 
 
 def brought_up(folder: Path, anew: bool, watch: Watch) -> str:

@@ -12,7 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import tantivy
+from numpy.typing import NDArray
 
 from periplus.document.words import (
     folded,
@@ -55,6 +57,7 @@ from periplus.search.vectors import fused
 from periplus.settings import Searching
 from periplus.urls.folders import FOLDER_DOMAIN
 
+PAGES_AT_ONCE = 50_000  # whose numbers are read: 10 MB
 OPENED_AGAIN = 5  # times, while some of several indexes are written to
 MOST_EDITS = 2
 LEAST_CHARS = 4  # of shorter words every other one is near
@@ -286,19 +289,24 @@ class Searcher:
             if value
         )
 
-    def link_words(self, at_once: int) -> Iterator[dict[UrlId, int]]:
-        """Of every page in the index, `index.said_digest` of the words of links to it that were indexed: of some
-        at_once pages each time, by their ids, which are spread evenly.
+    def link_words(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(the ids of all pages in the index, ascending, of each `index.said_digest` of the words of links to it that
+        were indexed).
         """
-        slices = self.pages // at_once + 1
+        slices = self.pages // PAGES_AT_ONCE + 1  # ids are spread evenly
         bounds = [NEVER + number * (1 << 64) // slices for number in range(slices + 1)]
+        columns = [np.zeros((2, 0), np.int64)]
         for low, high in pairwise(bounds):
             of_slice = tantivy.Query.range_query(
                 self._index.schema, ID, tantivy.FieldType.Integer, low, high - 1, True, True
             )
             places = [place for _, place in self._searcher.search(of_slice, max(self.pages, 1), False).hits]
-            ids, digests = (self._searcher.fast_field_values(field, places) for field in (ID, SAID))
-            yield {UrlId(int(url_id or 0)): int(digest or 0) for url_id, digest in zip(ids, digests, strict=True)}
+            columns.append(
+                np.array([self._searcher.fast_field_values(field, places) for field in (ID, SAID)], np.int64)
+            )
+        ids, digests = np.concatenate(columns, axis=1)
+        order = np.argsort(ids)
+        return ids[order], digests[order]
 
     def search(
         self,

@@ -12,7 +12,7 @@ import tempfile
 import uuid
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -272,20 +272,24 @@ def type_names(media_type: str) -> tuple[str, ...]:
 # file without a name. Both end with the process: whoever comes after reads such a page from the collection.
 
 HELD_BYTES = 32_000_000  # in memory: some 1,500 pages of 4,000 words; to pack and read them back takes .1 ms each
-MOST_BYTES = 1 << 30  # some 100,000 pages of 4,000 words; of a larger crawl the last pages are read again
-MOST_DRAFTS = 400_000  # 130 bytes of memory each
+MOST_BYTES = 1 << 32  # some 400,000 pages of 4,000 words; further ones are read again
+ROOM_SHARE = 4  # nor more than this part of the disk's room: the crawl needs it
+LATE_DRAFTS = 50_000  # in a dictionary, 130 bytes each; of those before 16
 LEVEL = 1  # 50 us a page of a manual, a third of its size
 _SIZE_BITS = 30  # of a place in the file: the offset, then so many bits of the length
 
 
 class Drafts:
-    """Drafts by page."""
+    """Drafts by page, as far as there is room for them."""
 
     def __init__(self, folder: Path) -> None:
         """folder: on whose disk there is room."""
+        self._folder = folder
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # ended by `close`
         self._end = 0
-        self._places: dict[UrlId, int] = {}
+        # places in the file; 0: forgotten. Of most in arrays, ascending by page
+        self._late: dict[UrlId, int] = {}
+        self._ids, self._places = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._held: dict[UrlId, Draft] = {}
         self._held_bytes = 0
         self._writer, self._reader = zstandard.ZstdCompressor(level=LEVEL), zstandard.ZstdDecompressor()
@@ -293,36 +297,51 @@ class Drafts:
     def close(self) -> None:
         self._file.close()
 
-    def keep(self, draft: Draft) -> bool:
-        """In place of the page's earlier one. False: there is no room, and nothing is kept."""
+    @property
+    def is_full(self) -> bool:
+        return self._end > min(MOST_BYTES, (self._end + shutil.disk_usage(self._folder).free) // ROOM_SHARE)
+
+    def keep(self, draft: Draft) -> None:
+        """In place of the page's earlier one."""
         self.forget(draft.url_id)
         size = _size_bytes(draft)
         if self._held_bytes + size <= HELD_BYTES:
             self._held[draft.url_id] = draft
             self._held_bytes += size
-            return True
+            return
         data = self._writer.compress(_packed(draft))
-        if self._end + len(data) > MOST_BYTES or len(self._places) >= MOST_DRAFTS or len(data) >> _SIZE_BITS:
-            return False
-        try:
+        with contextlib.suppress(OSError):  # the disk is full: this is a saving, not a duty
             self._file.seek(self._end)
             self._file.write(data)
             self._file.flush()
-        except OSError:  # the disk is full: this is a saving, not a duty
-            return False
-        self._places[draft.url_id] = self._end << _SIZE_BITS | len(data)
-        self._end += len(data)
-        return True
+            self._note(draft.url_id, self._end << _SIZE_BITS | len(data))
+            self._end += len(data)
 
     def forget(self, url_id: UrlId) -> None:
-        self._places.pop(url_id, None)
         draft = self._held.pop(url_id, None)
         self._held_bytes -= _size_bytes(draft) if draft is not None else 0
+        if self._place(url_id):
+            self._note(url_id, 0)
+
+    def _note(self, url_id: UrlId, place: int) -> None:
+        self._late[url_id] = place
+        if len(self._late) >= LATE_DRAFTS:
+            late = np.array([*self._late.items()], np.int64)
+            ids, places = np.concatenate((late[:, 0], self._ids)), np.concatenate((late[:, 1], self._places))
+            self._ids, first = np.unique(ids, return_index=True)
+            self._places, self._late = places[first], {}
+
+    def _place(self, url_id: UrlId) -> int:
+        place = self._late.get(url_id)
+        if place is not None:
+            return place
+        at = int(np.searchsorted(self._ids, url_id))
+        return int(self._places[at]) if at < len(self._ids) and self._ids[at] == url_id else 0
 
     def find(self, url_id: UrlId) -> Draft | None:
         """The page's draft; None: it was not kept."""
-        place = self._places.get(url_id)
-        if place is None:
+        place = self._place(url_id)
+        if not place:
             return self._held.get(url_id)
         self._file.seek(place >> _SIZE_BITS)
         return _unpacked(self._reader.decompress(self._file.read(place & ((1 << _SIZE_BITS) - 1))))
@@ -467,7 +486,6 @@ class IndexWriter:
                 # one thread of the engine: while it writes, this one cuts words
                 self._writer = index.writer(HEAP_BYTES, 1)
                 self._drafts = held.enter_context(contextlib.closing(Drafts(folder)))
-            self._waiting: dict[UrlId, None] = {}
             self._queued_bytes = 0  # since the engine's last commit
             self._held = held.pop_all()
 
@@ -480,49 +498,28 @@ class IndexWriter:
     def settled(self) -> bool:
         return self._state.settled
 
-    @property
-    def waiting(self) -> Collection[UrlId]:
-        """Pages that were taken in by `keep` and are not put yet."""
-        return self._waiting.keys()
-
-    def put(self, pages: Iterable[PageToIndex]) -> int:
-        """Takes the pages in, each in place of its earlier self; says how many."""
-        count = 0
+    def put(self, pages: Iterable[PageToIndex]) -> None:
+        """Takes the pages in, each in place of its earlier self."""
         for page in pages:
-            self._forget(page.url_id)
+            self._drafts.forget(page.url_id)
             self._put(drafted(page, self._cutter), page.anchors)
-            count += 1
-        return count
 
     def keep(self, pages: Iterable[PageToIndex]) -> None:
-        """Cuts the pages into terms. What others call them comes by `put_kept`; where there is no room for a page it is
-        put at once.
-        """
+        """Cuts the pages into terms, as far as there is room for these. What others call them comes by `put_kept`."""
         for page in pages:
-            draft = drafted(page, self._cutter)
-            self._forget(page.url_id)
-            if self._drafts.keep(draft):
-                self._waiting[page.url_id] = None
-            else:
-                self._put(draft, page.anchors)
+            self._drafts.forget(page.url_id)
+            if not self._drafts.is_full:
+                self._drafts.keep(drafted(page, self._cutter))
 
-    def put_kept(self, url_id: UrlId, anchors: Sequence[str], *, last: bool = False) -> bool:
-        """Puts a page that `keep` took in, once more where it was put before; anchors: what others call it. last: it
-        need not be kept any longer.
+    def put_kept(self, url_id: UrlId, anchors: Sequence[str]) -> bool:
+        """Puts a page that `keep` took in, once more where it was put before; anchors: what others call it.
 
         False: it is not kept, and has to be put.
         """
         draft = self._drafts.find(url_id)
         if draft is not None:
             self._put(draft, anchors)
-            self._waiting.pop(url_id, None)
-            if last:
-                self._drafts.forget(url_id)
         return draft is not None
-
-    def _forget(self, url_id: UrlId) -> None:
-        self._drafts.forget(url_id)
-        self._waiting.pop(url_id, None)
 
     def _put(self, draft: Draft, anchors: Sequence[str]) -> None:
         self._queued_bytes += _size_bytes(draft)
@@ -537,7 +534,7 @@ class IndexWriter:
         with translated(self._folder):
             for url_id in ids:
                 self._writer.delete_documents_by_term(ID, url_id)
-                self._forget(url_id)
+                self._drafts.forget(url_id)
 
     def clear(self) -> None:
         """Removes every page."""

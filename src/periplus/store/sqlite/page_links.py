@@ -104,7 +104,6 @@ DROP TABLE main.link;
 PERHAPS_TO = f"(SELECT source FROM page_links WHERE instr(targets, CAST(printf('%{ID_WIDTH}d', {{}}) AS BLOB)))"
 TO_TARGET = f"link WHERE target = ?1 AND source IN {PERHAPS_TO.format('?1')}"
 Row = tuple[object, ...]
-_CLICKED = frozenset(FIRST_LETTER + LINK_KIND_CODES[kind] for kind in (LinkKind.ANCHOR, LinkKind.AREA))
 _STORE = f"INSERT INTO page_links ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -136,18 +135,6 @@ def of_page(connection: sqlite3.Connection, source: int) -> dict[LinkKey, PageLi
 
 def letters_of(*kinds: LinkKind) -> bytes:
     return bytes(FIRST_LETTER + LINK_KIND_CODES[kind] for kind in kinds)
-
-
-def hyperlinks(connection: sqlite3.Connection) -> Iterator[tuple[int, int, str, str]]:
-    """(source, target, anchor, landmark) of whatever a reader may click, page by page. Raises StoreError."""
-    with reported():
-        for source, targets, kinds, positions, words in connection.execute(
-            "SELECT source, targets, kinds, positions, words FROM page_links"
-        ):
-            columns = zip(map(int, targets.split()), kinds, positions, json.loads(words), strict=True)
-            for target, kind, position, text in columns:
-                if kind in _CLICKED:
-                    yield source, target, parted(text)[0], LANDMARKS[position - FIRST_LETTER]
 
 
 class LinkColumns(NamedTuple):

@@ -25,7 +25,7 @@ from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store.bodies import unpack_headers
 from periplus.store.corruption import reported
-from periplus.store.page_links import FIRST_LETTER
+from periplus.store.page_links import FIRST_LETTER, parted
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.urls.canonical import url_id
@@ -79,20 +79,39 @@ def link_blocks(
     """
     find = f"SELECT l.source, l.targets, l.kinds, l.positions, l.nofollow FROM {where}"
     taken = None if kinds is None else np.isin(np.arange(256), [LINK_KIND_CODES[kind] for kind in kinds])
+    return (_link_block(rows, taken) for rows in _rows_of_blocks(connection.execute(find, values)))
+
+
+def anchor_blocks(connection: sqlite3.Connection) -> Iterator[tuple[LinkBlock, list[str]]]:
+    """All links, as they lie on disk, and the anchor of each. 1 us a link. Raises StoreError as above."""
+    find = "SELECT source, targets, kinds, positions, nofollow, words FROM page_links"
+    for some in _rows_of_blocks(connection.execute(find)):
+        with reported():
+            words = json.loads(f"[{','.join(row[5] for row in some)}]")
+            if list(map(len, words)) != [len(row[2]) for row in some]:
+                raise ValueError("columns of different lengths")
+        block = _link_block(some, None)
+        yield block, [text if text[:1] != "\t" else parted(text)[0] for text in chain.from_iterable(words)]
+
+
+def _rows_of_blocks(cursor: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:
+    """Rows of `page_links`, of BLOCK_ROWS links and the rest of a page at once. The first column is the source, the
+    third the kinds.
+    """
     rows: list[tuple[Any, ...]] = []
     count = 0
-    for row in connection.execute(find, values):
+    for row in cursor:
         if count >= BLOCK_ROWS and row[0] != rows[-1][0]:
-            yield _link_block(rows, taken)
+            yield rows
             rows, count = [], 0
         rows.append(row)
         count += len(row[2])
     if rows:
-        yield _link_block(rows, taken)
+        yield rows
 
 
 def _link_block(rows: list[tuple[Any, ...]], taken: NDArray[np.bool_] | None) -> LinkBlock:
-    sources, targets, letters, landmarks, bars = zip(*rows, strict=True)
+    sources, targets, letters, landmarks, bars, *_ = zip(*rows, strict=True)
     counts = np.fromiter(map(len, letters), np.int64, len(letters))
     with reported():
         block = LinkBlock(

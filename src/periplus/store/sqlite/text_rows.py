@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import tempfile
+import weakref
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
 from periplus.document.digest import without_marks
@@ -20,9 +25,10 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store.bodies import pack_parts
 from periplus.store.crawl_reads import PageBlocks, page_of, pages_statement
 from periplus.store.dialect import SQLITE
-from periplus.store.sqlite import page_links
+from periplus.store.sqlite import inlinks, site_rows
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
+from periplus.store.sqlite.site_rows import LinkBlock
 
 BLOCK_ROWS = 100  # rows with packed texts, fetched at once: some 1 MB
 _PAGES = pages_statement(SQLITE)
@@ -57,96 +63,130 @@ def write_parts(connection: sqlite3.Connection, marked: Iterable[tuple[UrlId, in
     connection.executemany("UPDATE page SET parts = ? WHERE url_id = ? AND body_id = ?", rows)
 
 
-class AnchorTexts:
-    """Words of links to pages, by page. `anchors_to` makes it."""
+# Words of links to pages: an index on the targets would cost 370 us and 1.6 kB a page while crawling, so links are
+# passed over once, and dealt into a file by the range of the page that they lead to. Each range is read once then.
 
-    def __init__(self, targets: Collection[UrlId], most: int) -> None:
-        """most: of each page."""
-        self._most = most
-        self._numbers = {target: number for number, target in enumerate(targets)}
-        self._texts: dict[str, int] = {}  # each once, by its number
-        self._words_of = array("Q")  # of each text a digest of it without case and diacritics
-        # links: the page, the words and the landmark in one number, and the text
-        self._keys, self._of_links = array("Q"), array("I")
-        self._counted = _NO_ANCHORS
-        self._chars = 0
-
-    def add(self, target: int, text: str, position: str) -> None:
-        """Counts a link from another page."""
-        number = self._texts.get(text)
-        if number is None:
-            if self._chars > ANCHOR_CHARS:
-                return
-            number = self._texts[text] = len(self._texts)
-            self._chars += len(text)
-            self._words_of.append(xxh3_64_intdigest(without_marks(text).encode("utf-8", "replace")) & _WORD_MASK)
-        key = self._numbers[UrlId(target)] << _KEY_BITS | self._words_of[number] << _PLACE_BITS | _PLACES[position]
-        self._keys.append(key)
-        self._of_links.append(number)
-        if len(self._keys) >= LINKS_COUNTED_AT_ONCE:
-            self._count()
-
-    def _count(self) -> None:
-        """Of the links with the same key keeps the first one's text, and how many there are."""
-        keys, texts, pages = self._counted
-        keys = np.concatenate((keys, np.frombuffer(self._keys, np.uint64)))
-        texts = np.concatenate((texts, np.frombuffer(self._of_links, np.uint32)))
-        pages = np.concatenate((pages, np.ones(len(self._keys), np.int64)))
-        different, first, place = np.unique(keys, return_index=True, return_inverse=True)
-        self._counted = different, texts[first], np.bincount(place, pages, len(different)).astype(np.int64)
-        self._keys, self._of_links = array("Q"), array("I")
-
-    def settle(self) -> None:
-        """Orders what was added: of each page the most frequent first."""
-        self._count()
-        keys, texts, pages = self._counted
-        by_text = sorted(self._texts)
-        rank = np.empty(len(by_text), np.int64)
-        rank[[self._texts[text] for text in by_text]] = np.arange(len(by_text))
-        numbers, places = keys >> np.uint64(_KEY_BITS), keys & np.uint64((1 << _PLACE_BITS) - 1)
-        order = np.lexsort((rank[texts], places, -pages, numbers))
-        numbers = numbers[order]
-        at = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
-        first = at < self._most
-        self._of_pages, self._numbers_of = texts[order][first], numbers[first]
-        self._names, self._texts = list(self._texts), {}
-        self._counted = _NO_ANCHORS
-        self._words_of = array("Q")
-
-    def of(self, page: UrlId) -> list[str]:
-        """The words of the links to a page from others, the most frequent first, each as it was first met; the same
-        words in another landmark are others.
-        """
-        number = self._numbers.get(page)
-        if number is None:
-            return []
-        begin, end = np.searchsorted(self._numbers_of, np.array([number, number + 1], np.uint64)).tolist()
-        return [self._names[text] for text in self._of_pages[begin:end].tolist()]
-
-
+PAGES_AT_ONCE = 25_000  # of a range: 60 MB of words where each page has ten links of its own words
 ANCHOR_CHARS = (
     64_000_000  # of different texts; beyond, further ones are passed over: a hostile site must not fill the memory
 )
 LINKS_COUNTED_AT_ONCE = 1 << 20
-_PLACES = {str(position): place for place, position in enumerate(sorted(Position))}
+_PLACES = np.array([sorted(Position).index(position) for position in site_rows.POSITIONS], np.int64)
+_IS_CLICKED = np.array([kind in (LinkKind.ANCHOR, LinkKind.AREA) for kind in site_rows.KINDS])
 _PLACE_BITS, _KEY_BITS = 4, 36
-_WORD_MASK = (1 << (_KEY_BITS - _PLACE_BITS)) - 1  # that two texts of one page have the same is most unlikely
-_NO_ANCHORS = np.zeros(0, np.uint64), np.zeros(0, np.uint32), np.zeros(0, np.int64)
+_PLACE_MASK, _WORD_MASK = (1 << _PLACE_BITS) - 1, (1 << (_KEY_BITS - _PLACE_BITS)) - 1
+_NO_ANCHORS = np.zeros((3, 0), np.int64)
 
 
-def anchors_to(connection: sqlite3.Connection, targets: Collection[UrlId], most: int = 20) -> AnchorTexts:
-    """Words of the links to pages from other pages.
+class AnchorTexts:
+    """Words of links to pages, by page. `anchors_to` makes it."""
 
-    most: of each page. One pass through all links, whatever the number of targets: an index on the targets would
-    cost 370 us and 1.6 kB a page while crawling, so ask for many pages at once. Memory: 20 bytes for what differs in
-    page, words and landmark, and each text once.
+    def __init__(self, targets: NDArray[np.int64], folder: Path, most: int) -> None:
+        """targets: ascending; folder: where the file lies; most: texts of each page."""
+        self._targets, self._most = targets, most
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # ended with the value
+        weakref.finalize(self, self._file.close)
+        self._chunks = [array("Q") for _ in range(-(-len(targets) // PAGES_AT_ONCE))]  # where those of each range begin
+        self._range = -1  # the one in memory
+        self._names: list[str] = []
+        self._pages = self._texts = np.zeros(0, np.int64)
+
+    def add(self, links: LinkBlock, texts: Sequence[str]) -> None:
+        """Counts links from other pages."""
+        places = inlinks.places(self._targets, links.targets)
+        is_counted = (places >= 0) & (links.targets != links.sources) & _IS_CLICKED[links.kinds]
+        rows = np.flatnonzero(is_counted & np.fromiter(map(bool, texts), np.bool_, len(texts)))
+        numbers: dict[str, int] = {}
+        of_rows = [numbers.setdefault(texts[row], len(numbers)) for row in rows.tolist()]
+        keys = places[rows] << _KEY_BITS | np.array(of_rows, np.int64) << _PLACE_BITS | _PLACES[links.positions[rows]]
+        different, first, counts = np.unique(keys, return_index=True, return_counts=True)
+        ranges = (different >> _KEY_BITS) // PAGES_AT_ONCE
+        order = np.lexsort((first, ranges))  # as they were met
+        ends = np.searchsorted(ranges, np.arange(len(self._chunks) + 1)).tolist()
+        names = list(numbers)
+        for number, (begin, end) in enumerate(pairwise(ends)):
+            if begin < end:
+                some = order[begin:end]
+                of_links = different[some] >> _PLACE_BITS & _WORD_MASK
+                words = json.dumps([names[text] for text in of_links.tolist()]).encode()
+                self._chunks[number].append(self._file.tell())
+                self._file.write(np.array([len(some), len(words)], np.int64).tobytes())
+                self._file.write(np.array([different[some], counts[some]], np.int64).tobytes() + words)
+
+    def _read(self, number: int) -> None:
+        """Orders the words of links to the pages of a range: of each page the most frequent first. Of texts alike but
+        for case and diacritics, in the same landmark, the first one is kept.
+        """
+        self._names, self._pages, self._texts = [], _NO_ANCHORS[0], _NO_ANCHORS[0]  # those before are forgotten first
+        numbers: dict[str, int] = {}
+        digests, counted, waiting = array("q"), _NO_ANCHORS, [_NO_ANCHORS]
+        chars = links = 0
+        for at in self._chunks[number]:
+            keys, counts, texts = self._chunk(at)
+            for text in texts:
+                if text not in numbers and chars <= ANCHOR_CHARS:
+                    numbers[text] = len(numbers)
+                    chars += len(text)
+                    digests.append(_word_digest(text))
+            of_links = np.array([numbers.get(text, -1) for text in texts], np.int64)
+            words = np.frombuffer(digests, np.int64)[of_links] << _PLACE_BITS
+            keys = keys >> _KEY_BITS << _KEY_BITS | words | keys & _PLACE_MASK
+            waiting.append(np.array([keys, of_links, counts])[:, of_links >= 0])
+            del words  # else `digests` may not grow
+            links += len(keys)
+            if links >= LINKS_COUNTED_AT_ONCE:
+                counted, waiting, links = _counted([counted, *waiting]), [], 0
+        keys, texts_of, counts = _counted([counted, *waiting])
+        self._names = list(numbers)
+        rank = np.empty(len(numbers), np.int64)
+        rank[[numbers[text] for text in sorted(numbers)]] = np.arange(len(numbers))
+        pages = keys >> _KEY_BITS
+        order = np.lexsort((rank[texts_of], keys & _PLACE_MASK, -counts, pages))
+        pages = pages[order]
+        first = np.arange(len(pages)) - np.searchsorted(pages, pages) < self._most
+        self._range, self._pages, self._texts = number, pages[first], texts_of[order][first]
+
+    def _chunk(self, at: int) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
+        """(keys, counts, texts) as `add` wrote them."""
+        self._file.seek(at)
+        links, size = np.frombuffer(self._file.read(16), np.int64).tolist()
+        keys, counts = np.frombuffer(self._file.read(16 * links), np.int64).reshape(2, -1)
+        return keys, counts, json.loads(self._file.read(size))
+
+    def of(self, page: UrlId) -> list[str]:
+        """The words of the links to a page from others, the most frequent first, each as it was first met; the same
+        words in another landmark are others. Pages are best asked for in order: ranges are read one at a time.
+        """
+        place = int(np.searchsorted(self._targets, page))
+        if place == len(self._targets) or self._targets[place] != page:
+            return []
+        if place // PAGES_AT_ONCE != self._range:
+            self._read(place // PAGES_AT_ONCE)
+        begin, end = np.searchsorted(self._pages, (place, place + 1)).tolist()
+        return [self._names[text] for text in self._texts[begin:end].tolist()]
+
+
+def _word_digest(text: str) -> int:
+    """Of a text without case and diacritics: that two texts of one page share it is most unlikely."""
+    return xxh3_64_intdigest(without_marks(text).encode("utf-8", "replace")) & _WORD_MASK
+
+
+def _counted(some: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """(keys, texts, counts) of links: of those with the same key the first one's text, and how many there are."""
+    keys, texts, counts = np.concatenate(some, axis=1)
+    different, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    sums = np.bincount(place, counts, len(different)).astype(np.int64)
+    return np.array([different, texts[first], sums])
+
+
+def anchors_to(connection: sqlite3.Connection, targets: NDArray[np.int64], folder: Path, most: int = 20) -> AnchorTexts:
+    """Words of the links to pages from other pages: one pass through all links, whatever the number of targets.
+
+    targets: ascending; folder: on whose disk there is room for them; most: of each page. Raises OSError, StoreError.
     """
-    texts = AnchorTexts(targets, most)
-    among = frozenset(targets)
-    for source, target, text, position in page_links.hyperlinks(connection):
-        if text and target != source and target in among:
-            texts.add(target, text, position)
-    texts.settle()
+    texts = AnchorTexts(targets, folder, most)
+    for links, words in site_rows.anchor_blocks(connection):
+        texts.add(links, words)
     return texts
 
 
