@@ -149,6 +149,8 @@ PLACES = [
     (search_index, "write_state"),
     (changes, "passed"),
     (index_follower, "write_ranks"),
+    (text_rows.AnchorTexts, "add"),
+    (index_follower.IndexWorker, "_put_each"),
 ]
 
 
@@ -200,6 +202,31 @@ def test_pages_read_before_the_links_to_them_are_in_the_end_as_if_read_after(
     # asked for, a page is put, and again when the words of links to it are known; who comes later keeps no pages
     assert put == [True] * (31 * (asked + (not dies))) + [False] * (31 * (asked and dies))
     assert contents(folder) == from_scratch(folder, tmp_path)
+
+
+@pytest.mark.parametrize("room", [0, 3_000, 1 << 30])
+@pytest.mark.parametrize("beside", [False, True])
+def test_links_are_passed_over_once_and_pages_put_once_however_many_there_are(
+    folder, tmp_path, monkeypatch, beside, room
+):
+    expected, put, passes = from_scratch(folder, tmp_path), [], []
+    real_put, real_pass = search_index.IndexWriter._put, text_rows.anchors_to
+    for place in (text_rows, index_follower):
+        monkeypatch.setattr(place, "PAGES_AT_ONCE", 4)
+    monkeypatch.setattr(index_follower, "BATCH_PAGES", 3)
+    monkeypatch.setattr(search_index, "HELD_BYTES", 0)
+    monkeypatch.setattr(search_index, "MOST_BYTES", room)
+    monkeypatch.setattr(
+        search_index.IndexWriter, "_put", lambda *given: put.append(given[1].url_id) or real_put(*given)
+    )
+    monkeypatch.setattr(text_rows, "anchors_to", lambda *given: passes.append(1) or real_pass(*given))
+    with IndexWorker(folder) as follower:
+        while beside and follower.step():
+            pass
+        assert index_follower._finished(follower, lambda done, left: False, listen=not beside)
+    again = 0 if beside else len(put) - 31  # what is marked otherwise at the end was given to the engine by then
+    assert (len(put) - again, len(set(put)), len(passes)) == (31, 31, 1)
+    assert contents(folder) == expected
 
 
 def test_who_searches_while_a_crawl_goes_on_has_pages_made_searchable(folder, tmp_path):

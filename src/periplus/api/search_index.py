@@ -226,7 +226,8 @@ class IndexWorker:
         is_unsure = ~np.isin(ids, np.concatenate((self._complete, waiting)))
         ids, digests = ids[is_unsure], digests[is_unsure]
         every = np.union1d(ids, waiting)
-        self._listen_to(every)
+        if not np.isin(every, self._complete).all():  # else these words are dealt already
+            self._listen_to(every)
         for start in reversed(range(0, len(every), PAGES_AT_ONCE)):
             some = every[start : start + PAGES_AT_ONCE]
             indexed = slice(*np.searchsorted(ids, (some[0], some[-1] + 1)).tolist())
@@ -262,8 +263,6 @@ class IndexWorker:
     def _listen_to(self, pages: Ids) -> None:
         """Has `_anchors` tell of each of the pages, ascending, what others call it that its own title does not say."""
         self._anchors = _nothing_told  # those before are forgotten first
-        if not len(pages):
-            return
         with translated(self._folder):
             anchors = text_rows.anchors_to(self._connection, pages, self._folder)
 

@@ -166,7 +166,7 @@ def _pairs(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> tuple[NDAr
     sources: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)]
     targets: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)]
     for block in (one.in_order() for one in link_blocks(connection, "page_links l ORDER BY l.source")):
-        source, target = places(ids, block.sources), places(ids, block.targets)
+        source, target = places_in(ids, block.sources), places_in(ids, block.targets)
         flags = (block.positions == _NAV_CODE) * NAV + _IS_PART[block.kinds] * PART
         is_known = (source >= 0) & (target >= 0)
         sources.append((source[is_known] << 2).astype(np.uint32))
@@ -181,7 +181,7 @@ def _pairs(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> tuple[NDAr
     return begin[firsts], shared
 
 
-def places(ids: NDArray[np.int64], sought: NDArray[np.int64]) -> NDArray[np.int64]:
+def places_in(ids: NDArray[np.int64], sought: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where each stands in the ascending ids; -1: nowhere."""
     if not len(ids):
         return np.full(len(sought), -1, np.int64)
@@ -205,7 +205,7 @@ def _visited(connection: sqlite3.Connection, ids: NDArray[np.int64], moment: Inl
         connection.execute("SELECT url_id, id FROM visit WHERE text IS NULL AND id <= ?", (moment.visit,)), 2
     )
     pairs = np.concatenate([np.array(named, np.int64).reshape(-1, 2), *blocks])
-    places = places(ids, pairs[:, 0])
+    places = places_in(ids, pairs[:, 0])
     pairs, places = pairs[places >= 0], places[places >= 0]
     order = np.lexsort((pairs[:, 1], places))
     return Visited(_offsets(places.astype(np.uint32), len(ids)), pairs[order, 1].astype(np.uint32))
@@ -251,7 +251,7 @@ def opened(folder: Path) -> StoredInlinkIndex | None:
 
 def place_of(book: StoredInlinkIndex, identity: int) -> int:
     """Where a URL stands; -1: it was not known then."""
-    return int(places(book.links.ids, np.array([identity], np.int64))[0])
+    return int(places_in(book.links.ids, np.array([identity], np.int64))[0])
 
 
 def linking(connection: sqlite3.Connection, book: StoredInlinkIndex, target: int, most: int) -> tuple[int, list[int]]:

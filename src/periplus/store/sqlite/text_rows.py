@@ -93,7 +93,7 @@ class AnchorTexts:
 
     def add(self, links: LinkBlock, texts: Sequence[str]) -> None:
         """Counts links from other pages."""
-        places = inlinks.places(self._targets, links.targets)
+        places = inlinks.places_in(self._targets, links.targets)
         is_counted = (places >= 0) & (links.targets != links.sources) & _IS_CLICKED[links.kinds]
         rows = np.flatnonzero(is_counted & np.fromiter(map(bool, texts), np.bool_, len(texts)))
         numbers: dict[str, int] = {}
