@@ -37,7 +37,8 @@ LEAST_CONTAINMENT = 0.08
 COMMON_WORD = 0.2  # of all pages: a word on more says next to nothing, and fills the matrix
 COMMON_PAGES = 50  # of few pages a fifth may be one story; there the weights suffice
 PAGES_AT_ONCE, WORDS_AT_ONCE = 20_000, 16_000_000  # of which vectors are made, which are counted
-ROWS_AT_ONCE, PAIRS_AT_ONCE = 20_000, 20_000  # pages compared with all others, pairs whose words are
+# pages that are compared with all others, each of which may share text with hundreds; pairs whose words are compared
+ROWS_AT_ONCE, PAIRS_AT_ONCE = 4_000, 20_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -307,14 +308,14 @@ class _Evidence(NamedTuple):
 def _evidence(
     pairs: TextPairs, cosines: NDArray[np.float32], links: Ints, cosine: Floats, watch: Watch
 ) -> Iterator[_Evidence]:
-    """Of all pages, PAGES_AT_ONCE at a time. links: may be citations; cosine: of their words."""
+    """Of all pages, ROWS_AT_ONCE at a time. links: may be citations; cosine: of their words."""
     size = len(pairs.runs)
     part = np.flatnonzero(cosines.astype(np.float64) >= PART_COSINE)
     by_other = part[np.argsort(pairs.other[part], kind="stable")]
     ones, others = pairs.one[part], pairs.other[by_other]
-    for begin in range(0, size, PAGES_AT_ONCE):
+    for begin in range(0, size, ROWS_AT_ONCE):
         watch("telling stories apart", begin, size)
-        span = np.array([begin, begin + PAGES_AT_ONCE])
+        span = np.array([begin, begin + ROWS_AT_ONCE])
         mine = part[slice(*np.searchsorted(ones, span))]
         theirs = by_other[slice(*np.searchsorted(others, span))]
         cited = np.arange(*np.searchsorted(links[:, 0], span))
