@@ -25,7 +25,7 @@ BUDGETS = {
     "schedule": 3_200,
     "search": 2_700,
     "store": 17_600,
-    "ui": 5_500,
+    "ui": 5_550,
     "urls": 2_400,
 }
 MODULES = 403

@@ -1,6 +1,7 @@
 """The interface shows a collection in a database as one in a folder, and keeps in the database what is decided."""
 
 import contextlib
+import threading
 from urllib.parse import urlencode
 
 import pytest
@@ -19,9 +20,11 @@ from periplus.errors import UsageError
 from periplus.model.collection import without_password
 from periplus.model.story import EditorVerdict
 from periplus.store.job_queue import JobQueue
+from periplus.store.postgres import index_place
 from periplus.store.postgres.connection import connect
 from periplus.store.sqlite import portal_rows, reading
 from periplus.store.sqlite.job_file import folder_queue
+from periplus.ui import state as ui_state
 from periplus.ui.app import application
 from periplus.ui.safety import Locks
 from periplus.ui.state import AppState, places
@@ -51,11 +54,13 @@ def posted(client, path, form, **values):
 
 
 def test_screens_say_the_same_of_both(served):
-    client, _, address = served
+    client, state, address = served
     rows = {row.pop("name"): row for row in client.get("/?format=json").json()["collections"]}
     assert {*rows} == {"e", address.collection}
     one, other = ({**rows[name], "size_bytes": 0} for name in ("e", address.collection))
     assert one == other and one["state"] == "done"
+    copy = state.places.collections()[address.collection]
+    assert not copy.exists() and not state.places.is_read(copy), "the first screen needs no copy"
     for screen in SCREENS:
         of_folder, of_database = (client.get(f"/c/{name}/{screen}") for name in ("e", address.collection))
         assert of_folder.status_code == of_database.status_code == 200, (screen, of_database.text[:500])
@@ -182,8 +187,42 @@ def test_jobs_are_asked_for_at_the_address_and_without_its_password(served):
     assert commands == [("refresh", "-c", address.text)]
 
 
+def test_a_search_by_the_shared_index_needs_no_copy(served, tmp_path, monkeypatch):
+    client, state, address = served
+    with contextlib.closing(connect(address)) as database:
+        index_place.remember(database, str(tmp_path / "index"))
+    with monkeypatch.context() as other:
+        other.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+        with open_collection(address.text) as collection:
+            assert [hit.title for hit in collection.search("pilots").hits] == ["Pilots"]
+    for path in (f"/c/{address.collection}/search?q=pilots", "/search?q=pilots"):
+        (answer,) = client.get(f"{path}&format=json").json()["found"]
+        assert not answer["fault"] and "https://e.org/a" in {hit["url"] for hit in answer["result"]["hits"]}
+    assert not state.places.collections()[address.collection].exists()
+
+
+def test_a_screen_says_that_its_copy_is_being_made(served, monkeypatch):
+    client, _, address = served
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(place):
+        begun.set()
+        assert go_on.wait(60)
+        return folder_of(place)
+
+    monkeypatch.setattr(ui_state, "folder_of_place", slow)
+    monkeypatch.setattr(ui_state, "COPY_WAIT_S", 0.01)
+    copied = client.get(f"/c/{address.collection}/t/pages")
+    assert begun.wait(60) and copied.status_code == 503 and "is being copied from its database" in copied.text
+    assert client.get("/").status_code == 200
+    go_on.set()
+    monkeypatch.setattr(ui_state, "COPY_WAIT_S", 60.0)
+    assert "Pilots" in client.get(f"/c/{address.collection}/t/pages").text
+
+
 def test_a_copy_that_is_shown_follows_the_database(served):
     client, state, address = served
+    assert client.get(f"/c/{address.collection}/page?url=https://e.org/a").status_code == 200
     with contextlib.closing(connect(address)) as database:
         database.execute("UPDATE page SET title = 'Another title' WHERE title = 'Pilots'")
     state.places.bring_up()

@@ -103,7 +103,7 @@ def brought_up(address: Address, watch: Watch) -> Iterator[tuple[Connection, Pat
     home = _home(address)
     with _written(home):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = home / (address.collection + SUFFIX)
+    folder = copy_folder(address)
     with contextlib.closing(WriteLock(home)) as lock, lock.held():
         os.utime(home)
         with database_copying.reported(), contextlib.closing(connect(address)) as database:
@@ -130,6 +130,11 @@ def index_folder(address: Address) -> Path:
 def forget(address: Address) -> None:
     """Deletes the copy of a collection that is gone."""
     shutil.rmtree(_home(address), ignore_errors=True)
+
+
+def copy_folder(address: Address) -> Path:
+    """Where the copy of a collection is kept."""
+    return _home(address) / (address.collection + SUFFIX)
 
 
 def _home(address: Address) -> Path:

@@ -81,6 +81,13 @@ def folder_of(place: Path | str, watch: Callable[[str, int], None] | None = None
     return folder
 
 
+def copy_folder(address: str) -> Path:
+    """The folder that `folder_of` makes for a collection in a database. Raises UsageError."""
+    with extra_needed():
+        from periplus.api import copies
+    return copies.copy_folder(address_of(address))
+
+
 # of the copies that this process reads; with passwords, so they are never written
 _ADDRESSES: Final[dict[Path, str]] = {}
 

@@ -26,7 +26,6 @@ from periplus.cli.options import (
     PLACE,
     Place,
     WholeNumber,
-    collection_folder,
     format_option,
     opened,
     option,
@@ -322,9 +321,9 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
     """Show collections in a browser, and start and watch crawls there.
 
     FOLDER is a collection, or a folder that holds some; by default the current one. Of a collection in
-    PostgreSQL, named by its address, a copy is shown and brought up to date every half a minute. Only this
-    machine can reach it, unless --host says otherwise. A worker runs beside it and does what is asked for;
-    both end with Ctrl-C, and lose nothing.
+    PostgreSQL, named by its address, most screens show a copy, which is made when one is first asked for and
+    brought up to date every half a minute. Only this machine can reach it, unless --host says otherwise. A
+    worker runs beside it and does what is asked for; both end with Ctrl-C, and lose nothing.
 
     \b
     periplus serve
@@ -343,7 +342,7 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
     from periplus.ui.state import AppState, places
     from periplus.ui.users import Users
 
-    shown = places(given, collection_folder)
+    shown = places(given)
     users = Users(shown.base)
     if flags["add_user"] or flags["remove_user"] or flags["users"]:
         _keep_users(users, flags)

@@ -98,7 +98,7 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
     state, name = state_of(request), request.path_params["name"]
     job = state.job_of(name)
     try:
-        folder = state.places.folder(name)
+        folder = state.places.read(state.places.folder(name))
     except NoCollection:
         if job is None:
             raise

@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from periplus.api.collection import Collection
-from periplus.api.functions import open_collection, search_collections
 from periplus.api.page import Page
+from periplus.api.searching import searched
 from periplus.api.tables import TableQuery
 from periplus.errors import PeriplusError, UsageError
 from periplus.jobs.forms import whole
@@ -26,7 +26,8 @@ from periplus.model.web import Url
 from periplus.search.vectors import FOLDER as VECTORS
 from periplus.ui import rendering
 from periplus.ui.maps import place_of
-from periplus.ui.state import folder_of, state_of
+from periplus.ui.state import folder_of, named_in, now, state_of
+from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_key
 
 VIEWS = {
@@ -228,10 +229,10 @@ class PageSearch:
 
 
 def in_one(request: Request) -> Response:
-    name, folder = folder_of(request)
+    name, folder = named_in(request)
     query, at = _query(request), whole(request.query_params, "at", 1, 1, 1000)
     like = request.query_params.get("like", "").strip()[:2000]
-    answers = [_searched(request, name, folder, at, like)] if query or like else []
+    answers = [_searched(request, name, {"": folder}, at, like)] if query or like else []
     return _answer(request, answers, {"name": name, "at": at, "per": HITS, "like": like})
 
 
@@ -242,26 +243,16 @@ def in_all(request: Request) -> Response:
 
 
 def _all_searched(request: Request, at: int) -> list[PageSearch]:
-    places = state_of(request).places
-    folders, faults = places.collections(), list[PageSearch]()
+    shown = state_of(request).places
+    folders, faults = shown.collections(), list[PageSearch]()
     for name, folder in list(folders.items()):
         try:
-            Collection(folder).close()
+            with searched({name: shown.place(folder)}, SEARCH_READ_S, shown.copy):
+                pass
         except PeriplusError as error:
             faults.append(PageSearch(name, None, str(error)))
             del folders[name]
-    if not folders:
-        return faults
-    try:
-        done = state_of(request).indexing.is_done(list(folders.values()), CATCH_UP_S)
-        named = {name: places.place(folder) for name, folder in folders.items()}
-        result = search_collections(
-            named, _query(request), limit=HITS, page=at, facets=True, time_limit_s=SEARCH_READ_S,
-            watch=_until(CATCH_UP_S),
-        )  # fmt: skip
-        return [PageSearch("", result, indexing=not done), *faults]
-    except PeriplusError as error:
-        return [PageSearch("", None, str(error)), *faults]
+    return [_searched(request, "", folders, at), *faults] if folders else faults
 
 
 def _answer(request: Request, answers: list[PageSearch], values: Mapping[str, object]) -> Response:
@@ -275,16 +266,19 @@ def _query(request: Request) -> str:
     return request.query_params.get("q", "").strip()[:2000]
 
 
-def _searched(request: Request, name: str, folder: Path, at: int, like: str) -> PageSearch:
-    """like: a page to which others are near by the collection's vectors; empty: words alone."""
-    query = _query(request)
+def _searched(request: Request, name: str, folders: Mapping[str, Path], at: int, like: str = "") -> PageSearch:
+    """What collections, by the names that hits have of them, answer as one. like: a page to which others are near by
+    the collection's vectors; empty: words alone.
+    """
+    shown = state_of(request).places
+    places = {one: shown.place(folder) for one, folder in folders.items()}
     try:
-        done = state_of(request).indexing.is_done([folder], CATCH_UP_S)
-        with open_collection(state_of(request).places.place(folder), time_limit_s=SEARCH_READ_S) as collection:
-            result = collection.search(
-                query, limit=HITS, page=at, facets=True, like=like or None, watch=_until(CATCH_UP_S)
-            )
-            return PageSearch(name, result, indexing=not done)
+        done = state_of(request).indexing.is_done(list(filter(shown.is_read, folders.values())), CATCH_UP_S)
+        near = url_id(canonical(like)) if like else None
+        with searched(places, SEARCH_READ_S, shown.copy) as search:
+            behind = search.catch_up(now(), _until(CATCH_UP_S))
+            result = search.find(_query(request), HITS, at, facets=True, behind=behind, like=near)
+        return PageSearch(name, result, indexing=not done)
     except PeriplusError as error:
         return PageSearch(name, None, str(error))
 

@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from periplus.api import survey
-from periplus.api.collection import Collection, Status
+from periplus.api.collection import Status
+from periplus.api.functions import open_collection
 from periplus.errors import PeriplusError, UsageError
 from periplus.jobs.forms import whole
 from periplus.jobs.presets import CONSENTS, PERIODS, PRESETS, everyday_values, job_request, period
@@ -95,7 +96,7 @@ def start(request: Request, refused: rendering.Refused | None = None) -> Respons
     files = state.settings_files()
     presets = read_presets(files)
     local = not state.locks.token
-    rows = [_row(name, folder) for name, folder in state.places.collections().items()]
+    rows = [_row(name, state.places.place(folder)) for name, folder in state.places.collections().items()]
     chosen = {name: text for name in ("named", "state", "sort") if (text := request.query_params.get(name, ""))}
     shown = [
         row
@@ -172,9 +173,9 @@ def save_preset(request: Request) -> Response:
     return RedirectResponse(f"/?settings_preset={quote(name)}", 303)
 
 
-def _row(name: str, folder: Path) -> CollectionRow:
+def _row(name: str, place: Path | str) -> CollectionRow:
     try:
-        with Collection(folder, time_limit_s=READ_S) as collection:
+        with open_collection(place, time_limit_s=READ_S) as collection:
             return _of_status(name, collection.status(0))
     except PeriplusError as error:
         return CollectionRow(name, fault=str(error))

@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from starlette.requests import Request
 
 from periplus.api.cache import Background, Remembered
-from periplus.api.homes import collections_at
+from periplus.api.functions import open_collection
+from periplus.api.homes import collections_at, copy_folder
 from periplus.api.homes import folder_of as folder_of_place
 from periplus.api.labelling import Sessions
 from periplus.api.tables import Browser
-from periplus.errors import NoCollection, PeriplusError, UsageError
+from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
 from periplus.model.collection import without_password
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.present.site_graph import SiteGraph
@@ -33,6 +34,8 @@ OPEN = (JobState.QUEUED, JobState.RUNNING)
 JOBS_LOOKED_AT = 200
 LAYOUTS_REMEMBERED = 4  # of ten thousand pages each takes 10 MB
 PARTS_REMEMBERED = 50  # of screens that are watched
+COPIES_REMEMBERED = 1_000  # that they were made
+COPY_WAIT_S = 10.0  # that a screen waits for its copy: 10,000 pages take a second or two
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +43,21 @@ class Places:
     """Which collections this server shows, under which names.
 
     base: where new collections are made and the queue lies; folders: whose collections are all shown, as they come;
-    single: others; stored: the addresses of those that are copies of collections in databases.
+    single: others; stored: the addresses of those in databases, by the folders that their copies have, or will have
+    when something is asked that a copy answers; copies: those that were made, or are being made.
     """
 
     base: Path
     folders: tuple[Path, ...]
     single: tuple[Path, ...] = ()
     stored: Mapping[Path, str] = field(default_factory=dict)
+    copies: Background[str, Path] = field(default_factory=lambda: Background(COPIES_REMEMBERED))
 
     def collections(self) -> dict[str, Path]:
         """Name to folder, by name. Of two of one name the later one is numbered."""
-        named = collections_at([*self.single, *self.folders], self.base)
-        return {name: Path(path) for name, path in sorted(named.items())}
+        folders = {address: folder for folder, address in self.stored.items()}
+        named = collections_at([*self.single, *folders, *self.folders], self.base)
+        return {name: folders[path] if isinstance(path, str) else path for name, path in sorted(named.items())}
 
     def folder(self, name: str) -> Path:
         """Raises NoCollection."""
@@ -60,27 +66,49 @@ class Places:
             raise NoCollection(f"there is no collection {name!r} here")
         return folder
 
+    def read(self, folder: Path) -> Path:
+        """The same folder; if it is a copy, when that is made. Raises StoreError while it is being made, and what kept
+        it from that.
+        """
+        address = self.stored.get(folder)
+        if address and self.copies.of(address, lambda: folder_of_place(address), COPY_WAIT_S) is None:
+            raise StoreError(
+                "The collection is being copied from its database; this screen reads the copy. Search, and the list of "
+                "collections, need none where readers share an index."
+            )
+        return folder
+
     def place(self, folder: Path) -> Path | str:
         """The address of the collection that a folder is a copy of; else the folder."""
         return self.stored.get(folder, folder)
 
+    def is_read(self, folder: Path) -> bool:
+        """Whether it is no copy, or one that was made."""
+        return folder not in self.stored or self.copies.is_made(self.stored[folder])
+
+    def copy(self, place: Path | str) -> Path:
+        """The folder that a place is read from. Raises as `read`."""
+        return next((self.read(folder) for folder, address in self.stored.items() if address == place), Path(place))
+
     def bring_up(self) -> None:
         """Brings the copies up to date; one whose database does not answer stays as it is, and that is logged."""
-        for address in self.stored.values():
+        for address in filter(self.copies.is_made, self.stored.values()):
             try:
                 folder_of_place(address)
             except PeriplusError as error:
                 _log.warning("copy address=%s error=%s", without_password(address), without_password(str(error)))
 
 
-def places(given: Iterable[Path | str], copy: Callable[[str], Path] = folder_of_place) -> Places:
+def places(given: Iterable[Path | str]) -> Places:
     """Folders of collections, and collections, as named on the command line; none: the current folder. Texts are
-    addresses of collections in databases, of which `copy` makes the copies that are shown.
+    addresses of collections in databases.
 
     Raises UsageError, NoCollection, StoreError.
     """
     named = list(given) or [Path()]
-    stored = {copy(place): place for place in named if isinstance(place, str)}
+    stored = {copy_folder(place): place for place in named if isinstance(place, str)}
+    for place in stored.values():
+        open_collection(place).close()  # that it is there
     paths = [place for place in named if isinstance(place, Path)]
     for path in paths:
         if not path.is_dir():
@@ -88,9 +116,9 @@ def places(given: Iterable[Path | str], copy: Callable[[str], Path] = folder_of_
     single = tuple(path for path in paths if (path / DATABASE).is_file())
     folders = tuple(path for path in paths if path not in single)
     if not paths:
-        return Places(Path(), (), tuple(stored), stored)
+        return Places(Path(), (), (), stored)
     base = folders[0] if folders else single[0].resolve().parent
-    return Places(base, folders or (base,), (*single, *stored), stored)
+    return Places(base, folders or (base,), single, stored)
 
 
 @dataclass(slots=True)
@@ -178,19 +206,24 @@ def state_of(request: Request) -> AppState:
 
 
 def folder_of(request: Request) -> tuple[str, Path]:
-    """(name, folder that is read) of the collection in the address. Raises NoCollection."""
+    """(name, folder that is read) of the collection in the address. Raises as `place_of`."""
     name, folder, _ = place_of(request)
     return name, folder
+
+
+def named_in(request: Request) -> tuple[str, Path]:
+    """The same, of a collection in a database whether its copy is made or not. Raises NoCollection."""
+    name = request.path_params["name"]
+    return name, state_of(request).places.folder(name)
 
 
 def place_of(request: Request) -> tuple[str, Path, Path | str]:
     """(name, folder that is read, folder or address that keeps what is noted) of the collection in the address.
 
-    Raises NoCollection.
+    Raises NoCollection, and as `Places.read`.
     """
-    name, places = request.path_params["name"], state_of(request).places
-    folder = places.folder(name)
-    return name, folder, places.place(folder)
+    (name, folder), places = named_in(request), state_of(request).places
+    return name, places.read(folder), places.place(folder)
 
 
 def now() -> float:

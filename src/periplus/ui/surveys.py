@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from periplus.api import homes
 from periplus.api import survey as api_survey
-from periplus.api.collection import Collection
+from periplus.api.functions import open_collection
 from periplus.api.survey import LinkChoice, campaign_here, decide, marks_in
 from periplus.api.tables import TableQuery
 from periplus.api.webometrics import FORMATS, SurveyOrder, write_survey
@@ -83,7 +83,8 @@ FORM: dict[str, object] = {"rules": RULE_WORDS, "usual_pages": SURVEY_PAGES}  # 
 def surveys(request: Request, refused: Refused | None = None) -> Response:
     """The list, and the form that makes one; with a form in the address, the commands that it means."""
     state = state_of(request)
-    rows = [row for name, folder in state.places.collections().items() if (row := _row(name, folder)) is not None]
+    places = {name: state.places.place(folder) for name, folder in state.places.collections().items()}
+    rows = [row for name, place in places.items() if (row := _row(name, place)) is not None]
     values = {
         "title": "Surveys",
         "surveys": rows,
@@ -102,13 +103,13 @@ def _folder_name(form: Mapping[str, str]) -> str:
     return folder_name(form.get("name", "") or "survey")
 
 
-def _row(name: str, folder: Path) -> SurveyRow | None:
+def _row(name: str, place: Path | str) -> SurveyRow | None:
     """None: the collection holds no survey."""
     try:
-        campaign = campaign_here(folder)
+        campaign = campaign_here(place)
         if campaign is None:
             return None
-        with Collection(folder, time_limit_s=READ_S) as collection:
+        with open_collection(place, time_limit_s=READ_S) as collection:
             status = collection.status(0)
     except PeriplusError as error:
         return SurveyRow(name, fault=str(error))
