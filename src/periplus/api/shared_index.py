@@ -45,7 +45,7 @@ PAGES = tuple(f"pages-{name}.npy" for name in ("ids", "stamps", "shards", "place
 EVIDENCE = "evidence.npz"
 RECORD = "published.json"  # beside what was taken over or published: as what
 TRIES = 3  # to fetch a set that another one replaces meanwhile
-INDEX = f"index-{index.VERSION}"  # names of sets; of another version's fields and terms it is another set
+INDEX = f"index-{index.VERSION}.2"  # names of sets: another version of fields and terms, or form of PAGES, is another
 VECTORS = "vectors"
 
 StillAlone = Callable[[], bool]
