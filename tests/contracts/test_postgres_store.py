@@ -307,6 +307,23 @@ def test_tables_of_an_older_version_stay_as_they_are_while_its_workers_crawl(wor
     assert ask("SELECT 1 FROM migration WHERE name = '3-reasons'") == [(1,)]
 
 
+@pytest.mark.parametrize("acts", ["leases", "commits"])
+def test_a_worker_that_was_silent_while_a_newer_version_changed_the_tables_is_told_so(world, ask, address, acts):
+    store = world.open()
+    store.offer([candidate(A)], (), 0.0)
+    worker = store.join(ME, 0.0)
+    (lease,) = store.lease(worker, [host.host_id for host in store.ready(9, 9.0, 0.0)], 0.0)
+    pages = batch(completion(lease, take(store, lease)[0]))
+    with connect(address) as connection:
+        connection.execute("DELETE FROM worker")
+        connection.execute("UPDATE host SET lease_by = NULL")
+        connection.execute("INSERT INTO migration VALUES ('99-newer')")
+        with pytest.raises(StoreError, match=rf"{address.collection} was written by a newer version \(99-newer\)"):
+            store.lease(worker, [lease.host_id], 0.0) if acts == "leases" else store.commit(worker, pages, 0.0)
+        connection.execute("DELETE FROM migration WHERE name = '99-newer'")
+    assert ask("SELECT name FROM worker") == [] == ask("SELECT id FROM visit")
+
+
 def test_what_earlier_runs_left_out_is_read_in_parts(world, monkeypatch):
     monkeypatch.setattr(crawl_reads, "READ_AT_ONCE", 2)
     store = world.open()

@@ -18,7 +18,7 @@ from periplus.store import exchange
 from periplus.store.dialect import shard_of
 from periplus.store.ledger import HostRef
 from periplus.store.notes import note
-from periplus.store.postgres import hosts
+from periplus.store.postgres import hosts, schema
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.hosts import NOW, Change, Holding, Member
 from periplus.store.postgres.ledger import DatabaseLedger, LedgerRun
@@ -150,6 +150,7 @@ class Commit:
         }
         row = connection.execute(update, values).fetchone()
         if row is None:
+            schema.refuse_newer_tables(connection)
             return hosts.time_now(connection, now), False
         return float(row[0]), row[1] > batches
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from periplus.model.frontier import PRIORITY_CHECK, HostState, Lease, ReadyHost
 from periplus.model.web import HostKey, SiteKey
+from periplus.store.postgres import schema
 from periplus.store.postgres.connection import Connection, columns_of
 from periplus.store.runs import IS_PAUSED
 
@@ -90,12 +91,15 @@ class Member(NamedTuple):
 
 
 def renew(connection: Connection, member: Member, lease_s: float, batches: int, now: float | None) -> None:
-    """Renews a worker's leases. One that was silent for so long that it was buried enters anew, without hosts."""
+    """Renews a worker's leases. One that was silent for so long that it was buried enters anew, without hosts; raises
+    StoreError where a newer version has the tables by then.
+    """
     upsert = (
         "INSERT INTO worker (name, pid, part, machine, batches, joined, lease_until)"
         " SELECT %(name)s, %(pid)s, %(part)s, %(machine)s, %(batches)s, t.now, t.now + %(lease)s"
         f" FROM (SELECT {NOW} AS now) t"
         " ON CONFLICT (name) DO UPDATE SET lease_until = excluded.lease_until"
+        " RETURNING xmax = 0"  # a row that is new
     )
     values = {
         "name": member.name,
@@ -106,7 +110,9 @@ def renew(connection: Connection, member: Member, lease_s: float, batches: int, 
         "lease": lease_s,
         "now": now,
     }
-    connection.execute(upsert, values)
+    row = connection.execute(upsert, values).fetchone()
+    if row is not None and row[0]:
+        schema.refuse_newer_tables(connection)
 
 
 def fallen(connection: Connection, is_alive: Callable[[int], bool], now: float | None) -> list[str]:

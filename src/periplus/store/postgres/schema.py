@@ -370,6 +370,14 @@ def refuse_newer(applied: set[str], collection: str) -> None:
         )
 
 
+def refuse_newer_tables(connection: Connection) -> None:
+    """Raises StoreError where a newer version changed the tables while a worker was silent: of one that is not they
+    stay as they are (`create`).
+    """
+    rows = connection.execute("SELECT name, current_schema() FROM migration").fetchall()
+    refuse_newer({str(name) for name, _ in rows}, str(rows[0][1]))
+
+
 def check(connection: Connection, collection: str) -> None:
     """Raises NoCollection where there is none, StoreError where it is not of this version."""
     if not exists(connection):
