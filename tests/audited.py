@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from periplus.analyse.audit import audit
+from periplus.analyse.audit import audit, issue_kinds
 from periplus.analyse.audit_input import POSITIONS, AuditInput, AuditUrls, LinkFacts, PageTraits, Remarks, text_keys
-from periplus.analyse.issues import issues
+from periplus.analyse.issues import IssueTable, KindIssues, by_grade, issues, texts
 from periplus.analyse.sizes import KINDS
 from periplus.analyse.verdicts import RedirectColumns
-from periplus.model.audit import VERDICTS, Verdict
+from periplus.model.audit import VERDICTS, CausedBy, Fault, Grade, Issue, Verdict
 from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind, Position
 from periplus.model.visit import Reason
+from periplus.urls.canonical import url_id
 
 PAGE = {
     "title": None,  # its own
@@ -108,6 +110,49 @@ class SmallSite:
         """(code, page's name, related name) of every issue."""
         known = self.input()
         return {(issue.code, named(issue.url), named(issue.related)) for issue in issues(audit(known), known)}
+
+
+def faults(given: Iterable[Issue]) -> list[Fault]:
+    """Issues by cause, each with all of its issues."""
+    table = given if isinstance(given, IssueTable) else table_of(list(given))
+    return list(table.faults(max(len(table), 1)))
+
+
+def table_of(given: list[Issue]) -> IssueTable:
+    """Issues as columns. What they say is taken as it is; causes follow from their kind."""
+    named_urls = {text for one in given for text in (one.url, one.related, one.cause) if text}
+    names = sorted(named_urls)
+    place = {text: row for row, text in enumerate(names)} | {"": -1}
+    groups: dict[tuple[str, Grade], list[Issue]] = {}
+    for one in given:
+        groups.setdefault((one.code, one.grade), []).append(one)
+    return IssueTable(
+        tuple(by_grade(_columns_of(grade, some, place) for (_, grade), some in groups.items())),
+        names,
+        np.array([url_id(text) if "://" in text else 0 for text in names], np.int64),
+    )
+
+
+def _columns_of(grade: Grade, some: list[Issue], place: dict[str, int]) -> KindIssues:
+    kind, count = issue_kinds()[some[0].code], len(some)
+    by_words = kind.caused_by in (CausedBy.WORDS, CausedBy.FRAGMENT)
+    related = [one.related or ("" if by_words or one.cause == one.url else one.cause) for one in some]
+    places = np.array([place[text] for text in related], np.int64)
+    positions = [POSITIONS.index(Position(one.position)) if one.position else 255 for one in some]
+    words = [one.cause.removeprefix(f"{one.related}#") if by_words else one.detail for one in some]
+    return KindIssues(
+        replace(kind, detail="" if by_words else "{words}"),
+        grade,
+        0.0,
+        np.array([place[one.url] for one in some], np.int64),
+        places,
+        places,
+        np.array(positions, np.uint8),
+        np.zeros(count),
+        texts(words, count),
+        texts([one.anchor for one in some], count),
+        *(np.array([getattr(one, name) for one in some], np.int32) for name in ("line", "column")),
+    )
 
 
 def url(name: str) -> str:

@@ -14,8 +14,8 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 BUDGETS = {
     ".": 1_250,
     "acquire": 5_650,
-    "analyse": 12_550,
-    "api": 16_000,
+    "analyse": 12_800,
+    "api": 16_100,
     "cli": 7_050,
     "document": 13_450,
     "jobs": 1_150,

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from audited import table_of
 from periplus.acquire.cdx import CdxServer, copies_of, question, shown_at
 from periplus.api.suggesting import with_copies
 from periplus.errors import PeriplusError
@@ -119,9 +120,11 @@ def test_questions_are_apart_and_what_cannot_tell_says_why():
 
 # with a server on loopback
 
-DEAD = Issue("broken-link", Grade.ERROR, "https://e.org/", "404", "https://e.org/gone", "words")
-LEFT = replace(DEAD, related="https://e.org/never")
-OTHER = Issue("title-missing", Grade.WARNING, "https://e.org/", "", "https://e.org/gone")
+DEAD = Issue(
+    "broken-link", Grade.ERROR, "https://e.org/", "404", "https://e.org/gone", "words", "main", "https://e.org/gone"
+)
+LEFT = replace(DEAD, related="https://e.org/never", cause="https://e.org/never")
+OTHER = Issue("title-missing", Grade.WARNING, "https://e.org/", "", "https://e.org/gone", cause="https://e.org/")
 
 
 @pytest.fixture(scope="module")
@@ -151,27 +154,27 @@ def test_a_copy_stands_beside_its_dead_link(folder):
 
     with serve(archive(answer)) as server:
         address = server.url("archive.test", "/all/cdx")
-        done = with_copies(folder, [DEAD, LEFT, OTHER], address, settings_at(server))
+        done = with_copies(folder, table_of([DEAD, LEFT, OTHER]), address, settings_at(server))
         targets = server.log.targets("archive.test")
     where = address.removesuffix("/cdx") + "/20190301120000/https://e.org/gone"
-    assert done.issues == [replace(DEAD, detail=f"404; archived 1 March 2019, 12:00 UTC: {where}"), LEFT, OTHER]
+    assert list(done.issues) == [replace(DEAD, detail=f"404; archived 1 March 2019, 12:00 UTC: {where}"), LEFT, OTHER]
     assert (done.asked, done.copies, done.left, done.fault) == (2, 1, 0, "")
     assert len(targets) == 2 and "closest=19700112134640" in targets[0], "when the link was first seen"
 
 
 def test_an_archive_that_refuses_is_left_alone(folder):
-    many = [replace(DEAD, related="https://e.org/gone"), replace(DEAD, related="https://e.org/never")]
+    many = [DEAD, LEFT]
     with serve(archive(lambda asked: Answer(429, b"", gzip=False))) as server:
-        done = with_copies(folder, many, server.url("archive.test", "/all/cdx"), settings_at(server))
-    assert (done.issues, done.copies) == (many, 0)
+        done = with_copies(folder, table_of(many), server.url("archive.test", "/all/cdx"), settings_at(server))
+    assert (list(done.issues), done.copies) == (many, 0)
     assert "429" in done.fault
 
 
 def test_an_address_on_this_machine_is_not_asked_unless_that_is_allowed(folder):
-    done = with_copies(folder, [DEAD], "http://127.0.0.1:9/cdx", settings_from({}))
+    done = with_copies(folder, table_of([DEAD]), "http://127.0.0.1:9/cdx", settings_from({}))
     assert done.copies == 0 and "private-address" in done.fault
 
 
 def test_what_is_no_address_is_refused(folder):
     with pytest.raises(PeriplusError):
-        with_copies(folder, [DEAD], "mailto:x@e.org", settings_from({}))
+        with_copies(folder, table_of([DEAD]), "mailto:x@e.org", settings_from({}))

@@ -3,8 +3,8 @@
 import pytest
 from lxml import etree
 
+from audited import faults, table_of
 from periplus.analyse.audit import issue_kinds
-from periplus.analyse.issues import faults
 from periplus.model.audit import Grade, Issue
 from periplus.present.issues import fault_list, github, junit
 
@@ -32,6 +32,11 @@ EVERYWHERE = [
 ]
 
 
+def listed(issues):
+    table = table_of(issues)
+    return list(fault_list(table.sums(), table.faults(100)))
+
+
 def tree(issues):
     return etree.fromstring("".join(junit(faults(issues), issue_kinds(), name="h")).encode())
 
@@ -42,14 +47,14 @@ def test_one_missing_script_is_one_fault_wherever_it_is_told():
     assert case[0].text.endswith('on http://h/099 Words of the link: "", in head.\nand 427 more')
     [line] = github(faults(EVERYWHERE), issue_kinds())
     assert f"::{SCRIPT}: it answers 404, on 527 pages, as http://h/000" in line
-    first, _, heading, _, cause, *pages, rest = fault_list(faults(EVERYWHERE), issue_kinds())
+    first, _, heading, _, cause, *pages, rest = listed(EVERYWHERE)
     assert first == "      1  error    broken-resource: Broken parts of pages, on 527 pages"
     assert heading == "ERROR broken-resource: Broken parts of pages (1, on 527 pages)"
     assert (cause, len(pages), rest) == (f"  {SCRIPT}  it answers 404  (527 pages)", 5, "      and 522 more")
 
 
 def test_the_sums_by_kind_stand_before_the_list():
-    lines = list(fault_list(faults([*ISSUES, *EVERYWHERE]), issue_kinds()))
+    lines = listed([*ISSUES, *EVERYWHERE])
     assert [line.split()[:3] for line in lines[:3]] == [
         ["2", "error", "broken-link:"],
         ["1", "error", "broken-resource:"],

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from audited import faults
 from interface import client, token_of
-from periplus.analyse.issues import faults
 from periplus.api.audit import issues_of
 from periplus.api.exporting import export_rows
 from periplus.api.homes import home_of
@@ -58,9 +58,9 @@ def test_a_closed_cause_is_left_out_everywhere(folder: Path, code: str, decision
 
 def test_a_note_alone_leaves_it_open(folder: Path) -> None:
     place = folder / "e.periplus"
-    before = issues_of(place, Settings())
+    before = list(issues_of(place, Settings()))
     home_of(place).note_fault(FaultNote("suspect-link", GONE, assignee="Ann", words="asked the printer"))
-    assert issues_of(place, Settings()) == before
+    assert list(issues_of(place, Settings())) == before
 
 
 def test_screen_report_and_command_count_alike(folder: Path) -> None:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from audited import table_of
 from periplus.analyse.audit import issue_kinds
-from periplus.analyse.grades import WEIGHTS, below, field_of, grade_line, graded, least_grades, letter_of, pages_by_kind
+from periplus.analyse.grades import WEIGHTS, below, field_of, grade_line, graded, least_grades, letter_of
 from periplus.errors import UsageError
 from periplus.model.audit import Grade, GradedField, Issue
 
@@ -66,7 +67,7 @@ def test_letters_and_the_line():
 
 def test_pages_are_counted_once_a_kind():
     issues = [Issue("broken-link", E, url, related=target) for url in ("a", "b") for target in ("x", "y")]
-    assert pages_by_kind(issues) == {("broken-link", E): 2}
+    assert [(one.kind.code, one.causes, one.pages) for one in table_of(issues).sums()] == [("broken-link", 2, 2)]
 
 
 def test_gates():

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from audited import table_of
 from interface import client
-from periplus.analyse.issues import faults, first_to_repair, sums
+from periplus.analyse.issues import first_to_repair
 from periplus.api.cache import Background
 from periplus.api.grading import trends
 from periplus.api.overview import fault_sums, last_changes
@@ -69,7 +70,7 @@ def issue(code: str, grade: Grade, url: str, cause: str = "") -> Issue:
 
 
 def test_what_to_repair_first_is_grave_and_of_several_kinds() -> None:
-    found = faults(
+    table = table_of(
         [
             *(issue("broken-resource", Grade.ERROR, f"{HOME}{n}", f"{HOME}x.js") for n in range(9)),
             *(issue("broken-resource", Grade.ERROR, f"{HOME}{n}", f"{HOME}y.js") for n in range(8)),
@@ -78,14 +79,14 @@ def test_what_to_repair_first_is_grave_and_of_several_kinds() -> None:
             issue("title-long", Grade.NOTICE, HOME),
         ]
     )
-    assert [fault.cause for fault in first_to_repair(found, 3)] == [f"{HOME}x.js", "https://", f"{HOME}y.js"]
-    assert {(one.kind.code, one.causes, one.pages) for one in sums(found)} >= {
+    assert [fault.cause for fault in first_to_repair(table.faults(9), 3)] == [f"{HOME}x.js", "https://", f"{HOME}y.js"]
+    assert {(one.kind.code, one.causes, one.pages) for one in table.sums()} >= {
         ("malformed-link", 1, 1),
         ("broken-resource", 2, 9),
     }
-    assert fault_sums(found).causes == {Grade.ERROR: 3, Grade.WARNING: 1, Grade.NOTICE: 1}
-    notices = faults([issue("title-long", Grade.NOTICE, HOME)])
-    assert len(first_to_repair(notices, 3)) == 1, "where there is nothing else"
+    assert fault_sums(table.sums(), table.faults(1)).causes == {Grade.ERROR: 3, Grade.WARNING: 1, Grade.NOTICE: 1}
+    notices = table_of([issue("title-long", Grade.NOTICE, HOME)])
+    assert len(first_to_repair(notices.faults(1), 3)) == 1, "where there is nothing else"
 
 
 def test_the_overview_names_faults_folders_and_what_was_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from periplus.api.segments import segments_at, sums_of
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.tables import EXPORTS, SEEN, Column, ColumnKind, with_segments
-from periplus.store.sqlite.tables import condition, in_memory
+from periplus.store.sqlite.tables import computed, condition
 from periplus.urls.canonical import url_id
 from stored import page, stored
 
@@ -155,7 +155,7 @@ def test_conditions_are_those_of_filters(kind, texts):
         ColumnKind.BOOLEAN: [0, 1, None],
         ColumnKind.REAL: [0.0, 0.5, 2.0, None],
     }[kind]
-    connection = in_memory((table, [(value,) for value in values]))
+    connection = computed((table, [(value,) for value in values]))
     for text in texts:
         where, given = condition(table, "value", text)
         found = [value for (value,) in connection.execute(f"SELECT value FROM it WHERE {where}", given)]

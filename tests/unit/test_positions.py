@@ -3,20 +3,23 @@
 import inspect
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from audited import table_of
 from periplus.analyse.audit import issue_kinds
 from periplus.api import positions
-from periplus.api.positions import looked_up
+from periplus.api.positions import looked_up, some_looked_up
 from periplus.cli.main import main
-from periplus.document import header_checks, html
+from periplus.document import header_checks, html, static_checks
+from periplus.document import positions as positions_in_source
 from periplus.document.header_checks import HEADER_CODES
 from periplus.document.positions import PageSource, positions_of
-from periplus.model.audit import Grade, Issue
+from periplus.model.audit import CausedBy, Grade, Issue
 from periplus.model.web import Url
 from periplus.present.issues import gcc, place_of, sarif
 from stored import page, stored
@@ -158,24 +161,31 @@ def test_positions_are_looked_up_in_kept_pages_and_stand_in_every_form(folder):
 
 
 def test_a_page_is_read_once_for_a_list_of_issues_however_long(folder, monkeypatch):
-    monkeypatch.setattr(positions, "_BLOCK", 1)
+    monkeypatch.setattr(positions, "_PAGES", 1)
     read = []
     monkeypatch.setattr(positions, "_source", lambda connection, contents, url: read.append(url))
-    issues = [Issue(code, Grade.NOTICE, HOME) for code in ("description-missing", "title-missing")]
-    assert looked_up(folder, issues) == issues
-    assert read == [HOME]
+    pages = [HOME, "https://e.org/a/b"]
+    issues = [Issue(code, Grade.NOTICE, page) for code in ("title-missing", "description-missing") for page in pages]
+    assert list(looked_up(folder, table_of(issues))) == [replace(issue, cause=issue.url) for issue in issues]
+    assert read == pages
 
 
 def test_a_page_with_notes_on_its_header_alone_is_not_read(folder, monkeypatch):
     assert set(re.findall(r'StaticNote\("([a-z-]+)"', inspect.getsource(header_checks))) == HEADER_CODES
     monkeypatch.setattr(positions, "_source", None)
     issues = [issue(code) for code in sorted(HEADER_CODES)]
-    assert looked_up(folder, issues) == issues
+    assert some_looked_up(folder, issues) == issues
+
+
+def test_what_is_never_looked_up_has_no_place():
+    noted = set(re.findall(r'"([a-z-]+)"', inspect.getsource(static_checks)))
+    assert not positions.OF_WHOLE_PAGES & (noted | positions_in_source.SELECTED.keys())
+    assert not [code for code in positions.OF_WHOLE_PAGES if issue_kinds()[code].caused_by is CausedBy.TARGET]
 
 
 def test_pages_that_were_not_kept_have_no_positions(folder):
     gone = Issue("broken-link", Grade.ERROR, "https://e.org/never", related=GONE)
-    assert looked_up(folder, [gone]) == [gone]
+    assert some_looked_up(folder, [gone]) == [gone]
 
 
 def test_files_are_named_as_editors_open_them():

@@ -16,7 +16,7 @@ from periplus.model import tables
 from periplus.model.tables import EXPORTS, LINKS, VIEWS, Column, ColumnKind
 from periplus.store.sqlite import listing, reading
 from periplus.store.sqlite.listing import PageFilter
-from periplus.store.sqlite.tables import LEAFED, TableQuery, condition, in_memory, rows_of
+from periplus.store.sqlite.tables import LEAFED, TableQuery, computed, condition, rows_of
 from stored import page, stored
 
 TESTS = Path(__file__).parent.parent
@@ -109,5 +109,5 @@ def test_a_column_that_there_is_not_is_refused_with_those_that_there_are(folder)
 
 def test_computed_rows_are_leafed_through_like_stored_ones():
     table = tables.Table("some words", "", (Column("order", ColumnKind.INTEGER, "a keyword of SQL"),))
-    with contextlib.closing(in_memory((table, [(2,), (1,), (3,)]))) as connection:
+    with contextlib.closing(computed((table, [(2,), (1,), (3,)]))) as connection:
         assert list(rows_of(connection, table, TableQuery((("order", "2.."),), sort=("-order",)))) == [(3,), (2,)]

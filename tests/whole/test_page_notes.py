@@ -100,7 +100,7 @@ def test_who_only_reads_looks_by_himself(tmp_path):
 
 
 def test_grades_follow_from_the_issues_and_trends_from_the_runs(checked):
-    grades = {one.field.value: one for one in grades_now(checked, issues_of(checked, Settings()))}
+    grades = {one.field.value: one for one in grades_now(checked, issues_of(checked, Settings()).sums())}
     assert list(grades) == ["finding", "access", "safety", "speed", "upkeep"]
     assert "heading-skipped" in {part.code for part in grades["access"].parts}
     crawled, check_point = trends(checked)

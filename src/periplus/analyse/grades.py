@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from periplus.analyse.audit import issue_kinds
 from periplus.errors import UsageError
-from periplus.model.audit import Category, FieldGrade, Grade, GradedField, GradePart, Issue
+from periplus.model.audit import Category, FieldGrade, Grade, GradedField, GradePart
 
 _FIELDS = {
     Category.TITLES: GradedField.FINDING,
@@ -62,14 +62,6 @@ def graded(
         score = max(0, round(100 - sum(part.points for part in rows)))
         made.append(FieldGrade(field, score, letter_of(score), tuple(rows)))
     return tuple(made)
-
-
-def pages_by_kind(issues: Iterable[Issue]) -> dict[tuple[str, Grade], int]:
-    """Distinct pages with an issue of each kind."""
-    pages: dict[tuple[str, Grade], set[str]] = {}
-    for issue in issues:
-        pages.setdefault((issue.code, issue.grade), set()).add(issue.url)
-    return {kind: len(urls) for kind, urls in pages.items()}
 
 
 def grade_line(grades: Iterable[FieldGrade]) -> str:

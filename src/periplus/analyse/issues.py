@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from itertools import groupby
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from periplus.analyse.audit import IssueColumns, issue_kinds
-from periplus.analyse.audit_input import POSITIONS, AuditInput, Places
+from periplus.analyse.audit_input import POSITIONS, AuditInput, Mask, Places
+from periplus.analyse.linkgraph import distinct_sorted
 from periplus.errors import UsageError
 from periplus.model.audit import (
     VERDICTS,
@@ -23,6 +26,7 @@ from periplus.model.audit import (
     Grade,
     Issue,
     IssueKind,
+    KindSum,
     Verdict,
 )
 from periplus.model.graph import REASONS
@@ -30,6 +34,7 @@ from periplus.model.web import Url
 from periplus.urls.hosts import root_of
 
 _BLOCK = 10_000  # issues put into words at once: bounds memory whatever the number of findings
+_CAUSES = 1_000  # whose first issues are put into words at once
 _OFF = "off"
 
 
@@ -44,12 +49,6 @@ class AuditRules:
 
     def grade(self, code: str) -> Grade:
         return self.grades.get(code, issue_kinds()[code].grade)
-
-    def ignores(self, issue: Issue) -> bool:
-        return any(
-            fnmatchcase(issue.code, code) and (pattern.search(issue.url) or pattern.search(issue.related))
-            for code, pattern in self.ignored
-        )
 
 
 def audit_rules(grades: Iterable[str] = (), ignored: Iterable[str] = ()) -> AuditRules:
@@ -81,10 +80,93 @@ def _ignored(text: str) -> tuple[str, re.Pattern[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Lookups:
-    """What is too long to keep in columns and is asked for in blocks, for the issues in question only."""
+    """What is too long to keep in columns and is asked for once for each kind, for the issues in question only."""
 
-    anchors: Callable[[Places], Iterable[str]] | None = None  # the words of links, given their indices in LinkFacts
+    # the words of links, given places of their pages and of what they lead to; None: without them
+    anchors: Callable[[Places, Places], Iterable[str]] | None = None
     whys: Callable[[Places], Iterable[str]] | None = None  # why a URL has its verdict, given places: "it answers 404"
+    better: Mapping[int, Url] = field(default_factory=dict)  # by place: what links should name that checks alone met
+
+
+@dataclass(frozen=True, slots=True)
+class KindIssues:
+    """The issues of one kind, of one site or several, as columns: k issues. Pages are places among all URLs."""
+
+    kind: IssueKind
+    grade: Grade
+    limit: float  # that the numbers exceed
+    pages: Places
+    related: Places  # -1: none
+    ends: Places  # where the related URL leads; -1: to what the words name, or nowhere
+    positions: NDArray[np.uint8]  # places in POSITIONS; _NO_LINK: it is no link
+    numbers: NDArray[np.float64]
+    words: NDArray[np.object_]  # texts
+    anchors: NDArray[np.object_]  # texts; empty: it is no link, or has no words
+    lines: NDArray[np.int32]  # of the source, from 1; 0: not told
+    columns: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.pages)
+
+    def rows(self, rows: Places | Mask) -> KindIssues:
+        """Some of the issues, in the order given."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
+
+    @property
+    def are_links(self) -> bool:
+        return bool(len(self)) and int(self.positions[0]) != _NO_LINK
+
+
+_NO_LINK = 255
+_COLUMNS = ("pages", "related", "ends", "positions", "numbers", "words", "anchors", "lines", "columns")
+
+
+@dataclass(frozen=True, slots=True)
+class IssueTable:
+    """All issues of a collection by kind, as columns of some 70 bytes an issue; iterated, they are in words."""
+
+    kinds: tuple[KindIssues, ...]
+    url: Sequence[Url]  # by place
+    ids: Places
+
+    def __len__(self) -> int:
+        return sum(map(len, self.kinds))
+
+    def __iter__(self) -> Iterator[Issue]:
+        for kind in self.kinds:
+            yield from worded(kind, self.url)
+
+    def of(self, kinds: Iterable[KindIssues]) -> IssueTable:
+        """The same with other issues. Kinds without issues are left out."""
+        return replace(self, kinds=tuple(kind for kind in kinds if len(kind)))
+
+    def sorted(self) -> IssueTable:
+        """The same, each kind once, gravest first."""
+        return self.of(ordered(self.kinds))
+
+    def causes(self) -> Iterator[Causes]:
+        """Those of each kind, in the order of kinds."""
+        return (causes_of(kind, self.url) for kind in self.kinds)
+
+    def faults(self, most: int) -> Iterator[Fault]:
+        """The issues by their cause, each with the first, at most so many: in the order of kinds, those on most pages
+        first."""
+        return chain.from_iterable(faults(causes, most, self.words) for causes in self.causes())
+
+    def words(self, kind: KindIssues) -> Iterator[Issue]:
+        return worded(kind, self.url)
+
+    def sums(self) -> tuple[KindSum, ...]:
+        """By kind, in their order."""
+        return tuple(kind_sum(kind, self.url) for kind in self.kinds)
+
+    def pages(self) -> int:
+        """Distinct pages with an issue."""
+        return len(distinct_sorted(np.concatenate([np.zeros(0, np.int64), *(kind.pages for kind in self.kinds)])))
+
+    def ids_of(self, places: Places) -> Places:
+        """int64[k]: the ids of URLs; 0 for none."""
+        return np.where(places >= 0, self.ids[places], 0) if len(self.ids) else places
 
 
 def issues(
@@ -94,42 +176,76 @@ def issues(
     lookups: Lookups | None = None,
 ) -> Iterator[Issue]:
     """The findings of `audit` one by one, in their order, in words. Bounded memory."""
+    for kind in kind_issues(findings, site, rules, lookups):
+        yield from worded(kind, site.urls.url)
+
+
+def kind_issues(
+    findings: Mapping[str, IssueColumns],
+    site: AuditInput,
+    rules: AuditRules | None = None,
+    lookups: Lookups | None = None,
+) -> Iterator[KindIssues]:
+    """The findings of `audit` in their order, with all that their words are made of."""
     rules, lookups = rules or AuditRules(), lookups or Lookups()
     for code, columns in findings.items():
         if code in rules.off:
             continue
-        for start in range(0, len(columns), _BLOCK):
-            block = columns.rows(np.arange(start, min(start + _BLOCK, len(columns))))
-            for issue in _worded(issue_kinds()[code], rules.grade(code), block, site, lookups):
-                if not rules.ignores(issue):
-                    yield issue
+        kind = issue_kinds()[code]
+        made = _with_words(kind, rules.grade(code), columns, site, lookups)
+        ignored = [pattern for name, pattern in rules.ignored if fnmatchcase(code, name)]
+        if ignored:
+            made = made.rows(~(_matches(ignored, made.pages, site) | _matches(ignored, made.related, site)))
+        yield made
 
 
-def _worded(
-    kind: IssueKind, grade: Grade, columns: IssueColumns, site: AuditInput, lookups: Lookups
-) -> Iterator[Issue]:
-    count, url, links = len(columns), site.urls.url, columns.links
+def _matches(patterns: Sequence[re.Pattern[str]], places: Places, site: AuditInput) -> Mask:
+    """bool[k]: a pattern is in this URL's text; of no URL the text is empty."""
+    distinct, row = np.unique(places, return_inverse=True)
+    texts = (site.urls.url[place] if place >= 0 else "" for place in distinct.tolist())
+    return np.fromiter((any(one.search(text) for one in patterns) for text in texts), np.bool_, len(distinct))[row]
+
+
+def _with_words(kind: IssueKind, grade: Grade, columns: IssueColumns, site: AuditInput, lookups: Lookups) -> KindIssues:
+    count, links = len(columns), columns.links
     related = columns.related if columns.related is not None else np.full(count, -1)
-    also = site.ends[related] if kind.code == "link-to-redirect" else related
-    anchors, positions = [""] * count, [""] * count
-    if links is not None:
-        positions = [POSITIONS[place].value for place in site.links.position[links].tolist()]
-        anchors = list(lookups.anchors(links)) if lookups.anchors else anchors
-    numbers = (columns.numbers if columns.numbers is not None else np.zeros(count)).tolist()
-    words = columns.words if columns.words is not None else _whys(related, site, lookups)
-    for row, (page, other, end) in enumerate(
-        zip(columns.subjects.tolist(), related.tolist(), also.tolist(), strict=True)
-    ):
-        other_url, end_url = url[other] if other >= 0 else "", url[end] if end >= 0 else ""
-        detail = kind.detail.format(number=numbers[row], limit=columns.limit, also=end_url, words=words[row])
-        cause = _cause(kind.caused_by, url[page], other_url, words[row])
-        yield Issue(kind.code, grade, url[page], detail, other_url, anchors[row], positions[row], cause)
+    ends, words = related, columns.words
+    if words is None and ("{words" in kind.detail or kind.caused_by in (CausedBy.WORDS, CausedBy.FRAGMENT)):
+        words = list(_whys(related, site, lookups))
+    column = texts(words, count)
+    if kind.code == "link-to-redirect":
+        ends = site.ends[related]
+        for row in np.flatnonzero(np.isin(related, list(lookups.better))).tolist():
+            ends[row], column[row] = -1, lookups.better[int(related[row])]
+    return KindIssues(
+        kind,
+        grade,
+        columns.limit,
+        columns.subjects,
+        related,
+        ends,
+        np.full(count, _NO_LINK, np.uint8) if links is None else site.links.position[links],
+        columns.numbers if columns.numbers is not None else np.zeros(count),
+        column,
+        texts(lookups.anchors(columns.subjects, related) if links is not None and lookups.anchors else None, count),
+        np.zeros(count, np.int32),
+        np.zeros(count, np.int32),
+    )
 
 
-def _whys(related: Places, site: AuditInput, lookups: Lookups) -> Sequence[str]:
+def texts(texts: Iterable[str] | None, count: int) -> NDArray[np.object_]:
+    """Texts as a column, equal ones as one object; None: empty ones."""
+    column = np.full(count, "", np.object_)
+    if texts is not None:
+        same: dict[str, str] = {}
+        column[:] = [same.setdefault(text, text) for text in texts]
+    return column
+
+
+def _whys(related: Places, site: AuditInput, lookups: Lookups) -> Iterable[str]:
     """Why the related URLs are thought ill of: the judgement's own words, else its name, else the crawl's reason."""
     if lookups.whys:
-        return list(lookups.whys(related))
+        return lookups.whys(related)
     unchecked = VERDICTS.index(Verdict.UNCHECKED)
     verdicts, reasons = site.urls.verdict[related].tolist(), site.urls.reason[related].tolist()
     return [
@@ -138,40 +254,190 @@ def _whys(related: Places, site: AuditInput, lookups: Lookups) -> Sequence[str]:
     ]
 
 
-def _cause(kind: CausedBy, page: str, related: str, words: str) -> str:
+def blocks(kind: KindIssues) -> Iterator[KindIssues]:
+    """The same issues, some thousand at once."""
+    return (kind.rows(np.arange(start, min(start + _BLOCK, len(kind)))) for start in range(0, len(kind), _BLOCK))
+
+
+class WordColumns(NamedTuple):
+    """What some issues of one kind say, in lists of one length; empty: nothing."""
+
+    url: list[Url]
+    detail: list[str]
+    related: list[str]
+    anchor: list[str]
+    position: list[str]
+    cause: list[str]
+    line: list[int]
+    column: list[int]
+
+
+def words_of(kind: KindIssues, url: Sequence[Url]) -> WordColumns:
+    """url: by place."""
+    pages, related = [url[place] for place in kind.pages.tolist()], _urls(kind.related, url)
+    return WordColumns(
+        pages,
+        _details(kind, url),
+        related,
+        kind.anchors.tolist(),
+        [_POSITION_NAMES[place] for place in kind.positions.tolist()],
+        _cause_texts(kind, pages, related),
+        kind.lines.tolist(),
+        kind.columns.tolist(),
+    )
+
+
+_POSITION_NAMES = [*(position.value for position in POSITIONS), *[""] * (_NO_LINK + 1 - len(POSITIONS))]
+
+
+def worded(kind: KindIssues, url: Sequence[Url]) -> Iterator[Issue]:
+    """The issues of one kind one by one."""
+    for block in blocks(kind):
+        for row in zip(*words_of(block, url), strict=True):
+            yield Issue(kind.kind.code, kind.grade, *row)
+
+
+def _urls(places: Places, url: Sequence[Url]) -> list[str]:
+    if not (places >= 0).any():
+        return [""] * len(places)
+    return [url[place] if place >= 0 else "" for place in places.tolist()]
+
+
+def _details(kind: KindIssues, url: Sequence[Url]) -> list[str]:
+    """Each issue's own sentence."""
+    template = kind.kind.detail
+    if template == "{words}":
+        return list(kind.words.tolist())
+    if "{" not in template:
+        return [template] * len(kind)
+    sentences: dict[tuple[float, int, str], str] = {}
+    details = []
+    for row in zip(kind.numbers.tolist(), kind.ends.tolist(), kind.words.tolist(), strict=True):
+        if (text := sentences.get(row)) is None:
+            number, end, words = row
+            also = url[end] if end >= 0 else words
+            text = sentences[row] = template.format(number=number, limit=kind.limit, also=also, words=words)
+        details.append(text)
+    return details
+
+
+def _cause_texts(kind: KindIssues, pages: Sequence[Url], related: Sequence[str]) -> list[str]:
     """What is to be mended once for all issues of one kind with the same cause: a URL or words."""
-    match kind:
+    match kind.kind.caused_by:
         case CausedBy.PAGE:
-            return page
+            return list(pages)
         case CausedBy.TARGET:
-            return related
+            return list(related)
         case CausedBy.FRAGMENT:
-            return f"{related}#{words}"
+            return [f"{target}#{words}" for target, words in zip(related, kind.words.tolist(), strict=True)]
         case CausedBy.WORDS:
-            return words
+            return list(kind.words.tolist())
         case CausedBy.HOST:
-            return root_of(Url(page))
+            return list(map(root_of, pages))
         case CausedBy.GROUP:
             # the first of a group names the second, the others name the first
-            return min(page, related)
+            return list(map(min, pages, related))
 
 
-def causes(kind: CausedBy, columns: IssueColumns, url: Sequence[str]) -> Places:
-    """int64[k]: the same as a number for each issue; issues of one cause have the same. url: of each place."""
-    related = columns.related if columns.related is not None else columns.subjects
-    match kind:
+def _cause_numbers(kind: KindIssues, url: Sequence[Url]) -> tuple[Places, bool]:
+    """(int64[k]: the same number for issues of one cause, whether these numbers are in the order of their texts)."""
+    pages, related = kind.pages, np.where(kind.related >= 0, kind.related, kind.pages)
+    match kind.kind.caused_by:
         case CausedBy.PAGE:
-            return columns.subjects
+            return pages, True
         case CausedBy.TARGET:
-            return related
-        case CausedBy.FRAGMENT:
-            return _numbered(zip(related.tolist(), columns.words or (), strict=True))
-        case CausedBy.WORDS:
-            return _numbered(columns.words or ())
-        case CausedBy.HOST:
-            return _numbered(root_of(Url(url[page])) for page in columns.subjects.tolist())
+            return related, True
         case CausedBy.GROUP:
-            return np.minimum(columns.subjects, related)
+            return np.minimum(pages, related), True
+        case CausedBy.FRAGMENT:
+            return _numbered(zip(kind.related.tolist(), kind.words.tolist(), strict=True)), False
+        case CausedBy.WORDS:
+            words = zip(kind.words.tolist(), pages.tolist(), strict=True)
+            return _numbered(text or page for text, page in words), False
+        case CausedBy.HOST:
+            return _numbered(root_of(url[page]) for page in pages.tolist()), False
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """The causes of the issues of one kind: c of them, those on most pages first."""
+
+    issues: KindIssues  # of one cause together, in the order of the causes
+    starts: Places  # c + 1: the issues of cause i are those from starts[i] to starts[i + 1]
+    pages: Places  # c: distinct pages with such an issue
+    alike: Mask  # c: whether all of its issues say the same
+    since: NDArray[np.float64]  # c: when the first check that saw it began, seconds since the epoch; NaN: none did
+
+    def __len__(self) -> int:
+        return len(self.pages)
+
+    def within(self, chosen: Mask, url: Sequence[Url]) -> Causes:
+        """The causes of some of the issues (chosen: bool[k]), in the same order."""
+        if chosen.all():
+            return self
+        totals = np.diff(np.concatenate([[0], np.cumsum(chosen)])[self.starts])
+        left = totals > 0
+        issues, starts = self.issues.rows(chosen), _starts(totals[left])
+        pages = _pages(np.repeat(np.arange(len(starts) - 1), totals[left]), issues, url)
+        return Causes(issues, starts, pages, _alike(issues, starts, url), self.since[left])
+
+    def texts(self, url: Sequence[Url]) -> list[str]:
+        """Each cause in words."""
+        first = words_of(self.issues.rows(self.starts[:-1]), url)
+        return [cause or page for cause, page in zip(first.cause, first.url, strict=True)]
+
+    def rows(self, first: int, last: int, most: int) -> Places:
+        """The issues of some causes, of each at most so many."""
+        spans = zip(self.starts[first:last].tolist(), self.starts[first + 1 : last + 1].tolist(), strict=True)
+        return np.concatenate([np.arange(start, min(end, start + most)) for start, end in spans])
+
+
+def causes_of(kind: KindIssues, url: Sequence[Url]) -> Causes:
+    """O(k log k)."""
+    numbers, are_ordered = _cause_numbers(kind, url)
+    distinct, first, cause, totals = np.unique(numbers, return_index=True, return_inverse=True, return_counts=True)
+    pages = _pages(cause, kind, url)
+    text_order = distinct
+    if not are_ordered:
+        texts = words_of(kind.rows(first), url).cause
+        text_order = np.argsort(np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64))
+    order = np.lexsort((text_order, -pages))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    made = kind.rows(np.argsort(rank[cause], kind="stable"))
+    starts = _starts(totals[order])
+    return Causes(made, starts, pages[order], _alike(made, starts, url), np.full(len(order), np.nan))
+
+
+def _starts(totals: Places) -> Places:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(totals)])
+
+
+def _pages(cause: Places, kind: KindIssues, url: Sequence[Url]) -> Places:
+    """int64[c]: distinct pages of each cause. cause: int64[k], from 0."""
+    return np.bincount(distinct_sorted(cause * (len(url) + 1) + kind.pages) // (len(url) + 1))
+
+
+def _alike(kind: KindIssues, starts: Places, url: Sequence[Url]) -> Mask:
+    if len(starts) == len(kind) + 1 or "{" not in kind.kind.detail:
+        return np.ones(len(starts) - 1, np.bool_)
+    numbers = _numbered(text for block in blocks(kind) for text in _details(block, url))
+    least, most = np.minimum.reduceat(numbers, starts[:-1]), np.maximum.reduceat(numbers, starts[:-1])
+    return np.asarray(least == most)
+
+
+def faults(causes: Causes, most: int, words: Callable[[KindIssues], Iterator[Issue]]) -> Iterator[Fault]:
+    """The causes in their order, each with its first issues, at most so many. words: as `worded`."""
+    kind = causes.issues
+    for start in range(0, len(causes), _CAUSES):
+        end = min(start + _CAUSES, len(causes))
+        issues = words(kind.rows(causes.rows(start, end, most)))
+        for place in range(start, end):
+            total = int(causes.starts[place + 1] - causes.starts[place])
+            some = tuple(islice(issues, min(total, most)))
+            detail = some[0].detail if causes.alike[place] else ""
+            cause = some[0].cause or some[0].url
+            yield Fault(kind.kind.code, kind.grade, cause, int(causes.pages[place]), total, some, detail)
 
 
 def without(
@@ -183,18 +449,15 @@ def without(
         if note.decision:
             closed.setdefault(note.code, set()).add(note.cause)
     left = {
-        code: _without(issue_kinds()[code].caused_by, columns, site, closed[code]) if code in closed else columns
+        code: _without(issue_kinds()[code], columns, site, closed[code]) if code in closed else columns
         for code, columns in findings.items()
     }
     return {code: columns for code, columns in left.items() if len(columns)}
 
 
-def _without(kind: CausedBy, columns: IssueColumns, site: AuditInput, closed: set[str]) -> IssueColumns:
-    url = site.urls.url
-    related = columns.related.tolist() if columns.related is not None else [-1] * len(columns)
-    words = columns.words if columns.words is not None else [""] * len(columns)
-    rows = zip(columns.subjects.tolist(), related, words, strict=True)
-    texts = (_cause(kind, url[page], url[other] if other >= 0 else "", word) for page, other, word in rows)
+def _without(kind: IssueKind, columns: IssueColumns, site: AuditInput, closed: set[str]) -> IssueColumns:
+    made = _with_words(kind, kind.grade, columns, site, Lookups())
+    texts = (text for block in blocks(made) for text in words_of(block, site.urls.url).cause)
     return columns.rows(np.flatnonzero(np.fromiter((text not in closed for text in texts), np.bool_, len(columns))))
 
 
@@ -204,40 +467,9 @@ def _numbered(values: Iterable[object]) -> Places:
     return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
 
 
-def faults(issues: Iterable[Issue]) -> list[Fault]:
-    """The issues by their cause: gravest first, then by kind as in the table of kinds, then those on most pages."""
-    groups: dict[tuple[str, Grade, str], list[Issue]] = {}
-    for issue in issues:
-        groups.setdefault((issue.code, issue.grade, issue.cause or issue.url), []).append(issue)
-    made = [
-        Fault(code, grade, cause, len({issue.url for issue in group}), len(group), tuple(group))
-        for (code, grade, cause), group in groups.items()
-    ]
-    grades, codes = list(Grade), list(issue_kinds())
-    return sorted(
-        made, key=lambda fault: (grades.index(fault.grade), codes.index(fault.code), -fault.pages, fault.cause)
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class KindSum:
-    """How many causes of one kind and grade there are, and on how many pages they are met."""
-
-    kind: IssueKind
-    grade: Grade
-    causes: int
-    pages: int
-
-
-def sums(faults: Sequence[Fault]) -> tuple[KindSum, ...]:
-    """By kind, in the order of `faults`."""
-    groups = groupby(faults, key=lambda fault: (fault.code, fault.grade))
-    made = []
-    for (code, grade), causes in groups:
-        some = list(causes)
-        pages = {issue.url for fault in some for issue in fault.issues}
-        made.append(KindSum(issue_kinds()[code], grade, len(some), len(pages)))
-    return tuple(made)
+def kind_sum(kind: KindIssues, url: Sequence[Url]) -> KindSum:
+    causes, pages = (len(distinct_sorted(column)) for column in (_cause_numbers(kind, url)[0], kind.pages))
+    return KindSum(kind.kind, kind.grade, causes, pages)
 
 
 def first_to_repair(faults: Iterable[Fault], most: int) -> tuple[Fault, ...]:
@@ -253,27 +485,37 @@ def first_to_repair(faults: Iterable[Fault], most: int) -> tuple[Fault, ...]:
     return tuple(fault for _, _, fault in sorted(ranked, key=lambda row: row[:2])[:most])
 
 
-def ordered(issues: Iterable[Issue]) -> list[Issue]:
-    """Gravest first, then by kind as in the table of kinds; a target's pages together."""
+def ordered(kinds: Iterable[KindIssues]) -> list[KindIssues]:
+    """Gravest first, then by kind as in the table of kinds; a target's pages together. kinds: as of `by_grade`."""
+    # URLs' places are in the order of their texts
+    return [
+        one.rows(np.lexsort((one.related, one.pages, one.related if one.are_links else one.pages)))
+        for one in by_grade(kinds)
+    ]
+
+
+def by_grade(kinds: Iterable[KindIssues]) -> list[KindIssues]:
+    """Gravest first, then as in the table of kinds. kinds: of the sites of one collection; those of one code become
+    one, its issues in the order given."""
+    groups: dict[str, list[KindIssues]] = {}
+    for kind in kinds:
+        groups.setdefault(kind.kind.code, []).append(kind)
     grades, codes = list(Grade), list(issue_kinds())
-    return sorted(
-        issues,
-        key=lambda issue: (
-            grades.index(issue.grade),
-            codes.index(issue.code),
-            issue.related if issue.position else "",
-            issue.url,
-            issue.related,
-            issue.anchor,
-        ),
-    )
+    return sorted(map(_joined, groups.values()), key=lambda one: (grades.index(one.grade), codes.index(one.kind.code)))
 
 
-def counts(faults: Iterable[Fault]) -> Counter[str]:
-    """Faults by code, by grade and by category, in one table: no two of these names are alike."""
+def _joined(kinds: Sequence[KindIssues]) -> KindIssues:
+    if len(kinds) == 1:
+        return kinds[0]
+    columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in kinds]) for name in _COLUMNS}
+    return replace(kinds[0], **columns)
+
+
+def counts(sums: Iterable[KindSum]) -> Counter[str]:
+    """Causes by code, by grade and by category, in one table: no two of these names are alike."""
     table: Counter[str] = Counter()
-    for fault in faults:
-        table.update((fault.code, fault.grade.value, issue_kinds()[fault.code].category.value))
+    for one in sums:
+        table.update({one.kind.code: one.causes, one.grade.value: one.causes, one.kind.category.value: one.causes})
     return table
 
 

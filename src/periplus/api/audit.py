@@ -7,7 +7,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import chain, groupby, islice, repeat
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,8 +27,20 @@ from periplus.analyse.audit_input import (
     text_keys,
 )
 from periplus.analyse.duplicates import NearGroup
-from periplus.analyse.issues import AuditRules, Lookups, audit_rules, issues, ordered, without
-from periplus.analyse.linkgraph import places_in_sorted, resolved
+from periplus.analyse.issues import (
+    AuditRules,
+    Causes,
+    IssueTable,
+    KindIssues,
+    Lookups,
+    audit_rules,
+    blocks,
+    kind_issues,
+    texts,
+    without,
+    words_of,
+)
+from periplus.analyse.linkgraph import places, places_in_sorted, resolved
 from periplus.analyse.sizes import SizeInput, media_places, pulled_bytes
 from periplus.analyse.verdicts import (
     TEXT_CHARS,
@@ -47,7 +59,7 @@ from periplus.api.page_notes import notes_of_site, take_notes
 from periplus.document.links import DIRECTIVE, fragment_verdict
 from periplus.document.understand import anchors_of_body
 from periplus.errors import UsageError
-from periplus.model.audit import VERDICTS, FragmentVerdict, Issue, Verdict
+from periplus.model.audit import VERDICTS, FragmentVerdict, Verdict
 from periplus.model.duplicates import DuplicateGroup
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.page import LinkKind, Position
@@ -87,31 +99,21 @@ class SiteAudit:
     duplicates: tuple[DuplicateGroup, ...]  # pages of one text or nearly one
     notes: tuple[str, ...]  # what was not looked at, and why
 
-    def issues(
+    def kinds(
         self,
-        connection: reading.Connection,
         rules: AuditRules | None = None,
         findings: Mapping[str, IssueColumns] | None = None,
-    ) -> Iterator[Issue]:
-        """The findings one by one, in words. findings: others than all. Bounded memory."""
-        links, judgements = self.site.links, self.judgements
-
-        def anchors(rows: Places) -> Iterable[str]:
-            sources, targets = self.ids[links.source[rows]].tolist(), self.ids[links.target[rows]].tolist()
-            return site_rows.anchors_of(connection, zip(sources, targets, strict=True))
+    ) -> Iterator[KindIssues]:
+        """The findings with what their words are made of but for the words of links. findings: others than all."""
+        judgements = self.judgements
 
         def whys(places: Places) -> Iterable[str]:
             return (judgements[place].why if place in judgements else "" for place in places.tolist())
 
-        better = {
-            self.site.urls.url[place]: judgement.better for place, judgement in judgements.items() if judgement.better
-        }
-        for issue in issues(self.findings if findings is None else findings, self.site, rules, Lookups(anchors, whys)):
-            if issue.code == "link-to-redirect" and (end := better.get(Url(issue.related))):
-                # the end may be a URL that only checks met
-                yield dataclasses.replace(issue, detail=f"leads to {end}")
-            else:
-                yield issue
+        # a redirect's end may be a URL that only checks met
+        better = {place: Url(judgement.better) for place, judgement in judgements.items() if judgement.better}
+        some = self.findings if findings is None else findings
+        return kind_issues(some, self.site, rules, Lookups(whys=whys, better=better))
 
 
 def site_audit(
@@ -503,7 +505,7 @@ def issues_of(
     fragments: bool = True,
     near: bool | None = None,
     note: Callable[[str], object] = lambda sentence: None,
-) -> list[Issue]:
+) -> IssueTable:
     """All issues by what is stored, gravest first, under the user's grades and without what the user ignores.
 
     site: its key; empty: all sites that were crawled. fragments: with links to places that a page lacks. near: pages of
@@ -513,28 +515,64 @@ def issues_of(
     rules = audit_rules(settings.auditing.grade, settings.auditing.ignore)
     if not fragments:
         rules = dataclasses.replace(rules, off=rules.off | {"broken-fragment", "missing-text"})
-    issues: list[Issue] = []
     take_notes(folder)
     with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
         starts = site_starts(connection)
-        for start in [chosen_start(starts, site)] if site or not starts else starts:
-            audited = site_audit(connection, start, near=near)
-            issues += audited.issues(connection, rules)
-            for sentence in audited.notes:
-                note(sentence)
-    return ordered(issues)
+        some = [chosen_start(starts, site)] if site or not starts else starts
+        return issue_table(connection, some, rules, near=near, note=note).sorted()
 
 
-def store_issues(place: Path | str, run_id: int, issues: Iterable[Issue]) -> None:
+def issue_table(
+    connection: reading.Connection,
+    starts: Iterable[Start],
+    rules: AuditRules,
+    *,
+    near: bool | None = None,
+    closed: bool = False,
+    note: Callable[[str], object] = lambda sentence: None,
+) -> IssueTable:
+    """The issues of the sites of these starts, site by site, each in the order of the findings; within a snapshot.
+
+    closed: with causes that were accepted or ignored.
+    """
+    kinds: list[KindIssues] = []
+    url: Sequence[Url] = ()
+    ids = np.zeros(0, np.int64)
+    for start in starts:
+        audited = site_audit(connection, start, near=near, closed=closed)
+        url, ids = audited.site.urls.url, audited.ids  # of all sites the same
+        kinds += [with_anchors(connection, kind, ids) for kind in audited.kinds(rules)]
+        for sentence in audited.notes:
+            note(sentence)
+    return IssueTable((), url, ids).of(kinds)
+
+
+def with_anchors(connection: reading.Connection, kind: KindIssues, ids: Places) -> KindIssues:
+    """The issues with the words of their links. ids: of URLs by place."""
+    if not kind.are_links:
+        return kind
+    pairs = zip(ids[kind.pages].tolist(), ids[kind.related].tolist(), strict=True)
+    return dataclasses.replace(kind, anchors=texts(site_rows.anchors_of(connection, pairs), len(kind)))
+
+
+def issue_rows(table: IssueTable) -> Iterator[tuple[str | int | None, ...]]:
+    """One value a column of ISSUES, a row an issue."""
+    for kind in table.kinds:
+        about = (kind.grade.value, kind.kind.category.value, kind.kind.code, kind.kind.title)
+        for block in blocks(kind):
+            words = words_of(block, table.url)
+            others = ([text or None for text in column] for column in (words.related, words.anchor, words.position))
+            causes = [cause or url for cause, url in zip(words.cause, words.url, strict=True)]
+            places = ([number or None for number in column] for column in (words.line, words.column))
+            yield from zip(words.url, *map(repeat, about), words.detail, *others, causes, *places, strict=False)
+
+
+def store_issues(place: Path | str, run_id: int, issues: IssueTable) -> None:
     """Remembers what a run found, so that a later one can tell what is new. place: a folder, or an address."""
-    keys = [issue_key(issue) for issue in issues]
     with changing(place, alone=False) as (folder, follow), schema.writing(folder) as connection, follow(connection):
-        checks.store_issues(connection, run_id, keys)
-
-
-def issue_key(issue: Issue) -> tuple[str, int, int]:
-    """As `store_issues` keeps it."""
-    return issue.code, url_id(Url(issue.url)), url_id(Url(issue.related)) if issue.related else 0
+        for kind in issues.kinds:
+            keys = zip(issues.ids_of(kind.pages).tolist(), issues.ids_of(kind.related).tolist(), strict=True)
+            checks.store_issues(connection, run_id, ((kind.kind.code, page, related) for page, related in keys))
 
 
 def baseline_run(folder: Path, name: str) -> int:
@@ -549,8 +587,34 @@ def baseline_run(folder: Path, name: str) -> int:
     raise UsageError(f"there is no check {name!r} to compare with: {choices}")
 
 
-def new_since(folder: Path, issues: Iterable[Issue], run_id: int) -> list[Issue]:
+def new_since(folder: Path, issues: IssueTable, run_id: int) -> IssueTable:
     """Those that the run's own lack. Wording and grade make no issue new."""
     with contextlib.closing(reading.connect(folder)) as connection:
-        before = checks.issues_of(connection, run_id)
-    return [issue for issue in issues if issue_key(issue) not in before]
+        return issues.of(
+            kind.rows(~np.isin(pair_keys(issues, kind.pages, kind.related), before))
+            for kind in issues.kinds
+            for before in [stored_keys(issues, checks.issues_of(connection, run_id, kind.kind.code))]
+        )
+
+
+def seen_since(connection: reading.Connection, issues: IssueTable, causes: Causes) -> Causes:
+    """The causes with when the first check that saw one of their issues began."""
+    kind, since = causes.issues, np.full(len(causes.issues), np.inf)
+    keys = pair_keys(issues, kind.pages, kind.related)
+    for run, started in checks.runs_with(connection, kind.kind.code):  # latest first
+        since[np.isin(keys, stored_keys(issues, checks.issues_of(connection, run, kind.kind.code)))] = started
+    first = np.minimum.reduceat(since, causes.starts[:-1]) if len(causes) else since
+    return dataclasses.replace(causes, since=np.where(np.isinf(first), np.nan, first))
+
+
+def pair_keys(issues: IssueTable, pages: Places, related: Places) -> Places:
+    """int64[k]: a number for each pair of places; -1 related: no URL; negative: of what is no URL of the collection."""
+    keys: Places = pages * (len(issues.url) + 1) + related + 1
+    return np.where((pages < 0) | (related < -1), -1, keys)
+
+
+def stored_keys(issues: IssueTable, rows: Iterable[tuple[int, int]]) -> Places:
+    """The same of pairs of ids, as `store_issues` kept them."""
+    pages, related = np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2).T
+    other = places(issues.ids, related)
+    return pair_keys(issues, places(issues.ids, pages), np.where(related == 0, -1, np.where(other < 0, -2, other)))

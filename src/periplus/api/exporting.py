@@ -13,7 +13,6 @@ from periplus.api.homes import folder_of, rows_of
 from periplus.api.segments import SegmentedRows, require_segment, rules_at, segments_at
 from periplus.errors import UsageError
 from periplus.model.tables import CHAINS, EXPORTS, ISSUES, PAGES, RANKED_PAGES, STRUCTURED, Column, Table, with_segments
-from periplus.present import issues
 from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import reading
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from periplus.model.audit import Issue
+    from periplus.analyse.issues import IssueTable
 
 
 @contextlib.contextmanager
@@ -207,23 +206,21 @@ class _Ranks:
 
 def issue_rows(connection: reading.Connection, folder: Path) -> Iterator[tuple[object, ...]]:
     """Rows of ISSUES."""
-    from periplus.analyse.audit import issue_kinds
-    from periplus.api.positions import with_positions
+    from periplus.api import audit
+    from periplus.api.positions import placed
 
-    for issue in with_positions(connection, issues_of_sites(connection, folder)):
-        yield issues.issue_row(issue, issue_kinds())
+    yield from audit.issue_rows(placed(connection, issues_of_sites(connection, folder)))
 
 
-def issues_of_sites(connection: reading.Connection, folder: Path, *, closed: bool = False) -> Iterator[Issue]:
+def issues_of_sites(connection: reading.Connection, folder: Path, *, closed: bool = False) -> IssueTable:
     """Of every site of a start, by the grades and without what the collection's own settings leave out.
 
     closed: with causes that were accepted or ignored.
     """
     from periplus.analyse.issues import audit_rules
-    from periplus.api.audit import site_audit
+    from periplus.api.audit import issue_table
     from periplus.api.facts import site_starts
 
     auditing = read_settings(folder / SETTINGS_FILE).auditing
     rules = audit_rules(auditing.grade, auditing.ignore)
-    for start in site_starts(connection):
-        yield from site_audit(connection, start, closed=closed).issues(connection, rules)
+    return issue_table(connection, site_starts(connection), rules, closed=closed)

@@ -138,7 +138,6 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
     texts for near duplicates; None: where there are not too many. site: issues of this site only.
     Raises UsageError, NoCollection, StoreError.
     """
-    from periplus.analyse.issues import faults
     from periplus.api.audit import issues_of, store_issues
     from periplus.api.checking import check as run
     from periplus.api.checking import order_for, settings_before
@@ -157,7 +156,7 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
     issues = issues_of(where, chosen, site, fragments=fragments, near=near)
     if end is not None and end.run_id:
         store_issues(place, end.run_id, issues)
-    return CheckResult(end, tuple(issues), tuple(faults(issues)), grades_now(where, issues))
+    return CheckResult(end, tuple(issues), tuple(issues.faults(len(issues))), grades_now(where, issues.sums()))
 
 
 def stories(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from periplus.analyse.audit import issue_kinds
-from periplus.analyse.grades import graded, pages_by_kind
+from periplus.analyse.grades import graded
 from periplus.api.facts import site_starts
-from periplus.model.audit import FieldGrade, Grade, GradedField, Issue
+from periplus.model.audit import FieldGrade, Grade, GradedField, KindSum
 from periplus.model.results import TrendPoint
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.store.crawl_reads import state_tallies
@@ -30,13 +30,9 @@ def unmeasured(connection: reading.Connection) -> frozenset[GradedField]:
     return OF_SERVERS if local else frozenset()
 
 
-def grades_now(folder: Path, issues: Iterable[Issue]) -> tuple[FieldGrade, ...]:
-    """The grades of a collection. issues: all of it, as the user grades them. Raises NoCollection."""
-    return grades_of(folder, pages_by_kind(issues))
-
-
-def grades_of(folder: Path, pages_with: Mapping[tuple[str, Grade], int]) -> tuple[FieldGrade, ...]:
-    """The same, from the pages with issues of each kind."""
+def grades_now(folder: Path, sums: Iterable[KindSum]) -> tuple[FieldGrade, ...]:
+    """The grades of a collection. sums: of all its issues, as the user grades them. Raises NoCollection."""
+    pages_with = {(one.kind.code, one.grade): one.pages for one in sums}
     with contextlib.closing(reading.connect(folder)) as connection:
         tallies = state_tallies(SqliteStatements(connection), None)
         pages = sum(tally.urls for tally in tallies if tally.state is State.INDEXED)

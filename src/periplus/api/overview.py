@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.analyse.audit import issue_kinds
-from periplus.analyse.issues import KindSum, first_to_repair, sums
+from periplus.analyse.issues import first_to_repair
 from periplus.api.comparison import compare_runs
 from periplus.errors import UsageError
-from periplus.model.audit import Fault, FieldGrade, Grade
+from periplus.model.audit import Fault, FieldGrade, Grade, KindSum
 from periplus.model.results import TrendPoint
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite import tables as stored_tables
@@ -66,9 +66,11 @@ class Overview:
     grades: tuple[FieldGrade, ...] = ()  # by field: `grading.grades_of` tells what they are made of
 
 
-def fault_sums(faults: Sequence[Fault]) -> FaultSums:
-    """faults: as `analyse.issues.faults` orders them."""
-    counts, kinds = Counter(fault.grade for fault in faults), issue_kinds()
+def fault_sums(sums: Sequence[KindSum], faults: Iterable[Fault]) -> FaultSums:
+    """faults: the first REPAIR of each kind at least, in the order of `sums`."""
+    counts, kinds = Counter[Grade](), issue_kinds()
+    for one in sums:
+        counts[one.grade] += one.causes
     repair = tuple(
         Repair(
             fault.grade,
@@ -81,7 +83,7 @@ def fault_sums(faults: Sequence[Fault]) -> FaultSums:
         )
         for fault in first_to_repair(faults, REPAIR)
     )
-    return FaultSums({grade: counts[grade] for grade in Grade}, sums(faults), repair)
+    return FaultSums({grade: counts[grade] for grade in Grade}, tuple(sums), repair)
 
 
 def last_changes(folder: Path) -> RunChanges | None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
+import numpy as np
+
 from periplus.analyse.audit import issue_kinds
+from periplus.analyse.issues import IssueTable, worded
+from periplus.analyse.linkgraph import distinct_sorted
 from periplus.document.header_checks import HEADER_CODES
 from periplus.document.positions import PageSource, positions_of
 from periplus.model.audit import Issue
@@ -17,15 +21,24 @@ from periplus.store.sqlite import page_rows, reading, site_rows
 from periplus.store.sqlite.page_rows import Contents
 from periplus.urls.canonical import url_id
 
+# they stand nowhere in a source
+OF_WHOLE_PAGES = HEADER_CODES | {
+    "deep-page", "endless-series", "heavy-page", "missing-from-sitemap", "orphan", "slow-page", "url-too-long",
+}  # fmt: skip
 LOOKED_UP_BY = ("code", "url", "related_url", "anchor", "position", "cause", "detail")  # columns of ISSUES
-_BLOCK = 50_000  # issues of a stream that are held at once: each page with one of them is read once for them
+_PAGES = 10_000  # whose issues are in words at once: each page with one that has a place is read once
 
 
-def looked_up(folder: Path, issues: Iterable[Issue]) -> list[Issue]:
+def looked_up(folder: Path, issues: IssueTable) -> IssueTable:
+    """`placed` of a collection's folder."""
+    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        return placed(connection, issues)
+
+
+def some_looked_up(folder: Path, issues: Iterable[Issue]) -> list[Issue]:
     """`with_positions` of a collection's folder."""
     with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
-        some = list(issues)
-        return list(with_positions(connection, some, at_once=len(some) + 1))
+        return list(with_positions(connection, issues))
 
 
 def rows_with_positions(
@@ -38,37 +51,50 @@ def rows_with_positions(
         code, url, related, anchor, position, cause, detail = (str(row[places[name]] or "") for name in LOOKED_UP_BY)
         return Issue(code, issue_kinds()[code].grade, url, detail, related, anchor, position, cause)
 
-    for row, issue in zip(rows, looked_up(folder, map(issue_of, rows)), strict=True):
+    for row, issue in zip(rows, some_looked_up(folder, map(issue_of, rows)), strict=True):
         values = list(row)
         values[places["line"]], values[places["column"]] = issue.line or None, issue.column or None
         yield tuple(values)
 
 
-def with_positions(
-    connection: reading.Connection, issues: Iterable[Issue], *, at_once: int = _BLOCK
-) -> Iterator[Issue]:
-    """The issues in their order, with line and column where their page is kept and has such a place.
+def placed(connection: reading.Connection, issues: IssueTable) -> IssueTable:
+    """All issues, with line and column where their page is kept and has such a place. Bounded memory."""
+    kinds = [replace(kind, lines=kind.lines.copy(), columns=kind.columns.copy()) for kind in issues.kinds]
+    some = [(kind, np.argsort(kind.pages, kind="stable")) for kind in kinds if kind.kind.code not in OF_WHOLE_PAGES]
+    pages = distinct_sorted(np.concatenate([np.zeros(0, np.int64), *(kind.pages for kind, _ in some)]))
+    for lot in np.split(pages, range(_PAGES, len(pages), _PAGES)):
+        if not len(lot):
+            break
+        spans = [
+            (kind, order[slice(*np.searchsorted(kind.pages, (lot[0], lot[-1] + 1), sorter=order))])
+            for kind, order in some
+        ]
+        words = chain.from_iterable(worded(kind.rows(rows), issues.url) for kind, rows in spans)
+        done = with_positions(connection, words)
+        for kind, rows in spans:
+            for row, issue in zip(rows.tolist(), islice(done, len(rows)), strict=True):
+                kind.lines[row], kind.columns[row] = issue.line, issue.column
+    return issues.of(kinds)
 
-    at_once: they come finding by finding, so that a page is read again for each lot of so many.
-    """
-    issues = iter(issues)
-    while block := list(islice(issues, at_once)):
-        by_page: dict[str, list[int]] = {}
-        for place, issue in enumerate(block):
-            if issue.code not in HEADER_CODES:
-                by_page.setdefault(issue.url, []).append(place)
-        pages = {issue.related for issue in block if issue.related}
-        page_of = {other: own for other, own in site_rows.alias_texts(connection) if own in pages}
-        contents = Contents(connection)
-        for url, places in by_page.items():
-            source = _source(connection, contents, Url(url))
-            if source is None:
-                continue
-            some = [block[place] for place in places]
-            for place, issue, position in zip(places, some, positions_of(source, some, page_of), strict=True):
-                if position is not None:
-                    block[place] = replace(issue, line=position[0], column=position[1])
-        yield from block
+
+def with_positions(connection: reading.Connection, issues: Iterable[Issue]) -> Iterator[Issue]:
+    """The issues in their order, with line and column where their page is kept and has such a place."""
+    block, by_page = list(issues), dict[str, list[int]]()
+    for place, issue in enumerate(block):
+        if issue.code not in OF_WHOLE_PAGES:
+            by_page.setdefault(issue.url, []).append(place)
+    pages = {issue.related for issue in block if issue.related}
+    page_of = {other: own for other, own in site_rows.alias_texts(connection) if own in pages}
+    contents = Contents(connection)
+    for url, places in by_page.items():
+        source = _source(connection, contents, Url(url))
+        if source is None:
+            continue
+        some = [block[place] for place in places]
+        for place, issue, position in zip(places, some, positions_of(source, some, page_of), strict=True):
+            if position is not None:
+                block[place] = replace(issue, line=position[0], column=position[1])
+    yield from block
 
 
 def _source(connection: reading.Connection, contents: Contents, url: Url) -> PageSource | None:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from periplus.analyse.audit import IssueColumns, issue_kinds
 from periplus.analyse.audit_input import AuditInput, Mask
 from periplus.analyse.grades import graded
-from periplus.analyse.issues import causes
+from periplus.analyse.issues import causes_of, faults, worded
 from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, map_tree
 from periplus.analyse.segments import SegmentRule
 from periplus.analyse.sizes import site_sizes, weights
-from periplus.api.audit import SiteAudit, site_audit
+from periplus.api.audit import SiteAudit, site_audit, with_anchors
 from periplus.api.facts import (
     RankOrder,
     SiteAnalysis,
@@ -204,22 +204,13 @@ def _with_positions(connection: reading.Connection, groups: Sequence[IssueGroup]
 
 
 def _issue_group(connection: reading.Connection, audit: SiteAudit, code: str, columns: IssueColumns) -> IssueGroup:
-    kind, width = issue_kinds()[code], len(audit.ids)
-    numbers, first, cause, totals = np.unique(
-        causes(kind.caused_by, columns, audit.site.urls.url), return_index=True, return_inverse=True, return_counts=True
-    )
-    pages = np.bincount(distinct_sorted(cause * width + columns.subjects) // width, minlength=len(numbers))
-    by_cause, starts = np.argsort(cause, kind="stable"), np.cumsum(totals) - totals
-    order = np.lexsort((columns.subjects[first], -pages))[:FAULTS_NAMED]
-    spans = [
-        by_cause[start : start + min(total, ISSUES_NAMED)]
-        for start, total in zip(starts[order].tolist(), totals[order].tolist(), strict=True)
-    ]
-    issues, faults = audit.issues(connection, findings={code: columns.rows(np.concatenate(spans))}), []
-    for place, span in zip(order.tolist(), spans, strict=True):
-        some = tuple(islice(issues, len(span)))
-        faults.append(Fault(code, kind.grade, some[0].cause, int(pages[place]), int(totals[place]), some))
-    return IssueGroup(kind, kind.grade, len(np.unique(columns.subjects)), len(numbers), tuple(faults))
+    kind = issue_kinds()[code]
+    (made,) = audit.kinds(findings={code: columns})
+    url = audit.site.urls.url
+    causes = causes_of(made, url)
+    words = faults(causes, ISSUES_NAMED, lambda some: worded(with_anchors(connection, some, audit.ids), url))
+    named = tuple(islice(words, FAULTS_NAMED))
+    return IssueGroup(kind, kind.grade, len(distinct_sorted(columns.subjects)), len(causes), named)
 
 
 def dead_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[DeadLink, ...], int]:

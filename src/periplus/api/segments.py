@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from periplus.errors import UsageError
-from periplus.model.tables import SEEN, Table, with_segments
+from periplus.model.tables import SEEN, SEGMENT_OTHER, Table, with_segments
 from periplus.model.web import SiteKey, Url
 from periplus.settings import (
     SEGMENTS_TABLE,
@@ -28,8 +28,8 @@ if TYPE_CHECKING:  # arrays: only where there are rules
     import numpy as np
     from numpy.typing import NDArray
 
+    from periplus.analyse.issues import IssueTable
     from periplus.analyse.segments import Segmentation, SegmentRule
-    from periplus.model.audit import Issue
     from periplus.model.results import SegmentSum
 
 NO_RULES = (
@@ -175,10 +175,17 @@ def needed_segments(place: Path | str) -> Segmentation:
     return segments
 
 
-def issues_within(folder: Path, name: str, issues: Iterable[Issue]) -> list[Issue]:
+def issues_within(folder: Path, name: str, issues: IssueTable) -> IssueTable:
     """The issues on pages of a segment. Raises as `needed_segments`."""
     segments = needed_segments(folder)
-    return [issue for issue in issues if segments.of(url_id(Url(issue.url))) == name]
+    return issues.of(kind.rows(pages_within(segments, name, issues.ids[kind.pages])) for kind in issues.kinds)
+
+
+def pages_within(segments: Segmentation, name: str, pages: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """bool[k]: the page is in this segment; of what is no URL of the collection it is SEGMENT_OTHER. pages: ids."""
+    import numpy as np
+
+    return np.fromiter(((segments.of(page) or SEGMENT_OTHER) == name for page in pages.tolist()), np.bool_, len(pages))
 
 
 def sums_of(place: Path | str, examples: int = 3) -> tuple[SegmentSum, ...]:

@@ -11,7 +11,8 @@ from periplus.acquire.cdx import ArchivedCopy, CdxServer
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.politeness import delay_for
 from periplus.acquire.transport import CurlTransport, Wire
-from periplus.model.audit import Issue
+from periplus.analyse.issues import IssueTable, KindIssues
+from periplus.analyse.linkgraph import distinct_sorted
 from periplus.model.web import Url
 from periplus.present.wording import utc
 from periplus.settings import FetchLimits, Settings
@@ -29,7 +30,7 @@ LIMITS = FetchLimits(body_bytes=1 << 20, inflated_bytes=1 << 22, total_timeout_s
 class Suggestions:
     """The issues, with copies in the details of dead links. asked: dead addresses."""
 
-    issues: list[Issue]
+    issues: IssueTable
     asked: int
     copies: int
     left: int  # dead addresses that were not asked for
@@ -38,7 +39,7 @@ class Suggestions:
 
 def with_copies(
     folder: Path,
-    issues: Sequence[Issue],
+    issues: IssueTable,
     server: str,
     settings: Settings,
     watch: Callable[[int, int], None] = lambda done, count: None,
@@ -48,7 +49,9 @@ def with_copies(
     watch: called with how many were asked for, and how many there are.
     """
     (address,) = start_urls([server])
-    dead = sorted({issue.related for issue in issues if issue.code in DEAD and issue.related.startswith("http")})
+    links = [kind for kind in issues.kinds if kind.kind.code in DEAD]
+    targets = {issues.url[place] for kind in links for place in distinct_sorted(kind.related).tolist()}
+    dead = sorted(url for url in targets if url.startswith("http"))
     clock = SystemClock()
     host = host_key(address)
     delay_s = delay_for(settings.politeness, host in settings.politeness.mine, None)
@@ -71,16 +74,18 @@ def with_copies(
                 copies[text] = answer
     finally:
         transport.close()
-    named = [_with_copy(issue, copies) for issue in issues]
+    named = issues.of(_with_copies(kind, issues, copies) if kind.kind.code in DEAD else kind for kind in issues.kinds)
     return Suggestions(named, asked, len(copies), len(dead) - asked, fault)
 
 
-def _with_copy(issue: Issue, copies: dict[str, ArchivedCopy]) -> Issue:
-    copy = copies.get(issue.related) if issue.code in DEAD else None
-    if copy is None:
-        return issue
-    where = f"archived {utc(copy.taken)}{': ' if copy.address else ''}{copy.address}"
-    return replace(issue, detail="; ".join(filter(None, (issue.detail, where))))
+def _with_copies(kind: KindIssues, issues: IssueTable, copies: dict[str, ArchivedCopy]) -> KindIssues:
+    """The issues of a dead link, whose sentence is their words, with copies in these."""
+    words = kind.words.copy()
+    for row, place in enumerate(kind.related.tolist()):
+        if (copy := copies.get(issues.url[place])) is not None:
+            where = f"archived {utc(copy.taken)}{': ' if copy.address else ''}{copy.address}"
+            words[row] = "; ".join(filter(None, (words[row], where)))
+    return replace(kind, words=words)
 
 
 def _first_seen(folder: Path, urls: Sequence[str]) -> list[tuple[str, float]]:

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
+from periplus.analyse.audit import issue_kinds
+from periplus.analyse.issues import Causes, IssueTable, by_grade, faults
+from periplus.api.audit import issue_rows, seen_since
 from periplus.api.cache import Background, Remembered
-from periplus.api.grading import grades_of, trends
+from periplus.api.exporting import issues_of_sites
+from periplus.api.grading import grades_now, trends
 from periplus.api.inlink_index import InlinkIndexes, narrowed
-from periplus.api.overview import FaultSums, Overview, fault_sums, last_changes
+from periplus.api.overview import REPAIR, FaultSums, Overview, fault_sums, last_changes
 from periplus.api.portal import desk_of
 from periplus.api.positions import rows_with_positions
 from periplus.api.results import judged_pages, judged_stamp, stored_stories, stories_file, when_stored
-from periplus.api.segments import require_segment, rules_at, rules_changed, segments_of
+from periplus.api.segments import pages_within, require_segment, rules_at, rules_changed, segments_of
 from periplus.api.topics import topic_file, topic_of
 from periplus.errors import UsageError
 from periplus.model.audit import Fault, FaultNote
@@ -34,8 +43,7 @@ from periplus.model.tables import (
     Table,
     with_segments,
 )
-from periplus.model.web import Url
-from periplus.present.issues import fault_row, issue_row
+from periplus.present.issues import fault_row
 from periplus.present.stories import delay
 from periplus.present.wording import iso
 from periplus.present.writers import writer_named
@@ -43,7 +51,6 @@ from periplus.store.notes import fault_notes
 from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.tables import LEAFED, Count, TableFacet, TableQuery
-from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:  # arrays
@@ -168,9 +175,9 @@ READ_S = 10.0  # longest time of one screen
 AUDIT_S = 120.0  # of reading what an audit needs
 WRITE_S = 600.0  # of one file
 PAGES_REMEMBERED = 100  # of tables; whoever goes back, or watches what has ended, asks for the same again
-AUDITS_REMEMBERED = 2  # as values, of some 500 bytes an issue
+AUDITS_REMEMBERED = 2  # as columns, of some 70 bytes an issue and 150 a URL
 SUMS_REMEMBERED = 100  # overviews, some kB each
-REMEMBERED = 4  # audits and kept results in memory, of 100 to 400 bytes a row
+REMEMBERED = 4  # audits and kept results as tables, of 100 to 400 bytes a row, large ones on the disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +205,42 @@ class NotedFault:
     since: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class NotedCauses:
+    """All causes of a collection, gravest first, with the notes on some."""
+
+    issues: IssueTable
+    causes: tuple[Causes, ...]  # by kind
+    notes: Mapping[tuple[str, str], FaultNote]  # by code and cause
+
+    def faults(self, most: int) -> Iterator[NotedFault]:
+        """Each with its first issues, at most so many."""
+        for causes in self.causes:
+            words = faults(causes, most, self.issues.words)
+            for fault, since in zip(words, causes.since.tolist(), strict=True):
+                key = (fault.code, fault.cause)
+                yield NotedFault(fault, self.notes.get(key) or FaultNote(*key), None if isnan(since) else since)
+
+    def open(self) -> Iterator[Causes]:
+        """Those that nobody accepted or ignored."""
+        closed = {key for key, note in self.notes.items() if note.decision}
+        return (self._among(causes, lambda *key: key not in closed) for causes in self.causes)
+
+    def only(self, code: str, cause: str) -> NotedCauses:
+        some = (causes for causes in self.causes if causes.issues.kind.code == code)
+        return replace(self, causes=tuple(self._among(causes, lambda *key: key == (code, cause)) for causes in some))
+
+    def within(self, chosen: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> NotedCauses:
+        """chosen: which of these pages, given by their ids."""
+        pages = ((causes, self.issues.ids[causes.issues.pages]) for causes in self.causes)
+        return replace(self, causes=tuple(causes.within(chosen(ids), self.issues.url) for causes, ids in pages))
+
+    def _among(self, causes: Causes, chosen: Callable[[str, str], bool]) -> Causes:
+        code, texts = causes.issues.kind.code, causes.texts(self.issues.url)
+        some = np.fromiter((chosen(code, text) for text in texts), np.bool_, len(causes))
+        return causes.within(np.repeat(some, np.diff(causes.starts)), self.issues.url)
+
+
 @dataclass(slots=True)
 class Browser:
     """Leafs through tables of any collection; remembers the latest audits, which take seconds to make.
@@ -209,7 +252,9 @@ class Browser:
         default_factory=lambda: Remembered(REMEMBERED, reading.Connection.close)
     )
     _pages: Remembered[_Key, TablePage] = field(default_factory=lambda: Remembered(PAGES_REMEMBERED))
-    _faults: Remembered[_Key, tuple[NotedFault, ...]] = field(default_factory=lambda: Remembered(AUDITS_REMEMBERED))
+    _audited: Remembered[_Key, tuple[IssueTable, tuple[Causes, ...]]] = field(
+        default_factory=lambda: Remembered(AUDITS_REMEMBERED)
+    )
     _sums: Remembered[_Key, FaultSums] = field(default_factory=lambda: Remembered(SUMS_REMEMBERED))
     _audits: Background[_Key, bool] = field(default_factory=lambda: Background(REMEMBERED))
     _overviews: Background[_Key, Overview] = field(default_factory=lambda: Background(SUMS_REMEMBERED))
@@ -252,9 +297,13 @@ class Browser:
 
     def _faults_by_segment(self, folder: Path, segments: Segmentation) -> TableFacet:
         """How many open causes are met in each segment."""
+        met = Counter[str]()
         with self._computed.lock:
-            causes = [noted.fault for noted in self._noted(folder) if not noted.note.decision]
-        met = Counter(name for fault in causes for name in {_segment(segments, issue.url) for issue in fault.issues})
+            noted = self._noted(folder)
+            for causes in noted.open():
+                cause = np.repeat(np.arange(len(causes)), np.diff(causes.starts))
+                names = (_segment(segments, page) for page in noted.issues.ids[causes.issues.pages].tolist())
+                met.update(name for _, name in set(zip(cause.tolist(), names, strict=True)))
         return TableFacet("segment", tuple((name, met[name]) for name in segments.names if met[name]))
 
     def overview(self, folder: Path, wait_s: float) -> Overview | None:
@@ -266,9 +315,8 @@ class Browser:
         def make() -> Overview:
             with self._computed.lock:
                 self._audit(folder)
-            sums = self._sums.get(key) or fault_sums(())
-            grades = grades_of(folder, {(one.kind.code, one.grade): one.pages for one in sums.kinds})
-            return Overview(sums, trends(folder), last_changes(folder), grades)
+            sums = self._sums.get(key) or fault_sums((), ())
+            return Overview(sums, trends(folder), last_changes(folder), grades_now(folder, sums.kinds))
 
         return self._overviews.of(key, make, wait_s)
 
@@ -315,88 +363,66 @@ class Browser:
         """The faults of all sites, gravest first, and the issues of those that are open, as tables; made anew when a
         run has changed anything, or a person noted something. only: those of a segment's pages.
         """
-        from periplus.analyse.audit import issue_kinds
-
         version = _version(folder)
         key, segments = (*version, only), self.segments(folder)
 
         def make() -> reading.Connection:
-            causes, kinds = self._noted(folder), issue_kinds()
+            noted = self._noted(folder)
             if segments and only:
-                causes = tuple(_narrowed_fault(noted, segments, only) for noted in causes)
-                causes = tuple(noted for noted in causes if noted.fault.issues)
-            left = [noted.fault for noted in causes if not noted.note.decision]
+                noted = noted.within(lambda pages: pages_within(segments, only, pages))
+            table = noted.issues
+            left = table.of(causes.issues for causes in noted.open())
             if not only:
-                self._sums.put(version, fault_sums(left))
-            issues = (issue for fault in left for issue in fault.issues)
-            return stored_tables.in_memory(
-                (
-                    with_segments(ISSUES) if segments else ISSUES,
-                    (
-                        (*issue_row(issue, kinds), *([_segment(segments, issue.url)] if segments else []))
-                        for issue in issues
-                    ),
-                ),
-                (FAULTS, (fault_row(noted.fault, kinds, noted.note, noted.since) for noted in causes)),
+                first = (one for causes in noted.open() for one in islice(faults(causes, 1, table.words), REPAIR))
+                self._sums.put(version, fault_sums(left.sums(), first))
+            rows: Iterator[Sequence[object]] = issue_rows(left)
+            if segments:
+                pages = (page for kind in left.kinds for page in table.ids[kind.pages].tolist())
+                rows = ((*row, _segment(segments, page)) for row, page in zip(rows, pages, strict=True))
+            return stored_tables.computed(
+                (with_segments(ISSUES) if segments else ISSUES, rows),
+                (FAULTS, (fault_row(one.fault, issue_kinds(), one.note, one.since) for one in noted.faults(1))),
             )
 
         return self._computed.of(key, make)
 
-    def _noted(self, folder: Path) -> tuple[NotedFault, ...]:
+    def _noted(self, folder: Path) -> NotedCauses:
         """Every cause with its note. What a person notes takes no other audit."""
-        from periplus.analyse.issues import faults
-        from periplus.api.audit import issue_key
-        from periplus.api.exporting import issues_of_sites
-        from periplus.store.sqlite import checks
-
         with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
 
-            def make() -> tuple[NotedFault, ...]:
+            def make() -> tuple[IssueTable, tuple[Causes, ...]]:
                 with reading.limited(connection, AUDIT_S), reading.snapshot(connection):
-                    causes = faults(issues_of_sites(connection, folder, closed=True))
-                    seen = checks.first_seen(connection)
-                made = []
-                for fault in causes:
-                    times = [seen[key] for issue in fault.issues if seen and (key := issue_key(issue)) in seen]
-                    made.append(NotedFault(fault, FaultNote(fault.code, fault.cause), min(times, default=None)))
-                return tuple(made)
+                    table = issues_of_sites(connection, folder, closed=True)
+                    table = table.of(by_grade(table.kinds))
+                    return table, tuple(seen_since(connection, table, causes) for causes in table.causes())
 
-            audited = self._faults.of((folder.resolve(), *stored_tables.version(connection)), make)
-            notes = {(note.code, note.cause): note for note in _notes(connection)}
-        return tuple(
-            replace(one, note=notes.get((one.fault.code, one.fault.cause), one.note)) if notes else one
-            for one in audited
-        )
+            audited = self._audited.of((folder.resolve(), *stored_tables.version(connection)), make)
+            return NotedCauses(*audited, {(note.code, note.cause): note for note in _notes(connection)})
 
     def noted(self, folder: Path) -> tuple[NotedFault, ...]:
-        """Every cause with its note, gravest first. Raises NoCollection, StoreError."""
+        """Every cause with its note and its first issue, gravest first. Raises NoCollection, StoreError."""
         with self._computed.lock:
-            return self._noted(folder)
+            return tuple(self._noted(folder).faults(1))
 
-    def fault(self, folder: Path, code: str, cause: str) -> NotedFault | None:
-        """One cause; None: there is no such one, or no longer. Raises NoCollection, StoreError."""
+    def fault(self, folder: Path, code: str, cause: str, most: int = 1) -> NotedFault | None:
+        """One cause with its first issues, at most so many; None: there is no such one, or no longer. Raises
+        NoCollection, StoreError.
+        """
         with self._computed.lock:
-            causes = self._noted(folder)
-        return next((one for one in causes if (one.fault.code, one.fault.cause) == (code, cause)), None)
+            noted = self._noted(folder)
+        return next(noted.only(code, cause).faults(most), None)
 
     def _result(self, folder: Path, name: str) -> reading.Connection:
         """A stored result, as a table; read anew when it has changed."""
         kind, _, which = name.partition(":")
         result = RESULT_TABLES[kind]
         key = (folder.resolve(), name, result.stamp(folder, which))
-        return self._computed.of(key, lambda: stored_tables.in_memory((result.table, result.rows(folder, which))))
+        return self._computed.of(key, lambda: stored_tables.computed((result.table, result.rows(folder, which))))
 
 
-def _segment(segments: Segmentation, url: str) -> str:
+def _segment(segments: Segmentation, page: int) -> str:
     """That of an issue's page; of a page that is no URL of the collection `other`."""
-    return segments.of(url_id(Url(url))) or SEGMENT_OTHER
-
-
-def _narrowed_fault(noted: NotedFault, segments: Segmentation, only: str) -> NotedFault:
-    """The same cause with its issues on pages of one segment."""
-    issues = tuple(issue for issue in noted.fault.issues if _segment(segments, issue.url) == only)
-    fault = replace(noted.fault, issues=issues, total=len(issues), pages=len({issue.url for issue in issues}))
-    return replace(noted, fault=fault)
+    return segments.of(page) or SEGMENT_OTHER
 
 
 def _segment_apart(name: str, query: TableQuery) -> tuple[str, TableQuery]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -37,7 +38,7 @@ from periplus.urls.folders import folders_of, paths_shown
 from periplus.urls.scope import site_name
 
 if TYPE_CHECKING:
-    from periplus.analyse.issues import Condition
+    from periplus.analyse.issues import Condition, IssueTable
     from periplus.api.checking import CheckEnd, CheckOrder
     from periplus.model.audit import Fault, FieldGrade, GradedField, Issue
     from periplus.settings import Settings
@@ -122,7 +123,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     periplus check --suggest https://web.archive.org/cdx/search/cdx     archived copies beside dead links
     """
     from periplus.analyse.grades import least_grades
-    from periplus.analyse.issues import fail_on, faults
+    from periplus.analyse.issues import fail_on
     from periplus.api.audit import baseline_run, issues_of, new_since, store_issues
     from periplus.api.checking import order_for, settings_before
     from periplus.api.grading import grades_now
@@ -160,19 +161,18 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     listed = issues_within(folder, flags["segment"], listed) if flags["segment"] else listed
     if flags["suggest"]:
         listed = _with_copies(folder, listed, flags["suggest"], settings, quiet=quiet)
-    listed = with_paths(looked_up(folder, listed), settings.identity.folders)
-    causes = faults(listed)  # outside: whoever reads the list may leave before its end
+    listed = looked_up(folder, listed)
     with opened(flags["output"], exact=flags["format"] != "table") as out:
-        _write(flags["format"], listed, causes, out)
-    code = _gate(conditions, causes, listed, baseline, quiet=quiet)
+        _write(flags["format"], listed, settings.identity.folders, out)
+    code = _gate(conditions, listed, baseline, quiet=quiet)
     if not flags["site"]:  # they are of a collection as a whole
-        code = _grade_gate(grades_now(folder, issues), least, quiet=quiet) or code
+        code = _grade_gate(grades_now(folder, issues.sums()), least, quiet=quiet) or code
     if end is not None and end.state == "failed":
         say(f"{end.note[:1].upper()}{end.note[1:]}.", "red")
     sys.exit(code or (EXIT[end.state] if end is not None else 0))
 
 
-def _with_copies(folder: Path, issues: Sequence[Issue], server: str, settings: Settings, *, quiet: bool) -> list[Issue]:
+def _with_copies(folder: Path, issues: IssueTable, server: str, settings: Settings, *, quiet: bool) -> IssueTable:
     from periplus.api.suggesting import with_copies
     from periplus.cli.progress import Watch
 
@@ -187,21 +187,20 @@ def _with_copies(folder: Path, issues: Sequence[Issue], server: str, settings: S
     return done.issues
 
 
-def with_paths(issues: list[Issue], folders: Sequence[str]) -> list[Issue]:
-    """The issues with paths in place of the addresses of local files. folders: as their setting has them."""
-    shown = paths_shown(folders_of(folders), Path.cwd())
-    if not folders:
-        return issues
-    return [
-        replace(
-            issue,
-            url=_file(shown(issue.url)),
-            detail=shown(issue.detail),
-            related=shown(issue.related),
-            cause=_file(shown(issue.cause)) if issue.cause == issue.url else shown(issue.cause),
-        )
-        for issue in issues
-    ]
+def with_paths(issue: Issue, shown: Callable[[str], str]) -> Issue:
+    """The issue with paths in place of the addresses of local files. shown: the path that stands for an address."""
+    return replace(
+        issue,
+        url=_file(shown(issue.url)),
+        detail=shown(issue.detail),
+        related=shown(issue.related),
+        cause=_file(shown(issue.cause)) if issue.cause == issue.url else shown(issue.cause),
+    )
+
+
+def _fault_with_paths(fault: Fault, shown: Callable[[str], str]) -> Fault:
+    some = tuple(with_paths(issue, shown) for issue in fault.issues)
+    return replace(fault, cause=some[0].cause or some[0].url, issues=some, detail=shown(fault.detail))
 
 
 def _file(path: str) -> str:
@@ -255,20 +254,18 @@ def _run(order: CheckOrder, flags: dict[str, Any]) -> tuple[CheckEnd, bool]:
     return end, stopping.asked
 
 
-def _gate(
-    conditions: Sequence[Condition], faults: Sequence[Fault], issues: Sequence[Issue], baseline: int, *, quiet: bool
-) -> int:
+def _gate(conditions: Sequence[Condition], issues: IssueTable, baseline: int, *, quiet: bool) -> int:
     """Says the sums, and whether the site passes; the exit code."""
     from periplus.analyse.issues import counts, gate
 
-    counted = counts(faults)
+    counted = counts(issues.sums())
     result = gate(conditions, counted, baseline=f"check {baseline}" if baseline else "")
     if not quiet:
         sums = ", ".join(
             f"{counted[grade]:,} {grade}{'' if counted[grade] == 1 else 's'}"
             for grade in ("error", "warning", "notice")
         )
-        sums += f", on {count_of(len({issue.url for issue in issues}), 'page')}" if issues else ""
+        sums += f", on {count_of(issues.pages(), 'page')}" if issues else ""
         say(
             f"{sums}." + (f" {result.sentence.capitalize()}." if conditions else ""),
             "red" if result.failed else "",
@@ -289,15 +286,26 @@ def _grade_gate(grades: Sequence[FieldGrade], least: Mapping[GradedField, int], 
     return GATE_FAILED if worse else 0
 
 
-def _write(format: str, issues: Sequence[Issue], faults: Sequence[Fault], out: TextIO) -> None:
-    """faults: the issues by cause."""
+def _write(format: str, table: IssueTable, folders: Sequence[str], out: TextIO) -> None:
+    """folders: local ones, as their setting has them; paths are shown of what is in them."""
     from periplus.analyse.audit import issue_kinds
+    from periplus.api.audit import issue_rows
     from periplus.model.tables import ISSUES
-    from periplus.present.issues import fault_list, gcc, github, issue_row, junit, sarif
+    from periplus.present.issues import NAMED, fault_list, gcc, github, issue_row, junit, sarif
     from periplus.present.tables import write_table
 
+    issues, faults, rows = iter(table), table.faults(NAMED), issue_rows(table)
+    if folders:
+        shown = paths_shown(folders_of(folders), Path.cwd())
+        issues = (with_paths(issue, shown) for issue in table)
+        rows = (issue_row(with_paths(issue, shown), issue_kinds()) for issue in table)
+        grouped = (
+            sorted((_fault_with_paths(fault, shown) for fault in some), key=lambda fault: (-fault.pages, fault.cause))
+            for _, some in groupby(table.faults(NAMED), key=lambda fault: fault.code)
+        )
+        faults = chain.from_iterable(grouped)
     if format == "junit":
-        out.writelines(junit(faults, issue_kinds()))
+        out.writelines(junit(list(faults), issue_kinds()))
     elif format == "github":
         out.writelines(line + "\n" for line in github(faults, issue_kinds()))
     elif format == "gcc":
@@ -305,6 +313,6 @@ def _write(format: str, issues: Sequence[Issue], faults: Sequence[Fault], out: T
     elif format == "sarif":
         out.writelines(sarif(issues, issue_kinds()))
     elif format == "table":
-        out.writelines(line + "\n" for line in fault_list(faults, issue_kinds()))
+        out.writelines(line + "\n" for line in fault_list(table.sums(), faults))
     else:
-        write_table(ISSUES.names, (issue_row(issue, issue_kinds()) for issue in issues), format, out)
+        write_table(ISSUES.names, rows, format, out)

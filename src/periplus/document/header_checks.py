@@ -58,7 +58,7 @@ def _of_header(
         notes = [note for note in notes if note.code != "page-insecure"]
     notes += _of_cookies(headers.all("set-cookie"), is_secure=is_secure)
     if is_long and headers.get("content-encoding").strip().lower() in ("", "identity"):
-        notes.append(StaticNote(UNCOMPRESSED))
+        notes.append(StaticNote("not-compressed"))
     if not any(headers.get(name) for name in _VALIDATORS):
         notes.append(StaticNote("not-cacheable"))
     return tuple(notes)

@@ -38,7 +38,7 @@ _ONLY = {  # which elements an issue with a related URL is about, where it is no
     "canonical": "link[rel~=canonical i]", "hreflang": "link[hreflang]", "insecure-form": "form,button,input",
 }  # fmt: skip
 # (selector, which of those that match, from 0); of what is missing the element that lacks it
-_SELECTED = {
+SELECTED = {
     "title-long": ("title", 0), "title-duplicate": ("title", 0), "title-missing": ("head", 0),
     "description-long": ("meta[name=description i]", 0), "description-duplicate": ("meta[name=description i]", 0),
     "description-missing": ("head", 0), "h1-several": ("h1", 1), "h1-missing": ("body", 0), "main-missing": ("body", 0),
@@ -85,7 +85,7 @@ def positions_of(page: PageSource, issues: Sequence[Issue], page_of: Mapping[Url
     # links and notes are two thirds of the time: of a page that only lacks something neither is looked for
     written = list(_written(tree)) if any(map(_is_of_link, issues)) else []
     links = _Links(written, _base(tree, page.url), page, page_of)
-    notes = noted_elements(markup, tree) if any(issue.code not in _SELECTED for issue in issues) else []
+    notes = noted_elements(markup, tree) if any(issue.code not in SELECTED for issue in issues) else []
     noted = {note.code: element for note, element in notes if element is not None}
     places: list[LineColumn | None] = []
     for issue in issues:
@@ -99,7 +99,7 @@ def positions_of(page: PageSource, issues: Sequence[Issue], page_of: Mapping[Url
 
 
 def _selected(tree: html.Tree, code: str) -> html.Element | None:
-    selector, which = _SELECTED.get(code, ("", 0))
+    selector, which = SELECTED.get(code, ("", 0))
     return next(iter(html.select(tree, selector)[which:]), None) if selector else None
 
 
@@ -128,7 +128,7 @@ def _written(tree: html.Tree) -> Iterator[_Written]:
 
 
 def _is_of_link(issue: Issue) -> bool:
-    return issue.code in _NO_URLS or bool(issue.related and issue.code not in _SELECTED)
+    return issue.code in _NO_URLS or bool(issue.related and issue.code not in SELECTED)
 
 
 class _Links:

@@ -113,12 +113,17 @@ class Fault:
     pages: int  # distinct pages with such an issue
     total: int  # issues: a page may have several
     issues: tuple[Issue, ...]  # all of them, or the first
+    detail: str = ""  # what all of its issues say; empty where they differ
 
-    @property
-    def detail(self) -> str:
-        """What all of its issues say; empty where they differ."""
-        details = {issue.detail for issue in self.issues}
-        return details.pop() if len(details) == 1 else ""
+
+@dataclass(frozen=True, slots=True)
+class KindSum:
+    """How many causes of one kind and grade there are, and on how many pages they are met."""
+
+    kind: IssueKind
+    grade: Grade
+    causes: int
+    pages: int
 
 
 class GradedField(StrEnum):

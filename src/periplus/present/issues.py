@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from urllib.parse import quote
 
-from periplus.model.audit import CausedBy, Fault, FaultNote, Grade, Issue, IssueKind
+from periplus.model.audit import CausedBy, Fault, FaultNote, Grade, Issue, IssueKind, KindSum
 from periplus.present.markup import attributes, escaped
 from periplus.present.wording import count_of, iso, visible
 from periplus.settings import VERSION
@@ -45,27 +45,22 @@ def fault_row(
     return (*row, kind.category.value, fault.code, None if since is None else iso(since), *noted)
 
 
-def fault_list(faults: Sequence[Fault], kinds: Mapping[str, IssueKind]) -> Iterator[str]:
-    """Lines: the sums by kind, then each cause with its pages. faults: gravest first, those of one kind together."""
-    groups = [
-        (kinds[code], grade, list(causes))
-        for (code, grade), causes in groupby(faults, key=lambda fault: (fault.code, fault.grade))
-    ]
-    for kind, grade, causes in groups:
-        yield f"{len(causes):>7,}  {grade.value:<7}  {kind.code}: {kind.title}{_on_pages(kind, causes)}"
-    for kind, grade, causes in groups:
+def fault_list(sums: Sequence[KindSum], faults: Iterable[Fault]) -> Iterator[str]:
+    """Lines: the sums by kind, then each cause with its pages. faults: gravest first, kind by kind as the sums."""
+    for one in sums:
+        yield f"{one.causes:>7,}  {one.grade.value:<7}  {one.kind.code}: {one.kind.title}{_on_pages(one)}"
+    for one, (_, causes) in zip(sums, groupby(faults, key=lambda fault: fault.code), strict=True):
+        kind = one.kind
         yield ""
-        yield f"{grade.value.upper()} {kind.code}: {kind.title} ({len(causes):,}{_on_pages(kind, causes)})"
+        yield f"{one.grade.value.upper()} {kind.code}: {kind.title} ({one.causes:,}{_on_pages(one)})"
         yield f"  {kind.why} {kind.remedy}" + (f" ({kind.source})" if kind.source else "")
         for fault in causes:
             yield from [_line(fault)] if kind.caused_by is CausedBy.PAGE else _with_pages(fault)
 
 
-def _on_pages(kind: IssueKind, faults: Sequence[Fault]) -> str:
-    """On how many pages several faults are met; nothing where each is a page."""
-    if kind.caused_by is CausedBy.PAGE:
-        return ""
-    return f", on {count_of(len({issue.url for fault in faults for issue in fault.issues}), 'page')}"
+def _on_pages(one: KindSum) -> str:
+    """On how many pages causes are met; nothing where each is a page."""
+    return "" if one.kind.caused_by is CausedBy.PAGE else f", on {count_of(one.pages, 'page')}"
 
 
 def _with_pages(fault: Fault) -> Iterator[str]:

@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from periplus.analyse.audit import issue_kinds
 from periplus.api import homes
-from periplus.api.positions import looked_up
+from periplus.api.positions import some_looked_up
 from periplus.errors import NoCollection
 from periplus.jobs.forms import choice
 from periplus.model.audit import FaultDecision, FaultNote
@@ -29,14 +29,14 @@ def fault(request: Request) -> Response:
     code, cause = asked.get("code", ""), asked.get("cause", "")
     if not rendering.wants_json(request) and not browser.audited(folder, WAIT_S):
         return waiting(request, name, "A fault")
-    noted = browser.fault(folder, code, cause)
+    noted = browser.fault(folder, code, cause, SHOWN)
     if noted is None:
         raise NoCollection(f"there is no fault {code} of {cause[:200]} (any longer): it may be mended")
     kind, one = issue_kinds()[code], noted.fault
     values = {
         "title": kind.title, "name": name, "code": code, "cause": cause, "grade": one.grade, "why": kind.why,
         "remedy": kind.remedy, "detail": one.detail, "pages": one.pages, "since": noted.since, "note": noted.note,
-        "rows": [[getattr(issue, field) for field in COLUMNS] for issue in looked_up(folder, one.issues[:SHOWN])],
+        "rows": [[getattr(issue, field) for field in COLUMNS] for issue in some_looked_up(folder, one.issues)],
         "total": one.total,
     }  # fmt: skip
     return rendering.answer(request, "fault.html", values)

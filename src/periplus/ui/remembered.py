@@ -185,4 +185,4 @@ class Surveys:
 
     def _stored(self, lazy: LazyTable) -> reading.Connection:
         key = (lazy.table.name, *lazy.key)
-        return self._tables.of(key, lambda: stored_tables.in_memory((lazy.table, lazy.rows())))
+        return self._tables.of(key, lambda: stored_tables.computed((lazy.table, lazy.rows())))

@@ -136,17 +136,15 @@ def store_issues(connection: sqlite3.Connection, run_id: int, keys: Iterable[tup
     connection.executemany("INSERT OR IGNORE INTO issue VALUES (?, ?, ?, ?)", ((run_id, *key) for key in keys))
 
 
-def issues_of(connection: sqlite3.Connection, run_id: int) -> frozenset[tuple[str, int, int]]:
-    """The keys that `store_issues` took."""
-    return frozenset(
-        connection.execute("SELECT code, url_id, related_id FROM issue WHERE run_id = ?", (run_id,)).fetchall()
-    )
+def issues_of(connection: sqlite3.Connection, run_id: int, code: str) -> Iterator[tuple[int, int]]:
+    """(id of the page, id of the other URL or 0) of the issues of one code that `store_issues` took."""
+    yield from connection.execute("SELECT url_id, related_id FROM issue WHERE run_id = ? AND code = ?", (run_id, code))
 
 
-def first_seen(connection: sqlite3.Connection) -> dict[tuple[str, int, int], float]:
-    """When the first check that saw an issue began, by the keys of `store_issues`."""
-    find = "SELECT code, url_id, related_id, min(started) FROM issue JOIN run ON run.id = run_id GROUP BY 1, 2, 3"
-    return {(code, url, related): started for code, url, related, started in connection.execute(find)}
+def runs_with(connection: sqlite3.Connection, code: str) -> list[tuple[int, float]]:
+    """(number, when it began) of the checks that saw an issue of this code, latest first."""
+    find = "SELECT id, started FROM run WHERE EXISTS (SELECT 1 FROM issue WHERE run_id = run.id AND code = ?)"
+    return connection.execute(f"{find} ORDER BY started DESC", (code,)).fetchall()
 
 
 def pages_with(connection: sqlite3.Connection, codes: Iterable[str]) -> dict[int, int]:

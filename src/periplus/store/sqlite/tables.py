@@ -288,11 +288,16 @@ def version(connection: sqlite3.Connection) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
-def in_memory(*tables: tuple[Table, Iterable[Sequence[object]]]) -> sqlite3.Connection:
-    """Computed tables with their rows, to be leafed through like stored ones."""
-    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    for table, content in tables:
-        names = ", ".join(f'"{name}"' for name in table.names)
-        connection.execute(f'CREATE TABLE "{table.name}" ({names})')
-        connection.executemany(f'INSERT INTO "{table.name}" VALUES ({", ".join("?" * len(table.names))})', content)
+def computed(*tables: tuple[Table, Iterable[Sequence[object]]]) -> sqlite3.Connection:
+    """Computed tables with their rows, to be leafed through like stored ones: in memory while they are small, else in a
+    file that goes with the connection.
+    """
+    connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = OFF")  # nobody needs what is half made
+    with connection:
+        connection.execute("BEGIN")
+        for table, content in tables:
+            names = ", ".join(f'"{name}"' for name in table.names)
+            connection.execute(f'CREATE TABLE "{table.name}" ({names})')
+            connection.executemany(f'INSERT INTO "{table.name}" VALUES ({", ".join("?" * len(table.names))})', content)
     return connection
