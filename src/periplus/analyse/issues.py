@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -350,12 +351,12 @@ def _cause_numbers(kind: KindIssues, url: Sequence[Url]) -> tuple[Places, bool]:
         case CausedBy.GROUP:
             return np.minimum(pages, related), True
         case CausedBy.FRAGMENT:
-            return _numbered(zip(kind.related.tolist(), kind.words.tolist(), strict=True)), False
+            return _text_numbers(kind.words) * len(url) + related, False
         case CausedBy.WORDS:
-            words = zip(kind.words.tolist(), pages.tolist(), strict=True)
-            return _numbered(text or page for text, page in words), False
+            numbers = _text_numbers(kind.words)
+            return np.where(kind.words == "", pages + len(kind), numbers), False
         case CausedBy.HOST:
-            return _numbered(root_of(url[page]) for page in pages.tolist()), False
+            return _host_numbers(pages, url), True
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +422,7 @@ def _pages(cause: Places, kind: KindIssues, url: Sequence[Url]) -> Places:
 def _alike(kind: KindIssues, starts: Places, url: Sequence[Url]) -> Mask:
     if len(starts) == len(kind) + 1 or "{" not in kind.kind.detail:
         return np.ones(len(starts) - 1, np.bool_)
-    numbers = _numbered(text for block in blocks(kind) for text in _details(block, url))
+    numbers = _text_numbers(texts(chain.from_iterable(_details(block, url) for block in blocks(kind)), len(kind)))
     least, most = np.minimum.reduceat(numbers, starts[:-1]), np.maximum.reduceat(numbers, starts[:-1])
     return np.asarray(least == most)
 
@@ -461,10 +462,23 @@ def _without(kind: IssueKind, columns: IssueColumns, site: AuditInput, closed: s
     return columns.rows(np.flatnonzero(np.fromiter((text not in closed for text in texts), np.bool_, len(columns))))
 
 
-def _numbered(values: Iterable[object]) -> Places:
-    """The same number for the same value."""
-    numbers: dict[object, int] = {}
-    return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
+def _text_numbers(column: NDArray[np.object_]) -> Places:
+    """The same number for the same text, below k. Most equal texts are one object: few are compared."""
+    _, first, row = np.unique(
+        np.fromiter(map(id, column.tolist()), np.int64, len(column)), return_index=True, return_inverse=True
+    )
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(text, len(numbers)) for text in column[first].tolist()], np.int64)[row]
+
+
+def _host_numbers(pages: Places, url: Sequence[Url]) -> Places:
+    """The same number for pages of one server, in the order of its root: URLs are sorted, so that those of one server
+    stand together."""
+    ends, rest = list[int](), distinct_sorted(pages)
+    while len(rest):
+        ends.append(bisect_left(url, root_of(url[rest[0]])[:-1] + chr(ord("/") + 1)))
+        rest = rest[np.searchsorted(rest, ends[-1]) :]
+    return np.searchsorted(np.array(ends, np.int64), pages, side="right")
 
 
 def kind_sum(kind: KindIssues, url: Sequence[Url]) -> KindSum:

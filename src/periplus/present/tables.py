@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TextIO
@@ -23,7 +22,6 @@ CSV_ROWS = 500  # written at once
 CELLS_AT_HAND = 50_000  # some 10 MB
 # the full-width ones too: spreadsheets in Japanese take them for the others
 _COMPUTED = frozenset("=+-@\t\r\n＝＋－＠")
-_QUOTED = re.compile('[",\r\n]')
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], format: str, out: TextIO) -> None:
@@ -97,12 +95,19 @@ class _Cells(dict[object, str]):
     """Values as they stand in a CSV, each made once: most of a table of links is said again and again."""
 
     def __missing__(self, value: object) -> str:
-        text = "" if value is None else str(harmless(_plain(value)))
-        cell = '"{}"'.format(text.replace('"', '""')) if _QUOTED.search(text) else text
+        if type(value) is str and value.isascii() and value[:1] not in _COMPUTED:  # a third of the time
+            text = value
+        else:
+            text = "" if value is None else str(harmless(_plain(value)))
+        cell = '"{}"'.format(text.replace('"', '""')) if _is_quoted(text) else text
         if len(self) >= CELLS_AT_HAND:
             self.clear()
         self[value] = cell
         return cell
+
+
+def _is_quoted(text: str) -> bool:
+    return "," in text or '"' in text or "\n" in text or "\r" in text
 
 
 def harmless(value: object) -> object:

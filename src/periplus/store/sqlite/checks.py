@@ -206,7 +206,8 @@ def fragments(connection: sqlite3.Connection) -> Iterator[tuple[int, int, str, s
     names a place, by target.
     """
     yield from connection.execute(
-        "SELECT source, target, kind, position, fragments FROM link WHERE fragments <> ''"
+        "SELECT source, target, kind, position, fragments FROM link"
+        f" WHERE source IN {page_links.PERHAPS_WITH_FRAGMENTS} AND fragments <> ''"
         " AND kind IN ('a', 'area') ORDER BY target"
     )
 

@@ -102,6 +102,8 @@ DROP TABLE main.link;
 """
 # Pages of which the targets hold a URL's number as text: looking at each link of these alone takes half the time
 PERHAPS_TO = f"(SELECT source FROM page_links WHERE instr(targets, CAST(printf('%{ID_WIDTH}d', {{}}) AS BLOB)))"
+# in JSON a tab, which stands before fragments, is two signs
+PERHAPS_WITH_FRAGMENTS = r"(SELECT source FROM page_links WHERE instr(words, '\t'))"
 TO_TARGET = f"link WHERE target = ?1 AND source IN {PERHAPS_TO.format('?1')}"
 Row = tuple[object, ...]
 _STORE = f"INSERT INTO page_links ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"

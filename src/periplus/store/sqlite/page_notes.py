@@ -50,8 +50,11 @@ def notes_of(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[in
         find = "SELECT u.id, n.notes " + _OF_SITE.replace(
             "WHERE", "JOIN page_note n ON n.md5 = p.body_md5 WHERE n.notes <> '[]' AND n.version = ? AND", 1
         )
+        same: dict[str, list[StaticNote]] = {}  # most pages of a site lack the same
         for url_id, notes in connection.execute(find, (VERSION, site)):
-            yield url_id, [StaticNote(*note) for note in json.loads(notes)]
+            if notes not in same:
+                same[notes] = [StaticNote(*note) for note in json.loads(notes)]
+            yield url_id, same[notes]
 
 
 def unnoted(connection: sqlite3.Connection, site: SiteKey, most: int, after: int = -(1 << 63)) -> list[Unnoted]:

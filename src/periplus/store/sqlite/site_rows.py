@@ -27,6 +27,7 @@ from periplus.store.bodies import unpack_headers
 from periplus.store.corruption import reported
 from periplus.store.page_links import FIRST_LETTER, parted
 from periplus.store.sqlite import reading, runs
+from periplus.store.sqlite.page_links import PERHAPS_WITH_FRAGMENTS
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.urls.canonical import url_id
 
@@ -458,6 +459,7 @@ def fragment_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tup
     find = (
         "SELECT l.source, l.target, l.kind, l.position, l.fragments FROM url u CROSS JOIN link l ON l.source = u.id"
         f" JOIN page p ON p.url_id = l.target JOIN url t ON t.id = l.target WHERE {SITE_OF_URL} AND l.fragments <> ''"
+        f" AND u.id IN {PERHAPS_WITH_FRAGMENTS}"
         " AND u.reason NOT IN ('redirect', 'alias', 'rule') AND t.reason IN ('ok', 'partial', 'noindex', 'alias')"
         f" AND p.media_type IN {_WITH_PLACES}"
         " AND p.body_id IS NOT NULL ORDER BY l.target"
