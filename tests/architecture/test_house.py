@@ -15,7 +15,7 @@ BUDGETS = {
     ".": 1_250,
     "acquire": 5_650,
     "analyse": 12_800,
-    "api": 16_100,
+    "api": 16_150,
     "cli": 7_050,
     "document": 13_450,
     "jobs": 1_150,

@@ -136,24 +136,20 @@ def site_audit(
     urls = _Urls(site_rows.all_urls(connection), redirects)
     ids, sites = urls.column(urls.rows.ids), urls.column(urls.rows.sites)
     own = sites == site_number(connection, start.site)
-    facts = LinkFacts(  # every target has its row, as the crawl wrote it; a link to an alias is one to its page
-        urls.places(links.sources),
-        urls.page_of[urls.places(links.targets)],
-        links.kinds,
-        links.positions,
-        links.nofollow,
-    )
-    moved = urls.redirects(redirects)
-    sizes, groups = _sizes(connection, urls, facts), _duplicates(connection, start.site, near, notes)
+    groups = _duplicates(connection, start.site, near, notes)
+    fragments = list(_fragments(connection, start.site, links, notes))
     evidence = UrlEvidence(connection, urls.rows, *_check_settings(connection)) if judged else None
+    if evidence is not None:
+        fragments += _fragments_elsewhere(connection, evidence, links)
+    facts = _link_facts(urls, links)
+    del links  # 150 MB of eight million, where no caller has them
+    moved, sizes = urls.redirects(redirects), _sizes(connection, urls, facts)
     missing = _ShortPages(urls) if evidence is None else MissingPages(connection, evidence, start.site)
     pages = missing.looked_at(site_rows.page_texts(connection, start.site))
     traits = _Traits(urls, pages, _text_numbers(groups))
-    fragments = list(_fragments(connection, start.site, links, notes))
     judgements: dict[int, Judgement] = {}
     if evidence is not None:
         begun = [text for run in runs.run_records(connection) for text in run.starts]
-        fragments += _fragments_elsewhere(connection, evidence, links)
         asked = own.copy()
         asked[facts.target] = asked[moved.targets] = True
         verdict = _judged(urls, asked, evidence, missing.whys(), judgements)
@@ -184,6 +180,12 @@ def site_audit(
         judgements = _as_crawled(site, urls)
     findings = audit(site) if closed else _open(audit(site), connection, site, notes)
     return SiteAudit(site, findings, judgements, ids, sites, sizes, tuple(groups), tuple(notes))
+
+
+def _link_facts(urls: _Urls, links: site_rows.SiteLinks) -> LinkFacts:
+    """The links by place: every target has its row, as the crawl wrote it; a link to an alias is one to its page."""
+    source, target = urls.places(links.sources), urls.page_of[urls.places(links.targets)]
+    return LinkFacts(source, target, links.kinds, links.positions, links.nofollow)
 
 
 def _open(

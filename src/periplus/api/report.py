@@ -84,15 +84,15 @@ def report_data(
     """
     with reading.snapshot(connection):
         start = chosen_start(site_starts(connection), site)
-        links = site_rows.site_links(connection, start.site)
-        rows = read_site(connection, site, now, _to_pages(links))
+        links = [site_rows.site_links(connection, start.site)]
+        rows = read_site(connection, site, now, _to_pages(links[0]))
         analysis = analysed(rows, order)
         analysis = replace(analysis, facts=replace(analysis.facts, title=without_site_name(analysis.facts.title)))
         # 160 MB less for ten million links
         rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
         judged = any(run.kind == checks.CHECK for run in runs.run_records(connection))
-        audit = site_audit(connection, start, near=near, links=links, judged=judged)
-        del links  # as much again
+        # who has them alone lets go of them
+        audit = site_audit(connection, start, near=near, links=links.pop(), judged=judged)
         data = _gathered(connection, rows, analysis, audit, now)
         if not rules:
             return data
