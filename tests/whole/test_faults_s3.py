@@ -12,6 +12,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +30,7 @@ from testweb.log import read_log
 MISSING = [name for name in ("moto", "s3fs", "werkzeug") if importlib.util.find_spec(name) is None]
 pytestmark = [LONG, pytest.mark.skipif(bool(MISSING), reason=f"pip install 'moto[server]' s3fs: no {MISSING}")]
 BUCKET = "press"
+SHOWN_S = 1.5  # after so long what was written is shown in every mood
 KEYS = {"AWS_ACCESS_KEY_ID": "moto", "AWS_SECRET_ACCESS_KEY": "moto", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
@@ -52,10 +54,12 @@ def moody_s3(folder: Path, mood: str, monkeypatch: pytest.MonkeyPatch) -> Iterat
         s3fs.S3FileSystem.clear_instance_cache()
         system = s3fs.S3FileSystem(use_listings_cache=False)
         system.mkdir(BUCKET)
-        yield SimpleNamespace(
-            calls=lambda: log_file.read_text("utf-8").count("\n"),
-            objects=lambda: {name: system.cat_file(name) for name in system.find(BUCKET)},
-        )
+
+        def objects() -> dict[str, bytes]:
+            time.sleep(SHOWN_S)
+            return {name: system.cat_file(name) for name in system.find(BUCKET)}
+
+        yield SimpleNamespace(calls=lambda: log_file.read_text("utf-8").count("\n"), objects=objects)
     finally:
         server.kill()
         server.wait()
