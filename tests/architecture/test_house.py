@@ -24,7 +24,7 @@ BUDGETS = {
     "present": 7_400,
     "schedule": 3_200,
     "search": 2_700,
-    "store": 17_600,
+    "store": 17_650,
     "ui": 5_550,
     "urls": 2_400,
 }
