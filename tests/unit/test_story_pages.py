@@ -165,7 +165,7 @@ def test_runs_are_thinned_as_they_come_and_stay_thin(folder, tmp_path, monkeypat
     assert {name: values.tolist() for name, values in readings.columns().items()} == {
         name: values.tolist() for name, values in file.columns.items() if name != "stories"
     }
-    monkeypatch.setattr(articles, "SHINGLES_IN_ALL", 8_000_000)  # as if most pages had been deleted
+    monkeypatch.setattr(articles, "SHINGLES_IN_ALL", 32_000_000)  # as if most pages had been deleted
     with schema.writing(folder) as connection:
         connection.execute("UPDATE page SET title = title || '!'")
     stories_of(folder)

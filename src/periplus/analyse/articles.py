@@ -191,7 +191,7 @@ def shingles_of(texts: Iterable[str]) -> Hashes:
 
 # The runs are a sample by hash, so that the share of the samples is the share of the whole (FracMinHash: Irber et al.
 # 2022).
-SHINGLES_IN_ALL = 8_000_000  # kept at most: the product of their matrix fits into a gigabyte
+SHINGLES_IN_ALL = 32_000_000  # kept at most: comparing them takes some two gigabytes
 
 
 def sampling_of(runs: int) -> int:
