@@ -16,7 +16,7 @@ BUDGETS = {
     "acquire": 5_650,
     "analyse": 12_800,
     "api": 16_150,
-    "cli": 7_050,
+    "cli": 7_100,
     "document": 13_450,
     "jobs": 1_150,
     "mcp": 1_200,

@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import FOLDER, Place, format_option, opened, option, output_option, place_named, place_option
+from periplus.cli.options import (
+    FOLDER,
+    PLACE,
+    Place,
+    collection_option,
+    collection_place,
+    format_option,
+    opened,
+    option,
+    output_option,
+    place_named,
+    place_option,
+)
 from periplus.cli.progress import Watch
 from periplus.errors import StoreError
 from periplus.present.wording import count_of, number
@@ -84,12 +96,13 @@ def split(source: str, targets: tuple[str, ...], exchange: str) -> None:
 
 
 @click.command()
-@click.argument("address")
+@click.argument("address", type=PLACE, required=False)
+@collection_option
 @option("--delete", "Delete segments that no page points into; refused while workers are at work.", bool)
 @format_option(("text", "json"))
 @output_option
-def segments(address: str, delete: bool, format: str, output: Path | None) -> None:
-    """Read the segments of the collection at ADDRESS, whole, and say what is wrong with them.
+def segments(address: Place | None, collection: Place | None, delete: bool, format: str, output: Path | None) -> None:
+    """Read the segments of the collection at ADDRESS, or that -c names, whole, and say what is wrong with them.
 
     An orphan is a record that no page points at: what a worker had written and not yet entered when it was killed. It
     costs room and nothing else; so does a torn tail. A page whose bytes are lost is an error, and the exit code is 1.
@@ -101,7 +114,8 @@ def segments(address: str, delete: bool, format: str, output: Path | None) -> No
     from periplus.api.database import check_segments
 
     watch = Watch()
-    states = check_segments(address, delete=delete, watch=lambda name: watch(f"Read {name}", 0, 0))
+    place = str(collection_place(address or collection))
+    states = check_segments(place, delete=delete, watch=lambda name: watch(f"Read {name}", 0, 0))
     lost = sum(state.lost for state in states)
     with opened(output, exact=format == "json") as out:
         if format == "json":

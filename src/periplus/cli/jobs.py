@@ -30,6 +30,7 @@ from periplus.cli.options import (
     opened,
     option,
     output_option,
+    place_named,
     verbose_option,
 )
 from periplus.cli.progress import crawl_display, say
@@ -288,6 +289,7 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
 
 @click.command()
 @click.argument("given", nargs=-1, type=PLACE, metavar="[FOLDER|ADDRESS]...")
+@place_named("-c --collection", "A further one, named as to other commands.", many=True)
 @option("--host", "Address to listen on. Any but this machine's own needs --token.", str, "127.0.0.1")
 @option("-p --port", "Port to listen on.", click.IntRange(0, 65535), 8321)
 @click.option(
@@ -328,6 +330,7 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
     \b
     periplus serve
     periplus serve ~/collections --port 9000 --open
+    periplus serve -c 'postgresql://me@db/crawls?collection=press'
     PERIPLUS_TOKEN=... periplus serve --host 0.0.0.0 --name crawls.example.org
     periplus serve --add-user anna --role work      prints a token of her own
     """
@@ -342,7 +345,7 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
     from periplus.ui.state import AppState, places
     from periplus.ui.users import Users
 
-    shown = places(given)
+    shown = places(dict.fromkeys((*given, *flags["collection"])))
     users = Users(shown.base)
     if flags["add_user"] or flags["remove_user"] or flags["users"]:
         _keep_users(users, flags)
