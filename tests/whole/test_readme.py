@@ -19,10 +19,19 @@ FOLDER = "example.org.periplus"
 
 
 def commands() -> list[str]:
-    """The lines of the README's second block of code: the first installs."""
-    install, begin = re.findall(r"^```\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-    assert install == "pip install 'periplus[all]'\n"
-    return begin.splitlines()
+    """The lines of the README's blocks of code."""
+    return "".join(re.findall(r"^```\n(.*?)^```", README, re.DOTALL | re.MULTILINE)).splitlines()
+
+
+def test_the_install_commands_of_the_documents_are_targets_of_the_makefile() -> None:
+    """No package index has Periplus, so each page begins with `make`, in a clone."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "tutorials").glob("*.md")]
+    blocks = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+    lines = [line for page in pages for block in blocks.findall(page.read_text("utf-8")) for line in block.splitlines()]
+    targets = {line.split()[1] for line in lines if line.startswith("make ")}
+    assert {"demo", "setup"} <= targets
+    subprocess.run(["make", "--dry-run", *targets], cwd=ROOT, check=True, capture_output=True)
+    assert not [line for line in lines if re.match(r"\W*pip install 'periplus\[all", line)]
 
 
 def program() -> str:
@@ -41,10 +50,11 @@ def test_its_commands_and_its_python_do_what_it_says(tmp_path: Path) -> None:
         # what these are in JSON they are in TOML
         lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
         (folder / "periplus.toml").write_text("[settings]\n" + "\n".join(lines) + "\n", "utf-8")
-        assert len(commands()) == 3
-        for command in commands():
+        own = [command for command in commands() if command.startswith("periplus ")]
+        assert commands() == ["make demo", "make setup", ". .venv/bin/activate", *own]
+        assert len(own) == 3
+        for command in own:
             words = shlex.split(command.replace("https://example.org", address))
-            assert words[0] == "periplus"
             ran = told(*words[1:], cwd=tmp_path)
             assert ran.returncode == 0, (command, ran.stderr)
             assert words[1] == "crawl" or ran.stdout, command
