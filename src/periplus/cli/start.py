@@ -56,8 +56,8 @@ TOPICS = {
         at the end of `periplus --help`.""",
     "extras": """
         The core crawls, maps, checks, reports and searches. The rest are extras: ui (serve), pdf, office (Markdown,
-        Excel), progress, brotli; and parquet, postgres, segments, mcp, cluster. `pip install 'periplus[ui]'` adds what one of
-        them needs. A command that lacks one names it.""",
+        Excel), progress, brotli; and parquet, postgres, segments, mcp, cluster. `pip install 'periplus[ui]'` adds what
+        one of them needs. A command that lacks one names it.""",
 }
 """What `periplus help TOPIC` explains, besides commands."""
 
