@@ -11,41 +11,41 @@ TYPES := $(wildcard src/periplus/*/*.pxd src/periplus/*/*/*.pxd)
 SECONDS_EACH ?= 60
 WORKERS ?= 2# test processes; more only help on more cores
 
-comma := ,
-
 .DEFAULT_GOAL := help
 .PHONY: site roles help setup native check test test-browser test-spark test-faults test-real fuzz sanitize quality bench bench-peers demo docs man dist clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-setup: $(STAMP) ## Make .venv and install Periplus into it, in the exact versions of constraints.txt.
+setup: $(STAMP) $(COMPILED) ## Make .venv and install Periplus into it, in the exact versions of constraints.txt.
 
-# Setuptools is installed first and building is not isolated, so that the build too has the version of constraints.txt,
-# and so that a second install with everything there needs no network. Installing compiles.
-INSTALL := $(PY) -m pip install --disable-pip-version-check -c constraints.txt
-define install
-	@test -x $(PY) || test -n "$(PYTHON)" || { echo "Periplus needs Python 3.11 or newer and finds none; name one: make setup PYTHON=/path/to/python3"; exit 1; }
-	@test -x $(PY) || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Periplus needs Python 3.11 or newer; this is " + sys.version.split()[0])'
-	test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	@echo "Installing Periplus and what $(1) into $(VENV): $(2), a minute or two."
-	$(INSTALL) --quiet setuptools cython
-	$(INSTALL) --no-build-isolation -e '.[$(3)]'
-	@touch $(STAMP) $(COMPILED)
-endef
+# Packages come as wheels. Periplus itself is compiled in place by the rule of COMPILED, once, and then linked into .venv.
+INSTALL := $(PY) -m pip install --disable-pip-version-check --quiet -c constraints.txt
 
 $(STAMP): pyproject.toml constraints.txt
-	$(call install,it needs,some 120 MB,all)
+	@test -x $(PY) || test -n "$(PYTHON)" || { echo "Periplus needs Python 3.11 or newer and finds none; name one: make setup PYTHON=/path/to/python3"; exit 1; }
+	@test -x $(PY) || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Periplus needs Python 3.11 or newer; this is " + sys.version.split()[0])'
+	@command -v $${CC:-cc} >/dev/null || { echo "Periplus needs a C compiler: apt-get install gcc libc6-dev python3-dev (Debian, Ubuntu), dnf install gcc python3-devel (Fedora)"; exit 1; }
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV): 40 packages, 450 MB on disk; then compiling. About a minute on two idle cores."
+	$(INSTALL) setuptools cython
+	$(PY) .ci/requirements all > $(VENV)/requirements.txt
+	$(INSTALL) -r $(VENV)/requirements.txt
+	$(PY) setup.py --quiet build_ext --inplace --parallel 2
+	PERIPLUS_COMPILED=1 $(INSTALL) --no-build-isolation --no-deps -e .
+	@touch $(STAMP) $(COMPILED)
 	@echo "Done. Now: . $(VENV)/bin/activate && periplus"
 
-$(TOOLS): pyproject.toml constraints.txt
-	$(call install,its developers need (tests$(comma) types$(comma) format),some 300 MB,all$(comma)dev)
+$(TOOLS): $(STAMP)
+	@echo "Installing tools for developers (tests, types, format): 60 packages, 750 MB on disk."
+	$(PY) .ci/requirements all dev > $(VENV)/requirements.txt
+	$(INSTALL) -r $(VENV)/requirements.txt
 	@touch $@
 
-native: $(COMPILED) ## Compile anew what was changed of the modules with C types (a .pxd beside them).
+native: $(COMPILED) ## Compile the changed modules that have C types (a .pxd beside them).
 
-$(COMPILED): setup.py $(TYPES) $(TYPES:.pxd=.py)
-	$(PY) setup.py --quiet build_ext --inplace $(if $(filter setup.py,$?),--force)
+$(COMPILED): setup.py $(TYPES) $(TYPES:.pxd=.py) | $(STAMP)
+	$(PY) setup.py --quiet build_ext --inplace --parallel 2 $(if $(filter setup.py,$?),--force)
 	@touch $@
 
 check: $(TOOLS) $(COMPILED) ## Format, lint, types, layers, architecture, stale references: seconds.
@@ -63,9 +63,10 @@ test-browser: $(TOOLS) $(COMPILED) ## Install Chromium where there is none (Debi
 	.ci/chromium
 	CI=true $(PY) -m pytest -n $(WORKERS) -m browser
 
-test-spark: $(TOOLS) $(COMPILED) ## Compute and crawl on a Spark cluster of this machine's own; installs pyspark (450 MB), needs Java 17: minutes.
+test-spark: $(TOOLS) $(COMPILED) ## Compute and crawl on a local Spark cluster; installs pyspark (450 MB), needs Java 17: minutes.
 	@command -v java >/dev/null || { echo "Spark needs Java 17: apt-get install openjdk-17-jre-headless"; exit 1; }
-	$(INSTALL) --no-build-isolation -e '.[all,dev,cluster]'
+	$(PY) .ci/requirements cluster > $(VENV)/requirements.txt
+	$(INSTALL) -r $(VENV)/requirements.txt
 	PERIPLUS_TEST_SPARK=1 $(PY) -m pytest -m spark
 
 test-faults: $(TOOLS) $(COMPILED) ## Kill, freeze and crowd workers, fill disks, lie about names, for as long as it takes: many minutes.
@@ -95,11 +96,12 @@ bench-peers: $(TOOLS) $(COMPILED) ## Crawl the same pages beside Scrapy, Crawlee
 demo: $(STAMP) $(COMPILED) ## Serve, crawl and map the example webs on this machine, and show the results.
 	$(PY) examples/demo.py
 
-docs: $(STAMP) ## Write docs/cli.md and docs/settings.md anew from the code.
+docs: $(STAMP) $(COMPILED) ## Write docs/cli.md and docs/settings.md anew from the code.
 	$(PY) -m periplus.cli.reference
 
-site: $(TOOLS) ## Build the documentation as a site into the folder site; installs its builder (20 MB).
-	$(INSTALL) --quiet --no-build-isolation -e '.[all,dev,docs]'
+site: $(STAMP) $(COMPILED) ## Build the documentation as a site into the folder site; installs its builder (20 MB).
+	$(PY) .ci/requirements docs > $(VENV)/requirements.txt
+	$(INSTALL) -r $(VENV)/requirements.txt
 	$(PY) .ci/site
 
 man: $(STAMP) ## Write a man page for each command into dist/man: man -l dist/man/periplus-crawl.1
