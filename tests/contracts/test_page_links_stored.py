@@ -4,11 +4,9 @@ import random
 from contextlib import closing
 
 from drawn_links import drawn
-from older import with_rows_a_link
 from periplus.model.page import Link, LinkKind, Links, Position
 from periplus.store.page_links import HISTORY_COLUMNS, LINKS_AT_MOST
 from periplus.store.postgres.connection import connect
-from periplus.store.postgres.schema import create
 from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.rows import LINK_COLUMNS, EndedLinks, LinkChanges, NewLinks
 from periplus.store.sqlite import page_links as page_links_of_folders
@@ -17,7 +15,7 @@ from periplus.urls.canonical import canonical
 
 
 def test_links_are_in_columns_what_they_are_in_rows_and_in_a_folder(address, tmp_path):
-    """Met once, met again, ended, deleted; and as an older version kept them."""
+    """Met once, met again, ended, deleted."""
     rng, ask = random.Random(5), f"SELECT {LINK_COLUMNS} FROM link ORDER BY 1, 2, 3, 4, 5"
     past = f"SELECT {HISTORY_COLUMNS} FROM link_history ORDER BY 1, 2, 3, 4, 5"
     pages = [drawn(rng, source, many) for source, many in enumerate((1, 99, 250, 20, 0), -2)]
@@ -39,9 +37,6 @@ def test_links_are_in_columns_what_they_are_in_rows_and_in_a_folder(address, tmp
             assert set(PostgresStatements(database).delete("link", "source", [(0, -1), (0, 4711)])) == {(0, -1)}
         rows = database.execute(ask).fetchall()
         assert rows == [row for row in folder.execute(ask).fetchall() if row[0] != -1]
-        with_rows_a_link(database)
-        assert create(database, address.collection)
-        assert database.execute(ask).fetchall() == rows
         assert database.execute("SELECT max(length(kinds)) FROM page_links").fetchone()[0] <= LINKS_AT_MOST
 
 

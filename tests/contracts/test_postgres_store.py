@@ -10,15 +10,13 @@ import pytest
 
 from contracts.crawl_values import batch, candidate, completion, get, side_request, state, take, urls
 from contracts.crawl_worlds import KEEPING, NO_LIMIT, PostgresWorld
-from older import with_rows_a_link
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
 from periplus.store import crawl_reads
 from periplus.store.dialect import shard_of
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.frontier import PostgresCrawlStore, Surroundings
-from periplus.store.postgres.schema import IDENTITIES, REFERENCE, check, create
-from periplus.urls.canonical import url_id
+from periplus.store.postgres.schema import MIGRATIONS, REFERENCE, check, create
 
 A, B = "http://a.test/", "http://b.test/"
 ME, OTHER = 100, 200
@@ -49,38 +47,6 @@ def twice(store, call):
         return call()
     finally:
         del store._session.run
-
-
-def test_urls_that_an_older_version_named_by_their_spelling_have_the_id_of_all_spellings(world, ask, address):
-    """But for one of which another spelling was known too."""
-    store = world.open()
-    store.offer([candidate(A + "~u"), candidate(A + "~v"), candidate("http://b.test/")], (), 0.0)
-    with connect(address) as connection, connection.transaction():
-        with_rows_a_link(connection)
-        for old, text in ((4711, A + "%7Eu"), (4712, A + "%7ev")):
-            number = url_id(A + "~u" if old == 4711 else A + "~v")
-            twin = (
-                "SELECT shard, %s, %s, host_id, 'not-found', depth, rule, status, in_sitemap, first_seen, "
-                "visited FROM url WHERE id = %s"
-            )
-            connection.execute(f"INSERT INTO url {twin}", (old, text, number))
-            connection.execute(
-                "INSERT INTO link SELECT shard, %s, %s, 'a', 'body', 0, '', '', 1, 0, 0 FROM url WHERE id = %s",
-                (old, old, number),
-            )
-        connection.execute("DELETE FROM url WHERE id = %s", (url_id(A + "~u"),))
-        connection.execute("DELETE FROM queue WHERE url_id = %s", (url_id(A + "~u"),))
-        connection.execute("DELETE FROM migration WHERE name = %s", (IDENTITIES,))
-    with connect(address) as connection:
-        assert create(connection, address.collection)
-        assert not create(connection, address.collection)
-    assert ask("SELECT id FROM url WHERE text LIKE '%u'") == [(url_id(A + "~u"),)]
-    assert set(ask("SELECT source, target FROM link")) == {(url_id(A + "~u"), url_id(A + "~u")), (4712, 4712)}
-    with connect(address) as connection, connection.transaction():  # as the store would have left it
-        connection.execute("DELETE FROM url WHERE id IN (4712, %s)", (url_id(A + "~u"),))
-        connection.execute("DELETE FROM page_links")
-        connection.execute("UPDATE host SET pending = 1 WHERE key = 'a.test:80'")
-        connection.execute("UPDATE tally SET value = 2 WHERE name IN ('known', 'reason:waiting')")
 
 
 def test_a_batch_whose_answer_was_lost_is_stored_once(world, ask):
@@ -293,18 +259,29 @@ def test_what_the_successor_believes_held_by_who_holds_nothing_is_free_again(wor
     assert again.epoch > lease.epoch and store.successions == 1
 
 
+MADE_UP = (*MIGRATIONS, ("2-first", "CREATE TABLE first (a int)"), ("3-more", "INSERT INTO first VALUES (7)"))
+
+
+def test_an_older_collection_is_brought_up_to_date_by_the_steps_it_lacks(world, ask, address):
+    with connect(address) as connection:
+        for steps in (MADE_UP[:2], MADE_UP, MADE_UP):
+            check(connection, address.collection, steps)
+            assert ask("SELECT name FROM migration ORDER BY name") == [(name,) for name, _ in steps]
+        assert not create(connection, address.collection, MADE_UP)
+        assert ask("SELECT a FROM first") == [(7,)], "each step is applied once"
+
+
 def test_tables_of_an_older_version_stay_as_they_are_while_its_workers_crawl(world, ask, address):
     with connect(address) as connection:
-        connection.execute("DELETE FROM migration WHERE name = '3-reasons'")
         store = world.open()
         worker = store.join(ME, 0.0)
         connection.execute("UPDATE worker SET lease_until = extract(epoch FROM now()) + 60")
         with pytest.raises(StoreError, match=rf"older version of periplus crawls the collection {address.collection} "):
-            check(connection, address.collection)
-        assert ask("SELECT 1 FROM migration WHERE name = '3-reasons'") == []
+            check(connection, address.collection, MADE_UP)
+        assert ask("SELECT count(*) FROM migration") == [(len(MIGRATIONS),)]
         store.leave(worker, 0.0)
-        check(connection, address.collection)
-    assert ask("SELECT 1 FROM migration WHERE name = '3-reasons'") == [(1,)]
+        check(connection, address.collection, MADE_UP)
+    assert ask("SELECT count(*) FROM migration") == [(len(MADE_UP),)]
 
 
 @pytest.mark.parametrize("acts", ["leases", "commits"])

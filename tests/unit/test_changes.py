@@ -6,19 +6,15 @@ from __future__ import annotations
 
 import contextlib
 import random
-import sqlite3
 import subprocess
 import sys
 
 import pytest
 
-from older import as_schema_5, as_schema_6, as_schema_7
 from periplus.errors import StoreError
 from periplus.model.page import Block, BlockKind, Blocks, Part, Position
-from periplus.model.visit import STATE_OF
-from periplus.settings import Settings
 from periplus.store.bodies import pack_blocks
-from periplus.store.sqlite import changes, reading, runs, schema, text_rows
+from periplus.store.sqlite import changes, schema, text_rows
 from periplus.store.sqlite.page_rows import Contents
 
 BLOCKS = Blocks.of(
@@ -285,114 +281,32 @@ def test_pages_come_with_their_blocks_and_parts(connection):
     assert Contents(connection).blocks(1) == BLOCKS
 
 
-def as_schema_2(folder):
-    """The collection as that version wrote it."""
-    with sqlite3.connect(folder / schema.DATABASE) as connection:
-        as_schema_5(connection)
-        connection.executescript(
-            "DROP TABLE change; DROP TABLE follower; DROP TABLE evidence; DROP TABLE xml; DROP TABLE doubtful; DROP "
-            "TABLE shown; DROP TABLE verdict; DROP TABLE rendering;"
-            "DELETE FROM reason WHERE name IN ('partial', 'unreadable', 'needs-script', 'alive');"
-            "DROP TRIGGER page_stored; DROP TRIGGER page_moved; DROP TRIGGER page_gone; DROP TRIGGER page_restated;"
-            + "".join(
-                f"DROP VIEW {name};"
-                for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall()
-            )
-            + "ALTER TABLE page DROP COLUMN parts; ALTER TABLE page DROP COLUMN language_found; ALTER "
-            "TABLE body DROP COLUMN blocks;"
-            "ALTER TABLE url RENAME COLUMN depth TO layer; ALTER TABLE url_history RENAME COLUMN depth TO layer;"
-            "ALTER TABLE alias RENAME COLUMN page_depth TO page_layer;"
-            "ALTER TABLE queue RENAME COLUMN priority TO layer;"
-            "UPDATE meta SET value = '2' WHERE name = 'schema';"
-        )
-    connection.close()
+MADE_UP = ("CREATE TABLE first (a);\nALTER TABLE page ADD COLUMN made_up TEXT;\n", "INSERT INTO first VALUES (7);\n")
 
 
-@pytest.mark.parametrize(("made", "version"), [(as_schema_6, 6), (as_schema_7, 7)])
-def test_a_collection_without_authors_and_dates_is_read_and_brought_up_to_date(folder, connection, made, version):
+def test_an_older_collection_is_brought_up_to_date_by_the_steps_it_lacks(folder, connection):
     put(connection, 1)
-    connection.close()
-    with sqlite3.connect(folder / schema.DATABASE) as older:
-        made(older)
-    older.close()
-    columns = "SELECT author, date_published, date_published_source, types FROM pages"
-    with contextlib.closing(schema.connect(folder, read_only=True)) as older:
-        assert schema.version_of(older) == version
-        assert older.execute("SELECT author, date_modified_source FROM page").fetchall() == [("", "")]
-        assert older.execute(columns).fetchall() in ([], [(None, None, None, None)])
-    for _ in range(2):
-        with contextlib.closing(schema.connect(folder)) as upgraded:
-            assert schema.version_of(upgraded) == schema.SCHEMA_VERSION
-            assert upgraded.execute("SELECT author, date_modified_source FROM page").fetchall() == [("", "")]
-            upgraded.execute("UPDATE url SET visited = 1")
-            assert upgraded.execute(columns).fetchall() == [(None, None, None, None)]
-
-
-def test_an_older_collection_stays_readable_and_is_not_touched(folder, connection):
-    put(connection, 1)
-    connection.close()
-    as_schema_2(folder)
-    connection = reading.connect(folder)
-    (page,) = text_rows.pages_of_site(connection, 1)
-    assert [block.text for block in page.blocks] == [
-        "Heading",
-        "a link",
-        "def f():",
-        "",
-        "    return 1",
-        "příliš žluťoučký",
-    ]
-    assert page.parts is None
-    assert changes.place_of(connection, "index") is None
-    assert changes.evidence(connection, 1, "x") is None
-    connection.close()
-    with sqlite3.connect(folder / schema.DATABASE) as raw:
-        assert raw.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == ("2",)
-
-
-def test_an_older_collection_is_brought_up_to_date_when_it_is_written(folder, connection):
-    put(connection, 1)
-    wanted = structure(connection)
-    connection.close()
-    as_schema_2(folder)
-    connection = schema.connect(folder)
-    assert structure(connection) == wanted
-    assert dict(connection.execute("SELECT name, state FROM reason")) == STATE_OF
-    assert Contents(connection).text(1) == TEXT
-    place = changes.follow(connection, "index")
-    put(connection, 2)
-    assert set(seen(connection, place)[0]) == {1, 2}
-    connection.close()
-    runs.begin_run(folder, "crawl", (), Settings(), 0.0)
-
-
-def structure(connection):
-    names = connection.execute(
-        "SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
-    ).fetchall()
-    return names, [
-        connection.execute(f"PRAGMA table_info({name})").fetchall() for kind, name in names if kind == "table"
-    ]
+    for steps in ((), MADE_UP[:1], MADE_UP, MADE_UP):
+        schema.upgrade(folder, connection, steps)
+        number = str(1 + len(steps))
+        assert connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == (number,)
+    assert connection.execute("SELECT made_up FROM page").fetchall() == [(None,)]
+    assert connection.execute("SELECT a FROM first").fetchall() == [(7,)], "each step is applied once"
 
 
 def test_an_upgrade_that_is_killed_leaves_the_older_collection(folder, connection):
     put(connection, 1)
     connection.close()
-    as_schema_2(folder)
-    ask = "import os, sqlite3; from pathlib import Path; from periplus.store.sqlite import schema\n"
-    ask += (
-        "def stop(folder, connection):\n  connection.set_trace_callback(lambda said: said.startswith('CREATE TRIGGER "
-        "page_gone') and os.kill(os.getpid(), 9))\n"
-    )
-    ask += (
-        "  upgrade(folder, connection)\nupgrade, schema._upgrade = schema._upgrade, stop\n"
-        f"schema.connect(Path({str(folder)!r}))"
+    ask = (
+        "import os; from pathlib import Path; from periplus.store.sqlite import schema\n"
+        f"folder = Path({str(folder)!r}); connection = schema.connect(folder)\n"
+        "connection.set_trace_callback(lambda sql: sql.startswith('INSERT INTO first') and os.kill(os.getpid(), 9))\n"
+        f"schema.upgrade(folder, connection, {MADE_UP!r})"
     )
     assert subprocess.run([sys.executable, "-c", ask], check=False).returncode == -9
-    with sqlite3.connect(folder / schema.DATABASE) as raw:
-        assert raw.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == ("2",)
-        assert raw.execute("SELECT name FROM sqlite_schema WHERE name = 'change'").fetchone() is None
-    schema.connect(folder).close()
+    with contextlib.closing(schema.connect(folder)) as older:
+        assert older.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == ("1",)
+        assert older.execute("SELECT 1 FROM sqlite_schema WHERE name = 'first'").fetchone() is None
 
 
 def test_a_version_from_the_future_is_refused(folder, connection):

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from drawn_links import drawn
-from older import as_schema_5
 from periplus.errors import StoreError
 from periplus.model.page import LINK_KINDS, POSITIONS, Link, LinkKind, Links
 from periplus.model.tables import LINKS
+from periplus.store.page_links import LINKS_AT_MOST, PageLink
 from periplus.store.rows import EndedLinks, LinkChanges, NewLinks, link_rows
-from periplus.store.sqlite import listing, page_links, reading, schema, site_rows
-from periplus.store.sqlite.page_links import LINKS_AT_MOST, PageLink
+from periplus.store.sqlite import listing, page_links, schema, site_rows
 from periplus.store.sqlite.views import select
 from periplus.urls.canonical import canonical, url_id
 
@@ -181,25 +180,6 @@ def test_rows_of_links_fill_an_empty_table(connection):
     rows = [(*row[:8], row[0] / 3, row[0] / 3 + row[4]) for row in wanted_rows(pages, 0.0)]
     page_links.fill(connection, rows)
     assert rows_of(connection) == sorted(rows)
-
-
-def test_a_collection_with_a_row_a_link_is_read_as_it_is_and_brought_up_to_date_when_it_is_written(folder, connection):
-    rng = random.Random(9)
-    entered(connection, 1.0, [drawn(rng, source, 150) for source in range(6)])
-    for source in range(3):
-        entered(connection, 2.0, seen=[drawn(rng, source, 150)])  # others stay as they were
-    wanted, parts = rows_of(connection), connection.execute("SELECT count(*) FROM page_links").fetchone()
-    as_schema_5(connection)
-    connection.close()
-    with closing(reading.connect(folder)) as older:
-        assert rows_of(older) == wanted
-        blocks = site_rows.link_blocks(older, "page_links l ORDER BY l.source")
-        assert len(site_rows.joined_links(blocks).sources) == len(wanted)
-        assert older.execute("SELECT type FROM main.sqlite_schema WHERE name = 'link'").fetchone() == ("table",)
-    with closing(schema.connect(folder)) as upgraded:
-        assert rows_of(upgraded) == wanted
-        assert upgraded.execute("SELECT type FROM main.sqlite_schema WHERE name = 'link'").fetchone() == ("view",)
-        assert upgraded.execute("SELECT count(*) FROM page_links").fetchone() == parts
 
 
 @pytest.mark.parametrize("column", ["targets", "kinds", "positions", "words"])

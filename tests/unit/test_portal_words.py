@@ -68,14 +68,6 @@ def test_what_is_refused_is_not_stored(folder, subject, changes, why):
     assert words(folder) is None
 
 
-def test_a_collection_of_an_earlier_version_has_no_words(folder):
-    with schema.writing(folder) as connection:
-        connection.execute("DROP TABLE portal_words")
-    assert words(folder) is None
-    portals.edit(folder, PORTAL, KEY, portals.Edit("It is back."), NOW)
-    assert words(folder).words == "It is back."
-
-
 @pytest.mark.parametrize(
     ("begin", "kind"),
     [(PNG, "png"), (b"\xff\xd8\xff\xe0", "jpeg"), (b"GIF89a", "gif"), (b"RIFF....WEBPVP8 ", "webp"), (b"<svg", "")],

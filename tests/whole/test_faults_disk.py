@@ -19,13 +19,12 @@ from pathlib import Path
 
 import pytest
 from command_lines import answer
-from voyage import PATIENCE_S, TESTS, Collection, Served, command, crawled, environment, flags_for, plain, served_apart
+from voyage import PATIENCE_S, Collection, Served, command, crawled, environment, flags_for, plain, served_apart
 
 import judge
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
 from periplus.store.sqlite import schema
-from periplus.urls.canonical import canonical, url_id
 from testweb import GraphRecipe, graph_site, read_log, serve
 
 HOSTS = ("a.test", "b.test")
@@ -243,79 +242,3 @@ def test_a_crawl_of_many_hosts_with_few_file_descriptors_ends_well(tmp_path: Pat
         assert (ran.returncode, "Traceback" in ran.stderr) == (0, False), ran.stderr
         assert set(collection.reasons.values()) == {Reason.OK} and len(collection.reasons) == 180
         assert [*collection.sane(), *judge.unsound(collection.ask)] == []
-
-
-def test_urls_that_an_older_schema_named_by_their_spelling_are_found_by_each_spelling(tmp_path: Path) -> None:
-    """But for those of which another spelling was known too: they keep their own rows."""
-    folder = tmp_path / "c.periplus"
-    folder.mkdir()
-    with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection:
-        connection.executescript((TESTS / "tables" / "schema-2.sql").read_text("utf-8"))
-        find = (
-            "SELECT u.id, u.text FROM url u JOIN page p ON p.url_id = u.id"
-            " WHERE u.text LIKE '%.html' ORDER BY u.text LIMIT 2"
-        )
-        (first, url), (_, known) = connection.execute(find).fetchall()
-        links = connection.execute("SELECT count(*) FROM link WHERE target = ?", (first,)).fetchone()
-        connection.execute("UPDATE url SET text = ? WHERE id = ?", (url.replace(".html", "%2Ehtml"), first))
-        for table, column in (
-            ("url", "id"),
-            ("page", "url_id"),
-            ("link", "source"),
-            ("link", "target"),
-            ("visit", "url_id"),
-        ):
-            connection.execute(f"UPDATE {table} SET {column} = 4711 WHERE {column} = ?", (first,))
-        twin = (
-            "INSERT INTO url SELECT 4712, replace(text, '.html', '%2Ehtml'), host_id, reason, layer, rule, status, "
-            "in_sitemap, first_seen, visited FROM url"
-        )
-        connection.execute(f"{twin} WHERE text = ?", (known,))
-        connection.commit()
-        connection.execute("PRAGMA journal_mode = WAL")
-    with contextlib.closing(schema.connect(folder)) as connection:
-        assert connection.execute(
-            "SELECT id FROM url WHERE text = ?", (url.replace(".html", "%2Ehtml"),)
-        ).fetchone() == (url_id(canonical(url)),)
-        assert connection.execute("SELECT count(*) FROM link WHERE target = ?", (first,)).fetchone() == links
-        assert connection.execute("SELECT count(*) FROM link WHERE 4711 IN (source, target)").fetchone() == (0,)
-        assert connection.execute("SELECT text FROM url WHERE id = 4712").fetchone() == (
-            known.replace(".html", "%2Ehtml"),
-        )
-    for spelling in (url, url.replace(".html", "%2ehtml"), known):
-        assert answer(f"page {spelling} -c {folder}")[0] == 0
-
-
-def test_a_collection_of_schema_2_is_read_as_it_is_and_upgraded_by_a_crawl(tmp_path: Path) -> None:
-    """As the version before wrote it.
-
-    Reading changes no byte of it; the crawl that goes on brings it to this schema, and keeps every row.
-    """
-    folder = tmp_path / "c.periplus"
-    folder.mkdir()
-    with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection:
-        connection.executescript((TESTS / "tables" / "schema-2.sql").read_text("utf-8"))
-        connection.execute("PRAGMA journal_mode = WAL")
-        rows = {
-            table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()
-            for table in ("url", "page", "link", "visit", "body")
-        }
-    before = (folder / "collection.db").read_bytes()
-    for line in (
-        "status",
-        "pages",
-        "map",
-        "links",
-        f"export warc -o {tmp_path}/x.warc.gz",
-        "keywords",
-        f"report -o {tmp_path}/r.html",
-    ):
-        assert answer(f"{line} -c {folder}")[0] == 0, line
-    assert (folder / "collection.db").read_bytes() == before
-    with contextlib.closing(schema.connect(folder)) as connection:
-        assert connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == (
-            str(schema.SCHEMA_VERSION),
-        )
-        assert {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone() for table in rows} == rows
-    for line in ("index", "search harbour", "status", "pages"):
-        assert answer(f"{line} -c {folder}")[0] == 0, line

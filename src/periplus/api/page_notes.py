@@ -68,12 +68,9 @@ def _certificate_notes(host: HostKey, certificate: Certificate, seen: float) -> 
 def take_notes(folder: Path) -> None:
     """Looks at the markup of every page that nobody has looked at yet, and keeps what was noted.
 
-    Where the collection cannot be written, or has an older schema, which only a crawl changes, an audit looks at
-    UNNOTED_PAGES by itself, each time.
+    Where the collection cannot be written, an audit looks at UNNOTED_PAGES by itself, each time.
     """
     with contextlib.suppress(StoreError), contextlib.closing(reading.connect(folder)) as connection:
-        if schema.version_of(connection) < schema.SCHEMA_VERSION:
-            return
         for start in site_starts(connection):
             lot = page_notes.unnoted(connection, start.site, AT_ONCE)
             while lot:

@@ -59,7 +59,7 @@ class _JobRow(NamedTuple):
 
     def job(self) -> Job:
         order = JobOrder(
-            _safe(json.loads(self.command)),
+            tuple(json.loads(self.command)),
             self.priority,
             self.run_at,
             self.most_attempts,
@@ -85,7 +85,7 @@ class _ScheduleRow(NamedTuple):
 
     def schedule(self) -> Schedule:
         order = JobOrder(
-            _safe(json.loads(self.command)),
+            tuple(json.loads(self.command)),
             self.priority,
             most_attempts=self.most_attempts,
             schedule_id=self.id,
@@ -269,11 +269,11 @@ def _order_row(order: JobOrder, now: float) -> _OrderRow:
 
 
 def _commands(text: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(map(_safe, json.loads(text)))
+    return tuple(map(tuple, json.loads(text)))
 
 
 def _safe(command: Sequence[str]) -> tuple[str, ...]:
-    """A command without passwords of databases: written so, and read so, for earlier versions wrote them."""
+    """A command without passwords of databases."""
     return tuple(map(without_password, command))
 
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from periplus.model.frontier import ASKED_AGAIN, PRIORITY_NONE, READ, Candidate, Task
 from periplus.model.visit import Cut, Purpose, Reason, Request
 from periplus.model.web import Url, UrlId
-from periplus.urls.canonical import url_id
 
 FIELDS = (
     "media_type", "size", "charset", "language", "title", "description", "h1", "canonical", "robots", "cut", "etag",
@@ -26,32 +25,6 @@ def is_another(before: Sequence[object], after: Sequence[object]) -> bool:
     """Whether a page is another one now. Both: the values of FIELDS, in their order."""
     compared = COMPARED if after[FIELDS.index("text_chars")] else UNREAD
     return any(name in compared and was != now for name, was, now in zip(FIELDS, before, after, strict=True))
-
-
-# The same in SQLite and PostgreSQL, but for the words in which each is asked. A URL of which another spelling has the
-# id already keeps its old one.
-
-COLUMNS = (  # that hold ids of URLs
-    ("url", "id"), ("start", "url_id"), ("alias", "url_id"), ("alias", "page_id"), ("queue", "url_id"),
-    ("page", "url_id"), ("visit", "url_id"),
-    ("link", "source"), ("link", "target"), ("bad_link", "source"), ("url_history", "url_id"),
-    ("page_history", "url_id"), ("link_history", "source"),
-    ("link_history", "target"), ("freshness", "url_id"), ("issue", "url_id"), ("issue", "related_id"),
-    ("rendering", "url_id"),
-)  # fmt: skip
-
-
-def new_ids(urls: Iterable[tuple[int, str]]) -> list[tuple[int, int]]:
-    """(old id, new one) of those of the URLs, (id, text), whose id is another now.
-
-    Of several spellings the first gets it.
-    """
-    renamed: dict[int, int] = {}
-    for old, text in urls:
-        new = url_id(Url(text))
-        if new != old:
-            renamed.setdefault(new, old)
-    return [(old, new) for new, old in renamed.items()]
 
 
 # whose bytes are whole, so that they can be the same as another's

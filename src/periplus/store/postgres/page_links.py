@@ -14,7 +14,6 @@ from periplus.store.page_links import (
     FIRST_LETTER,
     KINDS,
     LANDMARKS,
-    LINKS_AT_MOST,
     LinksRow,
     PageLink,
     Stored,
@@ -44,11 +43,6 @@ def _either(further: str, plain: str) -> str:
     return f"CASE left(l.word, 1) WHEN {_TAB} THEN {further} ELSE {plain} END"
 
 
-def _letters(column: str, names: Sequence[str]) -> str:
-    cases = " ".join(f"WHEN '{name}' THEN '{chr(FIRST_LETTER + code)}'" for code, name in enumerate(names))
-    return f"string_agg(CASE {column} {cases} END, '' ORDER BY place)::bytea"
-
-
 _NOFOLLOW = "CASE WHEN p.nofollow IS NULL THEN 0 ELSE get_byte(p.nofollow, l.place::int - 1) - 48 END"
 VIEW: Final = f"""
 CREATE VIEW link AS SELECT p.shard, p.source, l.target, {_named("kinds", KINDS)} AS kind, {_named("positions", LANDMARKS)} AS position,
@@ -65,19 +59,7 @@ CREATE TABLE page_links (
     shard smallint NOT NULL, source bigint NOT NULL, first_seen float8 NOT NULL, last_seen float8 NOT NULL, targets bigint[] NOT NULL,
     kinds bytea NOT NULL, positions bytea NOT NULL, nofollow bytea, words text NOT NULL) WITH (toast_tuple_target = 8160);
 """  # noqa: E501
-FROM_ROWS: Final = f"""
-{TABLE}
-INSERT INTO page_links ({COLUMNS}) SELECT shard, source, first_seen, last_seen, array_agg(target ORDER BY place),
-    {_letters("kind", KINDS)}, {_letters("position", LANDMARKS)},
-    CASE WHEN max(nofollow) > 0 THEN string_agg(nofollow::text, '' ORDER BY place)::bytea END,
-    json_agg(CASE WHEN times = 1 AND fragments = '' THEN anchor ELSE {_TAB} || times || ' ' || fragments || {_TAB} || anchor END
-        ORDER BY place)::text
-FROM (SELECT *, row_number() OVER (PARTITION BY shard, source, first_seen, last_seen) - 1 AS place FROM link) l
-GROUP BY shard, source, first_seen, last_seen, place / {LINKS_AT_MOST};
-DROP TABLE link;
-CREATE INDEX page_links_source ON page_links (shard, source);
-{VIEW}
-"""  # noqa: E501
+INDEX: Final = "CREATE INDEX page_links_source ON page_links (shard, source);\n"
 _TYPES = ("int2", "int8", "float8", "float8", "bytea", "bytea", "bytea", "bytea", "text")
 _NUMBERS = np.dtype([("length", ">i4"), ("value", ">i8")])
 _HEADER = np.dtype(">i4")

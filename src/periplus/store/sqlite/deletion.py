@@ -386,8 +386,7 @@ def _delete_batch(connection: sqlite3.Connection, batch: int, deletion: Deletion
     dictionaries = connection.execute(
         f"SELECT DISTINCT dictionary_id FROM body WHERE id IN {_BODIES} AND dictionary_id IS NOT NULL", this
     ).fetchall()
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'portal_page'").fetchone():
-        connection.execute(f"DELETE FROM portal_page WHERE url IN (SELECT text FROM url WHERE id IN {_BATCH})", this)
+    connection.execute(f"DELETE FROM portal_page WHERE url IN (SELECT text FROM url WHERE id IN {_BATCH})", this)
     for statement in _OWN:
         connection.execute(statement, this)
     listed = connection.execute(

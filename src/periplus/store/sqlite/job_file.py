@@ -22,7 +22,6 @@ CREATE TABLE IF NOT EXISTS job (
     attempt INTEGER NOT NULL DEFAULT 0, epoch INTEGER NOT NULL DEFAULT 0, runner TEXT NOT NULL DEFAULT '', lease_until REAL NOT NULL DEFAULT 0,
     cancel_asked INTEGER NOT NULL DEFAULT 0, made REAL NOT NULL, started REAL, ended REAL, next TEXT NOT NULL DEFAULT '[]');
 CREATE UNIQUE INDEX IF NOT EXISTS job_wanted ON job (command) WHERE state IN ('queued', 'running') AND NOT cancel_asked;
-DROP INDEX IF EXISTS job_open;
 CREATE INDEX IF NOT EXISTS job_next ON job (priority DESC, id) WHERE state = 'queued';
 CREATE TABLE IF NOT EXISTS schedule (
     id INTEGER PRIMARY KEY AUTOINCREMENT, command TEXT NOT NULL UNIQUE, priority INTEGER NOT NULL, most_attempts INTEGER NOT NULL,
@@ -62,18 +61,10 @@ class JobFile:
             self.connection = sqlite3.connect(folder / DATABASE, isolation_level=None, timeout=BUSY_TIMEOUT_S)
             self.connection.execute("PRAGMA journal_mode = WAL")
             self.connection.executescript(_TABLES)
-            self._widen()
         except (OSError, sqlite3.DatabaseError) as error:
             raise StoreError(
                 f"no job queue can be kept in {folder}: {error}. Is the disk full, or the folder read-only?"
             ) from error
-
-    def _widen(self) -> None:
-        """A queue that was made before jobs had successors gets the column for them."""
-        for table in ("job", "schedule"):
-            if "next" not in {row[1] for row in self.connection.execute(f"PRAGMA table_info({table})")}:
-                with contextlib.suppress(sqlite3.OperationalError):  # another process was faster
-                    self.connection.execute(f"ALTER TABLE {table} ADD COLUMN next TEXT NOT NULL DEFAULT '[]'")
 
     def close(self) -> None:
         self.connection.close()

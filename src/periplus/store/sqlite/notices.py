@@ -265,19 +265,16 @@ _QUESTIONS = {
         "SELECT 'run ' || id || ': ' || state || iif(note = '', '', ', ' || note) FROM run"
         " WHERE state IN ('suspicious', 'failed') LIMIT :most"
     ),
+    NoticeKind.PORTAL: "SELECT portal || ': ' || min(url) FROM portal_page GROUP BY portal, entry LIMIT :most",
 }
-_ENTRIES = "SELECT portal || ': ' || min(url) FROM portal_page GROUP BY portal, entry LIMIT :most"
 
 
 def facts(connection: sqlite3.Connection) -> dict[NoticeKind, set[str]]:
     """By kind, what holds now: what was told before is the teller's business."""
-    facts_of = {
+    return {
         kind: {text for (text,) in connection.execute(question, {"most": MOST})}
         for kind, question in _QUESTIONS.items()
     }
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'portal_page'").fetchone():
-        facts_of[NoticeKind.PORTAL] = {text for (text,) in connection.execute(_ENTRIES, {"most": MOST})}
-    return facts_of
 
 
 def newest_run(connection: sqlite3.Connection) -> int:

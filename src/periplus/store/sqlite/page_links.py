@@ -21,7 +21,6 @@ from periplus.store.page_links import (
     HISTORY_COLUMNS,
     KINDS,
     LANDMARKS,
-    LINKS_AT_MOST,
     LinksRow,
     PageLink,
     history_row,
@@ -73,33 +72,7 @@ FROM page_links p JOIN json_each(p.words) w;
 """
 
 
-def _of_rows() -> str:
-    """SQL for the rows, made of rows a link as schemas before 5 had them."""
-
-    def letters(column: str, names: Sequence[str]) -> str:
-        cases = " ".join(f"WHEN '{name}' THEN '{chr(FIRST_LETTER + code)}'" for code, name in enumerate(names))
-        return f"CAST(group_concat(CASE {column} {cases} END, '') AS BLOB)"
-
-    targets = f"CAST(group_concat(printf('%{ID_WIDTH}d', target), '') AS BLOB)"
-    words = f"iif(times = 1 AND fragments = '', anchor, {_TAB} || times || ' ' || fragments || {_TAB} || anchor)"
-    part = f"(row_number() OVER (PARTITION BY source, first_seen, last_seen) - 1) / {LINKS_AT_MOST} AS part"
-    return (
-        f"SELECT source, first_seen, last_seen, {targets} AS targets,"
-        f" {letters('kind', KINDS)} AS kinds, {letters('position', LANDMARKS)} AS positions,"
-        f" iif(max(nofollow), CAST(group_concat(nofollow, '') AS BLOB), NULL) AS nofollow,"
-        f" json_group_array({words}) AS words FROM (SELECT *, {part} FROM main.link)"
-        " GROUP BY source, first_seen, last_seen, part"
-    )
-
-
 SCHEMA = TABLE + VIEW
-IN_PLACE = f"CREATE TEMP VIEW page_links AS {_of_rows()};\n"
-FROM_ROWS = f"""
-{TABLE}
-INSERT INTO page_links ({COLUMNS}) {_of_rows()};
-DROP TABLE main.link;
-{VIEW}
-"""
 # Pages of which the targets hold a URL's number as text: looking at each link of these alone takes half the time
 PERHAPS_TO = f"(SELECT source FROM page_links WHERE instr(targets, CAST(printf('%{ID_WIDTH}d', {{}}) AS BLOB)))"
 # in JSON a tab, which stands before fragments, is two signs

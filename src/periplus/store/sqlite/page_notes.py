@@ -12,9 +12,7 @@ from periplus.model.visit import Certificate, Headers
 from periplus.model.web import SiteKey, Url
 from periplus.store.bodies import header_fields, unpack_headers
 from periplus.store.sqlite.reading import SITE_OF_URL
-from periplus.store.sqlite.schema import CERTIFICATE_TABLE
 
-TABLES = "CREATE TABLE IF NOT EXISTS page_note (md5 BLOB PRIMARY KEY, version INTEGER NOT NULL, notes TEXT NOT NULL)"
 _HTML = "('text/html', 'application/xhtml+xml')"
 _IS_READ = f"{SITE_OF_URL} AND u.reason IN ('ok', 'partial', 'noindex') AND u.status = 200 AND p.media_type IN {_HTML}"
 _OF_SITE = f"FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {_IS_READ}"
@@ -39,38 +37,27 @@ class Unnoted(NamedTuple):
     media_type: str
 
 
-def _is_there(connection: sqlite3.Connection) -> bool:
-    """Whether the table is: collections that no check has seen have none."""
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'page_note'").fetchone() is not None
-
-
 def notes_of(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, list[StaticNote]]]:
     """(page, its notes) of the site's pages of which something was noted."""
-    if _is_there(connection):
-        find = "SELECT u.id, n.notes " + _OF_SITE.replace(
-            "WHERE", "JOIN page_note n ON n.md5 = p.body_md5 WHERE n.notes <> '[]' AND n.version = ? AND", 1
-        )
-        same: dict[str, list[StaticNote]] = {}  # most pages of a site lack the same
-        for url_id, notes in connection.execute(find, (VERSION, site)):
-            if notes not in same:
-                same[notes] = [StaticNote(*note) for note in json.loads(notes)]
-            yield url_id, same[notes]
+    find = "SELECT u.id, n.notes " + _OF_SITE.replace(
+        "WHERE", "JOIN page_note n ON n.md5 = p.body_md5 WHERE n.notes <> '[]' AND n.version = ? AND", 1
+    )
+    same: dict[str, list[StaticNote]] = {}  # most pages of a site lack the same
+    for url_id, notes in connection.execute(find, (VERSION, site)):
+        if notes not in same:
+            same[notes] = [StaticNote(*note) for note in json.loads(notes)]
+        yield url_id, same[notes]
 
 
 def unnoted(connection: sqlite3.Connection, site: SiteKey, most: int, after: int = -(1 << 63)) -> list[Unnoted]:
     """Pages of the site with a body that was not looked at, by id, from behind this one on; at most so many."""
-    noted = (
-        f" AND NOT EXISTS (SELECT 1 FROM page_note n WHERE n.md5 = p.body_md5 AND n.version = {VERSION})"
-        if _is_there(connection)
-        else ""
-    )
+    noted = f" AND NOT EXISTS (SELECT 1 FROM page_note n WHERE n.md5 = p.body_md5 AND n.version = {VERSION})"
     find = f"SELECT u.id, p.body_md5, p.charset, p.media_type {_OF_SITE} AND p.body_id IS NOT NULL{noted} AND u.id > ?"
     return [Unnoted(*row) for row in connection.execute(find + " ORDER BY u.id LIMIT ?", (site, after, most))]
 
 
 def store_notes(connection: sqlite3.Connection, notes: Iterable[tuple[bytes, Sequence[StaticNote]]]) -> None:
     """Notes by the digest of the body, in place of earlier ones. Within a transaction."""
-    connection.execute(TABLES)
     rows = ((md5, VERSION, json.dumps(of_page)) for md5, of_page in notes)
     connection.executemany("INSERT OR REPLACE INTO page_note VALUES (?, ?, ?)", rows)
 
@@ -115,15 +102,12 @@ def secure_pages(connection: sqlite3.Connection, most: int) -> list[Url]:
 
 def store_certificate(connection: sqlite3.Connection, host: str, certificate: Certificate, now: float) -> None:
     """In place of the host's earlier one. Within a transaction."""
-    connection.execute(CERTIFICATE_TABLE)
     row = (host, now, certificate.ends, certificate.old_tls, certificate.fault)
     connection.execute("INSERT OR REPLACE INTO certificate VALUES (?, ?, ?, ?, ?)", row)
 
 
 def certificates(connection: sqlite3.Connection) -> list[tuple[str, float, Certificate]]:
     """(host, when it was seen, its certificate), by host."""
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'certificate'").fetchone():
-        return []
     rows = connection.execute("SELECT host, seen, ends, old_tls, fault FROM certificate ORDER BY host")
     return [(host, seen, Certificate(ends, bool(old), fault)) for host, seen, ends, old, fault in rows]
 

@@ -11,21 +11,13 @@ from typing import NamedTuple
 from periplus.model.story import Decisions, EditorVerdict, EntryKey, Portal, Provenance
 from periplus.model.tables import HAS_PAGE
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.store.sqlite.schema import PORTAL_TABLES
 
 ENTRIES = "portals/entries.json"  # beside the tables, how stories are described in all portals: api.portal_entries
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json")
 
 
-def made(connection: sqlite3.Connection) -> bool:
-    """Whether the collection has the tables: it gets them with its first portal."""
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'portal'").fetchone() is not None
-
-
 def portals(connection: sqlite3.Connection) -> list[tuple[Portal, float]]:
     """Each with the time when it was last built, 0.0: never; by name."""
-    if not made(connection):
-        return []
     return [
         (Portal(**json.loads(settings)), built)
         for settings, built in connection.execute("SELECT settings, built FROM portal ORDER BY name")
@@ -34,7 +26,6 @@ def portals(connection: sqlite3.Connection) -> list[tuple[Portal, float]]:
 
 def store_portal(connection: sqlite3.Connection, portal: Portal) -> None:
     """In place of one of the same name, whose decisions stay. Within a transaction."""
-    _make_tables(connection)
     upsert = (
         "INSERT INTO portal (name, settings) VALUES (?, ?) ON CONFLICT (name) DO UPDATE"
         " SET settings = excluded.settings"
@@ -42,14 +33,8 @@ def store_portal(connection: sqlite3.Connection, portal: Portal) -> None:
     connection.execute(upsert, (portal.name, json.dumps(asdict(portal))))
 
 
-def _make_tables(connection: sqlite3.Connection) -> None:
-    for statement in PORTAL_TABLES.split(";")[:-1]:
-        connection.execute(statement)
-
-
 def forget_portal(connection: sqlite3.Connection, name: str) -> None:
     """With all that was decided for it. Within a transaction."""
-    _make_tables(connection)
     tables = ("portal_verdict", "portal_page", "portal_words")
     for table, column in (("portal", "name"), *((table, "portal") for table in tables)):
         connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))
@@ -85,7 +70,7 @@ def decide(
 
 def last_decided(connection: sqlite3.Connection, portal: str) -> float:
     """When the editor decided or wrote anything; 0.0: never."""
-    columns = [("decided", "portal_verdict")] + [("edited", "portal_words")] * _has_words(connection)
+    columns = (("decided", "portal_verdict"), ("edited", "portal_words"))
     statements = [f"SELECT max({time}) FROM {table} WHERE portal = ?" for time, table in columns]
     return max(float(connection.execute(one, (portal,)).fetchone()[0] or 0) for one in statements)
 
@@ -100,8 +85,6 @@ class EntryWords(NamedTuple):
 
 def words_of(connection: sqlite3.Connection, portal: str, picture_bytes: int = 2**31 - 1) -> dict[EntryKey, EntryWords]:
     """picture_bytes: this much of each picture's beginning."""
-    if not _has_words(connection):
-        return {}
     words = "SELECT entry, words, coalesce(substr(picture, 1, ?), x''), alt FROM portal_words WHERE portal = ?"
     rows = connection.execute(words, (picture_bytes, portal))
     return {EntryKey(entry): EntryWords(*fields) for entry, *fields in rows}
@@ -109,13 +92,7 @@ def words_of(connection: sqlite3.Connection, portal: str, picture_bytes: int = 2
 
 def store_words(connection: sqlite3.Connection, portal: str, entry: EntryKey, words: EntryWords, now: float) -> None:
     """In place of those before. Within a transaction."""
-    _make_tables(connection)
     connection.execute("INSERT OR REPLACE INTO portal_words VALUES (?, ?, ?, ?, ?, ?)", (portal, entry, *words, now))
-
-
-def _has_words(connection: sqlite3.Connection) -> bool:
-    """Whether the table is there: portals begun with an earlier version get it with the first words."""
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'portal_words'").fetchone() is not None
 
 
 def known_pages(connection: sqlite3.Connection, portal: str) -> dict[Url, EntryKey]:

@@ -23,26 +23,8 @@ from periplus.store.dialect import SQLITE, Row
 from periplus.store.processes import process_lives
 from periplus.store.rows import LinkChanges
 from periplus.store.sqlite import changes, checks, page_links
-from periplus.store.sqlite.views import CREATE_VIEWS, DROP_VIEWS
-from periplus.store.url_state import COLUMNS, FIELDS, new_ids
-
-# Ids of URLs that an older schema named by their spelling: see `store.url_state`.
-
-
-def rename(connection: sqlite3.Connection) -> None:
-    """Enters the new ids, in the transaction of the caller."""
-    urls = connection.execute(
-        "SELECT id, text FROM url WHERE instr(text, '%') OR instr(text, './') OR instr(text, '.:')"
-    )
-    connection.execute("CREATE TEMP TABLE renamed (old INTEGER PRIMARY KEY, new INTEGER NOT NULL)")
-    connection.executemany("INSERT INTO renamed VALUES (?, ?)", new_ids(urls))
-    connection.execute("DELETE FROM renamed WHERE new IN (SELECT id FROM url)")
-    if connection.execute("SELECT 1 FROM renamed").fetchone():
-        for table, column in COLUMNS:
-            new = f"(SELECT new FROM renamed WHERE old = {column})"
-            connection.execute(f"UPDATE {table} SET {column} = {new} WHERE {column} IN (SELECT old FROM renamed)")
-    connection.execute("DROP TABLE renamed")
-
+from periplus.store.sqlite.views import CREATE_VIEWS
+from periplus.store.url_state import FIELDS
 
 # How the tables beside the present ones are filled: docs/decisions/0003.
 #
@@ -72,15 +54,12 @@ END;
 
 
 TABLES = """
-CREATE TABLE IF NOT EXISTS survey_mark (prefix TEXT PRIMARY KEY, status TEXT NOT NULL, tags TEXT NOT NULL, marked REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE survey_mark (prefix TEXT PRIMARY KEY, status TEXT NOT NULL, tags TEXT NOT NULL, marked REAL NOT NULL) WITHOUT ROWID;
 """  # noqa: E501
 
 
 def marks(connection: sqlite3.Connection) -> dict[str, SiteMark]:
     """What was noted, by prefix."""
-    # made before there were marks
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'survey_mark'").fetchone():
-        return {}
     rows = connection.execute("SELECT prefix, status, tags FROM survey_mark ORDER BY prefix").fetchall()
     return {
         prefix: SiteMark(prefix, SiteStatus(status), tuple(tags.split("\n")) if tags else ())
@@ -90,22 +69,13 @@ def marks(connection: sqlite3.Connection) -> dict[str, SiteMark]:
 
 def store_marks(connection: sqlite3.Connection, noted: Iterable[SiteMark], now: float) -> None:
     """Each in place of what was noted on the site before. Within a transaction."""
-    connection.execute(TABLES)
     values = ((mark.prefix, mark.status.value, "\n".join(mark.tags), now) for mark in noted)
     connection.executemany("INSERT OR REPLACE INTO survey_mark VALUES (?, ?, ?, ?)", values)
 
 
 DATABASE = "collection.db"
-# 1: while the tables still changed from day to day; 2: without blocks, and nobody could follow;
-# 3: other lessons on traps; 4: without what browsers made of pages; 5: a row a link; 6: pages without author and dates;
-# 7: without types; 8: not to be a part of a web
-SCHEMA_VERSION = 9
-OLDEST_READ = 2
-WITH_DEPTHS = 4  # the first whose columns have the names of today
-WITH_RENDERINGS = 5
-WITH_COLUMNS_OF_LINKS = 6
-WITH_DATES = 7
-WITH_TYPES = 8
+UPGRADES: tuple[str, ...] = ()  # from schema 1 on: the statements that make the next schema of each
+SCHEMA_VERSION = 1 + len(UPGRADES)
 MOUNTS = Path("/proc/mounts")
 ROWS_AT_ONCE = 20  # of one statement: 82 us for 60 links instead of 108 one by one; 30 gain nothing more
 BUSY_TIMEOUT_S = 60.0  # writers queue at the lock file; this is for readers that meet a checkpoint
@@ -116,18 +86,19 @@ NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "fuse.sshfs", "beegfs"}
 )
 
-PORTAL_TABLES = """
-CREATE TABLE IF NOT EXISTS portal (name TEXT PRIMARY KEY, settings TEXT NOT NULL, built REAL NOT NULL DEFAULT 0) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS portal_verdict (
+_PORTAL_TABLES = """
+CREATE TABLE portal (name TEXT PRIMARY KEY, settings TEXT NOT NULL, built REAL NOT NULL DEFAULT 0) WITHOUT ROWID;
+CREATE TABLE portal_verdict (
     portal TEXT NOT NULL, of_site INTEGER NOT NULL, subject TEXT NOT NULL, verdict TEXT NOT NULL, decided REAL NOT NULL,
     PRIMARY KEY (portal, of_site, subject)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS portal_page (portal TEXT NOT NULL, url TEXT NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (portal, url)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS portal_words (portal TEXT NOT NULL, entry TEXT NOT NULL, words TEXT NOT NULL, picture BLOB NOT NULL,
+CREATE TABLE portal_page (portal TEXT NOT NULL, url TEXT NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (portal, url)) WITHOUT ROWID;
+CREATE TABLE portal_words (portal TEXT NOT NULL, entry TEXT NOT NULL, words TEXT NOT NULL, picture BLOB NOT NULL,
     alt TEXT NOT NULL, edited REAL NOT NULL, PRIMARY KEY (portal, entry));
 """  # noqa: E501
-CERTIFICATE_TABLE = """
-CREATE TABLE IF NOT EXISTS certificate (
+_CHECK_TABLES = """
+CREATE TABLE certificate (
     host TEXT PRIMARY KEY, seen REAL NOT NULL, ends REAL NOT NULL, old_tls INTEGER NOT NULL, fault TEXT NOT NULL);
+CREATE TABLE page_note (md5 BLOB PRIMARY KEY, version INTEGER NOT NULL, notes TEXT NOT NULL);
 """
 _TRAP_TABLES = """
 CREATE TABLE doubtful (url_id INTEGER PRIMARY KEY, host_id INTEGER NOT NULL, doubt INTEGER NOT NULL);
@@ -200,49 +171,7 @@ CREATE TABLE bad_link (
 CREATE INDEX bad_link_source ON bad_link (source);
 CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 {_OUTBOX}{_RENDERING}"""  # noqa: E501
-# From each schema to the next. What readers of an older file meet in place of what it lacks, under the same
-# names, is in memory only.
-_FROM_2 = f"""
-ALTER TABLE page ADD COLUMN language_found TEXT NOT NULL DEFAULT '';
-ALTER TABLE page ADD COLUMN parts BLOB;
-ALTER TABLE body ADD COLUMN blocks BLOB;
-CREATE TABLE xml (body_id INTEGER PRIMARY KEY, media_type TEXT NOT NULL, data BLOB NOT NULL);
-{changes.TABLES}
-"""
 _REASONS = ", ".join(f"('{reason.value}', '{state.value}')" for reason, state in STATE_OF.items())
-_FROM_3 = f"""
-ALTER TABLE url RENAME COLUMN layer TO depth;
-ALTER TABLE url_history RENAME COLUMN layer TO depth;
-ALTER TABLE alias RENAME COLUMN page_layer TO page_depth;
-ALTER TABLE queue RENAME COLUMN layer TO priority;
-DELETE FROM family;
-{_TRAP_TABLES}
-{checks.VERDICTS}
-INSERT OR IGNORE INTO reason VALUES {_REASONS};
-DROP TRIGGER page_restated;
-{changes.PAGE_RESTATED}
-"""  # what was learned of traps is learned anew
-_FROM_8 = f"{_OUTBOX}INSERT OR IGNORE INTO reason VALUES {_REASONS};\n"
-
-
-def _columns_since(version: int) -> tuple[str, ...]:
-    """Columns of pages that a file of this version lacks, all of them texts that may be empty."""
-    return Publication._fields if version < WITH_DATES else ("types",) if version < WITH_TYPES else ()
-
-
-_UPGRADES = {2: _FROM_2 + _FROM_3 + _RENDERING, 3: _FROM_3 + _RENDERING, 4: _RENDERING, 5: "", 6: "", 7: "", 8: ""}
-_RENAMED_IN_PLACE = """
-CREATE TEMP VIEW url AS SELECT id, text, host_id, reason, layer AS depth, rule, status, in_sitemap, first_seen, visited FROM main.url;
-CREATE TEMP VIEW url_history AS SELECT url_id, run_id, reason, rule, status, layer AS depth FROM main.url_history;
-CREATE TEMP VIEW alias AS SELECT url_id, page_id, rule, learned, was, was_rule, moved, page_layer AS page_depth FROM main.alias;
-"""  # noqa: E501
-_IN_PLACE = """
-CREATE TEMP VIEW body AS SELECT *, NULL AS blocks FROM main.body;
-CREATE TEMP TABLE xml (body_id INTEGER PRIMARY KEY, media_type TEXT, data BLOB);
-CREATE TEMP TABLE change (seq INTEGER PRIMARY KEY, url_id INTEGER NOT NULL);
-CREATE TEMP TABLE follower (name TEXT PRIMARY KEY, seq INTEGER NOT NULL, scanned INTEGER);
-CREATE TEMP TABLE evidence (site_id INTEGER, name TEXT, data BLOB);
-"""
 
 
 def file_system_of(folder: Path, mounts: str) -> str:
@@ -344,8 +273,8 @@ def build(connection: sqlite3.Connection) -> None:
         checks.TABLES,
         changes.TABLES,
         TABLES,
-        PORTAL_TABLES,
-        CERTIFICATE_TABLE,
+        _PORTAL_TABLES,
+        _CHECK_TABLES,
     )
     connection.executescript("BEGIN;" + "".join(tables) + CREATE_VIEWS)
     connection.execute("INSERT INTO meta VALUES ('schema', ?), ('seq', '0')", (str(SCHEMA_VERSION),))
@@ -374,20 +303,7 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
         # a reader's long lists spill to disk when they are sorted
         connection.execute(f"PRAGMA temp_store = {'FILE' if read_only else 'MEMORY'}")
         connection.execute("PRAGMA cache_size = -32768")  # 32 MiB
-        version = version_of(connection)
-        if version > SCHEMA_VERSION:
-            raise StoreError(
-                f"{path} was written by schema {version}; this program knows {SCHEMA_VERSION}. Upgrade periplus."
-            )
-        if version < OLDEST_READ:
-            raise StoreError(
-                f"{path} was made by a development version (schema {version}), which none reads any longer. "
-                "Crawl again into another folder."
-            )
-        if version < SCHEMA_VERSION and read_only:
-            _read_in_place(connection, version)
-        elif version < SCHEMA_VERSION:
-            _upgrade(folder, connection)
+        upgrade(folder, connection)
         if read_only:
             connection.execute("PRAGMA query_only = ON")
     except (StoreError, sqlite3.DatabaseError, TypeError, ValueError) as error:
@@ -406,25 +322,6 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
     return connection
 
 
-def _read_in_place(connection: sqlite3.Connection, version: int) -> None:
-    """Puts views and empty tables of this schema in memory before those of an older one."""
-    if version < WITH_COLUMNS_OF_LINKS:
-        connection.executescript(page_links.IN_PLACE)
-    if version < WITH_DEPTHS:
-        connection.executescript(_RENAMED_IN_PLACE)
-        connection.execute(checks.VERDICTS.replace("CREATE TABLE", "CREATE TEMP TABLE"))
-    if version < WITH_RENDERINGS:
-        connection.executescript(_RENDERING.replace("CREATE TABLE", "CREATE TEMP TABLE"))
-    columns = [f"'' AS {name}" for name in _columns_since(version)]
-    if not columns:
-        return
-    if version == OLDEST_READ:
-        connection.executescript(_IN_PLACE)
-        columns += "'' AS language_found", "NULL AS parts"
-    connection.execute(f"CREATE TEMP VIEW page AS SELECT *, {', '.join(columns)} FROM main.page")
-    connection.executescript(CREATE_VIEWS.replace("CREATE VIEW", "CREATE TEMP VIEW"))
-
-
 def _place(path: Path, read_only: bool) -> str:
     """The file as a URI.
 
@@ -435,31 +332,24 @@ def _place(path: Path, read_only: bool) -> str:
     return path.resolve().as_uri()
 
 
-def version_of(connection: sqlite3.Connection) -> int:
-    """The schema that the file has."""
-    return int(connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()[0])
+def upgrade(folder: Path, connection: sqlite3.Connection, steps: Sequence[str] = UPGRADES) -> None:
+    """Brings an older file to the newest schema in one transaction.
 
-
-def _upgrade(folder: Path, connection: sqlite3.Connection) -> None:
-    """Brings the file to this schema: all of it or nothing.
-
-    Hardly a row is written anew, so a large collection takes little longer.
+    Raises StoreError for a file that a newer program wrote.
     """
-    with contextlib.closing(WriteLock(folder)) as lock, lock.transaction(connection):
-        version = version_of(connection)
-        if version == SCHEMA_VERSION:  # another process was first
-            return
-        columns = "".join(
-            f"ALTER TABLE page ADD COLUMN {name} TEXT NOT NULL DEFAULT '';\n" for name in _columns_since(version)
+    find, newest = "SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'schema'", 1 + len(steps)
+    (version,) = connection.execute(find).fetchone()
+    if version > newest:
+        raise StoreError(
+            f"{folder / DATABASE} was written by schema {version}; this program knows {newest}. Upgrade periplus."
         )
-        for statement in _statements(DROP_VIEWS + _UPGRADES[version] + _FROM_8 + columns):
+    if version == newest:
+        return
+    with contextlib.closing(WriteLock(folder)) as lock, lock.transaction(connection):
+        (version,) = connection.execute(find).fetchone()  # another process may have upgraded it
+        for statement in _statements("".join(steps[version - 1 :])):
             connection.execute(statement)
-        if version < WITH_DEPTHS:
-            rename(connection)
-        links = page_links.FROM_ROWS if version < WITH_COLUMNS_OF_LINKS else ""
-        for statement in _statements(links + CREATE_VIEWS):
-            connection.execute(statement)
-        connection.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(SCHEMA_VERSION),))
+        connection.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(newest),))
 
 
 def _statements(script: str) -> Iterator[str]:

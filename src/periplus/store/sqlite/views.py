@@ -79,4 +79,3 @@ def view(table: Table) -> str:
 
 
 CREATE_VIEWS = "".join(map(view, VIEWS.values()))
-DROP_VIEWS = "".join(f"DROP VIEW IF EXISTS {name};\n" for name in VIEWS)
