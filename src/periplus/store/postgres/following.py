@@ -20,7 +20,7 @@ def replace(
     connection: Connection, table: MovedTable, keys: Sequence[str], gone: Sequence[Row], rows: Iterable[Row]
 ) -> None:
     """Enters rows of a table in place of others. gone: shard and keys of each of those; rows: as of `copying.enter`."""
-    if "shard" in schema.KINDS[table.name]:
+    if table.name not in schema.REFERENCE:
         PostgresStatements(connection).delete(table.name, ", ".join(keys), gone)
         enter(connection, table, rows)
     else:
