@@ -1,0 +1,90 @@
+"""The made sites of quality/worlds are what they say: their class of each address is judged here without a crawler."""
+
+from __future__ import annotations
+
+import html
+import random
+import re
+import sys
+from pathlib import Path
+from urllib.parse import urldefrag, urljoin
+
+import pytest
+
+WORLDS = Path(__file__).parents[2] / "quality" / "worlds"
+NAMES = [
+    "bugs",
+    "buses",
+    "dictionary",
+    "exams",
+    "forum",
+    "gallery",
+    "gazetteer",
+    "genealogy",
+    "library",
+    "mails",
+    "prices",
+    "ships",
+]
+SIZE = 90
+
+
+@pytest.fixture
+def kinds(monkeypatch):
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(str(WORLDS))
+    from server import KINDS
+
+    yield KINDS
+    for name in set(sys.modules) - before:
+        if getattr(sys.modules[name], "__file__", "") and Path(sys.modules[name].__file__).parent == WORLDS:
+            del sys.modules[name]
+
+
+def targets(world, target, page):
+    """The addresses that a page links to."""
+    for reference in re.findall('href="([^"]*)"', page):
+        yield urldefrag(urljoin(f"http://h{target}", html.unescape(reference)))[0].removeprefix("http://h")
+
+
+def walk(world, most):
+    """Addresses reached by way of pages that are no traps, and of at most so many traps."""
+    chance, seen, left = random.Random(1), {"/"}, ["/"]
+    while left:
+        target = left.pop()
+        page = world.answer(target, chance)
+        for onward in targets(world, target, page) if isinstance(page, str) else ():
+            key = onward if world.kind(onward) == "trap" else world.key(onward)
+            if key not in seen and (world.kind(key) != "trap" or most > 0):
+                most -= world.kind(key) == "trap"
+                seen.add(key)
+                left.append(key)
+    return seen
+
+
+def test_every_world_is_tested(kinds):
+    assert sorted(kinds) == NAMES
+
+
+@pytest.mark.parametrize("traps", [False, True], ids=["plain", "traps"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_real_page_answers_and_is_reached_without_a_trap(kinds, name, traps):
+    world = kinds[name](SIZE, traps)
+    assert world.real <= walk(world, 0)
+    assert all(isinstance(world.answer(target, random.Random(1)), str) for target in world.real | world.neutral)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_two_real_pages_are_the_same_and_the_plain_site_has_no_traps(kinds, name):
+    world = kinds[name](SIZE, False)
+    pages = {world.answer(target, random.Random(1)) for target in world.real}
+    aliases = {"/index.php"} & world.real
+    assert len(pages) == len(world.real) - len(aliases)
+    assert walk(world, 10_000) <= world.real | world.neutral
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_traps_are_more_than_all_real_pages(kinds, name):
+    world = kinds[name](SIZE, True)
+    found = walk(world, 3 * len(world.real))
+    assert sum(world.kind(target) == "trap" for target in found) > 2 * len(world.real)
