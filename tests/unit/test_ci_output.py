@@ -43,13 +43,13 @@ def tree(issues):
 
 def test_one_missing_script_is_one_fault_wherever_it_is_told():
     [case] = tree(EVERYWHERE).findall("testsuite[@name='broken-resource']/testcase")
-    assert (case.get("name"), case[0].get("message")) == (SCRIPT, "Broken parts of pages: it answers 404, on 527 pages")
+    assert (case.get("name"), case[0].get("message")) == (SCRIPT, "Broken resources: it answers 404, on 527 pages")
     assert case[0].text.endswith('on http://h/099 Words of the link: "", in head.\nand 427 more')
     [line] = github(faults(EVERYWHERE), issue_kinds())
     assert f"::{SCRIPT}: it answers 404, on 527 pages, as http://h/000" in line
     first, _, heading, _, cause, *pages, rest = listed(EVERYWHERE)
-    assert first == "      1  error    broken-resource: Broken parts of pages, on 527 pages"
-    assert heading == "ERROR broken-resource: Broken parts of pages (1, on 527 pages)"
+    assert first == "      1  error    broken-resource: Broken resources, on 527 pages"
+    assert heading == "ERROR broken-resource: Broken resources (1, on 527 pages)"
     assert (cause, len(pages), rest) == (f"  {SCRIPT}  it answers 404  (527 pages)", 5, "      and 522 more")
 
 
@@ -87,7 +87,8 @@ def test_junit_what_was_looked_for_and_not_found_has_passed():
 def test_github_commands_one_a_line():
     lines = list(github(faults(ISSUES), issue_kinds()))
     assert (
-        lines[2] == "::notice title=Long titles (title-long)::http://h/a: 70 characters, more than 60. Say it shorter."
+        lines[2]
+        == "::notice title=Long titles (title-long)::http://h/a: 70 characters, more than 60. Shorten the title."
     )
     assert lines[1].startswith(
         "::error title=Broken links (broken-link)::http://h/gone?a=1&b=2: it answers 404, on 1 page, as http://h/a "

@@ -20,26 +20,30 @@ def scores(pages_with, pages=100, unmeasured=()):
 
 
 def test_a_site_without_faults_has_all_points_and_one_without_pages_none():
-    assert scores({}) == dict.fromkeys(("finding", "access", "safety", "speed", "upkeep"), 100)
+    assert scores({}) == dict.fromkeys(
+        ("discoverability", "accessibility", "security", "performance", "maintenance"), 100
+    )
     assert graded({("broken-link", E): 1}, 0) == ()
-    assert "safety" not in scores({}, unmeasured=[GradedField.SAFETY])
+    assert "security" not in scores({}, unmeasured=[GradedField.SECURITY])
 
 
 def test_each_kind_of_issue_takes_by_its_share_of_pages_and_never_nothing():
-    assert scores({("broken-link", E): 100})["upkeep"] == 60
-    assert scores({("broken-link", E): 50})["upkeep"] == 80
-    assert scores({("broken-link", E): 1}, pages=10_000)["upkeep"] == 96
-    assert scores({("csp-missing", N): 100, ("framing-allowed", N): 100})["safety"] == 88
+    assert scores({("broken-link", E): 100})["maintenance"] == 60
+    assert scores({("broken-link", E): 50})["maintenance"] == 80
+    assert scores({("broken-link", E): 1}, pages=10_000)["maintenance"] == 96
+    assert scores({("csp-missing", N): 100, ("framing-allowed", N): 100})["security"] == 88
     assert scores({("no-such-kind", E): 100}) == scores({})
-    [upkeep] = [one for one in graded({("broken-link", E): 50, ("duplicate", W): 10}, 100) if one.field == "upkeep"]
-    assert [(part.code, part.points, part.pages) for part in upkeep.parts] == [
+    [maintenance] = [
+        one for one in graded({("broken-link", E): 50, ("duplicate", W): 10}, 100) if one.field == "maintenance"
+    ]
+    assert [(part.code, part.points, part.pages) for part in maintenance.parts] == [
         ("broken-link", 20.0, 50), ("duplicate", 1.6, 10),
     ]  # fmt: skip
 
 
 def test_every_kind_counts_for_a_field():
     assert {field_of(code) for code in issue_kinds()} == set(GradedField)
-    assert (field_of("image-without-alt"), field_of("heading-skipped")) == ("access", "access")
+    assert (field_of("image-without-alt"), field_of("heading-skipped")) == ("accessibility", "accessibility")
 
 
 @given(
@@ -61,7 +65,7 @@ def test_parts_add_up_to_what_is_missing_and_more_pages_with_faults_never_help(c
 
 def test_letters_and_the_line():
     assert [letter_of(score) for score in (100, 90, 89, 80, 70, 60, 50, 49, 0)] == list("AABBCDEFF")
-    assert grade_line(graded({("broken-link", E): 50}, 100)).endswith("speed A 100, upkeep B 80")
+    assert grade_line(graded({("broken-link", E): 50}, 100)).endswith("performance A 100, maintenance B 80")
     assert all(weight > least for weight, least in WEIGHTS.values())
 
 
@@ -71,11 +75,11 @@ def test_pages_are_counted_once_a_kind():
 
 
 def test_gates():
-    assert least_grades("safety=B, access=75") == {"safety": 80, "access": 75}
+    assert least_grades("security=B, accessibility=75") == {"security": 80, "accessibility": 75}
     assert least_grades("") == {}
     grades = graded({("broken-link", E): 100}, 100)
-    assert below(grades, least_grades("upkeep=C,speed=A")) == ["upkeep is D (60), below 70"]
-    assert below(graded({}, 1, [GradedField.SAFETY]), least_grades("safety=A")) == []
-    for wrong in ("safety", "safety=G", "beauty=A", "speed=101", "speed=-1", "=A"):
-        with pytest.raises(UsageError, match="is no least grade"):
+    assert below(grades, least_grades("maintenance=C,performance=A")) == ["maintenance is D (60), below 70"]
+    assert below(graded({}, 1, [GradedField.SECURITY]), least_grades("security=A")) == []
+    for wrong in ("security", "security=G", "beauty=A", "performance=101", "performance=-1", "=A"):
+        with pytest.raises(UsageError, match="is no grade limit"):
             least_grades(wrong)

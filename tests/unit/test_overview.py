@@ -107,7 +107,13 @@ def test_the_overview_grades_each_field_and_says_what_takes_points(
     asking = client(folder)
     grades = asking.get("/c/e/live?format=json").json()["overview"]["grades"]
     text = asking.get("/c/e/live").text.partition('id="grades"')[2].partition("</section>")[0]
-    assert {one["field"] for one in grades} == {"finding", "access", "safety", "speed", "upkeep"}
+    assert {one["field"] for one in grades} == {
+        "discoverability",
+        "accessibility",
+        "security",
+        "performance",
+        "maintenance",
+    }
     for one in grades:
         assert f"<dt>{one['field']}</dt><dd>{one['letter']} <small>{one['score']}</small></dd>" in text
         for part in one["parts"]:

@@ -147,7 +147,7 @@ def test_positions_are_looked_up_in_kept_pages_and_stand_in_every_form(folder):
     source = page("Home", "/gone", "/a/b")
     line, column = row["line"], row["column"]
     assert re.split("\n", source)[line - 1][column - 1 :].startswith("<a")
-    assert f"{HOME}:{line}:{column}: note: Links in doubt: {GONE}" in lists["gcc"]
+    assert f"{HOME}:{line}:{column}: note: Uncertain links: {GONE}" in lists["gcc"]
     assert f"on {HOME} (line {line}, column {column})" in lists["table"]
     run = json.loads(lists["sarif"])["runs"][0]
     assert run["columnKind"] == "unicodeCodePoints"

@@ -187,7 +187,7 @@ def test_many_dead_urls_are_rows_of_a_table():
 def test_what_to_repair_first_says_what_why_and_what_to_do():
     [action] = read().xpath("//section[@id='repair']//li[@class='error']")
     assert words(action).startswith("Broken links 1")
-    assert "Correct the link or take it away." in words(action)
+    assert "Correct or remove the link." in words(action)
     assert action.xpath(".//h3/a/@href") == ["#issue-broken-link"]
     assert read().xpath("//details[@id='issue-broken-link']")
 

@@ -101,8 +101,8 @@ def test_who_only_reads_looks_by_himself(tmp_path):
 
 def test_grades_follow_from_the_issues_and_trends_from_the_runs(checked):
     grades = {one.field.value: one for one in grades_now(checked, issues_of(checked, Settings()).sums())}
-    assert list(grades) == ["finding", "access", "safety", "speed", "upkeep"]
-    assert "heading-skipped" in {part.code for part in grades["access"].parts}
+    assert list(grades) == ["discoverability", "accessibility", "security", "performance", "maintenance"]
+    assert "heading-skipped" in {part.code for part in grades["accessibility"].parts}
     crawled, check_point = trends(checked)
     assert (crawled.kind, crawled.pages, crawled.depth, crawled.grades) == ("crawl", 3, 1, ())
     assert crawled.response_s > 0 and crawled.bytes > 0
@@ -117,13 +117,16 @@ def test_trends_are_listed_and_drawn(checked, tmp_path):
     drawn = CliRunner().invoke(main, ["trends", "-c", str(checked), "-f", "svg"]).stdout
     assert drawn.startswith("<svg") and "Pages read" in drawn and "Milliseconds" not in drawn  # one run has answers
     assert CliRunner().invoke(main, ["report", "-c", str(checked)]).exit_code == 0
-    assert "<dt>safety</dt>" in (checked / "report.html").read_text()
+    assert "<dt>security</dt>" in (checked / "report.html").read_text()
 
 
 def test_a_gate_on_grades_ends_with_5(checked):
-    run = CliRunner().invoke(main, ["check", "--offline", "-c", str(checked), "--fail-below", "safety=A,upkeep=F"])
-    assert run.exit_code == 5 and "Failed: safety is" in run.stderr and "Grades: finding" in run.stderr
+    run = CliRunner().invoke(
+        main, ["check", "--offline", "-c", str(checked), "--fail-below", "security=A,maintenance=F"]
+    )
+    assert run.exit_code == 5 and "Failed: security is" in run.stderr and "Grades: discoverability" in run.stderr
     assert (
-        CliRunner().invoke(main, ["check", "--offline", "-c", str(checked), "--fail-below", "safety=F"]).exit_code == 0
+        CliRunner().invoke(main, ["check", "--offline", "-c", str(checked), "--fail-below", "security=F"]).exit_code
+        == 0
     )
     assert CliRunner().invoke(main, ["check", "--offline", "-c", str(checked), "--fail-below", "x=A"]).exit_code == 2

@@ -89,7 +89,7 @@ def test_page_status_check_and_report_say_it(told):
         assert words in status
     ran("report", "-c", folder)
     report = (collection.folder / "report.html").read_text()
-    for title in ("Pages read in part", "Pages that cannot be read", "Pages empty until a script fills them"):
+    for title in ("Pages read in part", "Unreadable files", "Pages empty without JavaScript"):
         assert title in report
 
 

@@ -1,4 +1,4 @@
-"""Grades a site by field from what an audit found: how well it is found, open to everybody, safe, quick, kept up."""
+"""Grades a site from its issues: discoverability, accessibility, security, performance, maintenance."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from periplus.errors import UsageError
 from periplus.model.audit import Category, FieldGrade, Grade, GradedField, GradePart
 
 _FIELDS = {
-    Category.TITLES: GradedField.FINDING,
-    Category.INDEXING: GradedField.FINDING,
-    Category.STRUCTURE: GradedField.FINDING,
-    Category.ACCESS: GradedField.ACCESS,
-    Category.LANGUAGES: GradedField.ACCESS,
-    Category.SECURITY: GradedField.SAFETY,
-    Category.SPEED: GradedField.SPEED,
-    Category.LINKS: GradedField.UPKEEP,
-    Category.REDIRECTS: GradedField.UPKEEP,
-    Category.CONTENT: GradedField.UPKEEP,
+    Category.TITLES: GradedField.DISCOVERABILITY,
+    Category.INDEXING: GradedField.DISCOVERABILITY,
+    Category.STRUCTURE: GradedField.DISCOVERABILITY,
+    Category.ACCESS: GradedField.ACCESSIBILITY,
+    Category.LANGUAGES: GradedField.ACCESSIBILITY,
+    Category.SECURITY: GradedField.SECURITY,
+    Category.SPEED: GradedField.PERFORMANCE,
+    Category.LINKS: GradedField.MAINTENANCE,
+    Category.REDIRECTS: GradedField.MAINTENANCE,
+    Category.CONTENT: GradedField.MAINTENANCE,
 }
 _ELSEWHERE = {
-    "image-without-alt": GradedField.ACCESS,
-    "preview-incomplete": GradedField.FINDING,
-    "needs-script": GradedField.FINDING,
+    "image-without-alt": GradedField.ACCESSIBILITY,
+    "preview-incomplete": GradedField.DISCOVERABILITY,
+    "needs-script": GradedField.DISCOVERABILITY,
 }
 # Ours: points that one kind of issue takes on every page, and the least that it takes where it is there at all. Five
 # kinds of missing headers on each page, none of them an error, leave a C; one dead link in a large site leaves an A.
@@ -65,12 +65,12 @@ def graded(
 
 
 def grade_line(grades: Iterable[FieldGrade]) -> str:
-    """`finding A 93, access B 84, ...`; empty where nothing is graded."""
+    """`discoverability A 93, accessibility B 84, ...`; empty where nothing is graded."""
     return ", ".join(f"{one.field} {one.letter} {one.score}" for one in grades)
 
 
 def least_grades(text: str) -> dict[GradedField, int]:
-    """`safety=B,access=75` as the least score of each field: of a letter the least that has it. Empty: none.
+    """`security=B,accessibility=75` as the least score of each field: of a letter the least that has it. Empty: none.
 
     Raises UsageError, and nothing else, for what is none.
     """
@@ -81,8 +81,8 @@ def least_grades(text: str) -> dict[GradedField, int]:
         score = scores.get(value.upper(), int(value) if value.isascii() and value.isdigit() and len(value) < 4 else -1)
         if name not in list(GradedField) or not 0 <= score <= 100:
             raise UsageError(
-                f"{part!r} is no least grade: write FIELD=LETTER or FIELD=POINTS, as in safety=B,access=75; the fields "
-                f"are {', '.join(GradedField)}, the letters A to F"
+                f"{part!r} is no grade limit: write FIELD=LETTER or FIELD=POINTS, as in security=B,accessibility=75; "
+                f"the fields are {', '.join(GradedField)}, the letters A to F"
             )
         least[GradedField(name)] = score
     return least

@@ -20,7 +20,7 @@ from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key
 
 READ_S = 60.0
-OF_SERVERS = frozenset({GradedField.SAFETY, GradedField.SPEED})  # that no folder on a disk can show
+OF_SERVERS = frozenset({GradedField.SECURITY, GradedField.PERFORMANCE})  # that no folder on a disk can show
 
 
 def unmeasured(connection: reading.Connection) -> frozenset[GradedField]:

@@ -86,7 +86,7 @@ _FORMATS = (*FORMATS, "junit", "github", "gcc", "sarif")
 )
 @option(
     "--fail-below",
-    "End with exit code 5 when a field is graded worse: safety=B,access=75. `periplus trends` shows the grades.",
+    "End with exit code 5 when a grade is lower: security=B,accessibility=75. `periplus trends` shows the grades.",
     str,
     "",
     metavar="FIELD=GRADE,...",

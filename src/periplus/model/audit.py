@@ -127,13 +127,13 @@ class KindSum:
 
 
 class GradedField(StrEnum):
-    """What a site can be good at. The value is what users see and gate by: stable."""
+    """An aspect of a site that gets a grade. The value is public: screens, JSON, `--fail-below`."""
 
-    FINDING = "finding"
-    ACCESS = "access"
-    SAFETY = "safety"
-    SPEED = "speed"
-    UPKEEP = "upkeep"
+    DISCOVERABILITY = "discoverability"
+    ACCESSIBILITY = "accessibility"
+    SECURITY = "security"
+    PERFORMANCE = "performance"
+    MAINTENANCE = "maintenance"
 
 
 @dataclass(frozen=True, slots=True)
