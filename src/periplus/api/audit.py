@@ -7,6 +7,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, groupby, islice, repeat
 from pathlib import Path
 from typing import Any, TypeVar
@@ -80,6 +81,7 @@ FRAGMENT_PAGES = 20_000
 SOFT_404_PAGES = 200_000  # short pages whose title and heading are asked for the words of an error page: 25 us each
 _BLOCK = 10_000  # pages turned into columns at once
 _NO_HASHES = np.zeros(0, np.uint64)
+_NO_PLACES: Mapping[str, FragmentVerdict] = {}
 Scalar = TypeVar("Scalar", bound=np.generic)
 _SETTLED = np.array([reason in SETTLED for reason in REASONS])
 _KINDS = {kind.value: place for place, kind in enumerate(LinkKind)}
@@ -137,10 +139,8 @@ def site_audit(
     ids, sites = urls.column(urls.rows.ids), urls.column(urls.rows.sites)
     own = sites == site_number(connection, start.site)
     groups = _duplicates(connection, start.site, near, notes)
-    fragments = list(_fragments(connection, start.site, links, notes))
     evidence = UrlEvidence(connection, urls.rows, *_check_settings(connection)) if judged else None
-    if evidence is not None:
-        fragments += _fragments_elsewhere(connection, evidence, links)
+    fragments = list(_fragments(connection, start.site, links, redirects, evidence, notes))
     facts = _link_facts(urls, links)
     del links  # 150 MB of eight million, where no caller has them
     moved, sizes = urls.redirects(redirects), _sizes(connection, urls, facts)
@@ -415,13 +415,23 @@ def _near(urls: _Urls, groups: Sequence[DuplicateGroup]) -> Iterator[NearGroup]:
 
 
 def _fragments(
-    connection: reading.Connection, site: SiteKey, links: site_rows.SiteLinks, notes: list[str]
+    connection: reading.Connection,
+    site: SiteKey,
+    links: site_rows.SiteLinks,
+    redirects: LinkRows,
+    evidence: UrlEvidence | None,
+    notes: list[str],
 ) -> Iterator[tuple[int, str, FragmentVerdict]]:
-    """(index of the link, fragment, verdict) of links that name places on kept pages.
+    """(index of the link, fragment, verdict) of links that name places, wherever redirects lead the link.
 
-    Each target's body is read once.
+    Each target's body is read once. Of pages that are not kept the verdicts of checks are taken, if there is evidence.
     """
-    contents = Contents(connection)
+    inherits = ~np.isin(redirects.sources, checks.redirects_to_places(connection))
+    moved = LinkRows(redirects.sources[inherits], redirects.targets[inherits])
+    ends = dict(zip(moved.sources.tolist(), resolved(moved.targets, moved)[0].tolist(), strict=True))
+    contents, looks = Contents(connection), dict[int, dict[str, FragmentVerdict]]()
+    if evidence is not None:
+        looks = {url_id(url): dict(look.fragments) for url, look in checks.looks(connection).items() if look.fragments}
     targets = groupby(site_rows.fragment_rows(connection, site), key=lambda row: row[1])
     for number, (target, rows) in enumerate(targets):
         if number == FRAGMENT_PAGES:
@@ -430,29 +440,29 @@ def _fragments(
                 "pages that such links lead to."
             )
             break
-        body, kind_and_charset = contents.body(UrlId(target)), site_rows.type_and_charset_of(connection, target)
-        names = anchors_of_body(body, *kind_and_charset) if body is not None else frozenset()
-        text: str | None = None
+        find = _places_of_page(connection, contents, ends.get(target, target))
+        if find is None:
+            find = looks.get(evidence.way(target).end, {}).get if evidence is not None else _NO_PLACES.get
         for source, _, kind, position, fragments in rows:
             row = _row_of(links, source, target, kind, position)
-            for fragment in fragments.split(" "):
-                if DIRECTIVE in fragment and text is None:
-                    text = contents.text(UrlId(target))
-                yield row, fragment, fragment_verdict(fragment, names, text=text)
+            for fragment in fragments.split(" ") if row >= 0 else ():
+                if (verdict := find(fragment)) is not None:
+                    yield row, fragment, verdict
 
 
-def _fragments_elsewhere(
-    connection: reading.Connection, evidence: UrlEvidence, links: site_rows.SiteLinks
-) -> Iterator[tuple[int, str, FragmentVerdict]]:
-    """The same of links to pages that were not kept, or that redirects lead to, as checks found them."""
-    looks: dict[int, dict[str, FragmentVerdict]] = {
-        url_id(url): dict(look.fragments) for url, look in checks.looks(connection).items() if look.fragments
-    }
-    for source, target, kind, position, fragments in checks.fragments(connection):
-        verdicts = looks.get(evidence.way(target).end, {})
-        row = _row_of(links, source, target, kind, position) if verdicts else -1
-        if row >= 0:
-            yield from ((row, name, verdicts[name]) for name in fragments.split() if name in verdicts)
+def _places_of_page(
+    connection: reading.Connection, contents: Contents, page: int
+) -> Callable[[str], FragmentVerdict | None] | None:
+    """The verdict on each fragment of a kept page; None: its body is not kept, or has no places."""
+    media_type, charset = site_rows.type_with_places(connection, page)
+    body = contents.body(UrlId(page)) if media_type else None
+    if body is None:
+        return None
+    names = anchors_of_body(body, media_type, charset)
+    text = cache(lambda: contents.text(UrlId(page)))
+    return lambda fragment: fragment_verdict(
+        fragment, names, text=text() if DIRECTIVE in fragment else None, media_type=media_type
+    )
 
 
 def _row_of(links: site_rows.SiteLinks, source: int, target: int, kind: str, position: str) -> int:

@@ -32,6 +32,7 @@ from periplus.api.evidence import FAILED, UrlEvidence
 from periplus.api.homes import folder_of, home_of
 from periplus.api.page_notes import take_certificates
 from periplus.errors import NoCollection
+from periplus.model.audit import Verdict
 from periplus.model.frontier import SideRequest
 from periplus.model.graph import REASONS
 from periplus.model.ports import CrawlHome, RunRecord
@@ -52,6 +53,7 @@ from periplus.urls.scope import SiteScope, site_key, site_scope
 
 ROUNDS_MOST = 4  # everything, what failed, what a retry within it delayed, and one to spare
 FRAGMENTS_MOST = 500  # of one target that are looked for
+_DEAD = frozenset({Verdict.BROKEN, Verdict.SERVER_ERROR, Verdict.SUSPECT, Verdict.REFUSED})
 # whose state is none that a crawl saw
 UNASKED = frozenset({Reason.SCOPE, Reason.RESOURCE, Reason.NOFOLLOW, Reason.DEPTH, Reason.ALIVE})
 
@@ -327,8 +329,10 @@ class _Plan:
                 check_side_request(Request(text, Purpose.CHECK if by_get else Purpose.HEAD, about=" ".join(fragments)))
             )
             return
-        judgement = self._seen.judgement(url, {})
-        end = self._seen.way(url).end
+        judgement, end = seen.judgement(url, {}), seen.way(url).end
+        is_head_alone = seen.asked_at(url, by_get=False) >= self._since > seen.asked_at(url, by_get=True)
+        if judgement.verdict in _DEAD and is_head_alone and end != url:  # some servers redirect HEAD alone to a 404
+            self.side_requests.append(check_side_request(Request(text, Purpose.CHECK, about=" ".join(fragments))))
         if judgement.ask_again_at and end not in self._ends:
             self._ends.add(end)
             request = Request(self._seen.text(end), Purpose.CHECK, about=" ".join(fragments))

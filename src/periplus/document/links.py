@@ -53,6 +53,7 @@ def urls(sheet: str) -> Iterator[tuple[str, bool]]:
 
 DIRECTIVE = ":~:"  # Text Fragments, 3.3: what follows is for the browser, never for the page
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+_MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown"})
 # GitHub and GitLab write ids with this before them and leave the rest to a script: every such link would look broken.
 _SCRIPTED_PREFIX = "user-content-"
 _PART = re.compile(r"text=(?:([^&,]*)-,)?([^&,-][^&,]*)(?:,([^&,-][^&,]*))?(?:,-([^&,]*))?(?=&|\Z)")
@@ -78,14 +79,17 @@ def fragment_verdict(
     """Whether a fragment (percent-encoded, without `#`) leads anywhere on a page.
 
     anchors: of the target. text: the target's visible text, to look for the words of a text fragment; None: not looked
-    for. Exactly as written first, then percent-decoded; empty and `top` (any case) are always there. A fragment of
-    another media type is that type's business (`#page=3`), and `#/way` or `#!way` that of a script; `#//` is no such
-    way. Source: HTML Living Standard, 7.4.6.4; Text Fragments (WICG), 3.3 to 3.5.
+    for. Exactly as written first, then percent-decoded; of Markdown then in lower case, as GitHub finds its headings.
+    Empty and `top` (any case) are always there. A fragment of another media type is that type's business (`#page=3`),
+    and `#/way` or `#!way` that of a script; `#//` is no such way. Source: HTML Living Standard, 7.4.6.4; Text Fragments
+    (WICG), 3.3 to 3.5.
     """
-    if media_type not in _HTML_TYPES:
+    if media_type not in _HTML_TYPES | _MARKDOWN_TYPES:
         return FragmentVerdict.UNKNOWN
     place, mark, directive = fragment.partition(DIRECTIVE)
     verdict = _of_place(place, anchors)
+    if verdict is FragmentVerdict.MISSING and media_type in _MARKDOWN_TYPES:
+        verdict = _of_place(unquote(place).lower(), anchors)
     if (
         verdict in (FragmentVerdict.FOUND, FragmentVerdict.TOP)
         and mark

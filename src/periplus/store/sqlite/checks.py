@@ -212,6 +212,15 @@ def fragments(connection: sqlite3.Connection) -> Iterator[tuple[int, int, str, s
     )
 
 
+def redirects_to_places(connection: sqlite3.Connection) -> list[int]:
+    """URLs whose redirect names a place itself: browsers go there, not to the place that a link names."""
+    find = (
+        "SELECT DISTINCT u.id FROM url u CROSS JOIN link l ON l.source = u.id"
+        " WHERE u.reason = 'redirect' AND l.kind = 'redirect' AND l.fragments <> ''"
+    )
+    return [number for (number,) in connection.execute(find)]
+
+
 def targets(connection: sqlite3.Connection, site: SiteKey) -> set[int]:
     """What the site's pages link to, whatever for; not what forms send to, nor what is only cited."""
     find = (

@@ -453,16 +453,11 @@ def trap_patterns(connection: sqlite3.Connection, site: SiteKey) -> list[tuple[i
 
 
 def fragment_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, int, str, str, str]]:
-    """(source, target, kind, position, fragments parted by blanks) of the site's links into pages of HTML and
-    Markdown that were kept, by target.
-    """
+    """(source, target, kind, position, fragments parted by blanks) of the site's links that name places, by target."""
     find = (
         "SELECT l.source, l.target, l.kind, l.position, l.fragments FROM url u CROSS JOIN link l ON l.source = u.id"
-        f" JOIN page p ON p.url_id = l.target JOIN url t ON t.id = l.target WHERE {SITE_OF_URL} AND l.fragments <> ''"
-        f" AND u.id IN {PERHAPS_WITH_FRAGMENTS}"
-        " AND u.reason NOT IN ('redirect', 'alias', 'rule') AND t.reason IN ('ok', 'partial', 'noindex', 'alias')"
-        f" AND p.media_type IN {_WITH_PLACES}"
-        " AND p.body_id IS NOT NULL ORDER BY l.target"
+        f" WHERE {SITE_OF_URL} AND l.fragments <> '' AND u.id IN {PERHAPS_WITH_FRAGMENTS}"
+        " AND u.reason NOT IN ('redirect', 'alias', 'rule') ORDER BY l.target"
     )
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # five columns
 
@@ -488,6 +483,16 @@ def findable_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tu
         f" AND (p.media_type IN {_HTML} OR p.media_type = 'application/pdf') ORDER BY u.text"
     )
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
+
+
+def type_with_places(connection: sqlite3.Connection, url_id: int) -> tuple[str, str]:
+    """`type_and_charset_of` a page of HTML or Markdown that was kept whole; empty of others."""
+    find = (
+        "SELECT 1 FROM page p JOIN url u ON u.id = p.url_id WHERE p.url_id = ? AND p.body_id IS NOT NULL"
+        f" AND u.reason IN ('ok', 'partial', 'noindex', 'alias') AND p.media_type IN {_WITH_PLACES}"
+    )
+    is_kept = connection.execute(find, (url_id,)).fetchone() is not None
+    return type_and_charset_of(connection, url_id) if is_kept else ("", "")
 
 
 def type_and_charset_of(connection: sqlite3.Connection, url_id: int) -> tuple[str, str]:
