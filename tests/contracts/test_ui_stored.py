@@ -196,7 +196,7 @@ def test_a_search_by_the_shared_index_needs_no_copy(served, tmp_path, monkeypatc
         with open_collection(address.text) as collection:
             assert [hit.title for hit in collection.search("pilots").hits] == ["Pilots"]
     for path in (f"/c/{address.collection}/search?q=pilots", "/search?q=pilots"):
-        (answer,) = client.get(f"{path}&format=json").json()["found"]
+        (answer,) = client.get(f"{path}&format=json").json()["results"]
         assert not answer["fault"] and "https://e.org/a" in {hit["url"] for hit in answer["result"]["hits"]}
     assert not state.places.collections()[address.collection].exists()
 

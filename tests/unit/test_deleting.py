@@ -290,7 +290,7 @@ def test_all_that_a_filter_leaves_can_be_chosen(folder: Path) -> None:
 
 def test_a_filter_by_site_is_no_wish_to_delete_the_site(folder: Path) -> None:
     found = client(folder.parent).get("/c/e/delete?all=pages&site=e.org&q=lantern&format=json").json()
-    assert (found["plan"]["urls"], found["wish"]["site"]) == (1, None)
+    assert (found["plan"]["urls"], found["request"]["site"]) == (1, None)
 
 
 def test_addresses_of_one_page_go_with_it(folder: Path) -> None:

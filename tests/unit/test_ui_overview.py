@@ -78,19 +78,21 @@ def test_all_collections_are_searched_in_one_order(folder):
     hits = re.findall(r'<h3><a href="/c/([^/]+)/page', answer)
     assert hits[0] == "site3"
     assert sorted(hits) == [f"site{number}" for number in range(9)]
-    (one,) = client(folder).get("/search?q=alpha&format=json").json()["found"]
+    (one,) = client(folder).get("/search?q=alpha&format=json").json()["results"]
     assert (one["name"], one["result"]["total"], len(one["result"]["hits"])) == ("", 9, 1)
     assert len(one["result"]["hits"][0]["twins"]) == 8
     assert {facet["name"] for facet in one["result"]["facets"]} >= {"site"}
-    assert client(folder).get("/search?q=site:site1.org+harbour&format=json").json()["found"][0]["result"]["total"] == 1
+    assert (
+        client(folder).get("/search?q=site:site1.org+harbour&format=json").json()["results"][0]["result"]["total"] == 1
+    )
 
 
 def test_a_collection_that_cannot_be_read_does_not_keep_others_from_being_searched(folder, tmp_path):
     shutil.copytree(folder / "site1.periplus", tmp_path / "site1.periplus")
     (tmp_path / "bad.periplus").mkdir()
-    assert client(tmp_path).get("/search?q=alpha&format=json").json()["found"][0]["result"]["total"] == 1
+    assert client(tmp_path).get("/search?q=alpha&format=json").json()["results"][0]["result"]["total"] == 1
     (tmp_path / "bad.periplus" / "collection.db").write_bytes(b"no database at all" * 100)
-    found = client(tmp_path).get("/search?q=alpha&format=json").json()["found"]
+    found = client(tmp_path).get("/search?q=alpha&format=json").json()["results"]
     assert [(one["name"], bool(one["fault"])) for one in found] == [("", False), ("bad", True)]
     shutil.rmtree(tmp_path / "site1.periplus")
-    assert [one["name"] for one in client(tmp_path).get("/search?q=alpha&format=json").json()["found"]] == ["bad"]
+    assert [one["name"] for one in client(tmp_path).get("/search?q=alpha&format=json").json()["results"]] == ["bad"]

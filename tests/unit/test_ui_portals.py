@@ -366,7 +366,7 @@ def test_stories_are_looked_for_by_a_job(folder):
 def test_keywords_are_told_of_a_page_and_what_is_unknown_is_said(folder):
     asking = client(folder)
     url = next(iter(WEB.source_of.values()))
-    assert asking.get("/c/n/keywords", params={"of": url, "format": "json"}).json()["found"]["keywords"]
+    assert asking.get("/c/n/keywords", params={"of": url, "format": "json"}).json()["result"]["keywords"]
     assert asking.get("/c/n/keywords?of=https://none.example/").status_code == 400
     assert asking.get("/c/n/keywords?of=a&query=b").status_code == 400
 

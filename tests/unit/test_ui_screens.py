@@ -337,7 +337,7 @@ def test_blocks_say_what_they_are(folder):
 def test_the_map_opens_is_searched_and_leaves_as_files(folder):
     asking = client(folder)
     found = asking.get("/c/e/map?find=gamma&format=json").json()
-    assert [place["url"] for place in found["found"]] == ["https://e.org/b/c"]
+    assert [place["url"] for place in found["results"]] == ["https://e.org/b/c"]
     assert next(place["url"] for place in found["places"]) == HOME
     steps = [place["step"] for place in found["places"]]
     assert steps.count("open") == steps.count("close")
@@ -362,7 +362,7 @@ def test_the_map_opens_is_searched_and_leaves_as_files(folder):
 def test_a_search_marks_what_it_found(folder):
     text = client(folder).get("/c/e/search?q=lanterns").text
     assert "<mark>lanterns</mark>" in text
-    assert client(folder).get("/search?q=lanterns&format=json").json()["found"][0]["result"]["total"] == 1
+    assert client(folder).get("/search?q=lanterns&format=json").json()["results"][0]["result"]["total"] == 1
     assert client(folder).get("/c/e/search?q=lanterns&at=0").status_code == 400
 
 
@@ -452,4 +452,4 @@ def test_a_search_answers_at_once_while_the_index_is_made(folder, monkeypatch):
     goes_on.set()
     monkeypatch.setattr(pages, "CATCH_UP_S", 60.0)
     assert "being brought up to date" not in asking.get("/c/e/search?q=alpha").text
-    assert asking.get("/c/e/search?q=alpha&format=json").json()["found"][0]["result"]["total"]
+    assert asking.get("/c/e/search?q=alpha&format=json").json()["results"][0]["result"]["total"]

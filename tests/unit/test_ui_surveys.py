@@ -119,7 +119,7 @@ def test_surveys_are_listed_and_other_collections_are_not(folder):
 def test_the_standing_is_that_of_the_command(folder):
     found, truth = json(folder, "/c/e/survey"), standing_of(folder / "e.periplus")
     assert found["pages"] == truth.pages == 4
-    assert found["harvest"]["found"] == truth.harvest.total.found[-1]
+    assert found["harvest"]["total"] == truth.harvest.total.found[-1]
     assert {row["name"]: (row["pages"], row["links"]) for row in found["sites"]} == {
         row.name: (row.pages, row.links) for row in truth.sites
     }

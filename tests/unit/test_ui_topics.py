@@ -126,7 +126,7 @@ def test_an_answer_is_kept_at_once_and_another_page_is_asked_for(folder):
         (first["page"]["url"], False)
     ]
     second = asking.get(f"{LABEL}?format=json").json()
-    assert (second["answers"], second["labels"], second["left"]) == (1, 1, first["left"] - 1)
+    assert (second["answers"], second["labels_total"], second["left"]) == (1, 1, first["left"] - 1)
     assert second["page"]["url"] != first["page"]["url"]
     assert 0 <= second["scores"]["f"] <= 1
     low, high = second["f_interval"]
@@ -182,7 +182,7 @@ def test_learning_anew_counts_the_labels_and_begins_a_new_session(folder):
     done = CliRunner().invoke(main, ["topic", "learn", "sea", "-c", str(folder / "c.periplus")], catch_exceptions=False)
     assert "5 examples for it" in done.output
     again = asking.get(f"{LABEL}?format=json").json()
-    assert (again["answers"], again["labels"]) == (0, 1)
+    assert (again["answers"], again["labels_total"]) == (0, 1)
     assert again["page"]["url"] != url
     assert asking.get(f"{TOPIC}?format=json").json()["stale"] is True
 

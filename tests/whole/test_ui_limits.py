@@ -63,7 +63,7 @@ class Visitor:
     def refused(self, page: str, where: str, **fields: str) -> str:
         """What is said against it; empty: it was done."""
         said = self._asked(where, self._sealed(page, fields), "application/json", fails=True)
-        return str(json.loads(said)["said"]) if said else ""
+        return str(json.loads(said)["detail"]) if said else ""
 
     def _sealed(self, page: str, fields: dict[str, str]) -> dict[str, str]:
         csrf_token = re.search(r'name="csrf_token" value="([^"]+)"', self._asked(page))

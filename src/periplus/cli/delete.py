@@ -98,7 +98,9 @@ def delete(urls: tuple[str, ...], collection: Place | None, format: str, output:
     plan = deleting.plan(folder, deletion)
     with opened(output, exact=format == "json") as out:
         if format == "json":
-            out.write(json.dumps({"wish": _words(deletion), "plan": asdict(plan)}, ensure_ascii=False, indent=1) + "\n")
+            out.write(
+                json.dumps({"request": _words(deletion), "plan": asdict(plan)}, ensure_ascii=False, indent=1) + "\n"
+            )
         else:
             out.writelines(line + "\n" for line in lines(plan, deletion))
     if flags["dry_run"] or plan.is_empty:

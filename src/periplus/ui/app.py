@@ -56,14 +56,13 @@ def _refused(request: Request, error: Exception) -> Response:
     name = request.path_params.get("name", "")
     name = name if name in state_of(request).places.collections() else ""
     return rendering.answer(
-        request, "error.html", {"title": "This cannot be shown", "name": name, "said": str(error)}, status
+        request, "error.html", {"title": "Request failed", "status": status, "name": name, "detail": str(error)}, status
     )
 
 
 def _missing(request: Request, error: Exception) -> Response:
-    return rendering.answer(
-        request, "error.html", {"title": "There is no such page", "said": f"Nothing lies at {request.url.path}."}, 404
-    )
+    values = {"title": "Page not found", "status": 404, "detail": f"There is no page at {request.url.path}."}
+    return rendering.answer(request, "error.html", values, 404)
 
 
 def serve(state: AppState, host: str, port: int) -> bool:

@@ -57,7 +57,7 @@ def delete(request: Request) -> Response:
         "plan": plan,
         "goes": lines.goes,
         "stays": lines.stays,
-        "wish": deletion,
+        "request": deletion,
         "pages": " ".join(map(key, deletion.pages)),
         "at_once": deleting.BATCH,
     }

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from periplus.settings import VERSION
+from periplus.ui.rendering import PROBLEM
 from periplus.ui.users import Role
 
 Schema = dict[str, object]
@@ -53,17 +54,21 @@ def one_of(*words: str) -> Schema:
     return {"type": "string", "enum": list(words)}
 
 
-FAULT: Schema = {
+PROBLEM_SCHEMA: Schema = {  # RFC 9457
     "type": "object",
-    "required": ["title", "said"],
-    "properties": {"title": TEXT, "said": {"type": "string", "description": "why, and what to do"}},
+    "required": ["title", "status", "detail"],
+    "properties": {
+        "title": TEXT,
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "the reason, and what to do"},
+    },
 }
-_FAULTS = {"400": "what is asked for makes no sense", "404": "it is not there", "503": "it cannot be read now"}
+_PROBLEMS = {"400": "the request is invalid", "404": "not found", "503": "the collection cannot be read now"}
 
 
 def described(screens: Sequence[Screen], choices: Mapping[str, Sequence[str]], *, locked: bool) -> Schema:
     """The description. choices: what may stand in a path, by the part's name; locked: whether one must log in."""
-    schemas: dict[str, Schema] = {"Fault": FAULT}
+    schemas: dict[str, Schema] = {"Problem": PROBLEM_SCHEMA}
     paths = {screen.path: {"get": _operation(screen, choices, schemas)} for screen in screens}
     document: Schema = {
         "openapi": "3.1.0",
@@ -96,8 +101,9 @@ def _operation(screen: Screen, choices: Mapping[str, Sequence[str]], schemas: di
         }
         for name, (schema, sentence) in asks.items()
     ]  # fmt: skip
-    answers: Schema = {"200": _json("as asked for", _answer(screen, schemas))}
-    answers |= {status: _json(sentence, {"$ref": "#/components/schemas/Fault"}) for status, sentence in _FAULTS.items()}
+    answers: Schema = {"200": _content("the values of the screen", "application/json", _answer(screen, schemas))}
+    problem: Schema = {"$ref": "#/components/schemas/Problem"}
+    answers |= {status: _content(sentence, PROBLEM, problem) for status, sentence in _PROBLEMS.items()}
     return {
         "operationId": re.sub(r"\W+", "_", screen.path).strip("_") or "start",
         "summary": _sentence(screen.show),
@@ -111,8 +117,8 @@ def _sentence(handler: Callable[..., object]) -> str:
     return (inspect.getdoc(handler) or handler.__name__.replace("_", " ").capitalize() + ".").partition("\n")[0]
 
 
-def _json(sentence: str, schema: Schema) -> Schema:
-    return {"description": sentence, "content": {"application/json": {"schema": schema}}}
+def _content(sentence: str, media_type: str, schema: Schema) -> Schema:
+    return {"description": sentence, "content": {media_type: {"schema": schema}}}
 
 
 def _answer(screen: Screen, schemas: dict[str, Schema]) -> Schema:

@@ -48,7 +48,7 @@ def graph(request: Request) -> Response:
     asked = request.query_params
     graph_request = _graph_request(asked)
     around = look(folder, graph_request, state_of(request).browser.indexes)
-    values: dict[str, object] = {"title": "Link graph", "name": name, "wish": graph_request, "found": around}
+    values: dict[str, object] = {"title": "Link graph", "name": name, "request": graph_request, "graph": around}
     if not rendering.wants_json(request):
         values |= {"groupings": GROUPINGS, "sizes": MOST, "files": FILES}
         if around is not None:

@@ -73,7 +73,7 @@ def site_map(request: Request) -> Response:
         "colours": COLOURS if dict(facts.further).get("segment") else (),
         "branches": list(heaviest_branches(site.tree(max_nodes=nodes), facts, by, colour)),
         "places": list(lines(site.tree(max_nodes=nodes), facts)),
-        "found": list(_matches(facts, asked.get("find", "").strip())), "most": FOUND,
+        "results": list(_matches(facts, asked.get("find", "").strip())), "most": FOUND,
         "choices": SHOWN, "measures": MEASURES, "forms": FORMS, "files": FILES, "most_nodes": MOST_NODES,
     }  # fmt: skip
     return rendering.answer(request, "map.html", values)

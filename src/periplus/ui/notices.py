@@ -49,7 +49,7 @@ def _screen(request: Request, fault: str = "", secret: str = "", message: str = 
         "collections": [
             api_notices.noticed_name(state.places.place(folder)) for folder in state.places.collections().values()
         ],
-        "fault": fault, "said": message,
+        "fault": fault, "message": message,
     }  # fmt: skip
     if not rendering.wants_json(request):  # what opens feeds is for the reader's eyes, not for files
         values |= {

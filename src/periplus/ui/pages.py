@@ -256,7 +256,7 @@ def _all_searched(request: Request, at: int) -> list[PageSearch]:
 
 
 def _answer(request: Request, answers: list[PageSearch], values: Mapping[str, object]) -> Response:
-    values = {"title": "Search", "query": request.query_params.get("q", ""), "like": "", "found": answers, **values}
+    values = {"title": "Search", "query": request.query_params.get("q", ""), "like": "", "results": answers, **values}
     if not rendering.wants_json(request):
         values = {**values, "facets": FACETS, "operators": OPERATORS, "pieces": pieces}
     return rendering.answer(request, "search.html", values)

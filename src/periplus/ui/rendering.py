@@ -27,6 +27,7 @@ from periplus.settings import VERSION
 from periplus.ui.users import Role
 from periplus.urls.canonical import url_id
 
+PROBLEM = "application/problem+json"  # RFC 9457
 Refused = tuple[Mapping[str, str], str]  # a form that was sent, to be mended, and why
 # for what we draw of a site's own words
 SANDBOX = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
@@ -202,7 +203,7 @@ def answer(request: Request, template: str, values: Mapping[str, object], status
     """The page, or its values as JSON where that is asked for."""
     if wants_json(request):
         body = json.dumps(plain(values), ensure_ascii=False).encode("utf-8", "replace")
-        return Response(body, status, media_type="application/json")
+        return Response(body, status, media_type=PROBLEM if template == "error.html" else "application/json")
     return HTMLResponse(rendered(request, template, values).encode("utf-8", "replace"), status)
 
 

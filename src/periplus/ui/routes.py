@@ -57,7 +57,7 @@ SCREENS = (
         "collections": list[str]}),
     Screen("/notices", notices.notices, {"subscriptions": _ROWS, "notices": _ROWS, "kinds": dict[str, str],
         "collections": list[str]}, role=Role.ADMINISTER),
-    Screen("/search", pages.in_all, {"query": str, "found": list[pages.PageSearch], "at": int, "per": int}, _WORDS),
+    Screen("/search", pages.in_all, {"query": str, "results": list[pages.PageSearch], "at": int, "per": int}, _WORDS),
     Screen(_C + "/live", live.live, {"name": str, "missing": str, "figures": list[tuple[str, int, str]],
         "overview": Overview | None}),
     Screen(_C + "/settings", live.settings, {"name": str, "values": list[live.SettingValue], "file": str}),
@@ -97,11 +97,11 @@ SCREENS = (
         _C + "/folders", site.folders,
         {"name": str, "site": str, "sites": list[str], "left": int, "places": list[maps.TreeLine]}, _SITE,
     ),
-    Screen(_C + "/graph", graph.graph, {"name": str, "wish": graph.NeighbourRequest, "found": graph.Around | None},
+    Screen(_C + "/graph", graph.graph, {"name": str, "request": graph.NeighbourRequest, "graph": graph.Around | None},
         {"node": (TEXT, "page, directory or site in the middle")}),
     Screen(
         _C + "/search", pages.in_one,
-        {"name": str, "query": str, "found": list[pages.PageSearch], "at": int, "per": int},
+        {"name": str, "query": str, "results": list[pages.PageSearch], "at": int, "per": int},
         _WORDS | {"at": (whole_number(1, 1000), "which page of the hits")},
     ),
     Screen(
@@ -111,7 +111,7 @@ SCREENS = (
     ),
     Screen(
         _C + "/delete", deleting.delete,
-        {"name": str, "deleted": str, "plan": DeletionPlan | None, "wish?": Deletion, "goes?": list[str],
+        {"name": str, "deleted": str, "plan": DeletionPlan | None, "request?": Deletion, "goes?": list[str],
             "stays?": list[str]},
         {"site": (TEXT, "all of it"), "run": (whole_number(1, 999_999_999), "its record and its pages"),
             "page": (TEXT, "a page’s number, hexadecimal")},
@@ -135,12 +135,12 @@ SCREENS = (
     ),
     Screen(_PORTAL, portals.desk),
     Screen(_PORTAL + "/entry", portals.entry, parameters={"key!": (TEXT, "of the entry")}, take=portals.edit),
-    Screen(_C + "/stories", stories.stories, {"name": str, "found": float, "jobs": list[Job], "stories": _ROWS},
+    Screen(_C + "/stories", stories.stories, {"name": str, "computed_at": float, "jobs": list[Job], "stories": _ROWS},
         take=stories.find),
     Screen(_C + "/story", stories.story),
     Screen(
         _C + "/keywords", stories.keywords,
-        {"name": str, "of": str, "query": str, "found": KeywordList | None, "fault": str},
+        {"name": str, "of": str, "query": str, "result": KeywordList | None, "fault": str},
         {"of": (TEXT, "addresses of pages, or a site"), "query": (TEXT, "the answers to it, instead")},
     ),
 )  # fmt: skip

@@ -42,7 +42,7 @@ def stories(request: Request) -> Response:
     name, folder = folder_of(request)
     latest = stored_stories(folder)
     values: dict[str, object] = {
-        "title": "Stories", "name": name, "found": when_stored(stories_file(folder)),
+        "title": "Stories", "name": name, "computed_at": when_stored(stories_file(folder)),
         "jobs": jobs_about(state_of(request), name, lambda order: order.kind == "stories"), "stories": [],
     }  # fmt: skip
     if latest is not None:
@@ -191,12 +191,12 @@ def keywords(request: Request) -> Response:
         "name": name,
         "of": " ".join(of),
         "query": query,
-        "found": None,
+        "result": None,
         "fault": "",
     }
     if of or query:
         try:
-            values["found"] = _keywords(folder, of, query)
+            values["result"] = _keywords(folder, of, query)
         except PeriplusError as error:
             if rendering.wants_json(request):
                 raise

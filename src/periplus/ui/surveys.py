@@ -207,7 +207,7 @@ def harvest_figures(moment: SurveyMoment) -> dict[str, object]:
     harvest = moment.standing.harvest
     pages = harvest.total.pages[-1]
     return {
-        "item": harvest.item, "found": int(harvest.total.found[-1]),
+        "item": harvest.item, "total": int(harvest.total.found[-1]),
         "a_page": harvest.total.found[-1] / pages if pages else 0.0, "recent": harvest.recent,
         "round_robin": round_robin_text(harvest.baseline), "outside": int(harvest.companions.found[-1]),
         "completeness": completeness_text(harvest), "complete": harvest.richness.share,
@@ -383,7 +383,8 @@ def view(request: Request) -> Response:
     one, counted = VIEWS[shown], state_of(request).surveys.of(folder, order_of(asked))
     table = _table(request, one.table or asked.get("kind") or "external", counted)
     values: dict[str, object] = {
-        "title": one.title, "name": name, "view": shown, "said": survey_caption(counted.results), "made": counted.made,
+        "title": one.title, "name": name, "view": shown,
+        "caption": survey_caption(counted.results), "made": counted.made,
         **_figures(shown, counted), **_rows(request, table, one.columns),
     }  # fmt: skip
     if not rendering.wants_json(request):

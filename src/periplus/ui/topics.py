@@ -214,10 +214,10 @@ def label(request: Request) -> Response:
             "scores": report and report.scores, "f_interval": report and report.f_interval,
             "answers": session.answers,
             "left": session.left,
-            "said": [{"url": url, "title": title, "relevant": yes} for url, title, yes in session.given[:GIVEN]],
+            "labels": [{"url": url, "title": title, "relevant": yes} for url, title, yes in session.given[:GIVEN]],
         }  # fmt: skip
     labels = stored_labels(folder, chosen)
-    values |= {"labels": len(labels), "labels_for": sum(example.positive for example in labels)}
+    values |= {"labels_total": len(labels), "labels_positive": sum(example.positive for example in labels)}
     return rendering.answer(
         request, "topic_label.html", values | {"blocks": list(_blocks(folder, page.url)) if page else []}
     )

@@ -231,7 +231,7 @@
     const answer = await fetch(`${canvas.dataset.way}&from=${encodeURIComponent(document.getElementById("way-from").value)}&to=${encodeURIComponent(document.getElementById("way-to").value)}`, { headers: { accept: "application/json" } }).then((response) => response.json());
     said.replaceChildren();
     way = [];
-    if (answer.said) { said.textContent = answer.said; draw(); return; }
+    if (answer.detail) { said.textContent = answer.detail; draw(); return; }
     const list = element("ol", "", { class: "way" });
     for (const url of answer.way) { const item = element("li"); item.append(element("a", url.replace(/^https?:\/\/[^/]*/, "") || "/", { href: screen(url) })); list.append(item); }
     said.append(answer.way.length ? `${answer.way.length - 1} clicks: ` : "No link leads there from here.", list);
@@ -244,7 +244,7 @@
   const load = () => fetch(canvas.dataset.graph).then(async (response) => {
     if (response.status === 202) { setTimeout(load, 700); return; }
     const values = await response.json();
-    if (!response.ok) { told.textContent = values.said; return; }
+    if (!response.ok) { told.textContent = values.detail; return; }
     graph = values;
     document.getElementById("site-waits").hidden = true;
     prepare(); fit();
