@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -91,6 +92,26 @@ def test_a_site_goes_with_all_that_was_asked_of_it(folder: Path) -> None:
     kept = content(folder)
     assert [kept[name] for name in ("url", "page", "body", "link", "visit", "host", "site", "queue")] == [[]] * 8
     assert dict(kept["tally"]) == {}
+
+
+def test_a_deleted_sites_robots_txt_goes_and_that_of_others_stays(tmp_path: Path) -> None:
+    from periplus.model.frontier import Batch, StoredRobots
+    from periplus.model.web import Origin
+    from periplus.settings import Settings
+    from periplus.store.sqlite.frontier import SqliteCrawlStore
+
+    folder = stored(tmp_path / "two", {**WEB, "https://f.org/": page("Other")}, [START, "https://f.org/"])
+    run = runs.begin_run(folder, "crawl", [canonical(START)], Settings(), 2_000_000.0)
+    with contextlib.closing(SqliteCrawlStore(folder, run, Settings().budget, Settings().storage)) as store:
+        worker = store.join(os.getpid(), 2_000_000.0)
+        origins = [Origin("https://e.org:443"), Origin("https://f.org:443")]
+        known = tuple(StoredRobots(origin, 200, "", b"User-agent: *", 2e6, 3e6) for origin in origins)
+        store.commit(worker, Batch(robots=known), 2_000_000.0)
+        store.leave(worker, 2_000_000.0)
+    runs.end_run(folder, run, "done", "", 2_000_001.0)
+    assert len(content(folder)["robots"]) == 2
+    deleting.delete(folder, Deletion(site=SiteKey("e.org")))
+    assert content(folder)["robots"] == [("https://f.org:443",)]
 
 
 def test_a_run_goes_with_the_pages_that_only_it_fetched_or_without(tmp_path: Path, folder: Path) -> None:

@@ -96,6 +96,14 @@ def test_a_revisit_has_the_bytes_of_its_twin(tmp_path):
     assert bodies(files, NEXT) == [], "its bytes are nowhere"
 
 
+def test_a_capture_that_says_not_modified_is_no_page(tmp_path):
+    """An archive's own crawler asked with If-None-Match: the answer has no bytes of the page."""
+    unchanged = answer(HOME, "", "2021-01-01", status="304 Not Modified")
+    files = archive(tmp_path, warc(answer(HOME, "old", "2019-01-01"), unchanged, answer(NEXT, "", status="304 x")))
+    assert [body for _, body in bodies(files, HOME)] == [b"old"]
+    assert bodies(files, NEXT) == []
+
+
 def test_a_place_without_archives_is_refused(tmp_path):
     with pytest.raises(UsageError, match="no WARC, ARC or WACZ"):
         FileArchive([tmp_path], LIMITS)

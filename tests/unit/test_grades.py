@@ -83,3 +83,10 @@ def test_gates():
     for wrong in ("security", "security=G", "beauty=A", "performance=101", "performance=-1", "=A"):
         with pytest.raises(UsageError, match="is no grade limit"):
             least_grades(wrong)
+
+
+def test_ours_a_score_equal_to_the_least_passes():
+    grades = graded({("broken-link", E): 100}, 100)
+    [score] = [one.score for one in grades if one.field == "maintenance"]
+    assert below(grades, {GradedField.MAINTENANCE: score}) == []
+    assert len(below(grades, {GradedField.MAINTENANCE: score + 1})) == 1

@@ -19,6 +19,7 @@ from periplus.acquire.login import (
     filled_in,
     masked,
 )
+from periplus.acquire.session import LoginSession
 from periplus.api.logins import netscape_cookies
 from periplus.model.visit import Fetched, Headers, Redirected, Request, Visit
 from periplus.model.web import Origin, Url
@@ -155,3 +156,31 @@ def test_a_netscape_file_is_read_and_what_is_none_of_it_passed_over():
 
 def test_no_value_of_a_login_is_in_its_text():
     assert "é" not in f"{LOGIN} {LOGIN!r} {Request(PAGE, body='é'.encode())!r} {Cookie('n', 'é', 'a.test')!r}"
+
+
+# where a login goes
+
+
+def redirected(session: LoginSession, target: str) -> None:
+    """Its own request is answered by a redirect."""
+    assert session.step is not None
+    session.take(Visit(session.step, 1000.0, 0.1, Redirected(302, Headers(), Url(target), target)), 1000.0)
+
+
+@pytest.mark.parametrize(
+    "target", ["https://b.test/in", "http://a.test/in", "https://a.test:8443/in", "https://www.a.test/in"]
+)
+def test_a_redirect_of_a_login_is_not_followed_to_an_origin_that_it_does_not_name(target):
+    session = LoginSession(LOGIN, {}, False)
+    session.begin()
+    redirected(session, target)
+    assert session.step is None
+    assert "which `hosts` of the login does not name" in session.failure
+
+
+def test_a_redirect_of_a_login_is_followed_within_the_origins_that_it_names():
+    session = LoginSession(LOGIN, {}, False)
+    session.begin()
+    redirected(session, "https://a.test/in/other")
+    assert session.step is not None
+    assert (session.step.url, session.step.hops, session.failure) == ("https://a.test/in/other", 1, "")

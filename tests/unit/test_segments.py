@@ -205,6 +205,19 @@ def test_two_writers_of_one_name_are_told_apart(tmp_path):
         second.flush()
 
 
+def test_a_segment_that_another_process_wrote_to_is_not_appended_to(tmp_path):
+    with SegmentWriter(object_storage(str(tmp_path)), "w", NOTE) as writer:
+        place = writer.append(exchange(1, b"own"))
+        writer.flush()
+        with (tmp_path / place.segment).open("ab") as file:
+            file.write(b"foreign")
+        writer.append(exchange(2, b"later"))
+        with pytest.raises(StoreError, match="not as long as it was left"):
+            writer.flush()
+    assert (tmp_path / place.segment).read_bytes().endswith(b"foreign")
+    assert SegmentReader(object_storage(str(tmp_path))).body(place) == b"own"
+
+
 def test_a_damaged_record_is_no_page(tmp_path):
     with SegmentWriter(object_storage(str(tmp_path)), "w", NOTE) as writer:
         place = writer.append(exchange(1, b"a" * 1000))

@@ -152,6 +152,34 @@ def test_the_longer_crawl_delay_of_two_schemes_holds_for_their_host(tmp_path: Pa
     assert len(times) == 7 and min(later - earlier for earlier, later in itertools.pairwise(times)) >= 3
 
 
+def test_a_longer_crawl_delay_counts_from_the_answer_that_named_it(tmp_path: Path) -> None:
+    """The request for robots.txt started under the shorter delay, and took two seconds."""
+
+    def answer(request: Request) -> Scripted:
+        if request.purpose is Purpose.ROBOTS:
+            return Scripted(b"User-agent: *\nCrawl-delay: 7\n", headers=(("content-type", "text/plain"),), took_s=2.0)
+        return page("/a" if request.url == PLAIN + "/" else "/", text=request.url)
+
+    transport, _ = crawled(tmp_path, answer, PLAIN + "/")
+    (robots, first, second) = (at for at, _ in transport.started)
+    assert first - (robots + 2.0) >= 6.999 and second - first >= 6.999
+
+
+def test_sitemap_indexes_that_name_one_another_without_end_are_followed_three_deep(tmp_path: Path) -> None:
+    def answer(request: Request) -> Scripted:
+        if request.purpose is Purpose.ROBOTS:
+            return Scripted(b"Sitemap: /0.xml", headers=(("content-type", "text/plain"),))
+        if not request.url.endswith(".xml"):
+            return page()
+        number = int(request.url.removesuffix(".xml").rpartition("/")[2])
+        index = f"<sitemapindex><sitemap><loc>{PLAIN}/{number + 1}.xml</loc></sitemap></sitemapindex>"
+        return Scripted(index.encode(), headers=(("content-type", "application/xml"),))
+
+    transport, _ = crawled(tmp_path, answer, PLAIN + "/", sitemaps=True)
+    asked_for = [request.url for _, request in transport.started if request.purpose is Purpose.SITEMAP]
+    assert asked_for == [f"{PLAIN}/{number}.xml" for number in range(4)], "the one in robots.txt and three below it"
+
+
 # what a server asks for
 
 

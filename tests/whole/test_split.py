@@ -11,10 +11,14 @@ from test_web_in_parts import PARTS, asked, begin, collection_at, ended, togethe
 from voyage import crawled
 
 from periplus.cli.main import main
+from periplus.errors import StoreError
 from periplus.model.visit import Reason
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.splitting import part_filled
 from periplus.urls.hosts import host_key
-from periplus.urls.parts import part_of
+from periplus.urls.parts import WebPart, part_of
 from postgres_server import empty_collection
+from stored import page, stored
 from testweb import serve
 
 HOSTS = [f"{chr(97 + at)}.test" for at in range(12)]
@@ -100,3 +104,22 @@ def test_a_split_that_was_stopped_goes_on_and_nobody_crawls_its_source(tmp_path)
             crawled(source, server, *HOSTS)
     assert split(one, tmp_path / "a", tmp_path / "b").exit_code == 2
     assert split(source, one).exit_code == 2
+
+
+@pytest.mark.parametrize("table", ["url", "page", "host", "visit"])
+@pytest.mark.parametrize(
+    "fault", ["DELETE FROM {0} WHERE rowid = new.rowid", "UPDATE {0} SET {1} = -1 WHERE rowid = new.rowid"]
+)
+def test_a_part_in_which_a_row_is_missing_or_differs_is_no_part(tmp_path, table, fault):
+    """A trigger stands for the disk that loses or changes what is written to it."""
+    source = stored(
+        tmp_path / "whole", {"https://e.org/": page("Home", "/a"), "https://e.org/a": page("A")}, ["https://e.org/"]
+    )
+    column = {"url": "first_seen", "page": "text_chars", "host": "next_at", "visit": "started"}[table]
+    with (
+        pytest.raises(StoreError, match=f"the table {table} did not arrive whole"),
+        schema.drafted(tmp_path / "part") as draft,
+    ):
+        draft.execute(f"CREATE TRIGGER fault AFTER INSERT ON {table} BEGIN {fault.format(table, column)}; END")
+        part_filled(draft, source, WebPart(1, 1), {})
+    assert not (tmp_path / "part" / "collection.db").exists()
