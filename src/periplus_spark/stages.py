@@ -11,14 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.analyse.duplicates import BINS, band_bins, band_buckets
 from periplus.analyse.engines import alike, streamed
-from periplus.analyse.engines.dataset_files import Floats, Ints, Mask, Span, blocks, flags, numbers, reals
+from periplus.analyse.engines.dataset_files import Span, blocks, flags, numbers, reals
 from periplus.analyse.engines.stages import StageTask
 from periplus.analyse.linkgraph import LinkTargets, counted, distinct_sorted
 from periplus.errors import NotConverged
+from periplus.model.arrays import Floats, Ints, Ints32, Mask, Unsigned64
 from periplus_spark.blocks import Blocks, Vector, everywhere
 
 if TYPE_CHECKING:
@@ -339,7 +339,7 @@ def _round(cut: Blocks, done: int, base: float, block: int) -> tuple[float, ...]
     return float(np.abs(fresh - before).sum()), lost, whole
 
 
-def _links_in(cut: Blocks, block: int) -> tuple[Ints, NDArray[np.int32] | Ints, Mask]:
+def _links_in(cut: Blocks, block: int) -> tuple[Ints, Ints32 | Ints, Mask]:
     names = ("offsets", "sources", "pages")
     offsets, sources, is_page = (np.load(cut.task.scratch / f"{name}-{block}.npy", mmap_mode="r") for name in names)
     return np.asarray(offsets), np.asarray(sources), np.asarray(is_page)
@@ -519,7 +519,7 @@ class _Sketched(NamedTuple):
     bins: Vector  # BINS of each page
     buckets: Vector  # of all pages for each band
 
-    def rows(self) -> NDArray[np.uint64]:
+    def rows(self) -> Unsigned64:
         return self.bins.values().reshape(-1, BINS)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from periplus.analyse.duplicates import Hashes, shingles
 from periplus.analyse.linkgraph import distinct_sorted
 from periplus.document.digest import without_marks
+from periplus.model.arrays import Floats, Ints, Ints32, Mask, Unsigned8, Unsigned16, Unsigned32
 from periplus.model.page import APART, POSITION_CODES, TEXT_PARTS, Blocks, Part, Position
 from periplus.model.story import DateOrigin, PageDate
 from periplus.model.web import SiteKey, Url
@@ -43,15 +44,15 @@ class Article:
     date: PageDate
     first_seen: float
     shingles: Hashes  # of its own text, ascending
-    words: NDArray[np.uint32]  # of its title and text, hashes, ascending
-    counts: NDArray[np.uint16]  # how often each word stands there
+    words: Unsigned32  # of its title and text, hashes, ascending
+    counts: Unsigned16  # how often each word stands there
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ragged:
     """Of each page some values: one column, and where each page's begin."""
 
-    offsets: NDArray[np.int64]  # pages + 1
+    offsets: Ints  # pages + 1
     values: NDArray[Any]
 
     @classmethod
@@ -90,14 +91,14 @@ class Articles:
     titles: Texts
     languages: Texts
     site_names: Sequence[SiteKey]
-    sites: NDArray[np.int32]  # of each page, its place in site_names
-    when: NDArray[np.float64]  # seconds since the epoch
-    origins: NDArray[np.uint8]  # places in DATE_ORIGINS
-    whole_days: NDArray[np.bool_]
-    first_seen: NDArray[np.float64]
+    sites: Ints32  # of each page, its place in site_names
+    when: Floats  # seconds since the epoch
+    origins: Unsigned8  # places in DATE_ORIGINS
+    whole_days: Mask
+    first_seen: Floats
     shingles: Ragged
     words: Ragged
-    counts: NDArray[np.uint16]  # as words.values
+    counts: Unsigned16  # as words.values
 
     @classmethod
     def of(cls, pages: Sequence[Article]) -> Articles:
@@ -130,7 +131,7 @@ class Articles:
         )  # fmt: skip
 
     @property
-    def is_dated(self) -> NDArray[np.bool_]:
+    def is_dated(self) -> Mask:
         """Of each page, whether its date is its own, not what a server or the crawl says."""
         return np.asarray(_IS_TRUSTED[self.origins])
 
@@ -153,7 +154,7 @@ def _hash_of(text: str) -> int:
     return xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"))
 
 
-def own_places(pages: Ragged, *, content: bool = True) -> NDArray[np.bool_]:
+def own_places(pages: Ragged, *, content: bool = True) -> Mask:
     """Of each candidate text of a site's pages, whether it is the page's own: not on many of them.
 
     pages: of each the marks of its texts. content: only those that are marked as content; else all of them.
@@ -202,7 +203,7 @@ def sampling_of(runs: int) -> int:
     return share
 
 
-def words_of(title: str, texts: Iterable[str]) -> tuple[NDArray[np.uint32], NDArray[np.uint16]]:
+def words_of(title: str, texts: Iterable[str]) -> tuple[Unsigned32, Unsigned16]:
     """(the words, how often each stands there): lower case, no diacritics, at least two letters or digits."""
     spellings = _WORDS.findall(without_marks(" ".join((title, title, *texts))))[:WORDS_MOST]
     words, counts = np.unique(np.fromiter(map(_hash, spellings), np.uint32, len(spellings)), return_counts=True)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from periplus.analyse.audit_input import NO_NOTES, AuditInput, Mask, Numbers, PageTraits, Places
+from periplus.analyse.audit_input import NO_NOTES, AuditInput, Numbers, PageTraits
 from periplus.document.language_codes import is_language
 from periplus.errors import ExtensionError
 from periplus.extensions import guarded, loaded
+from periplus.model.arrays import Floats, Ints, Mask, Unsigned64
 from periplus.model.audit import VERDICTS, Category, CausedBy, Grade, IssueKind, Verdict
 from periplus.model.graph import REASONS
 from periplus.model.page import PULLED_KINDS, LinkKind
@@ -26,17 +26,17 @@ log = logging.getLogger(__name__)
 class IssueColumns:
     """k issues of one kind as columns; `issues.issues` puts them into words."""
 
-    subjects: Places  # k: pages to mend
-    related: Places | None = None  # k: what the issue is about besides; -1: nothing
-    numbers: NDArray[np.float64] | None = None  # k: for the detail
-    links: Places | None = None  # k: indices in LinkFacts
+    subjects: Ints  # k: pages to mend
+    related: Ints | None = None  # k: what the issue is about besides; -1: nothing
+    numbers: Floats | None = None  # k: for the detail
+    links: Ints | None = None  # k: indices in LinkFacts
     words: list[str] | None = None  # k: for the detail
     limit: float = 0.0  # that the numbers exceed
 
     def __len__(self) -> int:
         return len(self.subjects)
 
-    def rows(self, rows: Places) -> IssueColumns:
+    def rows(self, rows: Ints) -> IssueColumns:
         """Some of the issues, in the order given."""
         return IssueColumns(
             self.subjects[rows],
@@ -228,7 +228,7 @@ def _is_shown(site: AuditInput) -> Mask:
     return site.shown
 
 
-def _shared(keys: Callable[[PageTraits], NDArray[np.uint64]]) -> Check:
+def _shared(keys: Callable[[PageTraits], Unsigned64]) -> Check:
     """Pages that want to be found, whose key (not 0) others have too.
 
     related: the first of the others; number: how many have it.

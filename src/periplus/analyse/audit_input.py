@@ -12,20 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 import xxhash
-from numpy.typing import NDArray
 
 from periplus.analyse.duplicates import NearGroup
 from periplus.analyse.sizes import KINDS
 from periplus.analyse.verdicts import ChainEnds, RedirectColumns, chain_ends
+from periplus.model.arrays import Floats, Ints, Ints32, Mask, Unsigned8, Unsigned64
 from periplus.model.audit import VERDICTS, Verdict
 from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind, Position
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import Url
 
-Places = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-Numbers = NDArray[np.int32] | NDArray[np.int64] | NDArray[np.float64]
+Numbers = Ints32 | Ints | Floats
 POSITIONS = tuple(Position)
 """A position's place here stands for it in arrays."""
 # What has checks of its own, or is no invitation to follow: a form's target expects what is
@@ -44,52 +42,52 @@ class AuditUrls:
     """u URLs: the site's own, and all that these link to. In ascending order of text, so that lists need no sorting."""
 
     url: Sequence[Url]
-    reason: NDArray[np.uint8]  # u: place in model.graph.REASONS
-    verdict: NDArray[np.uint8]  # u: place in model.audit.VERDICTS; UNCHECKED where nobody judged
-    depth: NDArray[np.int32]  # u: clicks from the start; -1 where no link leads
-    own: NDArray[np.bool_]  # u: of the site under audit
-    start: NDArray[np.bool_]  # u: the home page, which no link need lead to
-    in_sitemap: NDArray[np.bool_]  # u
+    reason: Unsigned8  # u: place in model.graph.REASONS
+    verdict: Unsigned8  # u: place in model.audit.VERDICTS; UNCHECKED where nobody judged
+    depth: Ints32  # u: clicks from the start; -1 where no link leads
+    own: Mask  # u: of the site under audit
+    start: Mask  # u: the home page, which no link need lead to
+    in_sitemap: Mask  # u
 
 
 @dataclass(frozen=True, slots=True)
 class PageTraits:
     """p own HTML pages that were fetched and answered 200: one value a page."""
 
-    place: Places  # p, ascending
-    title: NDArray[np.uint64]  # from `text_keys`; 0: none
-    title_chars: NDArray[np.int32]
-    description: NDArray[np.uint64]  # from `text_keys`; 0: none
-    description_chars: NDArray[np.int32]
+    place: Ints  # p, ascending
+    title: Unsigned64  # from `text_keys`; 0: none
+    title_chars: Ints32
+    description: Unsigned64  # from `text_keys`; 0: none
+    description_chars: Ints32
     # pages with the same number say the same, diacritics and case apart; 0: says what no other page does
-    text: NDArray[np.uint64]
-    h1s: NDArray[np.int32]  # main headings; -1: not known
-    canonical: Places  # the place that the page names; -1: none
-    noindex: NDArray[np.bool_]
-    has_language: NDArray[np.bool_]
+    text: Unsigned64
+    h1s: Ints32  # main headings; -1: not known
+    canonical: Ints  # the place that the page names; -1: none
+    noindex: Mask
+    has_language: Mask
     # header and document name different encodings, or the text contradicts what they name
-    charset_mismatch: NDArray[np.bool_]
-    took_s: NDArray[np.float64]  # from the request sent to the last byte read
-    weight_bytes: NDArray[np.int64]  # with all it pulls in: as sizes.pulled_bytes has them
-    images_without_alt: NDArray[np.int32]  # -1: not known
+    charset_mismatch: Mask
+    took_s: Floats  # from the request sent to the last byte read
+    weight_bytes: Ints  # with all it pulls in: as sizes.pulled_bytes has them
+    images_without_alt: Ints32  # -1: not known
 
 
 @dataclass(frozen=True, slots=True)
 class LinkFacts:
     """m links, in any order; a row is one (source, target, kind, position, nofollow)."""
 
-    source: Places
-    target: Places
-    kind: NDArray[np.uint8]  # place in analyse.sizes.KINDS
-    position: NDArray[np.uint8]  # place in POSITIONS
-    nofollow: NDArray[np.bool_]
+    source: Ints
+    target: Ints
+    kind: Unsigned8  # place in analyse.sizes.KINDS
+    position: Unsigned8  # place in POSITIONS
+    nofollow: Mask
 
 
 class NoteColumns(NamedTuple):
     """What the markup or header of pages lacks: k notes of one kind, in any order."""
 
-    place: Places  # k
-    numbers: NDArray[np.float64]  # k
+    place: Ints  # k
+    numbers: Floats  # k
     words: Sequence[str]  # k
 
 
@@ -143,7 +141,7 @@ class AuditInput:
         return chain_ends(self.redirects)
 
     @cached_property
-    def ends(self) -> Places:
+    def ends(self) -> Ints:
         """int64[u]: where each URL leads by redirects, itself where it does not redirect."""
         ends = np.arange(len(self.urls.url))
         ends[self.redirects.sources] = self.chains.ends
@@ -180,7 +178,7 @@ class AuditInput:
         return self.urls.own[self.links.source] & ~self.is_kind(NOT_FOLLOWED)
 
     @cached_property
-    def translations(self) -> tuple[Places, Places]:
+    def translations(self) -> tuple[Ints, Ints]:
         """(pages, their translations by hreflang), each pair once, whatever the languages."""
         count = max(len(self.urls.url), 1)
         pairs = [source * count + target for source, target, _ in self.remarks.hreflangs]
@@ -192,7 +190,7 @@ class AuditInput:
         return np.array([kind in kinds for kind in KINDS])[self.links.kind]
 
 
-def text_keys(texts: Iterable[str]) -> NDArray[np.uint64]:
+def text_keys(texts: Iterable[str]) -> Unsigned64:
     """One number a text: equal for texts that differ in case and white space only, 0 for empty ones."""
     folded = (" ".join(text.lower().split()) for text in texts)
     return np.array(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.linkgraph import distinct_sorted, places_in_sorted
+from periplus.model.arrays import Ints
 from periplus.model.audit import Issue
 from periplus.model.comparison import (
     BranchChange,
@@ -25,7 +26,6 @@ from periplus.model.graph import LinkRows
 from periplus.model.results import SiteMap
 from periplus.model.web import Url
 
-Indices = NDArray[np.int64]
 Texts = NDArray[np.object_]
 
 
@@ -83,7 +83,7 @@ def _notes(rows: LinkRows, texts: Mapping[int, Url]) -> tuple[LinkNote, ...]:
     return tuple(sorted(notes, key=lambda note: (note.source, note.target)))
 
 
-def _common(before: Sequence[Url], after: Sequence[Url]) -> tuple[Indices, Indices]:
+def _common(before: Sequence[Url], after: Sequence[Url]) -> tuple[Ints, Ints]:
     """(places in before, places in after) of the pages in both."""
     place = {url: at for at, url in enumerate(before)}
     pairs = [(place[url], at) for at, url in enumerate(after) if url in place]
@@ -97,7 +97,7 @@ def _column(values: Sequence[object]) -> Texts:
     return column
 
 
-def _only(view: RunView, other: RunView, shared: Indices) -> tuple[PageNote, ...]:
+def _only(view: RunView, other: RunView, shared: Ints) -> tuple[PageNote, ...]:
     """Pages that view fetched and other did not; shared: places of those that both did."""
     alone = view.graph.indexed.copy()
     alone[shared] = False
@@ -108,7 +108,7 @@ def _only(view: RunView, other: RunView, shared: Indices) -> tuple[PageNote, ...
     )
 
 
-def _changed(before: RunView, after: RunView, old: Indices, new: Indices) -> tuple[ChangedPage, ...]:
+def _changed(before: RunView, after: RunView, old: Ints, new: Ints) -> tuple[ChangedPage, ...]:
     """Pages fetched by both whose fields differ. The fields that both views have are compared.
     By URL, those that only stand in another depth last: one link can lift a thousand pages."""
     changes: dict[int, list[FieldChange]] = {}
@@ -123,7 +123,7 @@ def _changed(before: RunView, after: RunView, old: Indices, new: Indices) -> tup
     return tuple(ChangedPage(after.graph.pages[new[at]], str(titles[new[at]]), tuple(changes[at])) for at in order)
 
 
-def branch_of(site_map: SiteMap) -> Indices:
+def branch_of(site_map: SiteMap) -> Ints:
     """int64[n]: the page of depth 1 above each page, or itself; the home page for itself; -1 where no link leads."""
     order = site_map.order.astype(np.int64)
     begins = np.flatnonzero(site_map.depth[order] <= 1)  # depth first: a branch follows its page at once
@@ -133,13 +133,13 @@ def branch_of(site_map: SiteMap) -> Indices:
     return branch
 
 
-def _in_both_maps(before: SiteMap, after: SiteMap, old: Indices, new: Indices) -> tuple[Indices, Indices]:
+def _in_both_maps(before: SiteMap, after: SiteMap, old: Ints, new: Ints) -> tuple[Ints, Ints]:
     """The common pages below both home pages."""
     placed = (before.depth[old] > 0) & (after.depth[new] > 0)
     return old[placed], new[placed]
 
 
-def _moves(before: RunView, after: RunView, old: Indices, new: Indices) -> tuple[Move, ...]:
+def _moves(before: RunView, after: RunView, old: Ints, new: Ints) -> tuple[Move, ...]:
     if before.site_map is None or after.site_map is None:
         return ()
     first, second = before.site_map, after.site_map
@@ -157,7 +157,7 @@ def _moves(before: RunView, after: RunView, old: Indices, new: Indices) -> tuple
     return tuple(sorted(moves, key=lambda move: (-move.pages, move.url)))
 
 
-def _branches(before: RunView, after: RunView, old: Indices, new: Indices) -> tuple[BranchChange, ...]:
+def _branches(before: RunView, after: RunView, old: Ints, new: Ints) -> tuple[BranchChange, ...]:
     """The branches whose pages are not the same, by URL.
 
     Pages that came or went as a whole count in before and after only.

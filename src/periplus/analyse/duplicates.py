@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 import xxhash
-from numpy.typing import NDArray
 
+from periplus.model.arrays import Ints, Ints32, Unsigned64
 from periplus.model.duplicates import Contender, Duplicate, DuplicateGroup, Ground, Likeness, SameText
 from periplus.model.web import UrlId
 
@@ -52,7 +52,7 @@ def repeated(contents: Sequence[Collection[str]], threshold: float) -> list[int]
 # them, within 10 bits 88, and beside these as many false pairs; sixty-four permutations cost 159 us a page instead
 # of 23 and found no more.
 
-Hashes = NDArray[np.uint64]
+Hashes = Unsigned64
 
 SHINGLE_WORDS = 5
 SHINGLES_LEAST = 20  # distinct; of fewer words than a paragraph, half the words being alike says nothing
@@ -88,7 +88,7 @@ class Sketches:
     """What is kept of each of n texts to find the near ones: 1 kB a page."""
 
     bins: Hashes  # n x BINS
-    shingles: NDArray[np.int32]  # n: how many distinct ones; under SHINGLES_LEAST the page is compared with none
+    shingles: Ints32  # n: how many distinct ones; under SHINGLES_LEAST the page is compared with none
 
 
 def shingles(text: str) -> Hashes:
@@ -207,7 +207,7 @@ def band_bins(threshold: float) -> int:
     return max(fit, default=1)
 
 
-def fill_buckets(bins: Hashes, pages: NDArray[np.int64], buckets: NDArray[np.int64]) -> None:
+def fill_buckets(bins: Hashes, pages: Ints, buckets: Ints) -> None:
     """Writes into buckets, int64[bands, pages], the bucket of each page in each band: equal where the values of the
     band are, other ones in each band; -1 for one that the page has for itself.
 
@@ -217,7 +217,7 @@ def fill_buckets(bins: Hashes, pages: NDArray[np.int64], buckets: NDArray[np.int
         buckets[band] = band_buckets(bins, pages, band, len(buckets))
 
 
-def band_buckets(bins: Hashes, pages: NDArray[np.int64], band: int, bands: int) -> NDArray[np.int64]:
+def band_buckets(bins: Hashes, pages: Ints, band: int, bands: int) -> Ints:
     """The bucket of each page in one of the bands."""
     width = BINS // bands
     keys = np.empty(len(pages), np.uint64)

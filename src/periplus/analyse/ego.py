@@ -8,17 +8,16 @@ from enum import StrEnum
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from periplus.analyse.linkgraph import row_places
+from periplus.model.arrays import Floats, Ints, Ints32, Mask, Unsigned32
 from periplus.model.graph import NAV, PART, InlinkIndex, LinkGraph, place_of_ends
 from periplus.model.web import Url
 
 MENU_SHARE = 0.5  # of a site's fetched pages that link to a page: then the link is one of its menu, wherever it stands
 MENU_PAGES = 10  # of a smaller site no such share is told
 EXPANDED = 2_000  # neighbours whose own neighbours are looked for: of a home page a million would be asked
-Places = NDArray[np.int64]
 
 
 class Grouping(StrEnum):
@@ -46,12 +45,12 @@ class Web:
     nodes; never to themselves.
     """
 
-    groups: Places  # u: the node of each URL
-    best: Places  # k: its URL of greatest rank
-    pages: Places  # k: URLs that it stands for
-    fetched: Places  # k: of them
-    weight: NDArray[np.float64]  # k: the sum of their ranks
-    links: Callable[[Places, bool], tuple[Places, Places, Places]]
+    groups: Ints  # u: the node of each URL
+    best: Ints  # k: its URL of greatest rank
+    pages: Ints  # k: URLs that it stands for
+    fetched: Ints  # k: of them
+    weight: Floats  # k: the sum of their ranks
+    links: Callable[[Ints, bool], tuple[Ints, Ints, Ints]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,19 +119,17 @@ def web_of(book: InlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
     )
 
 
-def _menu_ends(book: InlinkIndex) -> NDArray[np.bool_]:
+def _menu_ends(book: InlinkIndex) -> Mask:
     """Of each URL, whether so many fetched pages of its site link to it that the links are a menu's.
 
     Links from other sites count too, for they are few.
     """
     mine = np.bincount(book.sites, book.fetched)[book.sites] if len(book.sites) else np.zeros(0)
-    is_menu: NDArray[np.bool_] = (mine >= MENU_PAGES) & (np.diff(book.in_offsets) >= MENU_SHARE * mine)
+    is_menu: Mask = (mine >= MENU_PAGES) & (np.diff(book.in_offsets) >= MENU_SHARE * mine)
     return is_menu
 
 
-def _counts(
-    ends: NDArray[np.uint32], of: Places, menu: NDArray[np.bool_], menus: bool, *, into: bool
-) -> tuple[NDArray[np.bool_], Places]:
+def _counts(ends: Unsigned32, of: Ints, menu: Mask, menus: bool, *, into: bool) -> tuple[Mask, Ints]:
     """(which of the links to or from `of` count, their other ends)."""
     places = place_of_ends(ends)
     counted = ((ends & np.uint32(PART)) == 0) & (places != of)
@@ -141,18 +138,14 @@ def _counts(
     return counted, places
 
 
-def _page_links(
-    book: InlinkIndex, menu: NDArray[np.bool_], menus: bool, nodes: Places, into: bool
-) -> tuple[Places, Places, Places]:
+def _page_links(book: InlinkIndex, menu: Mask, menus: bool, nodes: Ints, into: bool) -> tuple[Ints, Ints, Ints]:
     offsets, ends = (book.in_offsets, book.in_ends) if into else (book.out_offsets, book.out_ends)
     of, rows = row_places(offsets, nodes)
     counted, places = _counts(ends[rows], of, menu, menus, into=into)
     return of[counted], places[counted], np.ones(int(counted.sum()), np.int64)
 
 
-def _matrix(
-    source: NDArray[np.int32], book: InlinkIndex, groups: NDArray[np.int32], without: NDArray[np.bool_] | None
-) -> sparse.csr_array:
+def _matrix(source: Ints32, book: InlinkIndex, groups: Ints32, without: Mask | None) -> sparse.csr_array:
     """Links between nodes, counted.
 
     source: the node that each link leaves; without: whose links are a menu's, None: menus count. In the narrow types of
@@ -169,9 +162,7 @@ def _matrix(
     return sparse.coo_array((np.ones(len(source), np.int64), (source, end)), shape=(nodes, nodes)).tocsr()
 
 
-def _node_links(
-    out: sparse.csr_array, back: sparse.csr_array, nodes: Places, into: bool
-) -> tuple[Places, Places, Places]:
+def _node_links(out: sparse.csr_array, back: sparse.csr_array, nodes: Ints, into: bool) -> tuple[Ints, Ints, Ints]:
     matrix = back if into else out
     of, rows = row_places(matrix.indptr.astype(np.int64), nodes)
     return of, matrix.indices[rows].astype(np.int64), matrix.data[rows]
@@ -211,13 +202,13 @@ def neighbourhood(web: Web, asked: NeighbourhoodQuery) -> Neighbourhood:
     return Neighbourhood(nodes, _between(web, np.array(list(steps))), total, bounded)
 
 
-def _best(nodes: Places, web: Web, most: int) -> list[int]:
+def _best(nodes: Ints, web: Web, most: int) -> list[int]:
     """Those of greatest weight, equal ones by number, which no order of fetching decides."""
     heaviest: list[int] = nodes[np.lexsort((nodes, -web.weight[nodes]))][: max(most, 0)].tolist()
     return heaviest
 
 
-def _between(web: Web, shown: Places) -> tuple[tuple[int, int, int], ...]:
+def _between(web: Web, shown: Ints) -> tuple[tuple[int, int, int], ...]:
     source, end, many = web.links(shown, False)
     order = np.argsort(shown)
     place = np.searchsorted(shown[order], end).clip(max=len(shown) - 1)

@@ -6,22 +6,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.analyse.linkgraph import distinct_sorted
-from periplus.model.webometrics import (
-    RECENT_PAGES,
-    Baseline,
-    Curve,
-    Estimate,
-    Harvest,
-    HarvestRows,
-    Ints,
-    Numbers,
-    Richness,
-)
-
-Floats = NDArray[np.float64]
+from periplus.model.arrays import Floats, Ints, Ints32
+from periplus.model.webometrics import RECENT_PAGES, Baseline, Curve, Estimate, Harvest, HarvestRows, Richness
 
 CONFIDENCE_Z = 1.959964  # 95 %
 # share of the sites that must have been read before anything is said of all; of others hardly a page is known
@@ -58,7 +46,7 @@ def richness(rows: HarvestRows) -> Richness:
     )
 
 
-def _total(observed: int, site: Numbers, shown: Floats, unread: Ints) -> Estimate:
+def _total(observed: int, site: Ints32, shown: Floats, unread: Ints) -> Estimate:
     """Items on all known pages.
 
     shown: float64[2, pages], of each page's items those that stand on no other, and on one other
@@ -89,7 +77,7 @@ def _total(observed: int, site: Numbers, shown: Floats, unread: Ints) -> Estimat
     return Estimate(observed + math.sqrt(float(least.sum() * most.sum())), observed + low, observed + high)
 
 
-def _unseen(site: Numbers, shown: Floats, own: Ints, unread: Ints) -> tuple[Floats, Floats]:
+def _unseen(site: Ints32, shown: Floats, own: Ints, unread: Ints) -> tuple[Floats, Floats]:
     """(least, most) new items on each site's unread pages, by some of its pages.
 
     own: pages of each site that were read in all.
@@ -109,7 +97,7 @@ def _unseen(site: Numbers, shown: Floats, own: Ints, unread: Ints) -> tuple[Floa
     return np.divide(once**2 * unread * weight, below, out=np.zeros(len(own)), where=below > 0), most
 
 
-def _dispersion(site: Numbers, single: Floats, own: Ints) -> float:
+def _dispersion(site: Ints32, single: Floats, own: Ints) -> float:
     """How many times as uneven as by chance new items come: variance over mean of their sums over as many pages as
     there are such runs; 1.0 at least.
 
@@ -138,7 +126,7 @@ def _new(page: Ints, item: Ints, pages: int) -> Ints:
     return np.bincount(first[first < pages], minlength=pages)
 
 
-def curve(name: str, fresh_links: Ints | NDArray[np.float64]) -> Curve:
+def curve(name: str, fresh_links: Ints | Floats) -> Curve:
     """The running sum of what each page brought, at no more than CURVE_POINTS pages; (0, 0) first."""
     sums = np.concatenate(([0], np.cumsum(fresh_links)))
     at = np.unique(np.linspace(0, len(fresh_links), min(len(fresh_links) + 1, CURVE_POINTS)).round().astype(np.int64))
@@ -176,7 +164,7 @@ def round_robin(rows: HarvestRows) -> Baseline:
     return Baseline(curve("round robin", fresh), int(fresh.sum()), len(turns), beside)
 
 
-def _places_within(site: Numbers, own: Ints) -> Ints:
+def _places_within(site: Ints32, own: Ints) -> Ints:
     """Each page's place among its site's pages."""
     place = np.empty(len(site), np.int64)
     place[np.argsort(site, kind="stable")] = np.arange(len(site)) - np.repeat(np.cumsum(own) - own, own)
@@ -193,7 +181,7 @@ def harvest_of(rows: HarvestRows, companions: HarvestRows, item: str) -> Harvest
     )
 
 
-def harvest_rows(sites: Sequence[str], known_urls: Ints, site: Numbers, pairs: tuple[Ints, Ints]) -> HarvestRows:
+def harvest_rows(sites: Sequence[str], known_urls: Ints, site: Ints32, pairs: tuple[Ints, Ints]) -> HarvestRows:
     """sites: names; known_urls: pages of each; site: of each page, in the order of fetching; pairs: (page,
     any number of an item), perhaps twice.
     """

@@ -10,9 +10,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.analyse.cascades import before_and_after
+from periplus.model.arrays import Floats, Ints
 from periplus.model.story import Cascades, Chosen, Influence, Objective
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 # each site, by less and less. So lazy greedy is within 1 - 1/e of the best, `influence_search` brings it nearer, and
 # `influence_bounds` says how near. Source: Leskovec, Krause, Guestrin, Faloutsos, VanBriesen, Glance 2007 (CELF).
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # of all delays lie within the horizon of detection time: the last hundredth are posts of years later
 HORIZON_SHARE = 0.99

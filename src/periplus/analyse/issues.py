@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.audit import IssueColumns, issue_kinds
-from periplus.analyse.audit_input import POSITIONS, AuditInput, Mask, Places
+from periplus.analyse.audit_input import POSITIONS, AuditInput
 from periplus.analyse.linkgraph import distinct_sorted
 from periplus.errors import UsageError
+from periplus.model.arrays import Ints as Places
+from periplus.model.arrays import Mask
 from periplus.model.audit import (
     VERDICTS,
     Category,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.errors import UsageError
+from periplus.model.arrays import Floats, Ints, Ints32, Mask
 from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
 from periplus.model.results import OTHERS, MapNode, SiteMap
 from periplus.model.visit import FETCHED, STATE_OF, Reason, State
@@ -19,7 +20,6 @@ PAGES = frozenset(reason for reason in Reason if STATE_OF[reason] in (State.INDE
     Reason.RESOURCE
 }
 LOOKUP_BLOCK = 200_000  # ids looked up at once; fewer in all are sooner found by halving than buckets are made
-Indices = NDArray[np.int32]
 Places = NDArray[np.signedinteger[Any]]  # of 32 bits where so many places are enough
 IS_FETCHED = np.array([reason in FETCHED for reason in REASONS])
 IS_PAGE = np.array([reason in PAGES for reason in REASONS])
@@ -63,7 +63,7 @@ class LinkTargets(NamedTuple):
     targets: perhaps in a file, of which a part is in memory at a time.
     """
 
-    offsets: NDArray[np.int64]
+    offsets: Ints
     targets: Places
 
     def runs(self, links_at_once: int) -> Iterator[slice]:
@@ -78,8 +78,8 @@ class LinkTargets(NamedTuple):
 
 
 def links_in_file(
-    ids: NDArray[np.int64],
-    fetched: NDArray[np.bool_],
+    ids: Ints,
+    fetched: Mask,
     blocks: Iterable[LinkRows],
     redirects: LinkRows,
     file: BinaryIO,
@@ -107,7 +107,7 @@ def links_in_file(
     return LinkTargets(offsets, np.memmap(file, np.int32, "r") if offsets[-1] else np.zeros(0, np.int32))
 
 
-def resolved(ids: NDArray[np.int64], redirects: LinkRows) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def resolved(ids: Ints, redirects: LinkRows) -> tuple[Ints, Mask]:
     """(where redirects lead each id, whether they lead anywhere: false for what runs in a circle).
 
     redirects: at most one for each source. Chains are halved in each round, so that a long one costs its logarithm.
@@ -126,14 +126,14 @@ def resolved(ids: NDArray[np.int64], redirects: LinkRows) -> tuple[NDArray[np.in
     return np.where(moved, ends[first], ids), ~(moved & (following[first] >= 0))
 
 
-def places(ids: NDArray[np.int64], queries: NDArray[np.int64]) -> NDArray[np.int64]:
+def places(ids: Ints, queries: Ints) -> Ints:
     """Where each wanted id stands in ids, which are distinct; -1: nowhere."""
     order = np.argsort(ids)
     positions = places_in_sorted(ids[order], queries)
     return np.where(positions >= 0, order[positions], -1) if len(ids) else positions
 
 
-def places_in_sorted(ids: NDArray[np.int64], queries: NDArray[np.int64]) -> NDArray[np.int64]:
+def places_in_sorted(ids: Ints, queries: Ints) -> Ints:
     """The same for ascending ids."""
     if not len(ids):
         return np.full(len(queries), -1, np.int64)
@@ -144,12 +144,12 @@ def places_in_sorted(ids: NDArray[np.int64], queries: NDArray[np.int64]) -> NDAr
     return np.concatenate([_guessed(ids, first, block) for block in blocks])
 
 
-def _searched(ids: NDArray[np.int64], queries: NDArray[np.int64]) -> NDArray[np.int64]:
+def _searched(ids: Ints, queries: Ints) -> Ints:
     place = np.searchsorted(ids, queries).clip(max=len(ids) - 1)
     return np.where(ids[place] == queries, place, -1)
 
 
-def _first_places(ids: NDArray[np.int64]) -> NDArray[np.int32]:
+def _first_places(ids: Ints) -> Ints32:
     """Where the ids of each bucket begin, the place of the first id for those past the last.
 
     A bucket is an id's leading bits; ids are digests, so with four to eight buckets an id most hold one or none.
@@ -160,35 +160,35 @@ def _first_places(ids: NDArray[np.int64]) -> NDArray[np.int32]:
     return np.where(begins < len(ids), begins, 0).astype(np.int32)
 
 
-def _bucket_bits(ids: NDArray[np.int64]) -> int:
+def _bucket_bits(ids: Ints) -> int:
     return 2 + len(ids).bit_length()
 
 
-def _guessed(ids: NDArray[np.int64], first: NDArray[np.int32], queries: NDArray[np.int64]) -> NDArray[np.int64]:
+def _guessed(ids: Ints, first: Ints32, queries: Ints) -> Ints:
     """As `_searched`, looking first at the first id of the bucket: 10 M ids among 1 M take 0.8 s,
     by halving alone 3.8 s.
     """
     bits = _bucket_bits(ids)
-    place: NDArray[np.int64] = first[(queries >> (64 - bits)) + (1 << (bits - 1))].astype(np.int64)
+    place: Ints = first[(queries >> (64 - bits)) + (1 << (bits - 1))].astype(np.int64)
     missed = np.flatnonzero(ids[place] != queries)
     place[missed] = _searched(ids, queries[missed])
     return place
 
 
-def distinct_sorted(values: NDArray[np.int64]) -> NDArray[np.int64]:
+def distinct_sorted(values: Ints) -> Ints:
     """Each value once, ascending. As np.unique, which takes 17 s for 11 M values where this takes 0.3 (NumPy 2.4)."""
     ascending = np.sort(values)
     return ascending[_firsts(ascending)]
 
 
-def counted(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def counted(values: Ints) -> tuple[Ints, Ints]:
     """(each value once, ascending; how often it stands there)."""
     ascending = np.sort(values)
     begins = np.flatnonzero(_firsts(ascending))
     return ascending[begins], np.diff(np.append(begins, len(ascending))).astype(np.int64)
 
 
-def _firsts(ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _firsts(ascending: Ints) -> Mask:
     """Of each value, whether it is another one than that before."""
     first = np.ones(len(ascending), np.bool_)
     first[1:] = ascending[1:] != ascending[:-1]
@@ -199,7 +199,7 @@ def _firsts(ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
 TIE = 1e-12
 
 
-def hierarchical_map(graph: LinkGraph, home: int, rank: NDArray[np.float64]) -> SiteMap:
+def hierarchical_map(graph: LinkGraph, home: int, rank: Floats) -> SiteMap:
     """The tree of depths: each page hangs from a page one click nearer to the home page.
 
     graph: the indexed and registered pages of one site. rank: float64[n], greater is better. Where several pages of the
@@ -225,7 +225,7 @@ def hierarchical_map(graph: LinkGraph, home: int, rank: NDArray[np.float64]) -> 
     return SiteMap(home, depth.astype(np.int32), parent.astype(np.int32), depth_first, below)
 
 
-def by_precedence(rank: NDArray[np.float64], site: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+def by_precedence(rank: Floats, site: Ints | None = None) -> Ints:
     """The pages, greatest rank first, equal ranks by URL; with the site of each, site by site.
 
     Equal: linked by steps smaller than TIE, never rounded, since rounding parts neighbours that lie on either side of
@@ -239,12 +239,12 @@ def by_precedence(rank: NDArray[np.float64], site: NDArray[np.int64] | None = No
     if site is not None:
         steps |= site[order[1:]] != site[order[:-1]]
     classes = np.concatenate(([0], np.cumsum(steps)))
-    pages: NDArray[np.int64] = np.sort(classes * len(rank) + order) % len(rank)
+    pages: Ints = np.sort(classes * len(rank) + order) % len(rank)
     return pages
 
 
 def depths_below(
-    offsets: NDArray[np.int64], targets: Places, homes: Places, order: NDArray[np.int64], links_at_once: int = 1 << 62
+    offsets: Ints, targets: Places, homes: Places, order: Ints, links_at_once: int = 1 << 62
 ) -> tuple[Places, Places, list[Places]]:
     """(depth of each page below the homes, its parent, the pages by depth); -1: not reached, no parent.
 
@@ -274,7 +274,7 @@ def depths_below(
     return depth, parent, depths
 
 
-def _parts(offsets: NDArray[np.int64], pages: Places, links_at_once: int) -> Iterator[Places]:
+def _parts(offsets: Ints, pages: Places, links_at_once: int) -> Iterator[Places]:
     ends = np.cumsum(offsets[pages + 1] - offsets[pages])
     begin = 0
     while begin < len(pages):
@@ -284,7 +284,7 @@ def _parts(offsets: NDArray[np.int64], pages: Places, links_at_once: int) -> Ite
         begin = after
 
 
-def row_places(offsets: NDArray[np.int64], rows: Places) -> tuple[Places, NDArray[np.int64]]:
+def row_places(offsets: Ints, rows: Places) -> tuple[Places, Ints]:
     """(row, place) of every value in these rows of compressed sparse rows, in their order."""
     starts = offsets[rows]
     counts = offsets[rows + 1] - starts
@@ -292,9 +292,7 @@ def row_places(offsets: NDArray[np.int64], rows: Places) -> tuple[Places, NDArra
     return np.repeat(rows, counts), np.arange(counts.sum()) + np.repeat(shift, counts)
 
 
-def depth_first_places(
-    parent: Places, depths: Sequence[Places], by_precedence: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], Indices]:
+def depth_first_places(parent: Places, depths: Sequence[Places], by_precedence: Ints) -> tuple[Ints, Ints32]:
     """(each page's place in its tree, depth first, siblings by precedence; how many stand below it).
 
     Of one tree or several.
@@ -341,9 +339,9 @@ def shortest_way(graph: LinkGraph, source: int, target: int) -> list[int]:
 
 def map_tree(
     site_map: SiteMap,
-    rank: NDArray[np.float64],
-    size_bytes: NDArray[np.int64],
-    indexed: NDArray[np.bool_],
+    rank: Floats,
+    size_bytes: Ints,
+    indexed: Mask,
     *,
     max_nodes: int = 60,
     max_depth: int = -1,
@@ -370,16 +368,14 @@ def map_tree(
     return _assemble(pages.tolist(), site_map.parent[pages].tolist(), totals[:, shown], own[:, shown], unit)
 
 
-def _branch_totals(values: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.int64]:
+def _branch_totals(values: Ints, after: Ints) -> Ints:
     """Sum over each page's branch; values in depth-first order."""
     sums = np.concatenate(([0], np.cumsum(values)))
-    totals: NDArray[np.int64] = sums[after] - sums[:-1]
+    totals: Ints = sums[after] - sums[:-1]
     return totals
 
 
-def _assemble(
-    pages: list[int], parents: list[int], totals: NDArray[np.int64], own: NDArray[np.int64], unit: float
-) -> MapNode:
+def _assemble(pages: list[int], parents: list[int], totals: Ints, own: Ints, unit: float) -> MapNode:
     """Nodes of the pages, which stand depth first; built from the last to the first, so each finds its children ready.
     totals, own: int64[4, pages], rows pages, indexed, bytes, rank in units."""
     waiting: dict[int, list[MapNode]] = {page: [] for page in pages}
@@ -397,41 +393,38 @@ def _assemble(
     return node
 
 
-def _node(page: int, total: NDArray[np.int64], unit: float, children: tuple[MapNode, ...]) -> MapNode:
+def _node(page: int, total: Ints, unit: float, children: tuple[MapNode, ...]) -> MapNode:
     pages, indexed, size_bytes, weight = total.tolist()
     return MapNode(page, pages, indexed, size_bytes, weight * unit, children)
 
 
 # The two lists of the site mapper (Rimnac, Susta, Zivnustka), exactly.
 
-Positions = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-
 
 @dataclass(frozen=True, slots=True)
 class LinksOfDomains:
     """u URLs, m links between them by place."""
 
-    domain: NDArray[np.int64]  # u: a number a domain (or a site): equal numbers, one domain
+    domain: Ints  # u: a number a domain (or a site): equal numbers, one domain
     indexed: Mask  # u: fetched and analysed
     invalid: Mask  # u: not there; by verdict where there is one
-    sources: Positions  # m
-    targets: Positions  # m
+    sources: Ints  # m
+    targets: Ints  # m
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalDomains:
     """k other domains, most linking pages first, equal ones by number."""
 
-    domain: NDArray[np.int64]  # k
-    links: NDArray[np.int64]  # k: rows of links that lead there
-    pages: NDArray[np.int64]  # k: distinct pages with such links
-    targets: NDArray[np.int64]  # k: distinct URLs linked to
-    rows: Positions  # indices of all these links, domain by domain in this order, then by target and source
-    offsets: Positions  # k + 1: the rows of domain i are rows[offsets[i]:offsets[i + 1]]
+    domain: Ints  # k
+    links: Ints  # k: rows of links that lead there
+    pages: Ints  # k: distinct pages with such links
+    targets: Ints  # k: distinct URLs linked to
+    rows: Ints  # indices of all these links, domain by domain in this order, then by target and source
+    offsets: Ints  # k + 1: the rows of domain i are rows[offsets[i]:offsets[i + 1]]
 
 
-def invalid_links(links: LinksOfDomains) -> Positions:
+def invalid_links(links: LinksOfDomains) -> Ints:
     """Indices of the links from an indexed page to an invalid URL, by target, then source. O(m log m)."""
     rows = np.flatnonzero(links.indexed[links.sources] & links.invalid[links.targets])
     return rows[np.lexsort((links.sources[rows], links.targets[rows]))]
@@ -458,7 +451,7 @@ def external_domains(rows_of: LinksOfDomains) -> ExternalDomains:
     return ExternalDomains(names[order], links[order], pages[order], targets[order], grouped, offsets)
 
 
-def _distinct(group: Positions, values: Positions, groups: int) -> NDArray[np.int64]:
+def _distinct(group: Ints, values: Ints, groups: int) -> Ints:
     """How many different values each group has."""
     if not len(values):
         return np.zeros(groups, np.int64)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from html import unescape
 
-from periplus.analyse.shorkin import Fragments, Mask, is_tag, tag_name
+from periplus.analyse.shorkin import Fragments, is_tag, tag_name
+from periplus.model.arrays import Mask
 from periplus.model.duplicates import MarkedBlock, TextRun
 from periplus.model.page import BlockKind, Part
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.analyse.linkgraph import LinkTargets
 from periplus.errors import NotConverged, UsageError
+from periplus.model.arrays import Floats, Ints, Unsigned8
 from periplus.model.graph import LinkGraph
 from periplus.model.results import Ranking
 
@@ -83,7 +83,7 @@ def _iterate(
     if not 0 < damping < 1:
         raise UsageError(f"damping lies between 0 and 1; {damping} does not")
     count = len(graph.offsets) - 1
-    scores: NDArray[np.float64] = np.ones(count)
+    scores: Floats = np.ones(count)
     if count == 0:
         return Ranking(scores, damping, 0, 0.0)
     links_out = np.diff(graph.offsets)
@@ -101,12 +101,7 @@ def _iterate(
     return Ranking(scores, damping, done, residual)
 
 
-Values = NDArray[np.float64]
-
-
-def _links_in(
-    graph: LinkGraph | LinkTargets, links_out: NDArray[np.int64], links_at_once: int
-) -> Callable[[Values], Values]:
+def _links_in(graph: LinkGraph | LinkTargets, links_out: Ints, links_at_once: int) -> Callable[[Floats], Floats]:
     """A function of the pages' values: for each page the sum over the pages that link to it, added up in their order,
     so that sums do not depend on the order of discovery. links_out: of each page.
     """
@@ -114,7 +109,7 @@ def _links_in(
     if links_at_once and len(graph.targets) > links_at_once:
         links = LinkTargets(graph.offsets, graph.targets)
 
-        def added_up(values: Values) -> Values:
+        def added_up(values: Floats) -> Floats:
             sums = np.zeros(count)
             for places in links.runs(links_at_once):
                 own = links.targets[links.offsets[places.start] : links.offsets[places.stop]]
@@ -135,7 +130,7 @@ def _links_in(
     return lambda values: np.asarray(links_in @ values)
 
 
-def link_score(rank: NDArray[np.float64]) -> NDArray[np.uint8]:
+def link_score(rank: Floats) -> Unsigned8:
     """Ranks (all > 0) as 0 to 100 on a logarithmic scale: 0 the least of these pages, 100 the greatest; all alike: 100.
 
     For reading and sorting within one map; two sites' scores are not comparable. Source: Screaming Frog's link score,
@@ -147,5 +142,5 @@ def link_score(rank: NDArray[np.float64]) -> NDArray[np.uint8]:
     low, high = logs.min(), logs.max()
     if high - low < 1e-9:  # what rounding makes of equal ranks
         return np.full(len(rank), 100, np.uint8)
-    score: NDArray[np.uint8] = np.rint(100 * (logs - low) / (high - low)).astype(np.uint8)
+    score: Unsigned8 = np.rint(100 * (logs - low) / (high - low)).astype(np.uint8)
     return score

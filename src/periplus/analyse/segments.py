@@ -16,9 +16,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.errors import UsageError
+from periplus.model.arrays import Ints, Mask, Unsigned8
 from periplus.model.results import SegmentSum
 from periplus.model.tables import EMPTY, SEEN, SEGMENT_OTHER, Column, ColumnKind
 from periplus.settings import nearest, rules_table
@@ -188,8 +188,8 @@ class Segmentation:
     """
 
     names: tuple[str, ...]
-    ids: NDArray[np.int64]  # ascending
-    codes: NDArray[np.uint8]
+    ids: Ints  # ascending
+    codes: Unsigned8
 
     @cached_property
     def _ids(self) -> array[int]:
@@ -227,7 +227,7 @@ def segmented(rules: Sequence[SegmentRule], columns: Mapping[str, Sequence[Any]]
     return Segmentation((*(rule.name for rule in rules), SEGMENT_OTHER), ids[order], codes[order])
 
 
-def _fits(test: Test, values: Sequence[Any], *, all_differ: bool) -> NDArray[np.bool_]:
+def _fits(test: Test, values: Sequence[Any], *, all_differ: bool) -> Mask:
     if all_differ:
         return np.fromiter(map(test, values), np.bool_, len(values))
     verdicts = {value: test(value) for value in set(values)}
@@ -248,7 +248,7 @@ SUMMED = ("id", "url", "state", "depth", "size", "text_chars")
 def segment_sums(
     segments: Segmentation,
     columns: Mapping[str, Sequence[Any]],
-    issues: Mapping[str, NDArray[np.int64]],
+    issues: Mapping[str, Ints],
     examples: int = 3,
 ) -> tuple[SegmentSum, ...]:
     """Each segment's sums, in the order of the rules.
@@ -289,7 +289,7 @@ def segment_sums(
     return tuple(made)
 
 
-def _counted(segments: Segmentation, asked: NDArray[np.int64]) -> NDArray[np.int64]:
+def _counted(segments: Segmentation, asked: Ints) -> Ints:
     """How many of these URLs lie in each segment, one met twice counted twice."""
     places = np.searchsorted(segments.ids, asked).clip(0, max(len(segments.ids) - 1, 0))
     there = segments.ids[places] == asked if len(segments.ids) else np.zeros(len(asked), np.bool_)

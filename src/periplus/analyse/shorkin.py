@@ -10,8 +10,8 @@ from itertools import accumulate
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
+from periplus.model.arrays import Ints, Ints32, Mask, Unsigned64
 from periplus.model.duplicates import TemplateRules
 
 # A fragmenter is a tag, or the text between two tags, white space around it left out; a chain is some consecutive
@@ -20,8 +20,7 @@ from periplus.model.duplicates import TemplateRules
 # style's text count as one fragmenter each, so that cutting between fragmenters never leaves half of them; a `>`
 # within a quoted value ends no tag.
 
-Chains = NDArray[np.uint64]  # of each chain the CRC32, then its length in bytes, 32 bits each
-Mask = NDArray[np.bool_]
+Chains = Unsigned64  # of each chain the CRC32, then its length in bytes, 32 bits each
 
 MIN_FRAGMENTERS_CHAIN = 6  # D2: the method's own
 
@@ -84,7 +83,7 @@ def chains(pieces: Fragments, length: int = MIN_FRAGMENTERS_CHAIN) -> Chains:
     )
 
 
-def lengths(chains: Chains) -> NDArray[np.int64]:
+def lengths(chains: Chains) -> Ints:
     """Of each chain, in bytes."""
     return (chains & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
@@ -138,8 +137,6 @@ def tag_name(part: bytes) -> bytes:
 # *kinds* apart, of which a site has a few hundred; what two kinds share is computed once, and only for the rest ("rare"
 # columns) are pages looked up. So nothing here compares all pairs of pages.
 
-Numbers = NDArray[np.int64]
-Columns = NDArray[np.int32]
 
 KINDS_MOST = 1_024  # of pages: what kinds share is at most 8 MB
 RARE_PAGES = 16  # a column of so few pages is rare in any case
@@ -156,19 +153,19 @@ _SEED = 20130501
 class Index:
     """Pages and columns both ways. Pages are numbered as given; only those indexed have rows."""
 
-    wholes: Numbers  # by page: bytes of all its chains
-    labels: Columns  # by shared chain: its column, -1 where it has none
-    weights: Numbers  # by column, bytes
-    rows: dict[int, Columns]  # by page, ascending
-    postings: Columns  # pages, ascending within a column
-    begins: Numbers  # of each column in postings, and the end
+    wholes: Ints  # by page: bytes of all its chains
+    labels: Ints32  # by shared chain: its column, -1 where it has none
+    weights: Ints  # by column, bytes
+    rows: dict[int, Ints32]  # by page, ascending
+    postings: Ints32  # pages, ascending within a column
+    begins: Ints  # of each column in postings, and the end
     common: Mask  # by column
-    kinds: Columns  # by page, -1 where it is not indexed
-    members: tuple[Columns, ...]  # pages of each kind, ascending
-    kind_rows: tuple[Columns, ...]  # common columns of each kind
-    widest: Numbers  # the greatest whole of each kind
+    kinds: Ints32  # by page, -1 where it is not indexed
+    members: tuple[Ints32, ...]  # pages of each kind, ascending
+    kind_rows: tuple[Ints32, ...]  # common columns of each kind
+    widest: Ints  # the greatest whole of each kind
     # bytes of common columns that a kind shares with each kind, as far as they were asked for
-    shares: dict[int, Numbers]
+    shares: dict[int, Ints]
 
 
 def shared_chains(pages: Sequence[Chains]) -> Chains:
@@ -181,7 +178,7 @@ def shared_chains(pages: Sequence[Chains]) -> Chains:
 
 def first_index(pages: Sequence[Chains], shared: Chains) -> Index:
     """Of all pages. shared: `shared_chains` of them."""
-    rows: dict[int, Columns] = {}
+    rows: dict[int, Ints32] = {}
     wholes = np.zeros(len(pages), np.int64)
     for page, held in enumerate(map(np.unique, pages)):
         rows[page] = _places(shared, held).astype(np.int32)
@@ -189,11 +186,11 @@ def first_index(pages: Sequence[Chains], shared: Chains) -> Index:
     return _built(rows, lengths(shared), np.arange(len(shared), dtype=np.int32), wholes)
 
 
-def _places(shared: Chains, held: Chains) -> NDArray[np.int64]:
+def _places(shared: Chains, held: Chains) -> Ints:
     if not len(shared):
         return np.zeros(0, np.int64)
     places = np.minimum(np.searchsorted(shared, held), len(shared) - 1)
-    present: NDArray[np.int64] = places[shared[places] == held]
+    present: Ints = places[shared[places] == held]
     return present
 
 
@@ -203,7 +200,7 @@ def smaller_index(index: Index, live: Mask) -> Index:
     return _built(rows, index.weights, index.labels, index.wholes)
 
 
-def _built(rows: dict[int, Columns], weights: Numbers, labels: Columns, wholes: Numbers) -> Index:
+def _built(rows: dict[int, Ints32], weights: Ints, labels: Ints32, wholes: Ints) -> Index:
     merged, totals = _merged(rows, weights)
     by_page = {page: _distinct(merged[row]) for page, row in rows.items()}
     postings, begins = _turned(by_page, len(totals))
@@ -228,7 +225,7 @@ def _built(rows: dict[int, Columns], weights: Numbers, labels: Columns, wholes: 
     )
 
 
-def _merged(rows: dict[int, Columns], weights: Numbers) -> tuple[Columns, Numbers]:
+def _merged(rows: dict[int, Ints32], weights: Ints) -> tuple[Ints32, Ints]:
     """(new column of each old one, -1 for those of less than two pages; weights of the new ones)."""
     draws = np.random.default_rng(_SEED).integers(0, 2**64, (len(rows), 2), np.uint64)
     sums = np.zeros((2, len(weights)), np.uint64)
@@ -248,11 +245,11 @@ def _merged(rows: dict[int, Columns], weights: Numbers) -> tuple[Columns, Number
     return merged, totals
 
 
-def _distinct(columns: Columns) -> Columns:
+def _distinct(columns: Ints32) -> Ints32:
     return np.unique(columns[columns >= 0])
 
 
-def _turned(rows: dict[int, Columns], columns: int) -> tuple[Columns, Numbers]:
+def _turned(rows: dict[int, Ints32], columns: int) -> tuple[Ints32, Ints]:
     """(the pages of column after column, where each column begins)."""
     flat = np.concatenate(list(rows.values())) if rows else np.zeros(0, np.int32)
     pages = np.repeat(np.fromiter(rows, np.int32, len(rows)), [len(row) for row in rows.values()])
@@ -261,7 +258,7 @@ def _turned(rows: dict[int, Columns], columns: int) -> tuple[Columns, Numbers]:
     return pages[order], np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def _kinds(rows: dict[int, Columns], sizes: Numbers, count: int) -> tuple[Mask, Columns]:
+def _kinds(rows: dict[int, Ints32], sizes: Ints, count: int) -> tuple[Mask, Ints32]:
     """(which columns are common, each page's kind: pages of one kind hold the same common columns).
 
     Columns of most pages come first. Those that stand on pages as by chance would make each page a kind of its own:
@@ -294,19 +291,19 @@ def _kinds(rows: dict[int, Columns], sizes: Numbers, count: int) -> tuple[Mask, 
     return common, kinds
 
 
-def pages_of(index: Index, column: int) -> Columns:
+def pages_of(index: Index, column: int) -> Ints32:
     """Ascending."""
     return index.postings[index.begins[column] : index.begins[column + 1]]
 
 
-def _kind_shares(index: Index, kind_row: Columns) -> Numbers:
+def _kind_shares(index: Index, kind_row: Ints32) -> Ints:
     """Of each kind: the bytes of these common columns that its pages hold."""
     weights = np.zeros(len(index.weights), np.int64)
     weights[kind_row] = index.weights[kind_row]
     return np.array([weights[row].sum() for row in index.kind_rows], np.int64)
 
 
-def _rare_shares(index: Index, columns: Columns) -> tuple[Numbers, Numbers]:
+def _rare_shares(index: Index, columns: Ints32) -> tuple[Ints, Ints]:
     """(pages, ascending, that hold any of these columns; the bytes that they hold of them)."""
     parts = [pages_of(index, column) for column in columns.tolist()]
     if not parts:
@@ -321,7 +318,7 @@ def _rare_shares(index: Index, columns: Columns) -> tuple[Numbers, Numbers]:
     return held, sums[held]
 
 
-def common_bytes(index: Index, columns: Columns) -> Numbers:
+def common_bytes(index: Index, columns: Ints32) -> Ints:
     """Of each page: the bytes of these columns that it holds; 0 where it is not indexed."""
     scores = np.zeros(len(index.kinds), np.int64)
     indexed = index.kinds >= 0
@@ -408,8 +405,8 @@ class _Growth:
     """A cluster while it grows."""
 
     pages: list[int]
-    navigation: Columns
-    scores: Numbers  # by page: bytes of the navigation part that it holds; -1 for those that are in, or not live
+    navigation: Ints32
+    scores: Ints  # by page: bytes of the navigation part that it holds; -1 for those that are in, or not live
     bytes: int  # of the navigation part
 
 

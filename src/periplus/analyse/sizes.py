@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.analyse.linkgraph import distinct_sorted
+from periplus.model.arrays import Ints, Mask, Unsigned8
 from periplus.model.graph import LinkGraph
 from periplus.model.page import PULLED_KINDS, LinkKind, MediaClass, media_class
 from periplus.model.results import LinkedBytes
 
 
-def linked_bytes(graph: LinkGraph, size_bytes: NDArray[np.int64], media_type: Sequence[str]) -> LinkedBytes:
+def linked_bytes(graph: LinkGraph, size_bytes: Ints, media_type: Sequence[str]) -> LinkedBytes:
     """The sizes of what each page links to, summed by MediaClass, each target once a page.
 
     graph: n nodes, among them every link's target whose bytes shall count. size_bytes, media_type: one a node; 0 bytes:
@@ -55,45 +55,45 @@ _CLASS_OF_KIND |= {
 class SizeInput:
     """u URLs and m links between them; links may repeat."""
 
-    size_bytes: NDArray[np.int64]  # u: 0 when not known
-    media: NDArray[np.uint8]  # u: place in MediaClass, from `media_places`; OTHER when not known
-    sources: NDArray[np.int64]  # m: places among the URLs
-    targets: NDArray[np.int64]  # m
-    kinds: NDArray[np.uint8]  # m: places in KINDS
+    size_bytes: Ints  # u: 0 when not known
+    media: Unsigned8  # u: place in MediaClass, from `media_places`; OTHER when not known
+    sources: Ints  # m: places among the URLs
+    targets: Ints  # m
+    kinds: Unsigned8  # m: places in KINDS
 
 
 @dataclass(frozen=True, slots=True)
 class PageWeights:
     """Bytes by media class of k pages, a row a page, columns in the order of MediaClass."""
 
-    pulled: NDArray[np.int64]  # k x classes: with the page's own bytes in its own class
-    pulled_unsized: NDArray[np.int64]  # k x classes: parts whose size is not known, counted
-    linked: NDArray[np.int64]  # k x classes: what the page's links lead to
+    pulled: Ints  # k x classes: with the page's own bytes in its own class
+    pulled_unsized: Ints  # k x classes: parts whose size is not known, counted
+    linked: Ints  # k x classes: what the page's links lead to
 
 
 @dataclass(frozen=True, slots=True)
 class SiteSizes:
     """The whole site: each URL once, however many pages use it."""
 
-    size_bytes: NDArray[np.int64]  # classes: of the pages and all that they pull in or link to
-    urls: NDArray[np.int64]  # classes: URLs of known size
-    unsized: NDArray[np.int64]  # classes: URLs of unknown size
+    size_bytes: Ints  # classes: of the pages and all that they pull in or link to
+    urls: Ints  # classes: URLs of known size
+    unsized: Ints  # classes: URLs of unknown size
 
 
-def media_places(media_types: Sequence[str]) -> NDArray[np.uint8]:
+def media_places(media_types: Sequence[str]) -> Unsigned8:
     """Each media type as its class's place in MediaClass."""
     of_type = {name: _CLASS_PLACE[media_class(name)] for name in set(media_types)}
     return np.fromiter((of_type[name] for name in media_types), np.uint8, len(media_types))
 
 
-def pulled_bytes(sizes: SizeInput) -> NDArray[np.int64]:
+def pulled_bytes(sizes: SizeInput) -> Ints:
     """int64[u]: the bytes of each URL with those of all it pulls in, each part once. O(u + m log m)."""
     source, target = _pairs(sizes, PULLED_KINDS)
     parts = np.bincount(source, weights=sizes.size_bytes[target], minlength=len(sizes.size_bytes))  # exact up to 2^53
     return np.asarray(sizes.size_bytes + parts.astype(np.int64))
 
 
-def weights(sizes: SizeInput, pages: NDArray[np.int64]) -> PageWeights:
+def weights(sizes: SizeInput, pages: Ints) -> PageWeights:
     """What each of these pages (k distinct places) pulls in and links to: each target once a page, the page itself not
     among its links.
     """
@@ -105,9 +105,7 @@ def weights(sizes: SizeInput, pages: NDArray[np.int64]) -> PageWeights:
     return PageWeights(pulled, unsized, _sums(sizes, LINKED_KINDS, row, classes)[0])
 
 
-def _sums(
-    sizes: SizeInput, kinds: frozenset[LinkKind], row: NDArray[np.int64], classes: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _sums(sizes: SizeInput, kinds: frozenset[LinkKind], row: Ints, classes: Ints) -> tuple[Ints, Ints]:
     """(bytes, targets of unknown size) by row and class, over links of these kinds. row: of each source; -1: none."""
     shape = (int(row.max(initial=-1)) + 1, _CLASSES)
     source, target = _pairs(sizes, kinds, row >= 0)
@@ -117,9 +115,7 @@ def _sums(
     return total.astype(np.int64).reshape(shape), unknown.astype(np.int64).reshape(shape)
 
 
-def _pairs(
-    sizes: SizeInput, kinds: frozenset[LinkKind], among: NDArray[np.bool_] | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _pairs(sizes: SizeInput, kinds: frozenset[LinkKind], among: Mask | None = None) -> tuple[Ints, Ints]:
     """Each (source, target) of links of these kinds once, links of a page to itself left out. among: sources."""
     count = max(len(sizes.size_bytes), 1)
     links = np.isin(sizes.kinds, [KINDS.index(kind) for kind in kinds]) & (sizes.sources != sizes.targets)
@@ -129,7 +125,7 @@ def _pairs(
     return pairs // count, pairs % count
 
 
-def _classes(sizes: SizeInput) -> NDArray[np.int64]:
+def _classes(sizes: SizeInput) -> Ints:
     """The class of each URL: of its media type, or where that is not known, of a kind of link that leads to it."""
     classes = sizes.media.astype(np.int64)
     by_kind = np.array([_CLASS_PLACE[_CLASS_OF_KIND.get(kind, MediaClass.OTHER)] for kind in KINDS], np.int64)
@@ -140,7 +136,7 @@ def _classes(sizes: SizeInput) -> NDArray[np.int64]:
     return classes
 
 
-def site_sizes(sizes: SizeInput, own: NDArray[np.bool_]) -> SiteSizes:
+def site_sizes(sizes: SizeInput, own: Mask) -> SiteSizes:
     """The bytes of the site's pages (own: bool[u]) and of what they pull in or link to, each URL once."""
     counted = np.isin(sizes.kinds, [KINDS.index(kind) for kind in PULLED_KINDS | LINKED_KINDS]) & own[sizes.sources]
     used = own.copy()

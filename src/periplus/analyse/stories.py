@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from periplus.analyse.articles import DATE_ORIGINS, TRUSTED, Article, Articles
 from periplus.analyse.linkgraph import distinct_sorted
 from periplus.document.digest import without_marks
+from periplus.model.arrays import Floats, Floats32, Ints, Ints32, Mask, Unsigned32
 from periplus.model.story import DateOrigin, Order, Stories, Story, StoryPage
 from periplus.model.web import Url
 
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 # runs of five less. So pages are compared by containment (what they share of the smaller one's runs), from a tenth on,
 # and rare words confirm it.
 
-Ints = NDArray[np.int64]
-Places = NDArray[np.int32]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Watch = Callable[[str, int, int], None]  # is told (what is done, pages that it is done with, pages in all)
 
 PAGES_OF_SHINGLE = 300  # a run on more pages is a formula or a giant story, which has other runs too
@@ -45,16 +42,16 @@ ROWS_AT_ONCE, PAIRS_AT_ONCE = 4_000, 20_000
 class TextPairs:
     """Pairs of pages, one < other, that share text; by the first one."""
 
-    one: Places
-    other: Places
-    shared: Places  # runs that both have
+    one: Ints32
+    other: Ints32
+    shared: Ints32  # runs that both have
     runs: Ints  # of each page, the site's own formulas left out
 
 
 class Words:
     """Pages as vectors of rare words. Only those asked for have any: of a million pages all would fill the memory."""
 
-    def __init__(self, articles: Articles, some: NDArray[np.bool_] | None = None) -> None:
+    def __init__(self, articles: Articles, some: Mask | None = None) -> None:
         """some: bool[n], the pages that will be asked for; None: all."""
         from scipy.sparse import csr_array
 
@@ -93,7 +90,7 @@ class Words:
         return np.asarray((some @ some.T).toarray(), np.float64)
 
 
-def _pages_of_words(words: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], Ints]:
+def _pages_of_words(words: Unsigned32) -> tuple[Unsigned32, Ints]:
     """(the distinct words, ascending; on how many pages each is). words: each once a page."""
     distinct, pages = np.zeros(0, np.uint32), np.zeros(0, np.int64)
     for begin in range(0, len(words), WORDS_AT_ONCE):
@@ -103,9 +100,7 @@ def _pages_of_words(words: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], Ints
     return distinct, pages
 
 
-def _weighed(
-    articles: Articles, places: Ints, distinct: NDArray[np.uint32], rarity: Floats
-) -> tuple[Ints, NDArray[np.int32], NDArray[np.float32]]:
+def _weighed(articles: Articles, places: Ints, distinct: Unsigned32, rarity: Floats) -> tuple[Ints, Ints32, Floats32]:
     """(where each page's row ends, the columns, the weights) of the telling words of some pages; unit vectors."""
     begins = articles.words.offsets[places]
     sizes = articles.words.offsets[places + 1] - begins
@@ -151,7 +146,7 @@ def text_pairs(articles: Articles, watch: Watch) -> TextPairs:
     return TextPairs(one, other, count, own)
 
 
-def _telling(row: Places, column: Ints, distinct: int, sites: NDArray[np.int32]) -> NDArray[np.bool_]:
+def _telling(row: Ints32, column: Ints, distinct: int, sites: Ints32) -> Mask:
     """bool[known]: whether a run may speak of a story: not on very many pages, and not a site's own formula."""
     pages = np.bincount(column, minlength=distinct)
     many = int(sites.max(initial=0)) + 1
@@ -184,8 +179,8 @@ Pair = tuple[int, int]
 class Edges(NamedTuple):
     """What holds stories together: copies (one < other) by what they share of the smaller text, and citations."""
 
-    one: Places
-    other: Places
+    one: Ints32
+    other: Ints32
     shares: Floats
     citing: Ints
     cited: Ints
@@ -209,7 +204,7 @@ def _containment(pairs: TextPairs, here: slice | Mask) -> Floats:
     return pairs.shared[here] / np.maximum(smaller, 1)
 
 
-def _judged(articles: Articles, pairs: TextPairs, words: Words, watch: Watch) -> tuple[NDArray[np.float32], Mask]:
+def _judged(articles: Articles, pairs: TextPairs, words: Words, watch: Watch) -> tuple[Floats32, Mask]:
     """(the cosine of each pair's words, whether they are copies: rare words agree, and dates or titles)."""
     cosines, copied = np.empty(len(pairs.one), np.float32), np.empty(len(pairs.one), np.bool_)
     for begin in range(0, len(pairs.one), PAIRS_AT_ONCE):
@@ -227,7 +222,7 @@ def _judged(articles: Articles, pairs: TextPairs, words: Words, watch: Watch) ->
     return cosines, copied
 
 
-def _days_apart(articles: Articles, one: Places, other: Places) -> Floats:
+def _days_apart(articles: Articles, one: Ints32, other: Ints32) -> Floats:
     """By the pages' own dates; 0 where one has none, since nothing speaks against them."""
     dated = articles.is_dated
     return np.where(dated[one] & dated[other], np.abs(articles.when[one] - articles.when[other]) / DAY_S, 0.0)
@@ -305,9 +300,7 @@ class _Evidence(NamedTuple):
         yield from zip(pages.tolist(), begins[:-1][several].tolist(), begins[1:][several].tolist(), strict=True)
 
 
-def _evidence(
-    pairs: TextPairs, cosines: NDArray[np.float32], links: Ints, cosine: Floats, watch: Watch
-) -> Iterator[_Evidence]:
+def _evidence(pairs: TextPairs, cosines: Floats32, links: Ints, cosine: Floats, watch: Watch) -> Iterator[_Evidence]:
     """Of all pages, ROWS_AT_ONCE at a time. links: may be citations; cosine: of their words."""
     size = len(pairs.runs)
     part = np.flatnonzero(cosines.astype(np.float64) >= PART_COSINE)
@@ -363,7 +356,7 @@ def _stories_of(near: list[int], weights: Sequence[float], copies: csr_array, wo
     return {near[place] for place in groups[0]} if best >= least else None
 
 
-def _related(pages: Sequence[int], copies: csr_array, words: Words) -> NDArray[np.bool_]:
+def _related(pages: Sequence[int], copies: csr_array, words: Words) -> Mask:
     """bool[k, k]: whether two of the pages may tell one story: copies, or rare words agree.
 
     Each is related to itself.
@@ -424,7 +417,7 @@ def _eras(pages: Sequence[int], when: Floats) -> dict[int, int]:
     return eras
 
 
-def _groups(size: int, joined: Edges) -> tuple[Places, list[Ints]]:
+def _groups(size: int, joined: Edges) -> tuple[Ints32, list[Ints]]:
     """(of each page the number of its group, the pages of each group of two or more)."""
     from scipy.sparse.csgraph import connected_components
 
@@ -589,7 +582,7 @@ def _told(articles: Articles, joined: Edges, cites: Ints, least_sites: int, watc
 
 
 def _within(
-    group: Places, members: Sequence[Ints], one: NDArray[np.integer], other: NDArray[np.integer]
+    group: Ints32, members: Sequence[Ints], one: NDArray[np.integer], other: NDArray[np.integer]
 ) -> Iterator[Ints]:
     """Of each group the places of the pairs of which both are in it, ascending."""
     inner = np.flatnonzero(group[one] == group[other])

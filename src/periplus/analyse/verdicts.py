@@ -9,15 +9,13 @@ from enum import StrEnum
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.analyse.duplicates import Hashes, jaccard
 from periplus.analyse.linkgraph import places_in_sorted
 from periplus.document.digest import without_marks
+from periplus.model.arrays import Ints, Ints16, Ints32, Mask
 from periplus.model.audit import FragmentVerdict, Verdict
 from periplus.model.visit import Cause, Cut, Reason
-
-Ids = NDArray[np.int64]
 
 
 class ChainRole(StrEnum):
@@ -44,19 +42,19 @@ class ChainRow:
 class RedirectColumns:
     """r redirects as they are known: source answers status and names target. At most one a source, in any order."""
 
-    sources: Ids
-    targets: Ids
-    statuses: NDArray[np.int16]
+    sources: Ints
+    targets: Ints
+    statuses: Ints16
 
 
 @dataclass(frozen=True, slots=True)
 class ChainEnds:
     """Where each redirect ends, in the order of RedirectColumns."""
 
-    ends: Ids  # the last URL; in a loop: some URL of it
-    hops: NDArray[np.int32]  # redirects until there, 1 or more
-    loops: NDArray[np.bool_]  # never ends
-    permanent: NDArray[np.bool_]  # each hop is a 301 or 308
+    ends: Ints  # the last URL; in a loop: some URL of it
+    hops: Ints32  # redirects until there, 1 or more
+    loops: Mask  # never ends
+    permanent: Mask  # each hop is a 301 or 308
 
 
 def chain_ends(redirects: RedirectColumns) -> ChainEnds:
@@ -84,7 +82,7 @@ def chain_ends(redirects: RedirectColumns) -> ChainEnds:
 
 
 def chain_rows(
-    redirects: RedirectColumns, final_status: dict[int, int], requested: Ids | None = None
+    redirects: RedirectColumns, final_status: dict[int, int], requested: Ints | None = None
 ) -> Iterator[ChainRow]:
     """The chains as tidy rows, one a URL, the requested one first. Cost: the rows.
 

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from periplus.analyse.linkgraph import counted, distinct_sorted, places_in_sorted, resolved
+from periplus.model.arrays import Ints, Ints32, Mask
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus, Unit
 from periplus.model.visit import FETCHED, Reason
@@ -21,9 +22,6 @@ from periplus.model.webometrics import (
     FragmentModel,
     Gain,
     ImpactFactor,
-    Ints,
-    Mask,
-    Numbers,
     SetRelation,
     SiteSet,
     SuffixTally,
@@ -102,7 +100,7 @@ def _kept_if_fetched(first: Ints, place: Ints, fetched: Mask) -> Ints:
     return np.where(fetched[place], place, first[place])
 
 
-def _twins(urls: UrlRows, units: Numbers, contents: tuple[Ints, Ints], fetched: Mask) -> Ints:
+def _twins(urls: UrlRows, units: Ints32, contents: tuple[Ints, Ints], fetched: Mask) -> Ints:
     """For each URL, the place of the first by text among the fetched pages of its unit with its content;
     its own where there is none.
     """
@@ -138,7 +136,7 @@ def _placed(ids: Ints, links: LinkRows, place: Ints, fetched: Mask) -> tuple[Int
     return source[counts], end[counts]
 
 
-def _folders(names: Iterable[str], units: Numbers) -> tuple[Numbers, Numbers]:
+def _folders(names: Iterable[str], units: Ints32) -> tuple[Ints32, Ints32]:
     """(a number for each URL's directory, one for its host), each of one unit. names: of the URLs, by `_bare`."""
     numbers: dict[str, int] = {}
     folders = ((name.partition("?")[0] if "?" in name else name).rpartition("/")[0] for name in names)
@@ -148,7 +146,7 @@ def _folders(names: Iterable[str], units: Numbers) -> tuple[Numbers, Numbers]:
     return _numbered(folder, units), _numbered(host[folder], units)
 
 
-def _numbered(values: Ints, units: Numbers) -> Numbers:
+def _numbered(values: Ints, units: Ints32) -> Ints32:
     """A number for each distinct pair of a value and a unit, from 0."""
     span = int(values.max()) + 1 if len(values) else 1
     keys = units.astype(np.int64) * span + values
@@ -263,7 +261,7 @@ def unit_figures(fragment: WebFragment, links: UnitLinks) -> tuple[UnitFigures, 
     source_in, end_in = links.sources < chosen, links.ends < chosen
     inside, coming, leaving = ~own & source_in & end_in, ~source_in & end_in, source_in & ~end_in
 
-    def summed(units: Numbers, which: Mask, weigh: bool = True) -> list[int]:
+    def summed(units: Ints32, which: Mask, weigh: bool = True) -> list[int]:
         weights = links.counts[which] if weigh else None
         sums: list[int] = np.bincount(units[which], weights, minlength=size).astype(np.int64).tolist()
         return sums
@@ -326,11 +324,11 @@ def connectivity_with(links: UnitLinks, chosen: int, added: Sequence[int], count
     return _connected("with communicators", *_ends(between(links, chosen_units)), np.flatnonzero(chosen_units))
 
 
-def _ends(links: UnitLinks) -> tuple[Numbers, Numbers]:
+def _ends(links: UnitLinks) -> tuple[Ints32, Ints32]:
     return links.sources, links.ends
 
 
-def _connected(name: str, sources: Numbers | Ints, ends: Numbers | Ints, vertices: Ints) -> Connectivity:
+def _connected(name: str, sources: Ints32 | Ints, ends: Ints32 | Ints, vertices: Ints) -> Connectivity:
     """vertices: ascending, every end among them. Parallel arcs and loops do not count."""
     size = max(len(vertices), 1)
     first, second = np.searchsorted(vertices, sources), np.searchsorted(vertices, ends)

@@ -16,17 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.audit import IssueColumns, audit
-from periplus.analyse.audit_input import (
-    AuditInput,
-    AuditUrls,
-    LinkFacts,
-    Mask,
-    NoteColumns,
-    PageTraits,
-    Places,
-    Remarks,
-    text_keys,
-)
+from periplus.analyse.audit_input import AuditInput, AuditUrls, LinkFacts, NoteColumns, PageTraits, Remarks, text_keys
 from periplus.analyse.duplicates import NearGroup
 from periplus.analyse.issues import (
     AuditRules,
@@ -60,6 +50,7 @@ from periplus.api.page_notes import notes_of_site, take_notes
 from periplus.document.links import DIRECTIVE, fragment_verdict
 from periplus.document.understand import anchors_of_body
 from periplus.errors import UsageError
+from periplus.model.arrays import Ints, Ints32, Mask, Unsigned8
 from periplus.model.audit import VERDICTS, FragmentVerdict, Verdict
 from periplus.model.duplicates import DuplicateGroup
 from periplus.model.graph import REASONS, LinkRows
@@ -95,8 +86,8 @@ class SiteAudit:
     site: AuditInput
     findings: Mapping[str, IssueColumns]  # by code, as `audit` has them
     judgements: Mapping[int, Judgement]  # by place; of those only that are not simply there
-    ids: Places  # of the URLs, by place
-    sites: NDArray[np.int32]  # by place: numbers of sites
+    ids: Ints  # of the URLs, by place
+    sites: Ints32  # by place: numbers of sites
     sizes: SizeInput
     duplicates: tuple[DuplicateGroup, ...]  # pages of one text or nearly one
     notes: tuple[str, ...]  # what was not looked at, and why
@@ -109,7 +100,7 @@ class SiteAudit:
         """The findings with what their words are made of but for the words of links. findings: others than all."""
         judgements = self.judgements
 
-        def whys(places: Places) -> Iterable[str]:
+        def whys(places: Ints) -> Iterable[str]:
             return (judgements[place].why if place in judgements else "" for place in places.tolist())
 
         # a redirect's end may be a URL that only checks met
@@ -213,7 +204,7 @@ class _Urls:
         """A column of the rows, by place."""
         return rows[self._order]
 
-    def places(self, ids: Iterable[int] | Places) -> Places:
+    def places(self, ids: Iterable[int] | Ints) -> Ints:
         """-1: no URL of the collection."""
         numbers = ids if isinstance(ids, np.ndarray) else np.fromiter(ids, np.int64)
         rows = places_in_sorted(self.rows.ids, numbers)
@@ -238,7 +229,7 @@ class _Urls:
         statuses = self.column(self.rows.statuses)
         return RedirectColumns(source[rows], self.page_of[target[rows]], statuses[source[rows]])
 
-    def _pages_of_aliases(self, redirects: LinkRows) -> Places:
+    def _pages_of_aliases(self, redirects: LinkRows) -> Ints:
         """int64[u]: the page that each URL is another address of, by place; itself where it is none."""
         page_of = np.arange(len(self.texts))
         source = self.places(redirects.sources)
@@ -264,7 +255,7 @@ def _check_settings(connection: reading.Connection) -> tuple[float, int]:
 
 def _judged(
     urls: _Urls, asked: Mask, evidence: UrlEvidence, missing: Mapping[int, str], judgements: dict[int, Judgement]
-) -> NDArray[np.uint8]:
+) -> Unsigned8:
     """What is thought of each URL; the judgements that are worth words enter `judgements`. asked: those in question."""
     reasons, ids = urls.column(urls.rows.reasons), urls.column(urls.rows.ids)
     settled = _SETTLED[reasons]
@@ -359,7 +350,7 @@ class _Traits:
             "images_without_alt": np.array([page.images_without_alt for page in pages], np.int32),
         }
 
-    def columns(self, weight_bytes: NDArray[np.int64]) -> PageTraits:
+    def columns(self, weight_bytes: Ints) -> PageTraits:
         """By place. weight_bytes: of every URL."""
         order = np.argsort(np.concatenate([block["place"] for block in self._blocks]))
         columns = {name: np.concatenate([block[name] for block in self._blocks])[order] for name in self._blocks[0]}
@@ -559,7 +550,7 @@ def issue_table(
     return IssueTable((), url, ids).of(kinds)
 
 
-def with_anchors(connection: reading.Connection, kind: KindIssues, ids: Places) -> KindIssues:
+def with_anchors(connection: reading.Connection, kind: KindIssues, ids: Ints) -> KindIssues:
     """The issues with the words of their links. ids: of URLs by place."""
     if not kind.are_links:
         return kind
@@ -619,13 +610,13 @@ def seen_since(connection: reading.Connection, issues: IssueTable, causes: Cause
     return dataclasses.replace(causes, since=np.where(np.isinf(first), np.nan, first))
 
 
-def pair_keys(issues: IssueTable, pages: Places, related: Places) -> Places:
+def pair_keys(issues: IssueTable, pages: Ints, related: Ints) -> Ints:
     """int64[k]: a number for each pair of places; -1 related: no URL; negative: of what is no URL of the collection."""
-    keys: Places = pages * (len(issues.url) + 1) + related + 1
+    keys: Ints = pages * (len(issues.url) + 1) + related + 1
     return np.where((pages < 0) | (related < -1), -1, keys)
 
 
-def stored_keys(issues: IssueTable, rows: Iterable[tuple[int, int]]) -> Places:
+def stored_keys(issues: IssueTable, rows: Iterable[tuple[int, int]]) -> Ints:
     """The same of pairs of ids, as `store_issues` kept them."""
     pages, related = np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2).T
     other = places(issues.ids, related)

@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.analyse.comparison import changed_links, compare
 from periplus.analyse.linkgraph import distinct_sorted, hierarchical_map, link_graph, places, places_in_sorted, resolved
 from periplus.analyse.pagerank import pagerank
 from periplus.api.facts import chosen_start, run_name, starts_of
 from periplus.errors import UsageError
+from periplus.model.arrays import Ints, Mask
 from periplus.model.audit import Grade, Issue
 from periplus.model.comparison import FIELDS, Comparison, RunView
 from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
@@ -27,7 +27,6 @@ from periplus.store.sqlite import analysis_rows, reading, runs, site_rows
 from periplus.store.sqlite.analysis_rows import PastUrls, RunEnd
 from periplus.urls.canonical import url_id
 
-Ids = NDArray[np.int64]
 # those are our doing
 _DEAD = [
     reason for reason in Reason if STATE_OF[reason] is State.INVALID and reason not in (Reason.BUG, Reason.PRIVATE)
@@ -155,20 +154,20 @@ def _absent(graph: LinkGraph, fields: dict[str, list[object]], html: list[bool])
                 yield Issue(code, Grade.WARNING, graph.pages[at])
 
 
-def _ends(links: LinkRows, moved: LinkRows, dead: Ids) -> list[int]:
+def _ends(links: LinkRows, moved: LinkRows, dead: Ints) -> list[int]:
     """The URLs that broken links name."""
     hit = _is_broken(links, moved, dead)
     ends: list[int] = distinct_sorted(np.concatenate([links.sources[hit], links.targets[hit]])).tolist()
     return ends
 
 
-def _is_broken(links: LinkRows, moved: LinkRows, dead: Ids) -> NDArray[np.bool_]:
+def _is_broken(links: LinkRows, moved: LinkRows, dead: Ints) -> Mask:
     ends, leads = resolved(links.targets, moved)
-    broken: NDArray[np.bool_] = ~leads | (places_in_sorted(dead, ends) >= 0)
+    broken: Mask = ~leads | (places_in_sorted(dead, ends) >= 0)
     return broken
 
 
-def _broken(links: LinkRows, moved: LinkRows, dead: Ids, texts: dict[int, Url]) -> Iterator[Issue]:
+def _broken(links: LinkRows, moved: LinkRows, dead: Ints, texts: dict[int, Url]) -> Iterator[Issue]:
     """Links that lead nowhere, at once or by redirects."""
     hit = _is_broken(links, moved, dead)
     for source, target in zip(links.sources[hit].tolist(), links.targets[hit].tolist(), strict=True):

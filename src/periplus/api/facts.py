@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.analyse.linkgraph import distinct_sorted, hierarchical_map, link_graph, places, places_in_sorted, resolved
 from periplus.analyse.pagerank import link_score, pagerank, published_rank
 from periplus.analyse.sizes import linked_bytes
 from periplus.errors import UsageError
+from periplus.model.arrays import Ints
 from periplus.model.graph import REASONS, LinkGraph, LinkRows, PageRows, SiteReader, UrlFacts, UrlRows
 from periplus.model.ports import RunRecord
 from periplus.model.results import About, LinkedBytes, PageColumns, Ranking, SiteMap
@@ -81,7 +81,7 @@ def linked_with_parts(graph: LinkGraph, facts: PageColumns, parts: Parts) -> Lin
     return LinkedBytes(linked.sizes[:count], linked.unsized[:count])
 
 
-def _extended(graph: LinkGraph, nodes: NDArray[np.int64], links: LinkRows) -> LinkGraph:
+def _extended(graph: LinkGraph, nodes: Ints, links: LinkRows) -> LinkGraph:
     """The graph with further nodes (nodes: ids, the graph's own first) and links."""
     count = len(nodes)
     sources, targets = places(nodes, links.sources), places(nodes, links.targets)
@@ -133,7 +133,7 @@ class SiteRows:
     links: LinkRows
     redirects: LinkRows
     pages: PageRows
-    statuses: tuple[NDArray[np.int64], NDArray[np.int64]]
+    statuses: tuple[Ints, Ints]
     parts: Parts | None  # None: no check was to learn sizes of parts
 
 
@@ -231,13 +231,11 @@ def ranked(graph: LinkGraph, order: RankOrder) -> Ranking:
     return pagerank(graph, damping=order.damping)
 
 
-def _ids(pages: Sequence[Url]) -> NDArray[np.int64]:
+def _ids(pages: Sequence[Url]) -> Ints:
     return np.fromiter(map(url_id, pages), np.int64, len(pages))
 
 
-def _columns(
-    graph: LinkGraph, ids: NDArray[np.int64], rows: SiteRows, ranking: Ranking, site_map: SiteMap | None
-) -> PageColumns:
+def _columns(graph: LinkGraph, ids: Ints, rows: SiteRows, ranking: Ranking, site_map: SiteMap | None) -> PageColumns:
     """What is shown of each page, in the order of graph.pages. Facts of what a URL was earlier are left out."""
     count = len(ids)
     reasons = [REASONS[code] for code in rows.urls.reasons[places(rows.urls.ids, ids)].tolist()]

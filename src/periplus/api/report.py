@@ -7,10 +7,9 @@ from dataclasses import replace
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.analyse.audit import IssueColumns, issue_kinds
-from periplus.analyse.audit_input import AuditInput, Mask
+from periplus.analyse.audit_input import AuditInput
 from periplus.analyse.grades import graded
 from periplus.analyse.issues import causes_of, faults, worded
 from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, map_tree
@@ -31,6 +30,7 @@ from periplus.api.facts import (
 from periplus.api.grading import trend_points, unmeasured
 from periplus.api.positions import with_positions
 from periplus.api.segments import site_sums
+from periplus.model.arrays import Ints, Mask
 from periplus.model.audit import VERDICTS, Fault, Grade, Verdict
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.page import FOLLOWED_KINDS, MediaClass
@@ -99,7 +99,7 @@ def report_data(
         return replace(data, segments=site_sums(connection, rules, start.site, _pages_by_grade(audit)))
 
 
-def _pages_by_grade(audit: SiteAudit) -> dict[str, NDArray[np.int64]]:
+def _pages_by_grade(audit: SiteAudit) -> dict[str, Ints]:
     """The id of the page of each issue."""
     kinds = issue_kinds()
     return {
@@ -171,7 +171,7 @@ def _screenshots(connection: reading.Connection, start: Start, ranked: Sequence[
             yield url, picture
 
 
-def depth_tallies(site_map: SiteMap, indexed: NDArray[np.bool_]) -> tuple[DepthTally, ...]:
+def depth_tallies(site_map: SiteMap, indexed: Mask) -> tuple[DepthTally, ...]:
     """How many pages each depth holds."""
     reached = site_map.depth >= 0
     total = np.bincount(site_map.depth[reached])

@@ -27,6 +27,7 @@ from periplus.api.shared_index import INDEX, StillAlone, publish_index, publishi
 from periplus.children import Parent, RunnerLink
 from periplus.document.words import forms
 from periplus.errors import StoreError
+from periplus.model.arrays import Ints
 from periplus.model.job import JobProgress
 from periplus.model.page import NO_BLOCKS, Part
 from periplus.model.search import PageToIndex
@@ -49,7 +50,6 @@ from periplus.store.crawl_reads import PageBlocks
 from periplus.store.postgres.address import address_of, is_address
 from periplus.store.sqlite import changes, index_rows, reading, schema, site_rows, text_rows
 from periplus.store.sqlite.changes import ChangeCursor
-from periplus.store.sqlite.site_rows import Ids
 from periplus.store.sqlite.text_rows import PAGES_AT_ONCE
 
 # A follower reads which pages changed, has them indexed, and only then moves its place. Killed anywhere, the next one
@@ -194,12 +194,12 @@ class IndexWorker:
             self._pass(searchable=True)
         return is_whole
 
-    def _in_order(self) -> Ids:
+    def _in_order(self) -> Ints:
         waiting = np.unique(np.array(self._waiting, np.int64))
         self._waiting = array("q", waiting.tobytes())
         return waiting
 
-    def _put_each(self, ids: Ids, stop: Callable[[], bool]) -> bool:
+    def _put_each(self, ids: Ints, stop: Callable[[], bool]) -> bool:
         """Gives the engine pages, ascending by id, from the last one on; they wait no longer then, nor do any behind
         the first of them. False: stop ended it.
         """
@@ -260,7 +260,7 @@ class IndexWorker:
             changed = changed or bool(marked)
         return changed
 
-    def _listen_to(self, pages: Ids) -> None:
+    def _listen_to(self, pages: Ints) -> None:
         """Has `_anchors` tell of each of the pages, ascending, what others call it that its own title does not say."""
         self._anchors = _nothing_told  # those before are forgotten first
         with translated(self._folder):

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from xxhash import xxh3_64_hexdigest
 
 from periplus.api.homes import address_of_copy, folder_of
 from periplus.errors import StoreError, UsageError
 from periplus.extras import extra_needed
+from periplus.model.arrays import Ints, Unsigned8
 from periplus.model.ports import RunRecord
 from periplus.model.web import UrlId
 from periplus.search import index, vectors
@@ -56,11 +56,11 @@ class PublishedPages(NamedTuple):
     and how many there are; -1: it is not marked.
     """
 
-    ids: NDArray[np.int64]
-    stamps: NDArray[np.int64]
-    shards: NDArray[np.uint8]
-    places: NDArray[np.int64]
-    parts: NDArray[np.uint8]
+    ids: Ints
+    stamps: Ints
+    shards: Unsigned8
+    places: Ints
+    parts: Unsigned8
 
     def parts_at(self, row: int) -> bytes | None:
         start, length = self.places[row].tolist()

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
 from periplus.analyse.articles import Articles, sampling_of
@@ -30,6 +29,7 @@ from periplus.api.story_pages import (
     stored_readings,
 )
 from periplus.errors import UsageError
+from periplus.model.arrays import Ints, Unsigned8
 from periplus.model.story import (
     Cascades,
     DateOrigin,
@@ -103,7 +103,7 @@ def stories_and_state(
 
 def _read(
     place: Path, connection: reading.Connection, pages: CandidatePages, file: ColumnFile | None, watch: Watch
-) -> tuple[Readings, Articles, NDArray[np.int64]]:
+) -> tuple[Readings, Articles, Ints]:
     """What `read` returns, and the readings."""
     stored = Stored(file)
     readings = Readings(stored.sampling, place)
@@ -125,7 +125,7 @@ def _left_to_the_next(place: Path, readings: Readings, before: int) -> Iterator[
         raise
 
 
-def _packed(stories: Stories) -> NDArray[np.uint8]:
+def _packed(stories: Stories) -> Unsigned8:
     """A line of JSON a story."""
     lines = bytearray()
     for story in stories.stories:

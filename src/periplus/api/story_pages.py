@@ -35,6 +35,7 @@ from periplus.analyse.articles import (
 from periplus.document.dates import feed_dates
 from periplus.document.decode import decode
 from periplus.document.publication import DateEvidence, page_date
+from periplus.model.arrays import Floats, Ints, Unsigned16, Unsigned32, Unsigned64
 from periplus.model.page import Position
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store import column_files
@@ -72,11 +73,11 @@ class PageReading(NamedTuple):
     origins: int  # place in DATE_ORIGINS
     whole_days: bool
     runs: int  # of five words, before the sample
-    marks: NDArray[np.uint64]  # of its candidate texts
-    shingles: NDArray[np.uint64]  # a sample of the runs
-    words: NDArray[np.uint32]
-    counts: NDArray[np.uint16]
-    targets: NDArray[np.int64]  # what its own text links to on other sites
+    marks: Unsigned64  # of its candidate texts
+    shingles: Unsigned64  # a sample of the runs
+    words: Unsigned32
+    counts: Unsigned16
+    targets: Ints  # what its own text links to on other sites
 
 
 class Stored:
@@ -92,7 +93,7 @@ class Stored:
         }
         self._order = np.argsort(self._columns["ids"])
 
-    def places(self, ids: NDArray[np.int64], stamps: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def places(self, ids: Ints, stamps: Unsigned64) -> Ints:
         """Of each page the place of its reading; -1: there is none, or something that is stored changed."""
         place = _places(self._columns["ids"], self._order, ids)
         there = np.flatnonzero(place >= 0)
@@ -102,7 +103,7 @@ class Stored:
     def __len__(self) -> int:
         return len(self._order)
 
-    def marks(self, place: int) -> NDArray[np.uint64]:
+    def marks(self, place: int) -> Unsigned64:
         return np.asarray(self._ragged["marks"][place])
 
     def inputs(self, place: int) -> int:
@@ -113,7 +114,7 @@ class Stored:
         return PageReading(*single, *(values[place] for values in self._ragged.values()))
 
 
-def _places(values: NDArray[np.int64], order: NDArray[np.int64], sought: NDArray[np.int64]) -> NDArray[np.int64]:
+def _places(values: Ints, order: Ints, sought: Ints) -> Ints:
     """Of each number sought its place in the values; -1: it is none of them. order: sorts the values."""
     if not len(values):
         return np.full(len(sought), -1)
@@ -192,10 +193,10 @@ class CandidatePages:
 
     sites: tuple[SiteKey, ...]
     every: tuple[int, ...]  # of each site; changes with any page of it, whatever it may tell
-    offsets: NDArray[np.int64]  # where each site's pages begin; the last: how many there are
-    ids: NDArray[np.int64]
-    stamps: NDArray[np.uint64]
-    first_seen: NDArray[np.float64]
+    offsets: Ints  # where each site's pages begin; the last: how many there are
+    ids: Ints
+    stamps: Unsigned64
+    first_seen: Floats
     urls: Texts
     titles: Texts
     languages: Texts
@@ -244,7 +245,7 @@ def _may_tell(page: PageRow) -> bool:
 
 def read(
     connection: reading.Connection, pages: CandidatePages, stored: Stored, readings: Readings, watch: Watch
-) -> tuple[Articles, NDArray[np.int64]]:
+) -> tuple[Articles, Ints]:
     """(the readings as articles, their links to one another: int64[k, 2], places). Reads only what changed.
 
     readings: empty; they are added to it.
@@ -351,7 +352,7 @@ def _made(
     )  # fmt: skip
 
 
-def _own_links(targets: Ragged, sites: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _own_links(targets: Ragged, sites: Ints) -> tuple[Ints, Ints]:
     """(place of the page, what it links to) without what many pages of its site link to.
 
     sites: where each one's pages begin.
@@ -366,9 +367,7 @@ def _own_links(targets: Ragged, sites: NDArray[np.int64]) -> tuple[NDArray[np.in
     return page[is_own], targets.values[is_own]
 
 
-def _resolved(
-    connection: reading.Connection, pages: NDArray[np.int64], targets: NDArray[np.int64], ids: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _resolved(connection: reading.Connection, pages: Ints, targets: Ints, ids: Ints) -> Ints:
     """The links as places, redirects and aliases followed."""
     moved = site_rows.redirects(connection)
     order = np.argsort(moved.sources)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import Causes, IssueTable, by_grade, faults
@@ -28,6 +27,7 @@ from periplus.api.results import judged_pages, judged_stamp, stored_stories, sto
 from periplus.api.segments import pages_within, require_segment, rules_at, rules_changed, segments_of
 from periplus.api.topics import topic_file, topic_of
 from periplus.errors import UsageError
+from periplus.model.arrays import Ints, Mask
 from periplus.model.audit import Fault, FaultNote
 from periplus.model.tables import (
     ENTRIES,
@@ -230,7 +230,7 @@ class NotedCauses:
         some = (causes for causes in self.causes if causes.issues.kind.code == code)
         return replace(self, causes=tuple(self._among(causes, lambda *key: key == (code, cause)) for causes in some))
 
-    def within(self, chosen: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> NotedCauses:
+    def within(self, chosen: Callable[[Ints], Mask]) -> NotedCauses:
         """chosen: which of these pages, given by their ids."""
         pages = ((causes, self.issues.ids[causes.issues.pages]) for causes in self.causes)
         return replace(self, causes=tuple(causes.within(chosen(ids), self.issues.url) for causes, ids in pages))

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import xxhash
-from numpy.typing import NDArray
 
 from periplus.analyse.marked_text import marked_blocks, text_of
 from periplus.analyse.shorkin import (
     ChainCluster,
     Chains,
     Fragments,
-    Mask,
     chains,
     clusters_of,
     covered,
@@ -25,6 +23,7 @@ from periplus.analyse.shorkin import (
 from periplus.api.facts import chosen_start, site_starts
 from periplus.document.decode import decode
 from periplus.errors import UsageError
+from periplus.model.arrays import Ints32, Mask
 from periplus.model.duplicates import (
     PUBLISHED,
     MarkedBlock,
@@ -61,7 +60,7 @@ def by_shorkin(source: Callable[[int], str], count: int, rules: TemplateRules, w
     """Shorkin's method. source: of a page, by its number. Memory: 12 bytes for each tag and text of the site."""
     length = rules.min_fragmenters_chain
     held: list[Chains] = []
-    parts: list[NDArray[np.int32]] = []
+    parts: list[Ints32] = []
     for page in range(count):
         watch("Reading pages", page, count)
         pieces = fragments(source(page))

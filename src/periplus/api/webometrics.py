@@ -29,6 +29,7 @@ from periplus.analyse.webometrics import (
 from periplus.api.facts import run_name
 from periplus.api.homes import editing
 from periplus.errors import UsageError
+from periplus.model.arrays import Ints
 from periplus.model.graph import REASONS, UrlRows
 from periplus.model.ports import RunRecord
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, Unit
@@ -38,7 +39,6 @@ from periplus.model.webometrics import (
     CompanionSite,
     Connectivity,
     HarvestRows,
-    Ints,
     MethodSheet,
     SurveyResults,
     UnitLinks,

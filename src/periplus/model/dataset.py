@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from periplus.errors import StoreError
 from periplus.extras import extra_needed
 from periplus.model import tables
+from periplus.model.arrays import Ints, Ints16
 from periplus.model.graph import LinkRows
 from periplus.model.page import LINK_KINDS, POSITIONS, Publication
 from periplus.model.ports import RunRecord
@@ -199,7 +200,7 @@ class Coded:
     names: tuple[str, ...]
 
 
-Values: TypeAlias = "NDArray[np.int64] | Coded | Sequence[object]"
+Values: TypeAlias = "Ints | Coded | Sequence[object]"
 """A column's values in one block of rows: whole numbers (of TIME: milliseconds since the epoch), coded texts,
 or objects where some may be None.
 """
@@ -209,8 +210,8 @@ Block: TypeAlias = tuple[Values, ...]  # the columns of a table, each as long as
 class UrlPlaces(NamedTuple):
     """URLs, by what finds their rows: ids, and the shard of a database that each lies in."""
 
-    ids: NDArray[np.int64]
-    shards: NDArray[np.int16]
+    ids: Ints
+    shards: Ints16
 
 
 class WholeRows(Protocol):
@@ -227,7 +228,7 @@ class WholeRows(Protocol):
     def hosts(self) -> Sequence[tuple[int, str, str]]:
         """(id, key, its site's key), by key."""
 
-    def ids(self) -> Iterator[NDArray[np.int64]]:
+    def ids(self) -> Iterator[Ints]:
         """(id, shard) of every URL as int64[rows, 2], in the order of the URLs' texts."""
 
     def redirects(self) -> LinkRows:
@@ -239,7 +240,7 @@ class WholeRows(Protocol):
     def pages(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
         """The columns of PAGES, with the URL's id; times in milliseconds."""
 
-    def links(self, some: UrlPlaces) -> NDArray[np.int64]:
+    def links(self, some: UrlPlaces) -> Ints:
         """The columns of LINKS of these sources, with the URLs' ids, as int64[rows, 8]; times in milliseconds."""
 
     def texts(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from periplus.model.arrays import Floats32, Ints, Ints32, Mask, Unsigned8, Unsigned32
 from periplus.model.ports import RunRecord
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
@@ -23,10 +23,10 @@ class LinkGraph:
     """
 
     pages: Sequence[Url]  # n, ascending
-    offsets: NDArray[np.int64]  # n + 1
-    targets: NDArray[np.int32]  # m
-    indexed: NDArray[np.bool_]  # n: fetched and analysed; the others are registered
-    depths: NDArray[np.int32]  # n: clicks from the start as the crawl found it; -1 when no link reached it
+    offsets: Ints  # n + 1
+    targets: Ints32  # m
+    indexed: Mask  # n: fetched and analysed; the others are registered
+    depths: Ints32  # n: clicks from the start as the crawl found it; -1 when no link reached it
 
 
 REASONS = tuple(Reason)
@@ -38,10 +38,10 @@ REASON_CODES = {reason.value: code for code, reason in enumerate(REASONS)}
 class UrlRows:
     """What a collection knows of u URLs, one value a URL, in any order."""
 
-    ids: NDArray[np.int64]  # distinct
+    ids: Ints  # distinct
     texts: Sequence[Url]
-    reasons: NDArray[np.uint8]  # places in REASONS
-    depths: NDArray[np.int32]  # clicks from the start as the crawl found them; -1 where no link leads
+    reasons: Unsigned8  # places in REASONS
+    depths: Ints32  # clicks from the start as the crawl found them; -1 where no link leads
 
     @classmethod
     def of(cls, blocks: Iterable[Sequence[tuple[Any, ...]]]) -> UrlRows:
@@ -63,18 +63,18 @@ class UrlRows:
 class LinkRows:
     """Links as pairs of URL ids, in any order, perhaps twice, perhaps to URLs that are no page."""
 
-    sources: NDArray[np.int64]
-    targets: NDArray[np.int64]
+    sources: Ints
+    targets: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class PageRows:
     """Facts of fetched pages, one value a page, ascending by id."""
 
-    ids: NDArray[np.int64]
+    ids: Ints
     titles: Sequence[str]
     media_types: Sequence[str]
-    sizes: NDArray[np.int64]  # bytes
+    sizes: Ints  # bytes
 
     @classmethod
     def of(cls, blocks: Iterable[Sequence[tuple[Any, ...]]]) -> PageRows:
@@ -129,7 +129,7 @@ class SiteReader(Protocol):
     def pages(self, site: SiteKey) -> PageRows:
         """The pages of the site whose content is known."""
 
-    def statuses(self, site: SiteKey) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def statuses(self, site: SiteKey) -> tuple[Ints, Ints]:
         """(ids, statuses) of the site's URLs that were answered."""
 
 
@@ -141,20 +141,20 @@ class InlinkIndex:
     page: images, styles, ...).
     """
 
-    ids: NDArray[np.int64]  # u
-    sites: NDArray[np.int32]  # u: the number of each URL's site
-    directories: NDArray[np.int32]  # u: host and first step of the path, counted from 0
-    fetched: NDArray[np.bool_]  # u
-    rank: NDArray[np.float32]  # u: PageRank over the links between pages, sum 1
-    out_offsets: NDArray[np.int64]  # u + 1
-    out_ends: NDArray[np.uint32]  # m: targets, by source
-    in_offsets: NDArray[np.int64]  # u + 1
-    in_ends: NDArray[np.uint32]  # m: sources, by target
+    ids: Ints  # u
+    sites: Ints32  # u: the number of each URL's site
+    directories: Ints32  # u: host and first step of the path, counted from 0
+    fetched: Mask  # u
+    rank: Floats32  # u: PageRank over the links between pages, sum 1
+    out_offsets: Ints  # u + 1
+    out_ends: Unsigned32  # m: targets, by source
+    in_offsets: Ints  # u + 1
+    in_ends: Unsigned32  # m: sources, by target
 
 
 NAV, PART = 1, 2
 
 
-def place_of_ends(ends: NDArray[np.uint32]) -> NDArray[np.int64]:
+def place_of_ends(ends: Unsigned32) -> Ints:
     """The places that ends of a InlinkIndex name."""
     return (ends >> np.uint32(2)).astype(np.int64)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from periplus.model.arrays import Floats, Ints, Ints16, Ints32, Unsigned8
 from periplus.model.audit import Fault, FieldGrade, Grade, IssueKind
 from periplus.model.duplicates import DuplicateGroup
 from periplus.model.page import MediaClass
@@ -21,7 +19,7 @@ OTHERS = -1  # in place of a page's index: the pages that a folded map does not 
 class Ranking:
     """How much each page counts, and how the figure came about."""
 
-    scores: NDArray[np.float64]  # n, in the order of LinkGraph.pages
+    scores: Floats  # n, in the order of LinkGraph.pages
     damping: float
     rounds: int  # that were computed
     residual: float  # change of the last round, summed over pages, as a share of all scores; 0.0 with no pages
@@ -36,10 +34,10 @@ class SiteMap:
     """
 
     home: int
-    depth: NDArray[np.int32]  # n: clicks from the home page; -1 where no link leads
-    parent: NDArray[np.int32]  # n: a page of the depth before; -1 for the home page and where no link leads
-    order: NDArray[np.int32]  # the pages reached, depth first
-    below: NDArray[np.int32]  # n: pages under it, at any depth
+    depth: Ints32  # n: clicks from the home page; -1 where no link leads
+    parent: Ints32  # n: a page of the depth before; -1 for the home page and where no link leads
+    order: Ints32  # the pages reached, depth first
+    below: Ints32  # n: pages under it, at any depth
 
     @property
     def max_depth(self) -> int:
@@ -78,8 +76,8 @@ class LinkedBytes:
     """What lies behind each page's links: a picture gallery is seen at first sight."""
 
     # n x len(MediaClass): bytes of the targets whose size is known, by class in the order of MediaClass
-    sizes: NDArray[np.int64]
-    unsized: NDArray[np.int64]  # n: targets whose size is not known
+    sizes: Ints
+    unsized: Ints  # n: targets whose size is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +124,14 @@ class PageColumns:
     title: Sequence[str]
     state: Sequence[State]
     reason: Sequence[Reason]
-    status: NDArray[np.int16]
+    status: Ints16
     media_type: Sequence[str]
-    size_bytes: NDArray[np.int64]
-    depth: NDArray[np.int32]
-    rank: NDArray[np.float64]
-    score: NDArray[np.uint8]
-    inlinks: NDArray[np.int64]
-    outlinks: NDArray[np.int64]
+    size_bytes: Ints
+    depth: Ints32
+    rank: Floats
+    score: Unsigned8
+    inlinks: Ints
+    outlinks: Ints
     linked: LinkedBytes | None = None  # None: nobody counted
     # results computed later: name, one value a page; "": none
     further: tuple[tuple[str, Sequence[str | int | float]], ...] = ()

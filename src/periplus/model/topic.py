@@ -6,12 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from periplus.model.arrays import Floats32
 from periplus.model.web import Url
-
-Floats32 = NDArray[np.float32]
 
 
 class Method(StrEnum):

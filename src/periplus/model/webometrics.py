@@ -5,14 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from periplus.model.arrays import Ints, Ints32, Mask
 from periplus.model.survey import CompanionClass, DocumentModel, SiteStatus, Unit
 
-Ints = NDArray[np.int64]
-Numbers = NDArray[np.int32]
-Mask = NDArray[np.bool_]
 RECENT_PAGES = 50  # the last yields say what a site still gives
 
 
@@ -27,9 +22,9 @@ class WebFragment:
     units: tuple[Unit, ...]
     chosen: int  # the first so many units are the target set
     ids: Ints  # u: ids of the URLs that stand for the documents, ascending
-    unit: Numbers  # u: places in units
-    directory: Numbers  # u: a number a directory, each of one unit
-    host: Numbers  # u: a number a host (www. left out), each of one unit
+    unit: Ints32  # u: places in units
+    directory: Ints32  # u: a number a directory, each of one unit
+    host: Ints32  # u: a number a host (www. left out), each of one unit
     fetched: Mask  # u
     waiting: Mask  # u: known, not fetched, and neither refused nor forbidden nor dead
     sources: Ints  # m: places of documents, ascending
@@ -47,8 +42,8 @@ class UnitLinks:
     """Links between units under one document model: k pairs of units, self-links among them, by source, then end."""
 
     model: DocumentModel
-    sources: Numbers
-    ends: Numbers
+    sources: Ints32
+    ends: Ints32
     counts: Ints  # distinct pairs of documents
 
 
@@ -62,7 +57,7 @@ class HarvestRows:
 
     sites: tuple[str, ...]
     known: Ints  # pages known of each site, fetched or waiting to be
-    site: Numbers  # p: places in sites
+    site: Ints32  # p: places in sites
     page: Ints  # q: places of pages, ascending
     item: Ints  # q: a number an item, from 0
 

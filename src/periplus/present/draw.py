@@ -16,8 +16,8 @@ from typing import NamedTuple, TextIO
 from urllib.parse import urlsplit
 
 import numpy as np
-from numpy.typing import NDArray
 
+from periplus.model.arrays import Floats, Ints
 from periplus.present.markup import attributes, escaped
 from periplus.present.wording import cells, fit, number, visible
 
@@ -321,7 +321,7 @@ def site_hues(urls: Iterable[str]) -> dict[str, str]:
     return folder_hues(counts)
 
 
-Points = NDArray[np.float64]
+Points = Floats
 ROUNDS = 400  # with 200 sites 300 still turned whole groups round; 400 take half a second
 APART_ROUNDS = 200
 GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
@@ -333,7 +333,7 @@ ROOM = 4.5  # of a sheet's area to that of the boxes: under 4 the arrows cannot 
 SPREAD = 0.7
 
 
-def placed(boxes: Points, sources: NDArray[np.int64], ends: NDArray[np.int64], weights: NDArray[np.float64]) -> Points:
+def placed(boxes: Points, sources: Ints, ends: Ints, weights: Floats) -> Points:
     """float64[n, 2]: the middle of each of n circles, in the units of boxes.
 
     boxes: float64[n, 2], half the width and half the height that each needs, its label among them. weights: > 0, of
@@ -356,7 +356,7 @@ def placed(boxes: Points, sources: NDArray[np.int64], ends: NDArray[np.int64], w
     return apart(_fitted(position, boxes), boxes)
 
 
-def _spiral(order: NDArray[np.int64]) -> Points:
+def _spiral(order: Ints) -> Points:
     """The first of the order in the middle."""
     place = np.empty(len(order))
     place[order] = np.arange(len(order))

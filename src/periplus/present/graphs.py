@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, TextIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.errors import UsageError
+from periplus.model.arrays import Floats, Ints
 from periplus.model.graph import LinkGraph
 from periplus.model.results import About, PageColumns, PageOverview
 from periplus.model.visit import State
@@ -50,7 +50,7 @@ _COLOURS = {
     State.IGNORED: (185, 189, 184),
     State.INVALID: (189, 79, 60),
 }
-Weights = NDArray[np.float64] | NDArray[np.int64] | None
+Weights = Floats | Ints | None
 
 
 class GexfNode(NamedTuple):

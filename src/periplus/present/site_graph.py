@@ -11,8 +11,8 @@ from typing import NamedTuple, TextIO
 from urllib.parse import urlsplit
 
 import numpy as np
-from numpy.typing import NDArray
 
+from periplus.model.arrays import Floats, Ints
 from periplus.model.graph import LinkGraph
 from periplus.model.results import PageColumns, SiteMap
 from periplus.present.draw import (
@@ -47,7 +47,6 @@ NAMED = 60  # names in a file
 NAME_SIGNS = 28
 LEAST_R, MOST_R = 3.0, 16.0  # of circles
 OTHERS = "other folders"
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ class _Nodes(NamedTuple):
     parts: tuple[list[str], Ints]
     parent: Ints
     pages: Sequence[int]
-    weight: NDArray[np.float64]  # what their areas stand for
+    weight: Floats  # what their areas stand for
 
 
 def _drawn(title: str, about: str, nodes: _Nodes, links: Ints, *, of_folders: bool = False) -> SiteGraph:
@@ -134,12 +133,12 @@ def _parts(urls: Sequence[str], weights: Sequence[int] | None = None) -> tuple[l
     return words, np.array([places.get(word, len(words) - 1) for word in own], np.int64)
 
 
-def _radii(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+def _radii(weight: Floats) -> Floats:
     """Areas by weight; one outlier does not shrink the rest."""
     if not len(weight):
         return weight
     high = max(float(np.quantile(weight, 0.99)), 1e-30)
-    radii: NDArray[np.float64] = LEAST_R + (MOST_R - LEAST_R) * np.sqrt(np.minimum(weight / high, 1.0))
+    radii: Floats = LEAST_R + (MOST_R - LEAST_R) * np.sqrt(np.minimum(weight / high, 1.0))
     return radii
 
 
@@ -157,9 +156,7 @@ def _leading_links(graph: LinkGraph, place: Ints, chosen: Ints) -> Ints:
     return np.stack((place[sources[rows]], place[targets[rows]]), axis=1)
 
 
-def _laid(
-    part: Ints, parts: Sequence[str], parent: Ints, links: Ints, weight: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _laid(part: Ints, parts: Sequence[str], parent: Ints, links: Ints, weight: Floats) -> tuple[Floats, Floats]:
     """Where each circle lies: folders beside those that they link with, within each what belongs together."""
     count = len(part)
     if not count:
@@ -181,7 +178,7 @@ def _laid(
     return position[:, 0], position[:, 1]
 
 
-def _spirals(part: Ints, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+def _spirals(part: Ints, weight: Floats) -> Floats:
     """Each folder's circles round its middle, the weightiest within."""
     order = np.lexsort((-weight, part))
     first = np.searchsorted(part[order], part[order])
@@ -191,9 +188,7 @@ def _spirals(part: Ints, weight: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack((radius * np.cos(angle), radius * np.sin(angle)), axis=1)
 
 
-def _moves(
-    position: NDArray[np.float64], pairs: Ints, centres: NDArray[np.float64], heat: float
-) -> NDArray[np.float64]:
+def _moves(position: Floats, pairs: Ints, centres: Floats, heat: float) -> Floats:
     """What links, neighbours and the folder's middle move each circle by."""
     from scipy.spatial import cKDTree
 
@@ -213,7 +208,7 @@ def _moves(
             force[:, axis] += sign * np.bincount(rows[:, 0], values, count) / share
             force[:, axis] -= sign * np.bincount(rows[:, 1], values, count) / share
     length = np.sqrt((force**2).sum(axis=1, keepdims=True)) + 1e-9
-    moves: NDArray[np.float64] = force / length * np.minimum(length, STEP * (0.15 + heat))
+    moves: Floats = force / length * np.minimum(length, STEP * (0.15 + heat))
     return moves
 
 

@@ -8,8 +8,8 @@ from math import log1p
 
 import numpy as np
 import xxhash
-from numpy.typing import NDArray
 
+from periplus.model.arrays import Floats, Ints, Ints32, Mask
 from periplus.model.web import Url
 from periplus.urls.hosts import path_and_query
 
@@ -72,15 +72,13 @@ class PageOrder:
     """
 
     premium: float = PREMIUM
-    _weights: NDArray[np.float64] = field(default_factory=lambda: np.zeros(SLOTS + 1), repr=False)
-    _variances: NDArray[np.float64] = field(default_factory=lambda: np.full(SLOTS + 1, SPREAD**2), repr=False)
-    _features: NDArray[np.int32] = field(
-        default_factory=lambda: np.full((64, MOST_FEATURES), SLOTS, np.int32), repr=False
-    )
-    _prior: NDArray[np.float64] = field(default_factory=lambda: np.zeros(64), repr=False)
-    _share: NDArray[np.float64] = field(default_factory=lambda: np.zeros(64), repr=False)
-    _promise: NDArray[np.float64] = field(default_factory=lambda: np.zeros(64), repr=False)
-    _waiting: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(64, np.bool_), repr=False)
+    _weights: Floats = field(default_factory=lambda: np.zeros(SLOTS + 1), repr=False)
+    _variances: Floats = field(default_factory=lambda: np.full(SLOTS + 1, SPREAD**2), repr=False)
+    _features: Ints32 = field(default_factory=lambda: np.full((64, MOST_FEATURES), SLOTS, np.int32), repr=False)
+    _prior: Floats = field(default_factory=lambda: np.zeros(64), repr=False)
+    _share: Floats = field(default_factory=lambda: np.zeros(64), repr=False)
+    _promise: Floats = field(default_factory=lambda: np.zeros(64), repr=False)
+    _waiting: Mask = field(default_factory=lambda: np.zeros(64, np.bool_), repr=False)
     _offered: int = 0
     _asked: int = 0
 
@@ -133,13 +131,11 @@ class PageOrder:
             self._waiting[chosen] = True
         self._waiting[number] = False
 
-    def _promises(self, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _promises(self, numbers: Ints) -> Floats:
         slots = self._features[numbers]
         share = self._share[numbers]
         doubt = np.sqrt(self._variances[slots].sum(axis=1)) * share
-        promises: NDArray[np.float64] = (
-            self._prior[numbers] + self._weights[slots].sum(axis=1) * share + self.premium * doubt
-        )
+        promises: Floats = self._prior[numbers] + self._weights[slots].sum(axis=1) * share + self.premium * doubt
         return promises
 
     def learn(self, number: int, new_links: int) -> None:

@@ -14,13 +14,14 @@ from typing import ClassVar, Literal, cast
 import numpy as np
 
 from periplus.errors import UsageError
+from periplus.model.arrays import Ints
 from periplus.model.frontier import LinkSighting, PageVisit, ReadyHost
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.ports import CrawlScope
 from periplus.model.survey import Unit
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.model.webometrics import Campaign, Ints
+from periplus.model.webometrics import Campaign
 from periplus.schedule.bandit import CLICKED, Novelty, SitePolicy, rule_named
 from periplus.schedule.bandit import Unit as RewardUnit
 from periplus.schedule.order import PageOrder, Sighting

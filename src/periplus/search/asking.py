@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 import tantivy
-from numpy.typing import NDArray
 
 from periplus.document.words import (
     folded,
     forms,
     is_run,
 )
+from periplus.model.arrays import Ints
 from periplus.model.search import Facet, Match, Matches
 from periplus.model.web import UrlId
 from periplus.search.index import (
@@ -289,7 +289,7 @@ class Searcher:
             if value
         )
 
-    def link_words(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def link_words(self) -> tuple[Ints, Ints]:
         """(the ids of all pages in the index, ascending, of each `index.said_digest` of the words of links to it that
         were indexed).
         """

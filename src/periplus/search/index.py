@@ -24,11 +24,11 @@ from urllib.parse import unquote
 import numpy as np
 import tantivy
 import zstandard
-from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
 from periplus.document.words import WORD_CHARS, BlockTexts, TextCutter, folded, forms, shown_forms, table
 from periplus.errors import StoreError
+from periplus.model.arrays import Floats, Ints
 from periplus.model.page import BLOCK_KIND_CODES, POSITION_CODES, TEXT_PARTS, BlockKind, Blocks, Part, Position
 from periplus.model.search import PageToIndex
 from periplus.model.web import UrlId
@@ -664,7 +664,7 @@ class Ranks:
         return self._scores[place] if place < len(self._ids) and self._ids[place] == url_id else 0
 
 
-def write_ranks(folder: Path, ids: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+def write_ranks(folder: Path, ids: Ints, scores: Floats) -> None:
     """ids: ascending; scores: 0 to 1."""
     draft = folder / FOLDER / f"{FILE}.new"
     draft.write_bytes(ids.astype("<i8").tobytes() + np.rint(_MOST * scores).astype(np.uint8).tobytes())

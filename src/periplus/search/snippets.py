@@ -10,7 +10,6 @@ from math import inf
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from periplus.document.words import (
     WORD_CHARS,
@@ -26,6 +25,7 @@ from periplus.document.words import (
     table,
     units,
 )
+from periplus.model.arrays import Floats, Ints, Mask, Unsigned8, Unsigned16, Unsigned32
 from periplus.model.page import BLOCK_KIND_CODES, BLOCK_KINDS, IS_APART, TEXT_PARTS, BlockKind, Blocks, Part
 from periplus.model.search import Snippet
 from periplus.search.index import parts_or_guess
@@ -39,8 +39,6 @@ MOST_OCCURRENCES = 200  # of a word that are counted: `the` stands ten thousand 
 BLOCK_CHARS = 5_000  # of a block that are read: code may have a hundred thousand
 MOST_READ = 20  # blocks, likeliest first, in which places of words are looked for
 Marks = tuple[tuple[int, int], ...]
-Counts = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool]
 _ELLIPSIS = "…"
 _BEGIN = re.compile("\n")  # of a block, as `FormMarker.marked` writes it
 _LINE_FEED = ord("\n")
@@ -139,7 +137,7 @@ class Highlighter:
                     at = spaced.find(stretch, end)
         return [hit for _, hit in sorted(hits.items()) if hit[2] >= 0]
 
-    def candidates(self, page: PageLines, languages: Sequence[str]) -> tuple[Counts, Mask]:
+    def candidates(self, page: PageLines, languages: Sequence[str]) -> tuple[Ints, Mask]:
         """(int64[words, n]: how often at most each word of the query is answered in each block; bool[n]: of which it
         takes reading to tell). languages: of the n blocks, or the one of all.
         """
@@ -156,7 +154,7 @@ class Highlighter:
             (self._count if algorithm in _TAILS else self._count_read)(page, algorithm, own, counts)
         return counts, unread
 
-    def _count(self, page: PageLines, algorithm: str, own: Mask, counts: Counts) -> None:
+    def _count(self, page: PageLines, algorithm: str, own: Mask, counts: Ints) -> None:
         """Adds to the counts of a language's blocks what looks like its words."""
         whole, begins = page.folded(algorithm)
         for place, stretches in self._stretches_of(algorithm):
@@ -166,7 +164,7 @@ class Highlighter:
                     blocks = page.block_of_line[begins.searchsorted(starts, "right")]
                     counts[place] += np.bincount(blocks, minlength=len(own)) * own
 
-    def _count_read(self, page: PageLines, algorithm: str, own: Mask, counts: Counts) -> None:
+    def _count_read(self, page: PageLines, algorithm: str, own: Mask, counts: Ints) -> None:
         """The same where each form is looked up, of the first READ_THROUGH blocks."""
         groups = own[:READ_THROUGH].tobytes()
         read = form_marker(algorithm).marked(BlockTexts(page.blocks), groups)
@@ -303,11 +301,11 @@ class PageLines:
         return int(self.lengths[self.is_content].sum())
 
     @cached_property
-    def content_lengths(self) -> Counts:
+    def content_lengths(self) -> Ints:
         """How many blocks of content have each of LENGTHS."""
         return np.bincount(np.minimum(self.lengths[self.is_content], LENGTHS[-1]), minlength=len(LENGTHS))
 
-    def folded(self, algorithm: str) -> tuple[str, Counts]:
+    def folded(self, algorithm: str) -> tuple[str, Ints]:
         """(the lines in small ASCII letters, as stems are compared with them; where each but the first begins)."""
         codes = _plain_codes().take(self._codes[:LOOKED_THROUGH], mode="clip")
         if algorithm not in _READ_AT_SIGHT:  # as `_without_digraphs`
@@ -317,7 +315,7 @@ class PageLines:
         return codes.tobytes().decode("ascii"), np.flatnonzero(codes == _LINE_FEED)
 
 
-def _codes(text: str) -> npt.NDArray[np.uint16] | npt.NDArray[np.uint32]:
+def _codes(text: str) -> Unsigned16 | Unsigned32:
     """Of each character; in two bytes where these are enough, which takes a quarter of the time."""
     short = text.encode("utf-16-le", "surrogatepass")
     if len(short) == 2 * len(text):
@@ -338,7 +336,7 @@ _BEFORE_E = np.isin(np.arange(256), [ord(letter) for letter in "aou"])
 
 
 @cache
-def _plain_codes() -> npt.NDArray[np.uint8]:
+def _plain_codes() -> Unsigned8:
     """Of each code of Latin letters and typographic signs, and of the one behind them for all others, its letter
     without case and diacritics; of what has none a character that no word has.
     """
@@ -399,7 +397,7 @@ def _worth(hits: Sequence[tuple[int, int, int]], kind: int, text: str, content: 
     return _valued(len({word for _, _, word in near}), beside, kind, len(text), content)
 
 
-def _most_worths(counts: Counts, unread: Mask, numbers: Counts, page: PageLines) -> npt.NDArray[np.float64]:
+def _most_worths(counts: Ints, unread: Mask, numbers: Ints, page: PageLines) -> Floats:
     """What the worth of blocks of these numbers cannot exceed: as `_valued`, of all of them at once."""
     beside = np.minimum(counts[:-1], counts[1:]).sum(axis=0)
     length = np.minimum(page.lengths[numbers], CHARS) / CHARS

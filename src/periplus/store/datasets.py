@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.errors import StoreError
+from periplus.model.arrays import Ints, Ints16
 from periplus.model.dataset import Block, Coded, UrlPlaces, WholeRows
 from periplus.model.page import LINK_KINDS, POSITIONS, BlockKind
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.corruption import reported
 
-Ints = NDArray[np.int64]
 # URLs whose rows are looked up at once, by table: of pages with 100 links 1,000,000 links, 64 MB; of texts 500
 URLS_AT_ONCE = {"urls": 20_000, "pages": 20_000, "links": 10_000, "texts": 2_000}
 _APART = (BlockKind.TITLE, BlockKind.ALT)  # not of a page's running text
@@ -32,7 +32,7 @@ class Numbering:
     """Which number each URL and each host has. 26 bytes a URL."""
 
     ids: Ints  # of URLs, in the order of their texts
-    shards: NDArray[np.int16]  # where each lies in a database; 0 in a folder
+    shards: Ints16  # where each lies in a database; 0 in a folder
     sorted: Ints  # the ids, ascending
     numbers: Ints  # of those
     hosts: Ints  # [hosts, 3]: ids, ascending, with the number of each and that of its site

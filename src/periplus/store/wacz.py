@@ -20,8 +20,7 @@ from typing import Any, BinaryIO, TextIO, cast
 
 from periplus.model.collection import Exchange
 from periplus.model.visit import Cut
-from periplus.store.cdxj import IndexLines
-from periplus.store.warc import WarcFiles, WarcTarget, Written, draft_of, record_id, write_records
+from periplus.store.warc import IndexLines, WarcFiles, WarcTarget, Written, draft_of, record_id, write_records
 
 # Source: https://specs.webrecorder.net/wacz/1.1.1/. Files that are compressed already are stored, so that a reader can
 # fetch any part of them; the others are deflated.

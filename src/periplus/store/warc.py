@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
+import sqlite3
 import uuid
 from base64 import b32encode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +20,7 @@ from isal import igzip
 
 from periplus.model.collection import Exchange, RunNote
 from periplus.model.visit import Cut, Headers
-from periplus.store.cdxj import IndexLines, cdxj_line
+from periplus.urls.captures import capture_key
 
 # Bodies are kept without content and transfer codings. So the fields that spoke of these stand under
 # X-Crawler-Content-Encoding, X-Crawler-Transfer-Encoding and X-Crawler-Content-Length, and Content-Length says how long
@@ -375,3 +377,25 @@ def _line_of(record: WarcRecord, file_name: str, offset: int, length: int) -> st
     values |= {"status": str(record.status), "digest": record.payload_digest}
     values |= {"length": str(length), "offset": str(offset), "filename": file_name}
     return cdxj_line(record.url, re.sub(r"\D", "", record.date)[:14], values)
+
+
+def cdxj_line(url: str, stamp: str, values: dict[str, str]) -> str:
+    """One line of an index. stamp: 14 digits, UTC; values: field names as pywb's."""
+    return f"{capture_key(url)} {stamp} {json.dumps({'url': url} | values)}\n"
+
+
+class IndexLines:
+    """Lines of an index, sorted on disk: there may be millions."""
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect("")
+        self._connection.execute("CREATE TABLE line (text TEXT NOT NULL)")
+
+    def add(self, line: str) -> None:
+        self._connection.execute("INSERT INTO line VALUES (?)", (line,))
+
+    def sorted(self) -> Iterator[str]:
+        return (line for (line,) in self._connection.execute("SELECT text FROM line ORDER BY text"))
+
+    def close(self) -> None:
+        self._connection.close()

@@ -19,7 +19,7 @@ from periplus.urls.hosts import host_name, registered_domain
 from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:  # a crawl starts without the values of surveys
-    from periplus.model.webometrics import Numbers
+    from periplus.model.arrays import Ints32
 
 EVERY_HOST = "*"
 # Places that host other people's sites: what of a path names a site. Of subdomains (github.io,
@@ -55,7 +55,7 @@ class UnitsOfUrls:
     """units: the targets as given, then the sites met, by name. numbers: of each URL, its place in units."""
 
     units: tuple[Unit, ...]
-    numbers: Numbers
+    numbers: Ints32
 
 
 def prefix_of(text: str) -> str:

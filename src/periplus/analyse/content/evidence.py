@@ -17,13 +17,11 @@ import xxhash
 from periplus.analyse.content.counting import TextTable
 from periplus.document import block_counts
 from periplus.document.block_counts import BlockCounter
+from periplus.model.arrays import Floats, Floats32, Ints32, Mask, Unsigned64
 from periplus.model.page import APART, IS_APART, Blocks
 
 Array = npt.NDArray[np.generic]
-Floats = npt.NDArray[np.float32]
-Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
-Digests64 = npt.NDArray[np.uint64]
 
 OTHER, LOWER, UPPER, DIGIT, SPACE, COMMA, STOP, WIDE, MARK = range(9)
 CLASSES = 9
@@ -152,11 +150,11 @@ _FORMAT = b"SE2\n"
 class Traces(NamedTuple):
     """A page read once: what evidence counts of it, and what measures need too."""
 
-    counts: npt.NDArray[np.int32]  # [n, block_counts.COLUMNS]: of each block's characters, and of the words so far
+    counts: Ints32  # [n, block_counts.COLUMNS]: of each block's characters, and of the words so far
     # of each block: 64 bits of its text, digits and case folded, and of the names of the elements around it
-    digests: Digests64
-    texts: Digests64  # of each block's text as it is
-    words: Digests64  # in small letters, block by block
+    digests: Unsigned64
+    texts: Unsigned64  # of each block's text as it is
+    words: Unsigned64  # in small letters, block by block
     path: Ints  # of each block: which one of paths is its own
     paths: list[PathFacts]  # those that differ in more than digits
 
@@ -164,11 +162,11 @@ class Traces(NamedTuple):
 class PageEvidence(NamedTuple):
     """What a site's evidence says of a page, the page itself left out."""
 
-    text_pages: Floats  # for each block: other pages that carry this text in elements of the same names
-    path_pages: Floats  # for each of the page's paths: other pages that have it
-    path_blocks: Floats  # blocks with this path on other pages
-    path_texts: Floats  # distinct texts among them
-    pages: Floats  # one number: other pages known
+    text_pages: Floats32  # for each block: other pages that carry this text in elements of the same names
+    path_pages: Floats32  # for each of the page's paths: other pages that have it
+    path_blocks: Floats32  # blocks with this path on other pages
+    path_texts: Floats32  # distinct texts among them
+    pages: Floats32  # one number: other pages known
 
 
 def traces_of(blocks: Blocks) -> Traces:
@@ -196,11 +194,11 @@ def traces_of(blocks: Blocks) -> Traces:
     return Traces(table, mixed(digests[:, 0], shapes.take(path_of)), digests[:, 1], words[:count], path_of, paths)
 
 
-def _is_apart(blocks: Blocks) -> npt.NDArray[np.bool]:
+def _is_apart(blocks: Blocks) -> Mask:
     return np.frombuffer(blocks.kinds.translate(IS_APART), dtype=np.bool)
 
 
-def mixed(digests: Digests64, others: Digests64) -> Digests64:
+def mixed(digests: Unsigned64, others: Unsigned64) -> Unsigned64:
     """Digests of pairs, none of them 0."""
     pairs = (digests ^ (others * _MIXER)) * _MIXER
     pairs ^= pairs >> np.uint64(32)
@@ -213,12 +211,12 @@ _MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd: 2**64 over the golden ratio
 class TextPages:
     """On how many of a site's pages each text stands, by digests."""
 
-    def __init__(self, digests: Digests64, pages: npt.NDArray[np.int32]) -> None:
+    def __init__(self, digests: Unsigned64, pages: Ints32) -> None:
         """digests: ascending, each once."""
         self._number = 0  # of the page that was learnt last
         self._fill(digests, pages, 0)
 
-    def _fill(self, digests: Digests64, pages: npt.NDArray[np.int32], more: int) -> None:
+    def _fill(self, digests: Unsigned64, pages: Ints32, more: int) -> None:
         """more: texts for which there is room too."""
         self.count = self._used = len(digests)
         size = 1 << (4 * (self._used + more) + _LEAST_PLACES).bit_length()
@@ -230,7 +228,7 @@ class TextPages:
         places = np.flatnonzero(self._digests)
         self._pages[places[np.argsort(self._digests[places])]] = pages
 
-    def learn(self, traces: Traces) -> npt.NDArray[np.int32]:
+    def learn(self, traces: Traces) -> Ints32:
         """Counts a page's texts; returns of each of its paths how many texts stand on it that were not known."""
         if 2 * (self._used + len(traces.digests)) > len(self._digests):
             self._fill(*self.columns(), len(traces.digests))
@@ -240,7 +238,7 @@ class TextPages:
         self.count += int(new.sum())
         return new
 
-    def forget(self, traces: Traces) -> npt.NDArray[np.int32]:
+    def forget(self, traces: Traces) -> Ints32:
         """Takes a page back; returns of each of its paths how many texts stood on it that no page has any more."""
         gone = np.zeros(len(traces.paths), dtype=np.int32)
         self._number += 1
@@ -248,7 +246,7 @@ class TextPages:
         self.count -= int(gone.sum())
         return gone
 
-    def pages_of(self, digests: Digests64) -> npt.NDArray[np.int32]:
+    def pages_of(self, digests: Unsigned64) -> Ints32:
         """On how many pages each stands."""
         pages = np.empty(len(digests), dtype=np.int32)
         self._table.look_up(digests.data, pages.data)
@@ -259,7 +257,7 @@ class TextPages:
         """Of the tables in memory."""
         return 2 * self._digests.nbytes  # 8 of a digest, 4 of its pages, 4 of the last page
 
-    def columns(self) -> tuple[Digests64, npt.NDArray[np.int32]]:
+    def columns(self) -> tuple[Unsigned64, Ints32]:
         """The digests, ascending, each with its number of pages."""
         places = np.flatnonzero(self._pages)
         places = places[np.argsort(self._digests[places])]
@@ -410,16 +408,16 @@ class Pages:
         levels = [blocks.levels or bytes(len(blocks)) for blocks in pages]
         self.level: Ints = np.frombuffer(b"".join(levels), dtype=np.uint8).astype(np.intp)
         counts = np.concatenate([trace.counts for trace in traces])
-        self.letters: Floats = counts[:, :CLASSES].astype(np.float32)
+        self.letters: Floats32 = counts[:, :CLASSES].astype(np.float32)
         self.first, self.last = counts[:, block_counts.FIRST], counts[:, block_counts.LAST]
-        self.chars: Floats = self.letters.sum(axis=1)
+        self.chars: Floats32 = self.letters.sum(axis=1)
         shares = [np.asarray(blocks.shares) if blocks.shares else np.ones(len(blocks)) for blocks in pages]
         share = np.concatenate(shares).astype(np.float32)  # 0: nothing but links, see `Blocks`
-        self.linked: Floats = np.where(share, np.minimum(share - 1, self.chars), self.chars) / self.chars
-        self.words: Floats = 1 + self.letters[:, SPACE] + self.letters[:, WIDE] / np.float32(2)
+        self.linked: Floats32 = np.where(share, np.minimum(share - 1, self.chars), self.chars) / self.chars
+        self.words: Floats32 = 1 + self.letters[:, SPACE] + self.letters[:, WIDE] / np.float32(2)
         self.words[np.isin(self.kind, tuple(APART))] = 0
-        self.plain: Floats = self.words * (1 - self.linked)
-        self.total: Floats = np.maximum(self.totals(self.words), 1)  # words of each page
+        self.plain: Floats32 = self.words * (1 - self.linked)
+        self.total: Floats32 = np.maximum(self.totals(self.words), 1)  # words of each page
 
     def _place_paths(self, paths: Sequence[Sequence[PathFacts]]) -> None:
         counts = np.array([len(some) for some in paths], dtype=np.intp)
@@ -442,19 +440,19 @@ class Pages:
         """For each path the container that is so many levels out, at most its outermost."""
         return self._container[self.step_begins + np.minimum(level, self.depths - 1)]
 
-    def sums(self, values: Array) -> Doubles:
+    def sums(self, values: Array) -> Floats:
         """The values of blocks summed over each container."""
         of_paths = np.bincount(self.path, weights=values, minlength=len(self.depths))
         return np.bincount(self._container, weights=of_paths[self._owner]).astype(np.float64)
 
-    def within(self, marked: npt.NDArray[np.bool]) -> tuple[Doubles, Doubles]:
+    def within(self, marked: Mask) -> tuple[Floats, Floats]:
         """For each path: in how many of the marked containers it lies,
         and how many fewer that is than for the deepest of its page.
         """
         depth = np.bincount(self._owner, weights=marked[self._container], minlength=len(self.depths)).astype(np.float64)
         return depth, np.maximum.reduceat(depth, self.path_begins)[self.path_page] - depth
 
-    def totals(self, values: Floats) -> Floats:
+    def totals(self, values: Floats32) -> Floats32:
         """The values of blocks summed over each page.
 
         One by one: NumPy sums pieces of an array in another order than a whole one.
@@ -464,15 +462,15 @@ class Pages:
             dtype=np.float32,
         )
 
-    def of_paths(self, rows: Sequence[Array] | Array) -> Floats:
+    def of_paths(self, rows: Sequence[Array] | Array) -> Floats32:
         """Rows of paths as rows of blocks."""
         return np.array(rows, dtype=np.float32).take(self.path, axis=1)
 
-    def of_pages(self, rows: Sequence[Array]) -> Floats:
+    def of_pages(self, rows: Sequence[Array]) -> Floats32:
         """Rows of pages as rows of blocks."""
         return np.array(rows, dtype=np.float32).take(self.page, axis=1)
 
-    def means(self, rows: Sequence[Floats], widths: Sequence[int]) -> list[Floats]:
+    def means(self, rows: Sequence[Floats32], widths: Sequence[int]) -> list[Floats32]:
         """For each width the rows' means over so many blocks on either side, fewer at a page's ends."""
         totals = np.zeros((len(rows), len(self.page) + 1))
         np.cumsum(np.array(rows), axis=1, dtype=np.float64, out=totals[:, 1:])
@@ -483,7 +481,7 @@ class Pages:
             columns += list(((totals.take(high, axis=1) - totals.take(low, axis=1)) / (high - low)).astype(np.float32))
         return columns
 
-    def around(self, rows: Sequence[Floats]) -> list[Floats]:
+    def around(self, rows: Sequence[Floats32]) -> list[Floats32]:
         """The rows' values of the third, second and first block before, and of those after; 0 where a page has none."""
         padded = np.zeros((len(rows), len(self.page) + _APART * (len(self.sizes) + 1)), dtype=np.float32)
         place = np.arange(len(self.page)) + _APART * (self.page + 1)
@@ -491,7 +489,7 @@ class Pages:
         return [row for step in (-3, -2, -1, 1, 2, 3) for row in padded.take(place + step, axis=1)]
 
 
-def signed_distance(steps: Ints) -> Doubles:
+def signed_distance(steps: Ints) -> Floats:
     """So many blocks before or after, on a scale for which the next ones count most."""
-    far: Doubles = np.sign(steps) * np.log1p(np.abs(steps))
+    far: Floats = np.sign(steps) * np.log1p(np.abs(steps))
     return far

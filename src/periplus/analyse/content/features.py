@@ -8,17 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from periplus.analyse.content import evidence
-from periplus.analyse.content.evidence import (
-    Array,
-    Doubles,
-    Floats,
-    Ints,
-    PageEvidence,
-    Pages,
-    PathStep,
-    signed_distance,
-)
+from periplus.analyse.content.evidence import Array, Ints, PageEvidence, Pages, PathStep, signed_distance
 from periplus.document import block_counts
+from periplus.model.arrays import Floats, Floats32
 from periplus.model.page import BLOCK_KIND_CODES, POSITIONS, BlockKind
 
 Measures = Sequence[Array]  # of one length: a number, or yes and no, for each block
@@ -71,7 +63,7 @@ def of_blocks(pages: Pages) -> Measures:
     ]
 
 
-def _title_overlap(pages: Pages) -> tuple[Floats, Floats]:
+def _title_overlap(pages: Pages) -> tuple[Floats32, Floats32]:
     """For each block the share of its words that its page's title has,
     and the share of the title's words that it has.
     """
@@ -131,9 +123,9 @@ def of_headline(pages: Pages) -> Measures:
 class Held(NamedTuple):
     """What each container of the pages holds."""
 
-    words: Doubles
-    plain: Doubles  # words beside links
-    page_plain: Doubles  # of each page, 1 at least
+    words: Floats
+    plain: Floats  # words beside links
+    page_plain: Floats  # of each page, 1 at least
 
 
 def of_containers(pages: Pages, seen: PageEvidence, held: Held) -> Measures:
@@ -155,9 +147,9 @@ def of_containers(pages: Pages, seen: PageEvidence, held: Held) -> Measures:
     return list(pages.of_paths(out))
 
 
-def _at_least_1(pages: Pages, values: Floats) -> Doubles:
+def _at_least_1(pages: Pages, values: Floats32) -> Floats:
     """The values of each page's blocks summed, one after the other, so that pages beside it change nothing."""
-    sums: Doubles = np.maximum(np.bincount(pages.page, weights=values), 1)
+    sums: Floats = np.maximum(np.bincount(pages.page, weights=values), 1)
     return sums
 
 
@@ -202,7 +194,7 @@ def of_sections(pages: Pages, held: Held) -> Measures:
     return [*rows.take(section, axis=1), np.log1p(np.arange(len(section)) - first[section])]
 
 
-def of_rest(pages: Pages, seen: PageEvidence, held: Held, share: Floats) -> Measures:
+def of_rest(pages: Pages, seen: PageEvidence, held: Held, share: Floats32) -> Measures:
     """How much of what other pages do not say stands in a block's containers, and on the page.
 
     share: as of `of_site`.
@@ -229,7 +221,7 @@ def of_rest(pages: Pages, seen: PageEvidence, held: Held, share: Floats) -> Meas
     ]
 
 
-def of_site(pages: Pages, seen: PageEvidence, most: Floats, share: Floats) -> Measures:
+def of_site(pages: Pages, seen: PageEvidence, most: Floats32, share: Floats32) -> Measures:
     """What other pages of the site tell.
 
     most: of each page, how many other pages its paths are on, the 75th percentile. share: of these, how many carry a
@@ -270,7 +262,7 @@ def of_site(pages: Pages, seen: PageEvidence, most: Floats, share: Floats) -> Me
     ]
 
 
-def _upper_quarters(pages: Pages, values: Floats) -> Floats:
+def _upper_quarters(pages: Pages, values: Floats32) -> Floats32:
     """The 75th percentile of each page, in a quarter of `np.percentile`'s time."""
     quarters = np.empty(len(pages.sizes), dtype=np.float32)
     for number, (begin, end) in enumerate(zip(pages.begins.tolist(), pages.ends.tolist(), strict=True)):
@@ -332,7 +324,7 @@ def of_names(pages: Pages, weights: Mapping[PathStep, float]) -> Measures:
     return list(pages.of_paths([own, np.add.reduceat(steps, begins), least, most, own + second + third]))
 
 
-def matrix(pages: Pages, seen: PageEvidence, weights: Mapping[PathStep, float]) -> Floats:
+def matrix(pages: Pages, seen: PageEvidence, weights: Mapping[PathStep, float]) -> Floats32:
     """float32[m, n]: a row for each measure, a column for each block.
 
     seen: of all the pages. weights: as of `of_names`.

@@ -15,7 +15,6 @@ from periplus.analyse.content import features
 from periplus.analyse.content.counting import add_leaves
 from periplus.analyse.content.evidence import (
     Array,
-    Floats,
     PageEvidence,
     Pages,
     PathStep,
@@ -26,6 +25,7 @@ from periplus.analyse.content.evidence import (
     traces_of,
 )
 from periplus.analyse.content.naming import named
+from periplus.model.arrays import Floats, Floats32
 from periplus.model.page import NO_PUBLICATION, Blocks, Part, Publication
 
 # First trees, each oblivious: one question on each level, the same for all nodes of it, so that a tree is six
@@ -33,7 +33,6 @@ from periplus.model.page import NO_PUBLICATION, Blocks, Part, Publication
 # Then a small net, which sees the trees' scores of the surroundings too. They are learnt by
 # `quality/extraction/train.py` and shipped as `weights.json`.
 
-Scores = npt.NDArray[np.float32]
 
 FARTHEST = 4  # spreads from the mean: what lies beyond says no more
 
@@ -42,13 +41,13 @@ class Forest(NamedTuple):
     """So many trees of one depth. `of` makes it."""
 
     comparisons: Sequence[tuple[int, int, int]]  # (measure, begin, end): which of the borders it is compared with
-    borders: Scores  # [c, 1], each once
+    borders: Floats32  # [c, 1], each once
     nodes: npt.NDArray[np.intp]  # [depth, trees]: which comparison each level asks for
-    leaves: Scores  # [trees * 2**depth]: log-odds
+    leaves: Floats32  # [trees * 2**depth]: log-odds
     bias: float
 
     @classmethod
-    def of(cls, measures: npt.NDArray[np.intp], borders: Scores, leaves: Scores, bias: float) -> Forest:
+    def of(cls, measures: npt.NDArray[np.intp], borders: Floats32, leaves: Floats32, bias: float) -> Forest:
         """measures: [depth, trees]: which measure is asked for. borders: [depth, trees]: whether it is above this."""
         pairs = np.empty(measures.shape, dtype=[("measure", np.intp), ("border", np.float32)])
         pairs["measure"], pairs["border"] = measures, borders
@@ -58,7 +57,7 @@ class Forest(NamedTuple):
         comparisons = [(int(asked["measure"][begin]), begin, end) for begin, end in zip(begins, ends, strict=True)]
         return cls(comparisons, asked["border"][:, None].copy(), nodes.reshape(measures.shape), leaves, bias)
 
-    def scores(self, matrix: Scores) -> Scores:
+    def scores(self, matrix: Floats32) -> Floats32:
         """float32[n], 0 to 1. matrix: float32[m, n], a row for each measure."""
         trees, n = self.nodes.shape[1], matrix.shape[1]
         above = np.empty((len(self.borders), n), dtype=np.bool)
@@ -78,24 +77,26 @@ class Forest(NamedTuple):
 class Net(NamedTuple):
     """One hidden layer. `of` makes it."""
 
-    low: Scores  # [m, 1] of each measure: what is below counts as this
-    high: Scores  # [m, 1]
-    hidden: Scores  # [h, m]
-    hidden_bias: Scores  # [h, 1]
-    out: Scores  # [h]
+    low: Floats32  # [m, 1] of each measure: what is below counts as this
+    high: Floats32  # [m, 1]
+    hidden: Floats32  # [h, m]
+    hidden_bias: Floats32  # [h, 1]
+    out: Floats32  # [h]
     out_bias: float
 
     @classmethod
-    def of(cls, mean: Scores, scale: Scores, hidden: Scores, bias: Scores, out: Scores, out_bias: float) -> Net:
+    def of(
+        cls, mean: Floats32, scale: Floats32, hidden: Floats32, bias: Floats32, out: Floats32, out_bias: float
+    ) -> Net:
         """mean, scale: [m], of each measure, one part in its spread. The weights are of measures so scaled: [h, m]."""
-        of_measures: Scores = (hidden * scale).astype(np.float32)
-        reach: Scores = (FARTHEST / scale).astype(np.float32)
-        shifted: Scores = (bias - of_measures @ mean).astype(np.float32)
+        of_measures: Floats32 = (hidden * scale).astype(np.float32)
+        reach: Floats32 = (FARTHEST / scale).astype(np.float32)
+        shifted: Floats32 = (bias - of_measures @ mean).astype(np.float32)
         return cls(
             (mean - reach)[:, None], (mean + reach)[:, None], of_measures, shifted[:, None], out, out_bias
         )  # fmt: skip
 
-    def scores(self, *parts: Scores) -> Scores:
+    def scores(self, *parts: Floats32) -> Floats32:
         """float32[n], 0 to 1. parts: float32[some of m, n], a row for each measure."""
         inputs = np.empty((len(self.low), parts[0].shape[1]), dtype=np.float32)
         begin = 0
@@ -139,7 +140,7 @@ def _net(table: dict[str, list[float]]) -> Net:
     return Net.of(mean, scale, hidden, bias, out, table["out_bias"][0])
 
 
-def _share(odds: Scores) -> Scores:
+def _share(odds: Floats32) -> Floats32:
     return (1 / (1 + np.exp(-np.clip(odds, -30, 30)))).astype(np.float32)
 
 
@@ -149,7 +150,7 @@ SURE_PAGES = (
 STRONG_WORDS = 10  # of a block that may begin or end the content
 
 
-def matrix(pages: Pages, score: Floats) -> Floats:
+def matrix(pages: Pages, score: Floats32) -> Floats32:
     """float32[m, n]: a row for each measure. score: of each block, 0 to 1, by the trees."""
     words = np.maximum(pages.words, 0.1).astype(np.float32)
     mass = score * words
@@ -163,7 +164,7 @@ def matrix(pages: Pages, score: Floats) -> Floats:
     return np.array(rows, dtype=np.float32)
 
 
-def _of_containers(pages: Pages, mass: Floats, words: Floats) -> list[Array]:
+def _of_containers(pages: Pages, mass: Floats32, words: Floats32) -> list[Array]:
     """For each path."""
     all_mass = _all_mass(pages, mass)
     in_containers, of_containers, of_page = pages.sums(mass), pages.sums(words), all_mass[pages.path_page]
@@ -176,7 +177,7 @@ def _of_containers(pages: Pages, mass: Floats, words: Floats) -> list[Array]:
     return rows
 
 
-def _of_pages(pages: Pages, score: Floats, mass: Floats) -> list[Array]:
+def _of_pages(pages: Pages, score: Floats32, mass: Floats32) -> list[Array]:
     """Where a block stands in the content of its page as it seems so far, and how much of that there is."""
     is_strong = (score > 0.5) & (pages.plain >= STRONG_WORDS)
     # of float32, a long page's sum went past the whole, and its logarithm was none
@@ -202,7 +203,7 @@ def _of_pages(pages: Pages, score: Floats, mass: Floats) -> list[Array]:
     ]
 
 
-def _all_mass(pages: Pages, mass: Floats) -> npt.NDArray[np.float64]:
+def _all_mass(pages: Pages, mass: Floats32) -> Floats:
     return np.maximum(pages.totals(mass).astype(np.float64), 1e-3)
 
 
@@ -235,7 +236,7 @@ def parts_of(
     return next(parts_of_each([page_context(blocks, evidence, learnt=learnt, publication=publication)]))
 
 
-def scores_of(blocks: Blocks, evidence: SiteEvidence | None = None, *, learnt: bool = True) -> Floats:
+def scores_of(blocks: Blocks, evidence: SiteEvidence | None = None, *, learnt: bool = True) -> Floats32:
     """float32[n]: how surely each block is content, 0 to 1."""
     return next(_scores_of_each([page_context(blocks, evidence, learnt=learnt)]))[1]
 
@@ -261,7 +262,7 @@ def parts_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[Part, ...]]:
         yield named(page.blocks, page.traces, scores > threshold, page.seen, page.publication)
 
 
-def _scores_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[PageContext, Floats]]:
+def _scores_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[PageContext, Floats32]]:
     for some in _gathered(pages):
         full = [page for page in some if page.blocks]
         scores = _scores(full) if full else np.zeros(0, dtype=np.float32)
@@ -285,25 +286,25 @@ def _gathered(pages: Iterable[PageContext]) -> Iterator[list[PageContext]]:
         yield some
 
 
-def _scores(some: Sequence[PageContext]) -> Floats:
+def _scores(some: Sequence[PageContext]) -> Floats32:
     """Of pages of which few others are known, as the page shows and as these say, the more of these there are."""
     scores = _scores_by_site(some)
     few = [0 < page.seen.pages[0] < SURE_PAGES for page in some]
     if any(few):
         doubted = [page for page, is_doubted in zip(some, few, strict=True) if is_doubted]
         blocks = np.repeat(few, [len(page.blocks) for page in some])
-        others: Scores = np.repeat(
+        others: Floats32 = np.repeat(
             np.array([page.seen.pages[0] for page in doubted], dtype=np.float32), [len(page.blocks) for page in doubted]
         )
         alone = _scores_by_site([page._replace(seen=_nothing_seen(page.seen)) for page in doubted])
-        odds: Scores = ((others * _odds(scores[blocks]) + _odds(alone)) / (others + 1)).astype(np.float32)
+        odds: Floats32 = ((others * _odds(scores[blocks]) + _odds(alone)) / (others + 1)).astype(np.float32)
         scores[blocks] = _share(odds)
     return scores
 
 
-def _odds(share: Scores) -> Scores:
+def _odds(share: Floats32) -> Floats32:
     sure = np.clip(share, 1e-6, 1 - 1e-6)
-    odds: Scores = np.log(sure / (1 - sure)).astype(np.float32)
+    odds: Floats32 = np.log(sure / (1 - sure)).astype(np.float32)
     return odds
 
 
@@ -311,7 +312,7 @@ def _nothing_seen(seen: PageEvidence) -> PageEvidence:
     return PageEvidence(*(np.zeros_like(values) for values in seen))
 
 
-def _scores_by_site(some: Sequence[PageContext]) -> Floats:
+def _scores_by_site(some: Sequence[PageContext]) -> Floats32:
     pages = Pages([page.blocks for page in some], [page.traces for page in some])
     measures = features.matrix(pages, joined([page.seen for page in some]), _step_weights())
     first = _judged(weights().first, measures)
@@ -319,7 +320,7 @@ def _scores_by_site(some: Sequence[PageContext]) -> Floats:
     return both(first, second)
 
 
-def both(first: Scores, second: Scores) -> Scores:
+def both(first: Floats32, second: Floats32) -> Floats32:
     """What the trees and the net say together. The net alone takes a menu that is ten times as long as the text for the
     text, as most of what might be content stands there: mean of five sets .9268 alone, .9291 together, held out.
     """
@@ -345,7 +346,7 @@ def _step_weights() -> StepWeights:
     return StepWeights(weights().names)
 
 
-def _judged(learnt: Forest | Net, *parts: Floats) -> Floats:
+def _judged(learnt: Forest | Net, *parts: Floats32) -> Floats32:
     return np.concatenate(
         [
             learnt.scores(*(part[:, start : start + _JUDGED_AT_ONCE] for part in parts))

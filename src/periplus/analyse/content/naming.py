@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
 from periplus.analyse.content.evidence import CAPTION, COMMENT, CONTROL, PageEvidence, Traces
 from periplus.document.dates import machine_date, written_dates
 from periplus.document.digest import without_marks
+from periplus.model.arrays import Mask, Unsigned8
 from periplus.model.page import (
     BLOCK_KIND_CODES,
     IS_TEXT,
@@ -46,7 +46,7 @@ TIMES_MOST = 2  # that a comment stands on a page: `Reply` stands below each
 
 
 def named(
-    blocks: Blocks, traces: Traces, is_content: npt.NDArray[np.bool], seen: PageEvidence, publication: Publication
+    blocks: Blocks, traces: Traces, is_content: Mask, seen: PageEvidence, publication: Publication
 ) -> tuple[Part, ...]:
     """One part for each block.
 
@@ -76,13 +76,13 @@ def named(
     return tuple(parts)
 
 
-def _places(flags: npt.NDArray[np.bool]) -> Places:
+def _places(flags: Mask) -> Places:
     places: Places = np.flatnonzero(flags).tolist()
     return places
 
 
-def _are_buttons(kinds: npt.NDArray[np.uint8], texts: Sequence[str]) -> npt.NDArray[np.bool]:
-    buttons: npt.NDArray[np.bool] = kinds == _LINK
+def _are_buttons(kinds: Unsigned8, texts: Sequence[str]) -> Mask:
+    buttons: Mask = kinds == _LINK
     buttons[[place for place in _places(buttons) if len(texts[place]) > BUTTON_CHARS]] = False
     return buttons
 
@@ -105,7 +105,7 @@ def _name_captions(parts: list[Part], captions: Places, texts: Sequence[str], co
 
 
 def _name_comments(
-    parts: list[Part], comments: Places, texts: Sequence[str], content: Places, are_controls: npt.NDArray[np.bool]
+    parts: list[Part], comments: Places, texts: Sequence[str], content: Places, are_controls: Mask
 ) -> None:
     """Where most of the content stands in comments they are the page's text, as in a forum."""
     if not comments or _is_most(comments, content, texts):
@@ -174,7 +174,7 @@ def _name_byline(
     parts: list[Part],
     headline: int | None,
     texts: Sequence[str],
-    are_lines: npt.NDArray[np.bool],
+    are_lines: Mask,
     publication: Publication,
 ) -> None:
     """What names the author or a date of the page near its headline; above it only where nothing below does."""

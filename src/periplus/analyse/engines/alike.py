@@ -20,20 +20,11 @@ from periplus.analyse.duplicates import (
     shingles,
     sketch,
 )
-from periplus.analyse.engines.dataset_files import (
-    BLOCK_ROWS,
-    Floats,
-    Ints,
-    Mask,
-    Span,
-    blocks,
-    is_among,
-    manifest_in,
-    numbers,
-)
+from periplus.analyse.engines.dataset_files import BLOCK_ROWS, Span, blocks, is_among, manifest_in, numbers
 from periplus.analyse.engines.stages import StageTask
 from periplus.analyse.linkgraph import PAGES
 from periplus.document.digest import without_marks
+from periplus.model.arrays import Floats, Ints, Mask
 from periplus.model.page import FOLLOWED_KINDS, LinkKind
 from periplus.model.visit import FETCHED, STATE_OF, Reason, State
 

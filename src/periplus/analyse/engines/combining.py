@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.analyse.engines.dataset_files import (
-    Ints,
     TableWriter,
     begin,
     blocks,
@@ -25,6 +23,7 @@ from periplus.analyse.engines.dataset_files import (
     write_manifest,
 )
 from periplus.errors import StoreError, UsageError
+from periplus.model.arrays import Ints, Ints16
 from periplus.model.dataset import TABLES, Manifest, arrow_schema
 from periplus.model.visit import Reason
 from periplus.settings import VERSION
@@ -92,9 +91,7 @@ def _hosts(datasets: Sequence[Path], folder: Path) -> tuple[list[Ints], Ints]:
     return numbers, site
 
 
-def _urls(
-    datasets: Sequence[Path], folder: Path, hosts: tuple[list[Ints], Ints]
-) -> tuple[list[Ints], NDArray[np.int16]]:
+def _urls(datasets: Sequence[Path], folder: Path, hosts: tuple[list[Ints], Ints]) -> tuple[list[Ints], Ints16]:
     """Writes the URLs; returns the new number of each dataset's each, and whose each new one is."""
     columns = [column.name for column in TABLES["urls"].columns]
     host_numbers, site_of = hosts
@@ -162,7 +159,7 @@ def _least(block: pa.Table, name: str, first: Ints) -> pa.Array:
     return pa.array(least, mask=least == _NEVER).cast(block.schema.field(name).type)
 
 
-def _rows(datasets: Sequence[Path], folder: Path, table: str, numbers: list[Ints], owners: NDArray[np.int16]) -> None:
+def _rows(datasets: Sequence[Path], folder: Path, table: str, numbers: list[Ints], owners: Ints16) -> None:
     """Writes a table whose rows belong to URLs: of each URL those of the dataset that it is taken from."""
     columns = [column.name for column in TABLES[table].columns]
     ends = _ENDS[table]

@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.errors import StoreError, UsageError
+from periplus.model.arrays import Floats, Ints, Mask
 from periplus.model.dataset import (
     MANIFEST,
     TABLES,
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 # of links read at once: 5 columns of them are 20 MB, and smaller blocks cost more calls than they save
 BLOCK_ROWS = 1 << 19

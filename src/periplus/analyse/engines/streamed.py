@@ -24,7 +24,7 @@ from periplus.analyse.engines.alike import (
     templates,
     url_vectors,
 )
-from periplus.analyse.engines.dataset_files import Floats, Ints, Span, blocks, flags, numbers, reals, text_mask
+from periplus.analyse.engines.dataset_files import Span, blocks, flags, numbers, reals, text_mask
 from periplus.analyse.engines.stages import Engine, StageParameters, StageTask
 from periplus.analyse.linkgraph import (
     LinkTargets,
@@ -35,6 +35,7 @@ from periplus.analyse.linkgraph import (
     resolved,
 )
 from periplus.errors import NotConverged, StoreError
+from periplus.model.arrays import Floats, Ints
 from periplus.model.graph import LinkRows
 
 FILES = 64  # open at once

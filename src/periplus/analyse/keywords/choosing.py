@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from periplus.analyse.keywords.measures import (
     idf,
@@ -21,9 +20,9 @@ from periplus.analyse.keywords.measures import (
     topicrank,
 )
 from periplus.analyse.keywords.reading import NOTHING, Candidates, Counts, Reading, candidates
+from periplus.model.arrays import Floats, Unsigned64
 from periplus.model.topic import Keyword
 
-Floats = npt.NDArray[np.float64]
 Method = Callable[[Reading, Candidates, Counts], Floats]
 
 TFIDF_WORDS = 3  # the longest phrase
@@ -188,7 +187,7 @@ def _shares(scores: Floats) -> Floats:
     return finite / max(float(finite.max(initial=0.0)), 1e-12)
 
 
-def _telling(keys: npt.NDArray[np.uint64], pages: Floats, number: int, rest: Counts) -> Floats:
+def _telling(keys: Unsigned64, pages: Floats, number: int, rest: Counts) -> Floats:
     """How many times as often here as there, as a logarithm; 0: no oftener."""
     there = rest.of(keys) - 1  # what stands in one text there is not told from what stands in none
     rarity: Floats = np.maximum(np.log((pages + RARE) / (number + 1)) - np.log((there + RARE) / (rest.texts + 1)), 0.0)

@@ -15,25 +15,15 @@ from scipy import sparse
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from periplus.analyse.content.marking import Forest
-from periplus.analyse.keywords.reading import (
-    LINE,
-    PARTED,
-    Bits,
-    Candidates,
-    Counts,
-    Ints,
-    Reading,
-    tag_measures,
-    tagged,
-)
+from periplus.analyse.keywords.reading import LINE, PARTED, Candidates, Counts, Ints, Reading, tag_measures, tagged
 from periplus.analyse.linkgraph import distinct_sorted
+from periplus.model.arrays import Floats, Floats32, Mask, Unsigned64
 
 # By NAMES: words; times it stands there (logarithm), as a share of the text; places as shares of the text; sentences
 # with it; rarity in the collection, of it and of its words; capitals within sentences; signs within; whether a pause or
 # a function word stands before and after it (`open`); how often it is part of a longer phrase; how much oftener its
 # words stand elsewhere; how many words stand beside its words.
 
-Floats = npt.NDArray[np.float64]
 
 NAMES = (
     "words", "times", "share", "first", "first_word", "last", "spread", "sentences",
@@ -45,7 +35,7 @@ NAMES = (
 WINDOW = 4  # words to either side that count as neighbours
 
 
-def measures(text: Reading, phrases: Candidates, counts: Counts) -> npt.NDArray[np.float32]:
+def measures(text: Reading, phrases: Candidates, counts: Counts) -> Floats32:
     """float32[len(NAMES), n]: a row for each measure."""
     rows: list[Floats] = [
         *_where(text, phrases),
@@ -58,7 +48,7 @@ def measures(text: Reading, phrases: Candidates, counts: Counts) -> npt.NDArray[
     return np.array(rows, np.float32)
 
 
-def page_measures(text: Reading, phrases: Candidates, counts: Counts) -> npt.NDArray[np.float32]:
+def page_measures(text: Reading, phrases: Candidates, counts: Counts) -> Floats32:
     """float32[len(NAMES) + 1, n]: as `measures`, rarity as a share of that of what stands in one text alone, so that it
     means the same in a collection of any size; and the number of its texts.
     """
@@ -92,7 +82,7 @@ def _where(text: Reading, phrases: Candidates) -> list[Floats]:
     ]  # fmt: skip
 
 
-def idf(counts: Counts, keys: npt.NDArray[np.uint64]) -> Floats:
+def idf(counts: Counts, keys: Unsigned64) -> Floats:
     """Natural logarithm of the share of texts, turned; of a collection of one text 0."""
     return np.log(max(1, counts.texts) / np.minimum(counts.of(keys), max(1, counts.texts)))
 
@@ -170,7 +160,7 @@ def _surroundings(text: Reading, phrases: Candidates) -> list[Floats]:
     ]
 
 
-def _open(text: Reading, phrases: Candidates) -> tuple[Bits, Bits]:
+def _open(text: Reading, phrases: Candidates) -> tuple[Mask, Mask]:
     """Of each place of a candidate, whether a pause or a function word stands before it, and after it."""
     stops = np.concatenate(([True], text.stops, [True]))
     chunks = np.concatenate(([-1], text.chunks, [-1]))
@@ -242,7 +232,7 @@ def is_passage(text: Reading) -> bool:
     return PARAGRAPH_WORDS * text.paragraphs <= words <= PASSAGE_WORDS and text.paragraphs <= PASSAGE_PARAGRAPHS
 
 
-def likelihoods(text: Reading, phrases: Candidates, counts: Counts) -> npt.NDArray[np.float64]:
+def likelihoods(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     """float64[n], 0 to 1; alike for candidates of one text only."""
     if not len(phrases.keys):
         return np.zeros(0)
@@ -309,7 +299,7 @@ def ranked(weights: sparse.csr_array, start: Floats) -> Floats:
     return score
 
 
-def runs(text: Reading, phrases: Candidates) -> Bits:
+def runs(text: Reading, phrases: Candidates) -> Mask:
     """Which candidates stand somewhere as a whole run of content words."""
     left, right = _open(text, phrases)
     whole = left & right & (sums(text.stops, phrases.places, phrases.counts) == 0)

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.document.digest import without_marks
 from periplus.errors import StoreError
+from periplus.model.arrays import Floats, Floats32, Ints
 from periplus.model.page import BlockKind, Blocks, Part
-from periplus.model.topic import Example, ExampleMark, Floats32, Method, TellingWord, Topic, TopicReport, TopicScores
+from periplus.model.topic import Example, ExampleMark, Method, TellingWord, Topic, TopicReport, TopicScores
 
 # Words are runs of letters and digits that begin with a letter, folded: no case, no diacritics. In scripts that leave
 # no gaps between words, every pair of neighbouring signs is one. A word's grams are its stretches of a few letters, by
@@ -176,8 +176,6 @@ def _array(written: str) -> Floats32:
     return np.frombuffer(base64.b64decode(written, validate=True), dtype="<f4").astype(np.float32)
 
 
-Floats = NDArray[np.float64]
-
 REMEMBERED = 200_000  # words: some 30 MB; a crawl meets new ones for ever
 # of a page's words: of pages in the examples' language half and more are known, of another's one in twenty
 KNOWN_LEAST = 0.2
@@ -261,7 +259,7 @@ class WeightTable(NamedTuple):
 class Input(NamedTuple):
     """A text: the buckets of its words and their values, of length 1."""
 
-    places: NDArray[np.int64]
+    places: Ints
     values: Floats32
 
 

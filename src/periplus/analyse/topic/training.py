@@ -18,15 +18,13 @@ from scipy.special import betaincinv
 from periplus.analyse.topic import judging
 from periplus.analyse.topic.judging import WORD_CHARS, Judge, word_counts
 from periplus.errors import UsageError
+from periplus.model.arrays import Floats, Ints, Ints32, Mask
 from periplus.model.topic import Example, ExampleMark, Method, TellingWord, Topic, TopicReport, TopicScores
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 STEEPEST = 8.0  # examples that are parted whole would have it infinite, and pages of elsewhere are less sure
 
 
-def scores_of(truth: Bools, chances: Floats) -> TopicScores:
+def scores_of(truth: Mask, chances: Floats) -> TopicScores:
     """Of pages judged positive from one half on. truth, chances: n."""
     judged = chances >= 0.5
     hits = float((truth & judged).sum())
@@ -36,7 +34,7 @@ def scores_of(truth: Bools, chances: Floats) -> TopicScores:
     )
 
 
-def average_precision(truth: Bools, scores: Floats) -> float:
+def average_precision(truth: Mask, scores: Floats) -> float:
     """Mean, over the positives, of the precision at the place of each; pages of one score share their places.
 
     0 where nothing is positive.
@@ -49,7 +47,7 @@ def average_precision(truth: Bools, scores: Floats) -> float:
     return float((gained * hits[ends] / (ends + 1)).sum() / truth.sum())
 
 
-def best_threshold(truth: Bools, scores: Floats) -> float:
+def best_threshold(truth: Mask, scores: Floats) -> float:
     """Where F is highest: a tenth of the gap above the next lower score.
 
     Away from the examples' source it is the positives whose scores fall.
@@ -65,7 +63,7 @@ def best_threshold(truth: Bools, scores: Floats) -> float:
 RESAMPLES = 100  # of the examples: the threshold's mean then moves by less than .02 spreads with another seed
 
 
-def resamples(labels: Bools) -> Iterator[NDArray[np.int64]]:
+def resamples(labels: Mask) -> Iterator[Ints]:
     """Places of the examples drawn with replacement, as many of each kind as there are; the same ones each time."""
     rng = np.random.default_rng(1)
     kinds = [np.flatnonzero(labels), np.flatnonzero(~labels)]
@@ -73,12 +71,12 @@ def resamples(labels: Bools) -> Iterator[NDArray[np.int64]]:
         yield np.concatenate([rng.choice(kind, len(kind)) for kind in kinds])
 
 
-def usual_threshold(labels: Bools, scores: Floats) -> float:
+def usual_threshold(labels: Mask, scores: Floats) -> float:
     """Mean over resamples of where F is highest: of one set of few examples that place is luck."""
     return float(np.mean([best_threshold(labels[drawn], scores[drawn]) for drawn in resamples(labels)]))
 
 
-def f_interval(labels: Bools, chances: Floats) -> tuple[float, float]:
+def f_interval(labels: Mask, chances: Floats) -> tuple[float, float]:
     """Where F is in nine cases of ten, by how many examples were judged right: below 1 even where all were.
 
     F = B / (B + (1 - B) / 2), where B is beta distributed by hits and by misses and false alarms, with Jeffreys' prior
@@ -91,7 +89,7 @@ def f_interval(labels: Bools, chances: Floats) -> tuple[float, float]:
     return min(float(low), f), max(float(high), f)
 
 
-def expected_threshold(labels: Bools, scores: Floats, seen: Floats) -> float:
+def expected_threshold(labels: Mask, scores: Floats, seen: Floats) -> float:
     """Where the F to be expected on unlabelled pages is highest, were they as the examples are.
 
     Each page counts with its chance by a logistic curve through the examples' scores (Platt 1999, with his smoothed
@@ -112,7 +110,7 @@ def expected_threshold(labels: Bools, scores: Floats, seen: Floats) -> float:
     return float(ranked[int((hits / (np.arange(1, len(ranked) + 1) + hits[-1])).argmax())])
 
 
-def steepness_of(truth: Bools, distances: Floats) -> float:
+def steepness_of(truth: Mask, distances: Floats) -> float:
     """The slope s for which 1 / (1 + exp(-s distance)) is likeliest, both kinds weighing the same;
     between 0.05 and STEEPEST over their spread.
     """
@@ -155,7 +153,7 @@ def space_of(texts: Sequence[Counts]) -> Space:
 
 def rows_of(texts: Sequence[Counts], space: Space) -> csr_array:
     """float64[n, v]: (1 + ln of the count) times rarity; rows of length 1, or of zeros."""
-    starts, columns, values = [0], list[NDArray[np.int32]](), list[Floats]()
+    starts, columns, values = [0], list[Ints32](), list[Floats]()
     for counts in texts:
         entries = np.array(
             [(space.places[word], times) for word, times in counts.items() if word in space.places], dtype=np.int64
@@ -187,7 +185,7 @@ class LinearWeights(NamedTuple):
     bias: float
 
 
-def fitted(rows: csr_array, labels: Bools, cost: float, *, hinge: bool = False) -> LinearWeights:
+def fitted(rows: csr_array, labels: Mask, cost: float, *, hinge: bool = False) -> LinearWeights:
     """The weights that minimise half their squares plus cost times the losses.
 
     rows: n x v. labels: n. hinge: squared hinge loss, else logistic.
@@ -216,7 +214,7 @@ def fitted(rows: csr_array, labels: Bools, cost: float, *, hinge: bool = False) 
     return LinearWeights(at[:-1], float(at[-1]))
 
 
-def log_odds(rows: csr_array, labels: Bools) -> Floats:
+def log_odds(rows: csr_array, labels: Mask) -> Floats:
     """float64[v]: by how much likelier each word is in the positive rows, as a logarithm."""
     sums = [rows[np.flatnonzero(which)].sum(axis=0) + SMOOTHING for which in (labels, ~labels)]
     return np.asarray(np.log(sums[0] / sums[0].sum()) - np.log(sums[1] / sums[1].sum())).ravel()
@@ -242,7 +240,7 @@ class Examples(NamedTuple):
     items: tuple[Example, ...]
     marks: tuple[ExampleMark, ...]
     counts: tuple[Mapping[str, int], ...]
-    labels: Bools
+    labels: Mask
 
 
 class Learned(NamedTuple):
@@ -347,16 +345,16 @@ def learned_of_rows(
     return Learned(topic, space, rows, chances)
 
 
-def _first_report(labels: Bools, chances: Floats) -> TopicReport:
+def _first_report(labels: Mask, chances: Floats) -> TopicReport:
     return TopicReport(scores_of(labels, chances), f_interval(labels, chances), (), (), (), ())
 
 
-def _model(rows: csr_array, labels: Bools, method: Method) -> _Model:
+def _model(rows: csr_array, labels: Mask, method: Method) -> _Model:
     machine = fitted(rows, labels, SVM_COST, hinge=True)
     return _Model((machine,) if method is Method.SVM else (machine, LinearWeights(log_odds(rows, labels), 0.0)))
 
 
-def folds_of(labels: Bools) -> NDArray[np.int64]:
+def folds_of(labels: Mask) -> Ints:
     """Which fold each example is in: as many of both kinds in each; all 0 where there are too few for two folds."""
     most = FOLDS if len(labels) <= MANY else FEWER_FOLDS
     folds = min(most, int(labels.sum()), int((~labels).sum()))
@@ -367,7 +365,7 @@ def folds_of(labels: Bools) -> NDArray[np.int64]:
     return fold_of
 
 
-def _threshold(labels: Bools, scores: Floats, seen: Floats) -> float:
+def _threshold(labels: Mask, scores: Floats, seen: Floats) -> float:
     among_examples = usual_threshold(labels, scores)
     if len(seen) < SEEN_LEAST:
         return among_examples
@@ -547,7 +545,7 @@ def _warnings(model: Learned, examples: Examples, report: TopicReport) -> Iterat
             )
 
 
-def common_words_tell(model: Learned, labels: Bools) -> float:
+def common_words_tell(model: Learned, labels: Mask) -> float:
     """Best F, cross-validated, of a model that sees nothing but the most frequent words."""
     texts = np.bincount(model.rows.indices, minlength=model.rows.shape[1])
     columns = np.sort(np.argsort(-texts, kind="stable")[:COMMON_WORDS])
@@ -559,7 +557,7 @@ def common_words_tell(model: Learned, labels: Bools) -> float:
     return scores_of(labels, np.where(scores > best_threshold(labels, scores), 1.0, 0.0)).f
 
 
-def _shares(model: Learned, labels: Bools) -> tuple[Floats, Floats]:
+def _shares(model: Learned, labels: Mask) -> tuple[Floats, Floats]:
     """float64[v] twice: the share of positive and of negative examples that have each word."""
     rows = model.rows
     has = csr_array((np.ones(len(rows.data)), rows.indices, rows.indptr), shape=rows.shape)
@@ -568,7 +566,7 @@ def _shares(model: Learned, labels: Bools) -> tuple[Floats, Floats]:
     return inside, outside
 
 
-def _marks(model: Learned, labels: Bools) -> list[str]:
+def _marks(model: Learned, labels: Mask) -> list[str]:
     """Words that mark one kind."""
     many, few = MARK_SHARES
     inside, outside = _shares(model, labels)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from periplus.model.arrays import Floats, Ints, Ints32, Mask
 
 # Tuned on the webs of `quality/topical/listweb.py` with seeds that are not reported (101, 102), and on the half of the
 # text graph's topics that is not: of the relevant, 10 % of the pages bring .57 and .30 in these webs (.23 and .21 with
@@ -57,7 +55,7 @@ class EvidenceWeights:
             self.values = fitted_near(self.start, np.array(self._rows), np.array(self._labels))
 
 
-def fitted_near(start: Floats, rows: Floats, labels: NDArray[np.bool_]) -> Floats:
+def fitted_near(start: Floats, rows: Floats, labels: Mask) -> Floats:
     """Weights by Newton's method from `start`, each step halved until it lowers the loss.
 
     rows: float64[n, evidence]. labels: n.
@@ -109,13 +107,13 @@ class LeadTally:
         self._read, self._logs, self._squares = (np.zeros(self.traits + 1) for _ in range(3))
         self._table = np.zeros((self.traits + 1, 4))
 
-    def book(self, traits: Numbers) -> None:
+    def book(self, traits: Ints) -> None:
         """A page with these traits was read."""
         self._read[traits] += 1
         self._all_read += 1
         self._weigh(traits)
 
-    def credit(self, traits: Numbers, size: float, share: float, worth: float) -> None:
+    def credit(self, traits: Ints, size: float, share: float, worth: float) -> None:
         """A page with these traits, which led to so many pages (size), led to one more, or to a share of it."""
         before, after = np.log1p(size), np.log1p(size + share)
         self._logs[traits] += after - before
@@ -124,14 +122,14 @@ class LeadTally:
         self._table[traits, 2:] += (share, share * worth)
         self._weigh(traits)
 
-    def _weigh(self, traits: Numbers) -> None:
+    def _weigh(self, traits: Ints) -> None:
         pages = self._read[traits]
         mean = self._logs[traits] / pages
         spread = np.maximum(self._squares[traits] / pages - mean**2, 0.0)
         trust = 1 / (NOISE + spread + 1 / pages)
         self._table[traits, 0], self._table[traits, 1] = trust, trust * mean
 
-    def expected(self, traits: NDArray[np.int32], prior: float) -> tuple[Floats, Floats]:
+    def expected(self, traits: Ints32, prior: float) -> tuple[Floats, Floats]:
         """(how many pages each page leads to, their mean worth). traits: int32[pages, any]; prior: a page's mean worth.
 
         A trait counts the more, the more alike its pages were, and the more of them there are.

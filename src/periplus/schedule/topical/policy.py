@@ -11,13 +11,13 @@ from urllib.parse import unquote
 
 import numpy as np
 import xxhash
-from numpy.typing import NDArray
 
+from periplus.model.arrays import Floats, Ints, Ints32, Mask
 from periplus.model.frontier import LinkSighting, PageVisit, ReadyHost
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.ports import CrawlScope
 from periplus.model.web import HostKey, Url
-from periplus.schedule.topical.learning import EvidenceWeights, Floats, LeadTally, Numbers, chances_of
+from periplus.schedule.topical.learning import EvidenceWeights, LeadTally, chances_of
 from periplus.schedule.turns import GivenPages
 from periplus.urls.hosts import host_key, path_and_query
 
@@ -78,11 +78,11 @@ class KindTally:
         while len(self.pages) < size:
             self.pages, self.worth = (np.concatenate([old, np.zeros(len(old))]) for old in (self.pages, self.worth))
 
-    def book(self, kinds: Numbers, worth: float) -> None:
+    def book(self, kinds: Ints, worth: float) -> None:
         self.pages[kinds] += 1
         self.worth[kinds] += worth
 
-    def mean(self, kinds: Numbers, prior: Floats, weight: float) -> Floats:
+    def mean(self, kinds: Ints, prior: Floats, weight: float) -> Floats:
         """Posterior mean of each kind: as if `weight` pages of the prior's worth had been read before."""
         means: Floats = (self.worth[kinds] + weight * prior) / (self.pages[kinds] + weight)
         return means
@@ -97,9 +97,9 @@ class TopicalPages:
     hosts: list[HostKey] = field(default_factory=list)
     host_number: dict[HostKey, int] = field(default_factory=dict)
     directory_number: dict[str, int] = field(default_factory=dict)
-    waits: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(64, np.bool_))
-    host: Numbers = field(default_factory=lambda: np.zeros(64, np.int64))
-    directory: Numbers = field(default_factory=lambda: np.zeros(64, np.int64))
+    waits: Mask = field(default_factory=lambda: np.zeros(64, np.bool_))
+    host: Ints = field(default_factory=lambda: np.zeros(64, np.int64))
+    directory: Ints = field(default_factory=lambda: np.zeros(64, np.int64))
     links: Floats = field(default_factory=lambda: np.zeros(64))  # pages that link to it
     from_others: Floats = field(default_factory=lambda: np.zeros(64))  # of them, those on other hosts
     worth_sum: Floats = field(default_factory=lambda: np.zeros(64))  # over these pages
@@ -107,10 +107,10 @@ class TopicalPages:
     promise: Floats = field(default_factory=lambda: np.zeros(64))  # the best of what its links say of it
     credit: Floats = field(default_factory=lambda: np.zeros(64))  # the best worth on a way to it, fading with each page
     worth: Floats = field(default_factory=lambda: np.zeros(64))  # its own; nothing before it was read
-    parents: NDArray[np.int32] = field(default_factory=lambda: np.full((64, MOST_PARENTS), -1, np.int32))
-    words: NDArray[np.int32] = field(default_factory=lambda: np.full((64, MOST_WORDS), WORD_SLOTS, np.int32))
+    parents: Ints32 = field(default_factory=lambda: np.full((64, MOST_PARENTS), -1, np.int32))
+    words: Ints32 = field(default_factory=lambda: np.full((64, MOST_WORDS), WORD_SLOTS, np.int32))
     word_count: list[int] = field(default_factory=list)
-    traits: NDArray[np.int32] = field(default_factory=lambda: np.full((64, TRAITS), WORD_SLOTS, np.int32))
+    traits: Ints32 = field(default_factory=lambda: np.full((64, TRAITS), WORD_SLOTS, np.int32))
     led_to: Floats = field(default_factory=lambda: np.zeros(64))  # pages read that were met by it, or two steps on
     of_host: KindTally = field(default_factory=KindTally)
     of_directory: KindTally = field(default_factory=KindTally)
@@ -252,7 +252,7 @@ class TopicalPages:
             self.leads.credit(self._own_traits(number), float(self.led_to[number]), share, worth)
             self.led_to[number] += share
 
-    def _own_traits(self, number: int) -> Numbers:
+    def _own_traits(self, number: int) -> Ints:
         slots = np.concatenate([self.words[number], self.traits[number]])
         return slots[slots < WORD_SLOTS].astype(np.int64)
 
@@ -286,7 +286,7 @@ def _slot(text: str) -> int:
     return xxhash.xxh3_64_intdigest(text.encode("utf-8", "replace")) % WORD_SLOTS
 
 
-def evidence(seen: TopicalPages, numbers: Numbers) -> Floats:
+def evidence(seen: TopicalPages, numbers: Ints) -> Floats:
     """float64[pages, NAMES]. Shares are log odds, so that what is independent adds up."""
     prior = seen.prior
     some = np.full(len(numbers), prior)
@@ -326,7 +326,7 @@ def _odds(share: Floats) -> Floats:
     return odds
 
 
-def _yields(seen: TopicalPages, numbers: Numbers, prior: float) -> tuple[Floats, Floats]:
+def _yields(seen: TopicalPages, numbers: Ints, prior: float) -> tuple[Floats, Floats]:
     """(mean, greatest) share of relevant pages among those that a page's parents link to and that were read."""
     parents = seen.parents[numbers]
     there = parents >= 0
@@ -343,7 +343,7 @@ def _yields(seen: TopicalPages, numbers: Numbers, prior: float) -> tuple[Floats,
     return mean, most
 
 
-def _words(seen: TopicalPages, numbers: Numbers, prior: float) -> tuple[Floats, Floats]:
+def _words(seen: TopicalPages, numbers: Ints, prior: float) -> tuple[Floats, Floats]:
     """(sum, greatest) of what a page's words add to the log odds, by the pages read that had them."""
     slots = seen.words[numbers].astype(np.int64)
     if slots.size > WORD_SLOTS:  # of all words once is less than of each page's
@@ -354,7 +354,7 @@ def _words(seen: TopicalPages, numbers: Numbers, prior: float) -> tuple[Floats, 
     return odds.sum(axis=1) / np.sqrt(count), odds.max(axis=1)
 
 
-def _word_odds(seen: TopicalPages, slots: Numbers, prior: float) -> Floats:
+def _word_odds(seen: TopicalPages, slots: Ints, prior: float) -> Floats:
     odds = _odds(seen.of_word.mean(slots, np.full(slots.shape, prior), 1.5)) - _odds(np.array(prior))
     return np.where(slots < WORD_SLOTS, odds, 0.0)
 
@@ -362,7 +362,7 @@ def _word_odds(seen: TopicalPages, slots: Numbers, prior: float) -> Floats:
 EXPLORING = 0.1  # of a page's mean worth: the premium of a page none of whose siblings was read
 
 
-def weighed(seen: TopicalPages, numbers: Numbers) -> Floats:
+def weighed(seen: TopicalPages, numbers: Ints) -> Floats:
     """What share of fetches brings a relevant page, if one reads this page, or this and then what it leads to.
 
     A list of relevant pages is worth what it leads to, whatever it is about itself. Of pages that promise alike, those
@@ -379,20 +379,20 @@ def weighed(seen: TopicalPages, numbers: Numbers) -> Floats:
     return explored
 
 
-Order = Callable[[TopicalPages, Numbers], Floats]  # the promise of each of these pages: the greatest is next
+Order = Callable[[TopicalPages, Ints], Floats]  # the promise of each of these pages: the greatest is next
 
 
-def breadth_first(seen: TopicalPages, numbers: Numbers) -> Floats:
+def breadth_first(seen: TopicalPages, numbers: Ints) -> Floats:
     """As they were met."""
     return -numbers.astype(np.float64)
 
 
-def best_parent(seen: TopicalPages, numbers: Numbers) -> Floats:
+def best_parent(seen: TopicalPages, numbers: Ints) -> Floats:
     """Best first, as published: by the best page that links to it."""
     return seen.worth_most[numbers] - 1e-9 * numbers
 
 
-def all_parents(seen: TopicalPages, numbers: Numbers) -> Floats:
+def all_parents(seen: TopicalPages, numbers: Ints) -> Floats:
     """By the mean over all pages that link to it, and how many they are."""
     links = seen.links[numbers]
     promises: Floats = (
@@ -404,12 +404,12 @@ def all_parents(seen: TopicalPages, numbers: Numbers) -> Floats:
     return promises
 
 
-def shark(seen: TopicalPages, numbers: Numbers) -> Floats:
+def shark(seen: TopicalPages, numbers: Ints) -> Floats:
     """Half by what it inherits along links, half by what these links say."""
     return 0.5 * seen.credit[numbers] + 0.5 * seen.promise[numbers] - 1e-9 * numbers
 
 
-def of_site(seen: TopicalPages, numbers: Numbers) -> Floats:
+def of_site(seen: TopicalPages, numbers: Ints) -> Floats:
     """By what its site's pages were worth so far."""
     prior = np.full(len(numbers), seen.prior)
     return seen.of_host.mean(seen.host[numbers], prior, 2.0) + 1e-3 * seen.worth_most[numbers] - 1e-9 * numbers

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from periplus.errors import UsageError
+from periplus.model.arrays import Floats, Ints
 from periplus.model.web import HostKey, Url
 from periplus.schedule.topical import policy
-from periplus.schedule.topical.learning import Floats, Numbers
 from periplus.schedule.topical.policy import (
     RELEVANT,
     Order,
@@ -104,7 +104,7 @@ class SiteWaits:
             self._harvest = harvest
             self._window.clear()
 
-    def take(self, resting: Numbers | None = None) -> Url | None:
+    def take(self, resting: Ints | None = None) -> Url | None:
         """The next page of the active site that is due longest, of those that do not rest (numbers of sites,
         in the order they were met).
         """
@@ -280,7 +280,7 @@ class PageQueue:
             self.best[host] = -heap[0][0] if heap else NONE
             self._read_at[host] = self.seen.read
 
-    def take(self, resting: Numbers | None = None) -> Url | None:
+    def take(self, resting: Ints | None = None) -> Url | None:
         """The best page of the hosts that do not rest; it waits no longer."""
         best = self.best[: len(self._heaps)].copy()
         if resting is not None:
@@ -355,7 +355,7 @@ class PageQueue:
         for host in set(self.seen.host[numbers].tolist()):
             self._settle(host)
 
-    def _promises(self, numbers: Numbers) -> Floats:
+    def _promises(self, numbers: Ints) -> Floats:
         parts = [self.order(self.seen, numbers[at : at + CHUNK]) for at in range(0, len(numbers), CHUNK)]
         return np.concatenate(parts) if parts else np.zeros(0)
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.errors import StoreError
+from periplus.model.arrays import Ints
 from periplus.model.dataset import LINKS, PAGES, URLS, ComputedTable, ResultNote, UrlPlaces
 from periplus.model.graph import LinkRows
 from periplus.model.ports import RunRecord
@@ -57,7 +57,7 @@ class DatabaseRows:
         row = self._connection.execute("SELECT pg_export_snapshot()").fetchone()
         return str(row[0]) if row else ""
 
-    def ids(self) -> Iterator[NDArray[np.int64]]:
+    def ids(self) -> Iterator[Ints]:
         read_whole_tables(self._connection)
         return number_blocks(self._connection, 'SELECT u.id, u.shard FROM url u ORDER BY u.text COLLATE "C"', 2)
 
@@ -71,7 +71,7 @@ class DatabaseRows:
     def pages(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
         return self._rows(_all_of(PAGES), "(p.shard, p.url_id)", some)
 
-    def links(self, some: UrlPlaces) -> NDArray[np.int64]:
+    def links(self, some: UrlPlaces) -> Ints:
         look_up(self._connection)
         width = len(LINKS.columns)
         blocks = number_blocks(self._connection, _all_of(LINKS) + _among("(l.shard, l.source)", some), width)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import psycopg
-from numpy.typing import NDArray
 from psycopg.rows import TupleRow
 
 from periplus.errors import StoreError
+from periplus.model.arrays import Ints
 from periplus.model.graph import LinkRows, PageRows, UrlFacts, UrlRows
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.ports import RunRecord
@@ -100,7 +100,7 @@ def row_blocks(connection: Connection, find: str, most: int) -> Iterator[Sequenc
             yield rows
 
 
-def number_blocks(connection: Connection, find: str, width: int) -> Iterator[NDArray[np.int64]]:
+def number_blocks(connection: Connection, find: str, width: int) -> Iterator[Ints]:
     """A question's rows of whole numbers, none missing, as int64[rows, width].
 
     In COPY's binary form a row has always the same length, and an array reads it without a Python object a number.
@@ -140,7 +140,7 @@ def redirects(connection: Connection) -> LinkRows:
     return LinkRows(*_pairs(connection, _LEADS))
 
 
-def _pairs(connection: Connection, find: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _pairs(connection: Connection, find: str) -> tuple[Ints, Ints]:
     """Two columns of whole numbers."""
     pairs = np.concatenate([np.zeros((0, 2), np.int64), *number_blocks(connection, find, 2)])
     return pairs[:, 0], pairs[:, 1]
@@ -195,7 +195,7 @@ class DatabaseSite:
         )
         return PageRows.of(row_blocks(self._connection, find, ROWS_AT_ONCE))
 
-    def statuses(self, site: SiteKey) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def statuses(self, site: SiteKey) -> tuple[Ints, Ints]:
         return _pairs(self._connection, f"SELECT u.id, u.status FROM url u WHERE {self._of(site)} AND u.status > 0")
 
     def _of(self, site: SiteKey) -> str:

@@ -14,8 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from periplus.model.arrays import Ints, Ints16
 from periplus.model.dataset import LINKS, PAGES, URLS, ComputedTable, ResultNote, UrlPlaces
 from periplus.model.frontier import READ
 from periplus.model.graph import REASON_CODES, LinkRows, UrlRows
@@ -52,7 +52,7 @@ class FolderRows:
     def moment(self) -> str:
         return ""
 
-    def ids(self) -> Iterator[NDArray[np.int64]]:
+    def ids(self) -> Iterator[Ints]:
         return number_blocks(self._connection.execute("SELECT id, 0 FROM url ORDER BY text"), 2)
 
     def redirects(self) -> LinkRows:
@@ -64,7 +64,7 @@ class FolderRows:
     def pages(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
         return self._of(numeric(PAGES), "p.url_id", some).fetchall()
 
-    def links(self, some: UrlPlaces) -> NDArray[np.int64]:
+    def links(self, some: UrlPlaces) -> Ints:
         width = len(LINKS.columns)
         blocks = number_blocks(self._of(numeric(LINKS), "l.source", some), width)
         return np.concatenate([np.zeros((0, width), np.int64), *blocks])
@@ -196,7 +196,7 @@ class PastUrls:
     """The URLs of one site at a moment. statuses: 0: no answer."""
 
     rows: UrlRows
-    statuses: NDArray[np.int16]
+    statuses: Ints16
 
 
 def answers_by_run(connection: sqlite3.Connection) -> dict[int, tuple[int | None, float]]:
@@ -309,7 +309,7 @@ def site_pages(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) ->
     return values | {row[0]: row[1:-1] for row in connection.execute(then, (moment.run_id,)) if row[0] in values}
 
 
-def ids_at(connection: sqlite3.Connection, reasons: Iterable[Reason], past: UrlPast) -> NDArray[np.int64]:
+def ids_at(connection: sqlite3.Connection, reasons: Iterable[Reason], past: UrlPast) -> Ints:
     """The URLs, of any site, that stood at one of the reasons; ascending."""
     names = frozenset(reason.value for reason in reasons)
     now = {identity for (identity,) in connection.execute(f"SELECT id FROM url WHERE reason IN {any_of(names)}")}

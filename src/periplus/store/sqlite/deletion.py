@@ -11,9 +11,9 @@ from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.errors import UsageError
+from periplus.model.arrays import Ints
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.frontier import PRIORITY_NONE
 from periplus.model.tables import HAS_PAGE
@@ -24,8 +24,6 @@ from periplus.store.sqlite.reading import Follow
 from periplus.store.sqlite.site_rows import number_blocks
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
-
-Numbers = NDArray[np.int64]
 
 
 def fill(connection: sqlite3.Connection, tables: Iterable[str]) -> None:
@@ -55,7 +53,7 @@ def fill(connection: sqlite3.Connection, tables: Iterable[str]) -> None:
     connection.executemany("INSERT INTO orphan VALUES (?, ?)", _latest(np.concatenate(outside)).tolist())
 
 
-def _latest(rows: Numbers) -> Numbers:
+def _latest(rows: Ints) -> Ints:
     """(target, batch): each target once, with its greatest batch."""
     ordered = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
     last = np.ones(len(ordered), bool)

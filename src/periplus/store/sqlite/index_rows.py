@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
+from periplus.model.arrays import Ints
 from periplus.model.web import SiteKey, UrlId
 from periplus.store.dialect import shard_of
 from periplus.store.sqlite import changes
 from periplus.store.sqlite.changes import ChangeCursor
-from periplus.store.sqlite.site_rows import Ids
 
 ROWS_AT_ONCE = 10_000
 UNSEEN = 0  # the stamp of a page that changed since it was indexed; of any other it is most unlikely
@@ -68,7 +68,7 @@ def indexed_pages(connection: sqlite3.Connection, place: ChangeCursor) -> Iterat
     yield from (IndexedPage(url_id, UNSEEN, None) for url_id in sorted(changed))  # pages no longer, and in it still
 
 
-def pages_after(connection: sqlite3.Connection, place: ChangeCursor, most: int) -> Ids:
+def pages_after(connection: sqlite3.Connection, place: ChangeCursor, most: int) -> Ints:
     """The next pages to look at, ascending: all that are left of the first round, then most of those that changed."""
     if place.scanned is None:
         return np.unique(np.array(changes.after(connection, place, most)[0], np.int64))

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from periplus.model.arrays import Ints, Ints32, Mask, Unsigned32
 from periplus.model.graph import NAV, PART, REASON_CODES, REASONS, InlinkIndex
 from periplus.model.page import FOLLOWED_KINDS, LINK_KINDS, POSITION_CODES, Position
 from periplus.model.visit import FETCHED
@@ -51,16 +52,16 @@ class InlinkIndexVersion(NamedTuple):
 class Visited:
     """Which visits asked for each URL, by the places of a InlinkIndex."""
 
-    offsets: NDArray[np.int64]  # u + 1
-    visits: NDArray[np.uint32]  # their numbers
+    offsets: Ints  # u + 1
+    visits: Unsigned32  # their numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Same:
     """Pages by the beginning of the digest of their folded words: p of them, ascending by it."""
 
-    digests: NDArray[np.int64]  # p
-    pages: NDArray[np.int64]  # p: their ids
+    digests: Ints  # p
+    pages: Ints  # p: their ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +126,13 @@ def read(connection: sqlite3.Connection) -> StoredInlinkIndex:
     return StoredInlinkIndex(moment, links, _visited(connection, ids, moment), _same(connection))
 
 
-def _offsets(places: NDArray[np.uint32], count: int) -> NDArray[np.int64]:
+def _offsets(places: Unsigned32, count: int) -> Ints:
     return np.concatenate(([0], np.cumsum(np.bincount(places, minlength=count)))).astype(np.int64)
 
 
 def _urls(
     connection: sqlite3.Connection,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]]:
+) -> tuple[Ints, Ints32, Ints32, Mask]:
     """(ids, sites, directories, whether fetched) of all URLs, ascending by id as they lie."""
     site_of_host = dict(connection.execute("SELECT id, site_id FROM host"))
     ids, sites, directories, codes = (
@@ -159,12 +160,12 @@ def directory(url: str) -> str:
     return url[: end + 1] if end > 0 and not 0 <= question < end else url[:top]
 
 
-def _pairs(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+def _pairs(connection: sqlite3.Connection, ids: Ints) -> tuple[Unsigned32, Unsigned32]:
     """(sources, targets) of each pair of URLs that a link joins, by source and target, as ends: each once,
     its marks those that all its links share.
     """
-    sources: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)]
-    targets: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)]
+    sources: list[Unsigned32] = [np.zeros(0, np.uint32)]
+    targets: list[Unsigned32] = [np.zeros(0, np.uint32)]
     for block in (one.in_order() for one in link_blocks(connection, "page_links l ORDER BY l.source")):
         source, target = places_in(ids, block.sources), places_in(ids, block.targets)
         flags = (block.positions == _NAV_CODE) * NAV + _IS_PART[block.kinds] * PART
@@ -177,11 +178,11 @@ def _pairs(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> tuple[NDAr
     first = np.ones(len(begin), np.bool_)
     first[1:] = (begin[1:] != begin[:-1]) | (end[1:] >> np.uint32(2) != end[:-1] >> np.uint32(2))
     firsts = np.flatnonzero(first)
-    shared: NDArray[np.uint32] = np.bitwise_and.reduceat(end, firsts)  # of one pair all but the marks are the same
+    shared: Unsigned32 = np.bitwise_and.reduceat(end, firsts)  # of one pair all but the marks are the same
     return begin[firsts], shared
 
 
-def places_in(ids: NDArray[np.int64], sought: NDArray[np.int64]) -> NDArray[np.int64]:
+def places_in(ids: Ints, sought: Ints) -> Ints:
     """Where each stands in the ascending ids; -1: nowhere."""
     if not len(ids):
         return np.full(len(sought), -1, np.int64)
@@ -194,7 +195,7 @@ def places_in(ids: NDArray[np.int64], sought: NDArray[np.int64]) -> NDArray[np.i
     return places
 
 
-def _visited(connection: sqlite3.Connection, ids: NDArray[np.int64], moment: InlinkIndexVersion) -> Visited:
+def _visited(connection: sqlite3.Connection, ids: Ints, moment: InlinkIndexVersion) -> Visited:
     named = [
         (url_id(Url(text)), number)
         for text, number in connection.execute(

@@ -11,9 +11,9 @@ from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from periplus.errors import UsageError
+from periplus.model.arrays import Ints, Ints16
 from periplus.model.page import LinkKind, Position
 from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table, any_of
 from periplus.model.visit import REASONS_OF, Reason, State
@@ -238,7 +238,7 @@ def _link_rows(some: page_links.LinkColumns, targets: Sequence[tuple[Any, ...]])
     return zip(*(columns[name] for name in LINKS.names), strict=True)
 
 
-def redirect_hops(connection: sqlite3.Connection) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int16]]:
+def redirect_hops(connection: sqlite3.Connection) -> tuple[Ints, Ints, Ints16]:
     """(sources, targets, statuses) of all redirects as last seen, one a source."""
     find = (
         "SELECT l.source, l.target, coalesce(u.status, 0), max(l.last_seen) FROM url u CROSS"

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.document.headers import media_type
+from periplus.model.arrays import Ints, Ints16, Ints32, Mask, Unsigned8
 from periplus.model.frontier import READ
 from periplus.model.graph import REASON_CODES, LinkRows, PageRows, UrlFacts, UrlRows
 from periplus.model.page import FOLLOWED_KINDS, LINK_KIND_CODES, PULLED_KINDS, LinkKind, Position
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 BLOCK_ROWS = 100_000  # turned into an array at once
 
 
-def number_blocks(cursor: sqlite3.Cursor, width: int) -> Iterator[NDArray[np.int64]]:
+def number_blocks(cursor: sqlite3.Cursor, width: int) -> Iterator[Ints]:
     """A cursor's rows of whole numbers as int64[rows, width], block by block; width: the columns.
 
     The numbers of a row go into the array one after another: half the time of rows turned into columns, a third of
@@ -50,11 +51,11 @@ def number_blocks(cursor: sqlite3.Cursor, width: int) -> Iterator[NDArray[np.int
 class LinkBlock(NamedTuple):
     """Links as arrays, a place for each; those of one page stand in one block."""
 
-    sources: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    kinds: NDArray[np.uint8]  # places in KINDS
-    positions: NDArray[np.uint8]  # places in POSITIONS
-    nofollow: NDArray[np.bool_]
+    sources: Ints
+    targets: Ints
+    kinds: Unsigned8  # places in KINDS
+    positions: Unsigned8  # places in POSITIONS
+    nofollow: Mask
 
     def of(self, chosen: NDArray[np.generic]) -> LinkBlock:
         """The links chosen, by a truth for each or by their places."""
@@ -111,7 +112,7 @@ def _rows_of_blocks(cursor: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:
         yield rows
 
 
-def _link_block(rows: list[tuple[Any, ...]], taken: NDArray[np.bool_] | None) -> LinkBlock:
+def _link_block(rows: list[tuple[Any, ...]], taken: Mask | None) -> LinkBlock:
     sources, targets, letters, landmarks, bars, *_ = zip(*rows, strict=True)
     counts = np.fromiter(map(len, letters), np.int64, len(letters))
     with reported():
@@ -127,12 +128,12 @@ def _link_block(rows: list[tuple[Any, ...]], taken: NDArray[np.bool_] | None) ->
     return block if taken is None else block.of(taken[block.kinds])
 
 
-def codes_of(letters: bytes) -> NDArray[np.uint8]:
+def codes_of(letters: bytes) -> Unsigned8:
     """The places that letters of `page_links` stand for."""
     return np.frombuffer(letters, np.uint8) - np.uint8(FIRST_LETTER)
 
 
-def _bars(digits: bytes | None, count: int) -> NDArray[np.bool_]:
+def _bars(digits: bytes | None, count: int) -> Mask:
     return np.zeros(count, np.bool_) if digits is None else np.frombuffer(digits, np.uint8) == ord("1")
 
 
@@ -140,7 +141,7 @@ def joined_links(blocks: Iterable[LinkBlock]) -> LinkBlock:
     return LinkBlock(*map(np.concatenate, zip(_NO_LINKS, *blocks, strict=True)))
 
 
-def first_of_pairs(sources: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.bool_]:
+def first_of_pairs(sources: Ints, targets: Ints) -> Mask:
     """Of ends in order, which are the first of their pair."""
     first = np.ones(len(sources), np.bool_)
     first[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
@@ -163,9 +164,7 @@ _OF_SITE = (
 _READ = any_of(READ)
 
 
-def _pairs(
-    connection: sqlite3.Connection, find: str, values: Sequence[object] = ()
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _pairs(connection: sqlite3.Connection, find: str, values: Sequence[object] = ()) -> tuple[Ints, Ints]:
     """Two columns of whole numbers."""
     none = np.zeros((0, 2), np.int64)
     blocks = [none, *number_blocks(connection.execute(find, values), 2)]
@@ -190,7 +189,7 @@ def site_urls(connection: sqlite3.Connection, site: SiteKey) -> UrlRows:
     return UrlRows.of(row_blocks(connection.execute(find, (site,))))
 
 
-def page_numbers(connection: sqlite3.Connection, site: SiteKey) -> tuple[Ids, NDArray[np.uint8]]:
+def page_numbers(connection: sqlite3.Connection, site: SiteKey) -> tuple[Ints, Unsigned8]:
     """(ids, ascending, places of their reasons in REASONS) of every URL of the site that was ever seen."""
     find = f"SELECT u.id, u.reason FROM url u WHERE {SITE_OF_URL} ORDER BY u.id"
     ids, codes = [np.zeros(0, np.int64)], bytearray()
@@ -229,7 +228,7 @@ def site_pages(connection: sqlite3.Connection, site: SiteKey) -> PageRows:
     return PageRows.of(row_blocks(connection.execute(find, (site,))))
 
 
-def statuses(connection: sqlite3.Connection, site: SiteKey) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def statuses(connection: sqlite3.Connection, site: SiteKey) -> tuple[Ints, Ints]:
     """(ids, statuses) of the site's URLs that were answered."""
     return _pairs(connection, f"SELECT u.id, u.status FROM url u WHERE {SITE_OF_URL} AND u.status > 0", (site,))
 
@@ -289,40 +288,39 @@ POSITIONS = tuple(Position)
 _BLOCK = 10_000  # rows turned into arrays at once: a larger one costs memory and saves nothing
 _HTML = "('text/html', 'application/xhtml+xml')"
 _WITH_PLACES = "('text/html', 'application/xhtml+xml', 'text/markdown', 'text/x-markdown')"
-Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class AllUrls:
     """Every URL of the collection, ascending by id."""
 
-    ids: Ids
+    ids: Ints
     texts: list[Url]
-    reasons: NDArray[np.uint8]  # places in REASONS
-    depths: NDArray[np.int32]  # -1 where no link leads
-    statuses: NDArray[np.int16]  # 0: no answer
-    in_sitemap: NDArray[np.bool_]
-    sites: NDArray[np.int32]  # numbers of site.id
+    reasons: Unsigned8  # places in REASONS
+    depths: Ints32  # -1 where no link leads
+    statuses: Ints16  # 0: no answer
+    in_sitemap: Mask
+    sites: Ints32  # numbers of site.id
 
 
 @dataclass(frozen=True, slots=True)
 class SiteLinks:
     """Every link of one site's fetched pages and redirects, ascending by source, then target."""
 
-    sources: Ids
-    targets: Ids
-    kinds: NDArray[np.uint8]  # places in KINDS
-    positions: NDArray[np.uint8]  # places in POSITIONS
-    nofollow: NDArray[np.bool_]
+    sources: Ints
+    targets: Ints
+    kinds: Unsigned8  # places in KINDS
+    positions: Unsigned8  # places in POSITIONS
+    nofollow: Mask
 
 
 @dataclass(frozen=True, slots=True)
 class AnyPages:
     """Every page of the collection, of whatever site: type and size, ascending by id."""
 
-    ids: Ids
+    ids: Ints
     media_types: list[str]
-    sizes: Ids  # bytes
+    sizes: Ints  # bytes
 
 
 class PageTexts(NamedTuple):
@@ -531,7 +529,7 @@ class FolderSite:
     def pages(self, site: SiteKey) -> PageRows:
         return site_pages(self._connection, site)
 
-    def statuses(self, site: SiteKey) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def statuses(self, site: SiteKey) -> tuple[Ints, Ints]:
         return statuses(self._connection, site)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from periplus.model.arrays import Ints
 from periplus.model.frontier import LinkSighting, PageVisit
 from periplus.model.graph import LinkRows, UrlRows
 from periplus.model.page import LinkKind
@@ -94,7 +94,6 @@ _SURVEY_KINDS = frozenset(HYPERLINKS)
 _SURVEY_HYPERLINKS = any_of(HYPERLINKS)
 _BLOCK = 10_000  # rows turned into columns at once
 _NOT_READ = "('redirect', 'alias', 'rule')"
-Ids = NDArray[np.int64]
 
 
 class ExternalLink(NamedTuple):
@@ -122,7 +121,7 @@ def hyperlinks(connection: sqlite3.Connection) -> LinkRows:
     return LinkRows(links.sources, links.targets)
 
 
-def contents(connection: sqlite3.Connection) -> tuple[Ids, Ids]:
+def contents(connection: sqlite3.Connection) -> tuple[Ints, Ints]:
     """(ids of pages whose bytes are known, 64 bits of their MD5), ascending by id; empty pages are left out."""
     ids: list[int] = []
     digests: list[bytes] = []
@@ -134,7 +133,7 @@ def contents(connection: sqlite3.Connection) -> tuple[Ids, Ids]:
     return np.array(ids, np.int64), np.frombuffer(b"".join(digest[:8] for digest in digests), np.int64)
 
 
-def fetch_order(connection: sqlite3.Connection) -> Ids:
+def fetch_order(connection: sqlite3.Connection) -> Ints:
     """Ids of the pages that were asked for, in the order of their first visits."""
     find = "SELECT url_id, min(id) FROM visit WHERE purpose = 'page' GROUP BY url_id ORDER BY 2"
     return np.concatenate(

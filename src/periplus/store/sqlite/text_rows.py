@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
 from periplus.document.digest import without_marks
 from periplus.document.whitespace import folded
+from periplus.model.arrays import Ints
 from periplus.model.duplicates import Contender, SameText
 from periplus.model.page import LinkKind, Part, Position
 from periplus.model.tables import HAS_PAGE, any_of
@@ -81,7 +81,7 @@ _NO_ANCHORS = np.zeros((3, 0), np.int64)
 class AnchorTexts:
     """Words of links to pages, by page. `anchors_to` makes it."""
 
-    def __init__(self, targets: NDArray[np.int64], folder: Path, most: int) -> None:
+    def __init__(self, targets: Ints, folder: Path, most: int) -> None:
         """targets: ascending; folder: where the file lies; most: texts of each page."""
         self._targets, self._most = targets, most
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # ended with the value
@@ -146,7 +146,7 @@ class AnchorTexts:
         first = np.arange(len(pages)) - np.searchsorted(pages, pages) < self._most
         self._range, self._pages, self._texts = number, pages[first], texts_of[order][first]
 
-    def _chunk(self, at: int) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
+    def _chunk(self, at: int) -> tuple[Ints, Ints, list[str]]:
         """(keys, counts, texts) as `add` wrote them."""
         self._file.seek(at)
         links, size = np.frombuffer(self._file.read(16), np.int64).tolist()
@@ -171,7 +171,7 @@ def _word_digest(text: str) -> int:
     return xxh3_64_intdigest(without_marks(text).encode("utf-8", "replace")) & _WORD_MASK
 
 
-def _counted(some: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _counted(some: Sequence[Ints]) -> Ints:
     """(keys, texts, counts) of links: of those with the same key the first one's text, and how many there are."""
     keys, texts, counts = np.concatenate(some, axis=1)
     different, first, place = np.unique(keys, return_index=True, return_inverse=True)
@@ -179,7 +179,7 @@ def _counted(some: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.array([different, texts[first], sums])
 
 
-def anchors_to(connection: sqlite3.Connection, targets: NDArray[np.int64], folder: Path, most: int = 20) -> AnchorTexts:
+def anchors_to(connection: sqlite3.Connection, targets: Ints, folder: Path, most: int = 20) -> AnchorTexts:
     """Words of the links to pages from other pages: one pass through all links, whatever the number of targets.
 
     targets: ascending; folder: on whose disk there is room for them; most: of each page. Raises OSError, StoreError.
