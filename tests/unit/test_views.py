@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from periplus.errors import StoreError
 from periplus.model.tables import VIEWS
 from periplus.model.visit import Headers
 from periplus.store.bodies import pack_headers, unpack_headers
@@ -58,15 +57,6 @@ def test_pages_are_what_was_asked_for(database):
 def test_sites_are_summed(database):
     found = database.execute("SELECT name, pages_total, pages_crawled, pages_invalid FROM sites ORDER BY id").fetchall()
     assert found == [("e.org", 3, 2, 1), ("x.org", 0, 0, 0)]
-
-
-def test_a_collection_of_a_development_version_is_refused_with_advice(tmp_path):
-    schema.create(tmp_path)
-    with sqlite3.connect(tmp_path / schema.DATABASE) as connection:
-        connection.execute("UPDATE meta SET value = '1' WHERE name = 'schema'")
-    connection.close()
-    with pytest.raises(StoreError, match=r"development version .* another folder"):
-        schema.connect(tmp_path, read_only=True)
 
 
 NAMES = st.text(st.characters(codec="ascii", exclude_characters=":\n\r \0"), min_size=1, max_size=12)
