@@ -74,6 +74,8 @@ def test_a_question_is_answered_as_json_and_not_stored_by_anyone(folder):
         ({"origin": "https://evil.example"}, 403),
         ({"origin": "null"}, 403),  # a file, or a sandboxed frame
         ({"origin": "http://127.0.0.1:9999"}, 403),  # another program of this machine
+        ({"origin": "ftp://127.0.0.1:8322"}, 403),
+        ({"origin": f"http://{HOST}/"}, 403),
         ({"sec-fetch-site": "cross-site"}, 403),
         ({"sec-fetch-site": "same-site"}, 403),
         ({"origin": f"http://{HOST}", "sec-fetch-site": "same-origin"}, 200),
@@ -83,6 +85,12 @@ def test_a_question_is_answered_as_json_and_not_stored_by_anyone(folder):
 def test_pages_of_other_origins_and_foreign_names_are_refused(folder, headers, status):
     with asked(folder, Locks(names=("tools.example.org",))) as client:
         assert client.post("/mcp", json=ASK, headers=headers).status_code == status
+
+
+def test_without_a_further_name_an_origin_with_tls_is_another_one(folder):
+    with asked(folder, Locks()) as client:
+        assert client.post("/mcp", json=ASK, headers={"origin": f"https://{HOST}"}).status_code == 403
+        assert client.post("/mcp", json=ASK, headers={"origin": f"http://{HOST}"}).status_code == 200
 
 
 def test_only_questions_are_taken_at_one_place(folder):
@@ -148,14 +156,14 @@ def test_crawls_take_the_role_work(folder, tmp_path):
 
 
 def test_whoever_listens_for_others_needs_a_token_or_users(tmp_path):
-    for locks in (Locks(), Locks("short")):
+    for locks in (Locks(host="0.0.0.0"), Locks("short", host="0.0.0.0")):
         with pytest.raises(UsageError, match="can be reached by others"):
-            require_locks("0.0.0.0", locks)
-    require_locks("0.0.0.0", Locks(TOKEN))
-    require_locks("127.0.0.1", Locks())
+            require_locks(locks)
+    require_locks(Locks(TOKEN, host="0.0.0.0"))
+    require_locks(Locks())
     users = Users(tmp_path)
     users.add("anna", Role.LOOK)
-    require_locks("::", Locks(users=users))
+    require_locks(Locks(users=users, host="::"))
 
 
 def test_questions_are_bounded_in_bytes_and_in_number(folder):

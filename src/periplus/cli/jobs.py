@@ -350,8 +350,8 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
     if flags["add_user"] or flags["remove_user"] or flags["users"]:
         _keep_users(users, flags)
         return
-    locks = Locks(token, tuple(name.lower() for name in names), users)
-    require_locks(host, locks)
+    locks = Locks(token, tuple(name.lower() for name in names), users, host)
+    require_locks(locks)
     state = AppState(shown, locks, command_names(), works=not flags["no_workers"])
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     files = [path for name in (JOBS, NOTICES) if not (path := shown.base / name).exists()]
@@ -366,7 +366,7 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
         say(f"{address}  Ctrl-C ends it.")
         if flags["open_it"]:
             webbrowser.open(address)
-        if not app.serve(state, host, port):
+        if not app.serve(state, port):
             raise StoreError(
                 f"nothing can listen on {host}, port {port}: another program has it, "
                 "perhaps. Choose another with --port."

@@ -94,10 +94,10 @@ def mcp(collection: tuple[str, ...], http: str, token: str, names: tuple[str, ..
     from periplus.ui.users import Users
 
     host, port = host_and_port(http)
-    locks = Locks(token, tuple(name.lower() for name in names), Users(places_of(folders).base))
-    require_locks(host, locks)
+    locks = Locks(token, tuple(name.lower() for name in names), Users(places_of(folders).base), host)
+    require_locks(locks)
     say(f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}  Ctrl-C ends it.")
-    if not serve_http(server.server_of(served), locks, host, port):
+    if not serve_http(server.server_of(served), locks, port):
         raise StoreError(f"nothing can listen on {host}, port {port}: another program has it, perhaps")
 
 

@@ -13,7 +13,6 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
 from mcp.server.lowlevel import Server
@@ -27,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from periplus.errors import StoreError
 from periplus.mcp.server import ROLE
-from periplus.ui.safety import Locks, is_ours, serve_until_stopped, visitor
+from periplus.ui.safety import Locks, is_ours, is_own_origin, serve_until_stopped, visitor
 
 PATH = "/mcp"
 BODY_BYTES = 262_144  # of a question; the longest that the tools take, a vector of numbers apart, has some 10,000
@@ -87,10 +86,7 @@ class Gate:
         headers = Headers(scope=scope)
         if not is_ours(headers.get("host", ""), self._locks.names):
             return PlainTextResponse("This address is not known here. `periplus mcp --name NAME` makes it known.", 421)
-        origin = headers.get("origin", "")
-        if (origin and urlsplit(origin).netloc != headers.get("host")) or headers.get(
-            "sec-fetch-site", "same-origin"
-        ) not in ("same-origin", "none"):
+        if not is_own_origin(headers, scope["scheme"], self._locks.names):
             return PlainTextResponse("This question came from a page of another place.", 403)
         if scope["path"].rstrip("/") != PATH:
             return PlainTextResponse(f"The tools are at {PATH}.", 404)
@@ -168,6 +164,6 @@ def application(server: Server[Any], locks: Locks, rate: QuestionRate | None = N
     return Gate(Starlette(routes=[Mount("/", manager.handle_request)], lifespan=lifespan), locks, rate)
 
 
-def serve_http(server: Server[Any], locks: Locks, host: str, port: int) -> bool:
+def serve_http(server: Server[Any], locks: Locks, port: int) -> bool:
     """Serves until Ctrl-C. False: it could not begin, most often because the port is taken."""
-    return serve_until_stopped(application(server, locks), host, port, CONNECTIONS)
+    return serve_until_stopped(application(server, locks), locks.host, port, CONNECTIONS)

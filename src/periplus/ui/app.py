@@ -65,6 +65,6 @@ def _missing(request: Request, error: Exception) -> Response:
     return rendering.answer(request, "error.html", values, 404)
 
 
-def serve(state: AppState, host: str, port: int) -> bool:
+def serve(state: AppState, port: int) -> bool:
     """Serves until Ctrl-C. False: it could not begin, most often because the port is taken."""
-    return serve_until_stopped(application(state), host, port)
+    return serve_until_stopped(application(state), state.locks.host, port)

@@ -177,7 +177,7 @@ def settings(request: Request, refused: rendering.Refused | None = None) -> Resp
     name, folder, place = place_of(request)
     state, is_stored = state_of(request), isinstance(place, str)
     file = rules_file(place).absolute() if is_stored else rules_file(place)
-    groups = setting_groups(state.settings_files(folder), local=not state.locks.token)
+    groups = setting_groups(state.settings_files(folder), local=not state.locks.others_can_ask)
     made = [
         SettingValue(one.row.name, one.value, one.row.unit, one.source, one.row.sentence)
         for group in groups
@@ -227,7 +227,7 @@ def _logins(state: AppState, folder: Path, refused: rendering.Refused | None) ->
     logins = {name: table.get("form") or " ".join(table.get("hosts", [])) for name, table in _login_tables(tables)}
     return {
         "logins": {name: {"at": at, "used": name in used} for name, at in logins.items()},
-        "login_here": not state.locks.token,
+        "login_here": not state.locks.others_can_ask,
         "login_given": refused[0] if refused else {},
         "login_fault": refused[1] if refused else "",
     }
@@ -251,7 +251,7 @@ def sign_in(request: Request) -> Response:
                 f"a login is kept in no database, where others would see it: write [login.{login}] into the "
                 "periplus.toml where crawls are started"
             )
-        if state_of(request).locks.token:
+        if state_of(request).locks.others_can_ask:
             raise UsageError(f"this server listens for other machines: write [login.{login}] into {path} by hand")
         table = {} if form.get("remove") else login_table(form)
         if not form.get("remove"):
@@ -305,7 +305,7 @@ def resume(request: Request) -> Response:
     limits = ("max_pages", "max_depth", "delay", "exclude")
     is_changed = any(text for field, text in form.items() if field in limits or field.startswith(PREFIX))
     if is_changed or is_stopping or not homes.home_of(place).resume(now()):
-        order = gone_on(_last_crawl(state, name, folder), form, local=not state.locks.token)
+        order = gone_on(_last_crawl(state, name, folder), form, local=not state.locks.others_can_ask)
         if is_changed:
             state.stop_jobs(name)
         state.add_job(order)

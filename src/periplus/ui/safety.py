@@ -59,13 +59,15 @@ class NotAllowed(UsageError):
 class Locks:
     """What the doors are shut with.
 
-    token: of whoever started it, an administrator's; empty: there is none; names: further host names that are ours;
-    users: others, each with a token and a role; csrf_token: of this process's forms.
+    token: of the administrator who started the server; empty: there is none; names: further host names of the server;
+    users: each with a token and a role; host: the address that the server listens on; csrf_token: of this process's
+    forms.
     """
 
     token: str = ""
     names: tuple[str, ...] = ()
     users: Users = field(default_factory=Users)
+    host: str = "127.0.0.1"
     csrf_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     # by address: how many wrong tokens lately, and when the last; oldest first
     wrong: dict[str, tuple[int, float]] = field(default_factory=dict)
@@ -87,6 +89,13 @@ class Locks:
     def are_shut(self) -> bool:
         """Whether one must log in."""
         return bool(self.token or self.users.all())
+
+    @property
+    def others_can_ask(self) -> bool:
+        """Whether requests may come from other people or machines: every guard of what only the owner of this machine
+        may do asks this. True with a token, users, a further name (a proxy), or an address that is not loopback.
+        """
+        return self.are_shut or bool(self.names) or needs_token(self.host)
 
     def role_of(self, cookie: str) -> Role | None:
         """What whoever has the cookie may do; None: nothing."""
@@ -156,21 +165,24 @@ def needs_token(host: str) -> bool:
         return True
 
 
-def require_locks(host: str, locks: Locks) -> None:
+def require_locks(locks: Locks) -> None:
     """Refuses to listen for others without a token of LEAST_TOKEN signs or users. Raises UsageError, StoreError."""
-    if needs_token(host) and len(locks.token) < LEAST_TOKEN and not (locks.users.all() and not locks.token):
+    if needs_token(locks.host) and len(locks.token) < LEAST_TOKEN and not (locks.users.all() and not locks.token):
         raise UsageError(
-            f"{host} can be reached by others: give a --token of at least {LEAST_TOKEN} signs, add users "
+            f"{locks.host} can be reached by others: give a --token of at least {LEAST_TOKEN} signs, add users "
             "(`periplus serve --add-user NAME`), or listen on 127.0.0.1"
         )
 
 
 def is_ours(host: str, names: tuple[str, ...]) -> bool:
-    """Whether a Host header names us: as a literal address, which no name server can turn into another,
-    or by a name of ours.
+    """Whether a Host header (name, and perhaps a port) names this server: by a literal address, which no name server
+    can bind to another one, or by one of its names.
     """
     try:
-        name = urlsplit(f"//{host}").hostname or ""
+        parts = urlsplit(f"//{host}")
+        name = parts.hostname or ""
+        if parts.netloc != host or "@" in host or parts.port == 0:  # reading the port raises for what is none
+            return False
     except ValueError:
         return False
     if name == "localhost" or name in names:
@@ -180,6 +192,17 @@ def is_ours(host: str, names: tuple[str, ...]) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_own_origin(headers: Headers, scheme: str, names: tuple[str, ...]) -> bool:
+    """Whether the browser says that a request comes from a page of the server itself: the same scheme, host and port.
+
+    A request without Origin passes: no page of a browser sent it. With further names TLS may end at a proxy, so that
+    https:// is accepted beside the scheme of the connection.
+    """
+    origin, host = headers.get("origin", ""), headers.get("host", "")
+    own = {"", f"{scheme}://{host}", *([f"https://{host}"] if names else [])}
+    return origin in own and headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
 
 
 class Guard:
@@ -241,10 +264,7 @@ class Guard:
         if scope["method"] != "POST":
             return None
         headers = Headers(scope=scope)
-        origin = headers.get("origin", "")
-        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none") or (
-            origin and urlsplit(origin).netloc != headers.get("host")
-        ):
+        if not is_own_origin(headers, scope["scheme"], self._locks.names):
             return PlainTextResponse("This form came from another place.", 403)
         has_files = headers.get("content-type", "").lower().startswith("multipart/form-data")
         body = bytearray()

@@ -95,7 +95,7 @@ def start(request: Request, refused: rendering.Refused | None = None) -> Respons
         open_jobs = queue.open_jobs()
     files = state.settings_files()
     presets = read_presets(files)
-    local = not state.locks.token
+    local = not state.locks.others_can_ask
     rows = [_row(name, state.places.place(folder)) for name, folder in state.places.collections().items()]
     chosen = {name: text for name in ("named", "state", "sort") if (text := request.query_params.get(name, ""))}
     shown = [
@@ -131,19 +131,21 @@ def start(request: Request, refused: rendering.Refused | None = None) -> Respons
 
 def offered(state: AppState) -> dict[str, str]:
     """Consents that this server takes: of private addresses only while nobody from elsewhere can ask."""
-    return {name: words for name, words in CONSENTS.items() if name != "consent_private" or not state.locks.token}
+    return {
+        name: words for name, words in CONSENTS.items() if name != "consent_private" or not state.locks.others_can_ask
+    }
 
 
 def begin(request: Request) -> Response:
     """Asks for the job, and shows its collection as it comes."""
     state, form = state_of(request), form_of(request)
     try:
-        if form.get("consent_private") and state.locks.token:
+        if form.get("consent_private") and state.locks.others_can_ask:
             raise UsageError(
                 "private addresses are asked for only where this server listens on this machine alone: else write "
                 "allow_private = true into the collection's periplus.toml"
             )
-        job = job_request(form, read_presets(state.settings_files()), local=not state.locks.token)
+        job = job_request(form, read_presets(state.settings_files()), local=not state.locks.others_can_ask)
         if job.campaign is not None:
             survey.create(state.places.base / job.folder, job.campaign)
     except UsageError as error:
@@ -161,7 +163,7 @@ def save_preset(request: Request) -> Response:
     path = state.places.base / SETTINGS_FILE
     try:
         name = form.get("preset_name", "").strip()
-        values = everyday_values(form) | setting_values(form, local=not state.locks.token)
+        values = everyday_values(form) | setting_values(form, local=not state.locks.others_can_ask)
         text = with_preset(path.read_text("utf-8") if path.is_file() else "", name, values)
         draft = path.with_suffix(".part")
         draft.write_text(text, "utf-8")
