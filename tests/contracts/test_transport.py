@@ -90,6 +90,14 @@ def test_waiting_ends_at_its_time_and_with_nothing_under_way_it_just_waits(rig):
     assert rig.transport.in_flight == 1
 
 
+@pytest.mark.parametrize("second", [b"/b", b"//c.test/"])
+def test_ours_the_first_of_two_locations_is_taken(opened, second):
+    head = b"HTTP/1.1 301 Moved\r\nContent-Length: 0\r\nLocation: /a\r\nLocation: %s\r\n\r\n" % second
+    with talker(head, "127.0.0.1") as served:
+        (response,) = carry(opened(()), f"http://127.0.0.1:{served.port}/")
+    assert (response.status, response.cause, response.headers.get("location")) == (301, None, "/a")
+
+
 def test_a_hundred_at_once(rig):
     requests = [Request(rig.slow if at % 2 else rig.good, attempt=at) for at in range(100)]
     start = rig.elapsed()
@@ -255,13 +263,12 @@ def test_after_any_misfortune_the_transport_is_as_good_as_new(server, opened):
 
 def test_one_exchange_is_one_request_even_if_a_kept_connection_dies(server, opened):
     """libcurl would ask again at once, on a new connection: the host's delay would not hold."""
-    transport = opened(server.resolve)
     for path in ("/reset", "/empty-reply"):
-        before = server.log.count(path)
-        (kept,) = carry(transport, server.url("a.test", "/good.html"))
-        (lost,) = carry(transport, server.url("a.test", path))
-        assert (kept.cause, lost.cause, lost.detail) == (None, Cause.RESET, "the connection was lost before an answer")
-        assert server.log.count(path) == before + 1
+        transport, before = opened(server.resolve), server.log.count(path)
+        answers = [carry(transport, server.url("a.test", asked))[0] for asked in ("/good.html", path, path)]
+        assert [answer.cause for answer in answers] == [None, Cause.STALE, Cause.RESET]
+        assert answers[-1].detail == "the connection was lost before an answer"
+        assert server.log.count(path) == before + 2
 
 
 def test_headers_come_in_order_with_names_in_lower_case_and_latin_1_values(ask):

@@ -180,6 +180,32 @@ def test_sitemap_indexes_that_name_one_another_without_end_are_followed_three_de
     assert asked_for == [f"{PLAIN}/{number}.xml" for number in range(4)], "the one in robots.txt and three below it"
 
 
+# connections
+
+
+@pytest.mark.parametrize("lost", ["robots.txt", "page", "all pages"])
+def test_a_request_lost_with_a_kept_connection_is_repeated_after_the_delay_and_is_no_failure(
+    tmp_path: Path, lost: str
+) -> None:
+    seen: set[str] = set()
+
+    def answer(request: Request) -> Scripted:
+        is_robots = request.purpose is Purpose.ROBOTS
+        loses = is_robots if lost == "robots.txt" else not is_robots and (lost != "page" or request.url.endswith("/1"))
+        if loses and request.url not in seen:
+            seen.add(request.url)
+            return Scripted(cause=Cause.STALE)
+        return Scripted(status=404) if is_robots else page("/1", "/2", text=request.url)
+
+    transport, _ = crawled(tmp_path, answer, "http://a.test/", delay_s=2.0, host_strikes=1, retries=0)
+    assert set(reasons(tmp_path).values()) == {"ok"}
+    times = [at for at, _ in transport.started]
+    assert len(times) == 4 + len(seen)
+    assert min(later - earlier for earlier, later in itertools.pairwise(times)) >= 2.0
+    with contextlib.closing(sqlite3.connect(tmp_path / "collection.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM visit").fetchone() == (4,), "the lost one is none"
+
+
 # what a server asks for
 
 

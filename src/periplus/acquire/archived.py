@@ -146,6 +146,9 @@ class ArchiveTransport:
         self._inner.start(request)
 
     def _receive(self, response: Response) -> None:
+        if response.cause is Cause.STALE:
+            self._unsent = response.request
+            return
         if (wait_s := self._wait_of(response)) is None:
             self._failures = 0
             self._step(response)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from periplus.model.ports import Clock, Transport
-from periplus.model.visit import Request
+from periplus.model.visit import Cause, Request
 from periplus.model.web import Url
 from periplus.urls.captures import Capture
 
@@ -55,6 +55,8 @@ class CdxServer:
             if self._clock.monotonic() >= until:
                 return "no answer in time"
         answer = answers[0]
+        if answer.cause is Cause.STALE:
+            return self.nearest(url, at)
         if answer.cause is not None:
             return f"{answer.cause.value}: {answer.detail}" if answer.detail else answer.cause.value
         if answer.status == 404:  # so some servers say that there is none

@@ -162,14 +162,17 @@ ACCEPT_ENCODING = "gzip, deflate, br, zstd" if HAS_BROTLI else "gzip, deflate, z
 READ_AHEAD_BYTES = 65_536  # an unwanted body up to this size is read to its end: cheaper than a new connection
 SUPPRESS_CONNECT_HEADERS = 265  # an option of libcurl that pycurl does not name
 PATROL_S = 0.25  # how often waiting exchanges are looked at for their first byte
+KEPT_ANSWERS = 20  # between two losses with kept connections; fewer: they cost the host more than new ones
+MOST_LOSSES = 65_536  # hosts of which losses are remembered
 
+_BAD_FIELD = 8  # CURLE_WEIRD_SERVER_REPLY, which pycurl does not name
 _CAUSES: dict[int, Cause] = {
     pycurl.E_UNSUPPORTED_PROTOCOL: Cause.NOT_HTTP,  # also what libcurl says to an HTTP/0.9 answer
     pycurl.E_URL_MALFORMAT: Cause.NOT_HTTP,
     pycurl.E_COULDNT_RESOLVE_PROXY: Cause.PROXY,
     pycurl.E_COULDNT_RESOLVE_HOST: Cause.NAME,
     pycurl.E_COULDNT_CONNECT: Cause.CONNECT,
-    8: Cause.NOT_HTTP,  # CURLE_WEIRD_SERVER_REPLY, which pycurl does not name
+    _BAD_FIELD: Cause.NOT_HTTP,
     pycurl.E_HTTP2: Cause.RESET,
     92: Cause.RESET,  # CURLE_HTTP2_STREAM, likewise
     pycurl.E_PARTIAL_FILE: Cause.RESET,
@@ -273,6 +276,7 @@ class _Slot:
         self.plain_headers = [f"Accept: {ACCEPT}", f"Accept-Encoding: {ACCEPT_ENCODING}"]
         self.method = pycurl.HTTPGET  # of the last request
         self.special = False  # whether the last request had headers of its own
+        self.is_alone = False  # whether the last request had a connection of its own
         self.header_most = wire.limits.header_bytes
         self._configure(share)
 
@@ -310,7 +314,11 @@ class _Slot:
         if identity.cookie_file:
             easy.setopt(pycurl.COOKIEFILE, identity.cookie_file)
 
-    def begin(self, request: Request, clock: Clock, before: float) -> None:
+    def begin(self, request: Request, clock: Clock, before: float, is_alone: bool) -> None:
+        """before: monotonic time after which it is not sent.
+
+        is_alone: on a connection made for it and closed after it.
+        """
         self.request, self.clock, self.before = request, clock, before
         self.started, self.start_mono = clock.now(), clock.monotonic()
         self.status, self.header_size, self.body_size = 0, 0, 0
@@ -321,6 +329,10 @@ class _Slot:
         self.cut, self.cause = Cut.NONE, None
         self.is_read, self.header_whole, self.refused, self.sent = True, False, "", False
         self.easy.setopt(pycurl.URL, request.url)
+        if is_alone != self.is_alone:
+            self.is_alone = is_alone
+            self.easy.setopt(pycurl.FRESH_CONNECT, is_alone)
+            self.easy.setopt(pycurl.FORBID_REUSE, is_alone)
         method = pycurl.POST if request.body else pycurl.NOBODY if request.purpose is Purpose.HEAD else pycurl.HTTPGET
         if method != self.method:
             self.method = method
@@ -364,12 +376,12 @@ class _Slot:
         """Called by libcurl when all is ready and the request's first byte is next:
         the last look at the time there can be.
 
-        A process may be stopped at any moment before, and its host be another worker's when it goes on. libcurl comes
-        here again when a connection that was kept dies without an answer: to ask anew at once is not its decision, for
-        the host's delay holds for that too.
+        A process may be stopped at any moment before, and its host be another worker's when it goes on. libcurl calls
+        this a second time where a kept connection was closed before an answer began, to repeat the request at once.
+        That is left to the worker, since the host's delay holds for the repetition too. No form is sent twice.
         """
         if self.sent:
-            self.cause = Cause.RESET
+            self.cause = Cause.RESET if self.is_alone or self.request.body else Cause.STALE
             return int(pycurl.PREREQFUNC_ABORT)
         if not self.wire.admits(host_key(self.request.url), address):
             self.cause = Cause.CANCELLED
@@ -438,7 +450,8 @@ class _Slot:
             # an answer began: what came is worth having
             if self.status >= 200 and self.header_whole and code != pycurl.E_WRITE_ERROR:
                 self.cut = Cut.TIME_LIMIT if code == pycurl.E_OPERATION_TIMEDOUT else Cut.SHORT
-            else:
+            # libcurl refuses a second Location, browsers take the first
+            elif code != _BAD_FIELD or not (300 <= self.status < 400 and self.headers.get("location")):
                 cause = self._cause_of(code)
                 ours = (
                     self.refused
@@ -499,6 +512,7 @@ class CurlTransport:
         self._attended: frozenset[int] = frozenset()
         self._has_news = False  # whether one of those is readable
         self._patrol_at = 0.0
+        self._answers: dict[HostKey, int] = {}  # see `_count`
         self._idle: list[_Slot] = []
         self._busy: dict[pycurl.Curl, _Slot] = {}
         self._done: list[Response] = []
@@ -509,7 +523,8 @@ class CurlTransport:
 
     def start(self, request: Request, before: float = math.inf) -> None:
         slot = self._idle.pop() if self._idle else _Slot(self._wire, self._share)
-        slot.begin(request, self._clock, before)
+        is_alone = bool(self._answers) and self._answers.get(host_key(request.url), 1) < 1
+        slot.begin(request, self._clock, before, is_alone)
         self._busy[slot.easy] = slot
         self._multi.add_handle(slot.easy)
 
@@ -583,8 +598,28 @@ class CurlTransport:
     def _end(self, slot: _Slot, code: int, detail: str) -> None:
         self._multi.remove_handle(slot.easy)
         del self._busy[slot.easy]
-        self._done.append(slot.response(code, detail))
+        response = slot.response(code, detail)
+        if self._answers or response.cause is Cause.STALE:
+            self._count(response)
+        self._done.append(response)
         self._idle.append(slot)
+
+    def _count(self, response: Response) -> None:
+        """Learns which hosts close kept connections without notice.
+
+        `_answers` holds the number of answers since the last loss. At 0 the next request gets a connection of its own.
+        At -1 every request does: the second loss came within KEPT_ANSWERS. Losses in a row without an answer are one.
+        """
+        host = host_key(response.request.url)
+        answers = self._answers.get(host)
+        if response.cause is Cause.STALE:
+            if answers is None and len(self._answers) >= MOST_LOSSES:
+                del self._answers[next(iter(self._answers))]
+            self._answers[host] = -1 if answers else 0
+        elif answers is not None and answers >= 0 and response.status:
+            self._answers[host] = answers + 1
+            if answers == KEPT_ANSWERS:
+                del self._answers[host]
 
     def _on_watch(self, what: int, fd: int, multi: pycurl.CurlMulti, data: object) -> None:
         """libcurl tells which sockets it wants to hear of."""

@@ -70,6 +70,7 @@ if TYPE_CHECKING:  # for those who render alone
 
 log = logging.getLogger(__name__)
 _BROKEN = Failed(Cause.BUG)
+_NO_ANSWER = frozenset({Cause.CANCELLED, Cause.STALE})  # and no failure: the request is started again
 # on a to-do list it has its host leased: what is asked for there, the page or the session hands over (see `_hold`)
 _CALL = Skipped(Reason.SCOPE, "its host is leased for it")
 
@@ -458,14 +459,17 @@ class Worker:
         host = self._flights.pop(request, None)
         if host is None:
             return
-        if response.cause is Cause.CANCELLED and self._held.get(host.lease.host_id) is not host:  # it was withdrawn
+        if response.cause in _NO_ANSWER and self._held.get(host.lease.host_id) is not host:  # it was withdrawn
             self._deps.addresses.ended(host.lease.host, "")
             return
+        now = self._clock.monotonic()
         if response.cause is Cause.CANCELLED:  # the address that it led to is asked by others now
             host.take_back(request)
-            host.pace = suspended(
-                host.pace, self._deps.addresses.turn(host.lease.host, self._clock.monotonic()), "address"
-            )
+            host.pace = suspended(host.pace, self._deps.addresses.turn(host.lease.host, now), "address")
+        elif response.cause is Cause.STALE:
+            host.take_back(request)
+            self._deps.addresses.ended(host.lease.host, "")
+            host.pace = suspended(host.pace, now - response.took_s + host.pace.gap_s, "delay")
         else:
             self._take_in(host, response)
         if host.leaving and not host.in_flight:

@@ -111,6 +111,7 @@ class Cause(StrEnum):
     PRIVATE = "private-address"
     PROXY = "proxy"
     CANCELLED = "cancelled"  # we did not send it after all
+    STALE = "kept-connection-closed"  # before an answer began: to be repeated, see RFC 9112, 9.3.1
     NOT_ARCHIVED = "not-in-archive"  # an archive answers in place of the web, and does not hold it
     BUG = "bug"
 
