@@ -2,7 +2,7 @@
 
 import pytest
 
-from periplus.acquire.descriptors import affordable, raised_limit
+from periplus.acquire.transport import affordable, raised_limit
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import brotli
 import pytest
 import zstandard
 
-from periplus.acquire.transport import RATIO_GRACE_BYTES, STEP_BYTES, inflate
+from periplus.acquire.inflating import RATIO_GRACE_BYTES, STEP_BYTES, inflate
 from periplus.model.visit import Cut
 from periplus.settings import FetchLimits
 

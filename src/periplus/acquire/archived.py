@@ -18,8 +18,9 @@ from typing import NamedTuple, Protocol
 
 from periplus.acquire import cdx
 from periplus.acquire.fetch import REDIRECTS
+from periplus.acquire.inflating import inflate
 from periplus.acquire.politeness import delay_for, may_pass, retry_after_s
-from periplus.acquire.transport import Wire, inflate
+from periplus.acquire.transport import Wire
 from periplus.document.headers import media_type
 from periplus.document.robots import RobotsGroup, robots_from_answer
 from periplus.errors import InvalidUrl, UsageError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from periplus.acquire.inflating import inflate
 from periplus.acquire.politeness import may_pass
-from periplus.acquire.transport import inflate
 from periplus.document.blocks import blocks_of
 from periplus.document.decode import decode
 from periplus.document.digest import body_digest

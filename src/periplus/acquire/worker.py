@@ -459,17 +459,16 @@ class Worker:
         host = self._flights.pop(request, None)
         if host is None:
             return
-        if response.cause in _NO_ANSWER and self._held.get(host.lease.host_id) is not host:  # it was withdrawn
+        if response.cause in _NO_ANSWER:
             self._deps.addresses.ended(host.lease.host, "")
-            return
-        now = self._clock.monotonic()
-        if response.cause is Cause.CANCELLED:  # the address that it led to is asked by others now
+            if self._held.get(host.lease.host_id) is not host:  # it was withdrawn
+                return
             host.take_back(request)
-            host.pace = suspended(host.pace, self._deps.addresses.turn(host.lease.host, now), "address")
-        elif response.cause is Cause.STALE:
-            host.take_back(request)
-            self._deps.addresses.ended(host.lease.host, "")
-            host.pace = suspended(host.pace, now - response.took_s + host.pace.gap_s, "delay")
+            now = self._clock.monotonic()
+            at, why = now - response.took_s + host.pace.gap_s, "delay"
+            if response.cause is Cause.CANCELLED:  # the address that it led to is asked by others now
+                at, why = self._deps.addresses.turn(host.lease.host, now), "address"
+            host.pace = suspended(host.pace, at, why)
         else:
             self._take_in(host, response)
         if host.leaving and not host.in_flight:

@@ -1,0 +1,136 @@
+"""Removes content codings from bodies, within bounds of size and ratio."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import cast
+
+from isal import isal_zlib
+
+from periplus.extras import is_installed
+from periplus.model.visit import Cut
+from periplus.settings import FetchLimits
+
+STEP_BYTES = 262_144  # inflated at a time; between steps the limits are looked at
+RATIO_GRACE_BYTES = 1_048_576  # below this no ratio is suspicious
+ZSTD_WINDOW_BYTES = 1 << 23  # RFC 9659: larger windows are not for content codings
+ZSTD_SLICE_BYTES = 512  # 4 bytes may become 128 KB (RFC 8878, 3.1.1.2): so a step is 16 MB at most
+HAS_BROTLI = is_installed("brotli")  # a server is not asked for what is not understood
+MOST_CODINGS = 3  # a chain of more is an attack, not an answer
+
+
+def _zlib_steps(body: bytes, window_bits: int) -> Iterator[tuple[bytes, int]]:
+    inflater = isal_zlib.decompressobj(wbits=window_bits)
+    data = body
+    while True:
+        step = inflater.decompress(data, STEP_BYTES)
+        data = inflater.unconsumed_tail
+        yield step, len(body) - len(data)
+        if inflater.eof:
+            data = inflater.unused_data.lstrip(b"\0")  # members may follow one another; padding may follow the last
+            if data[:2] != b"\x1f\x8b" or window_bits < 16:
+                return
+            inflater = isal_zlib.decompressobj(wbits=window_bits)
+        elif not step and not data:  # with no data left there may still be steps within the inflater
+            raise EOFError
+
+
+def _gzip(body: bytes) -> Iterator[tuple[bytes, int]]:
+    if not body.startswith(b"\x1f\x8b"):  # the inflater itself would wait for ten bytes of header
+        raise ValueError("no gzip")
+    return _zlib_steps(body, 31)
+
+
+def _deflate(body: bytes) -> Iterator[tuple[bytes, int]]:
+    """RFC 9110 says zlib format; some servers send the bare stream."""
+    zlib_wrapped = len(body) >= 2 and body[0] & 0x0F == 8 and (body[0] << 8 | body[1]) % 31 == 0
+    return _zlib_steps(body, 15 if zlib_wrapped else -15)
+
+
+def _zstd(body: bytes) -> Iterator[tuple[bytes, int]]:
+    """By decompressobj, for the stream reader does not tell an end from a break.
+
+    It has no limit of its own: small slices bound it.
+    """
+    import zstandard
+
+    decompressor = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES)
+    inflater = decompressor.decompressobj()
+    consumed = 0
+    while consumed < len(body):
+        step = inflater.decompress(body[consumed : consumed + ZSTD_SLICE_BYTES])
+        consumed = min(len(body), consumed + ZSTD_SLICE_BYTES) - len(inflater.unused_data)
+        yield step, consumed
+        if inflater.eof and consumed < len(body):
+            inflater = decompressor.decompressobj()
+    if not inflater.eof:
+        raise EOFError
+
+
+def _brotli(body: bytes) -> Iterator[tuple[bytes, int]]:
+    import brotli
+
+    inflater = brotli.Decompressor()
+    data = body
+    while not inflater.is_finished():
+        step = inflater.process(data, output_buffer_limit=STEP_BYTES)
+        data = b""
+        if not step and inflater.can_accept_more_data():
+            raise EOFError
+        yield step, len(body)
+
+
+_DECODERS = {"gzip": _gzip, "x-gzip": _gzip, "deflate": _deflate, "zstd": _zstd}
+if HAS_BROTLI:
+    _DECODERS["br"] = _brotli
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    import zstandard
+
+    errors = (zlib.error, cast(type[Exception], isal_zlib.error), zstandard.ZstdError, ValueError)
+    if not HAS_BROTLI:
+        return errors
+    import brotli
+
+    return (*errors, brotli.error)
+
+
+def _one(body: bytes, coding: str, limits: FetchLimits) -> tuple[bytes, Cut]:
+    steps: list[bytes] = []
+    size = 0
+    try:
+        for step, consumed in _DECODERS[coding](body):
+            steps.append(step)
+            size += len(step)
+            if size > limits.inflated_bytes:
+                steps[-1] = step[: len(step) - (size - limits.inflated_bytes)]
+                return b"".join(steps), Cut.INFLATED_LIMIT
+            if size > RATIO_GRACE_BYTES and size > consumed * limits.inflation_ratio:
+                return b"".join(steps), Cut.RATIO_LIMIT
+    except EOFError:
+        return b"".join(steps), Cut.SHORT
+    except _errors():
+        return b"".join(steps) if size else body, Cut.BAD_ENCODING
+    return steps[0] if len(steps) == 1 else b"".join(steps), Cut.NONE
+
+
+def inflate(body: bytes, content_encoding: str, limits: FetchLimits) -> tuple[bytes, Cut]:
+    """The body without its content codings (RFC 9110, 8.4.1), and why it is not whole, if so.
+
+    A body that is not in the coding that its header names is returned as it came, with Cut.BAD_ENCODING. Total.
+    """
+    codings = [coding.strip().lower() for coding in content_encoding.split(",")]
+    codings = [coding for coding in codings if coding and coding != "identity"]
+    if len(codings) > MOST_CODINGS:
+        return body, Cut.BAD_ENCODING
+    for coding in reversed(codings):
+        if coding not in _DECODERS:
+            return body, Cut.BAD_ENCODING
+        if not body:
+            break
+        body, cut = _one(body, coding, limits)
+        if cut is not Cut.NONE:
+            return body, cut
+    return body, Cut.NONE
