@@ -446,9 +446,7 @@ class Worker:
         return False
 
     def _put_off(self, host: HeldHost, task: Task, ruling: Skipped) -> None:
-        """What looks like a trap now may look otherwise when nothing else is left:
-        it goes to the end of the to-do list.
-        """
+        """Moves what looks like a trap to the end of the to-do list: with nothing else left it may look otherwise."""
         priority, visit = max(PRIORITY_DOUBT, task.priority + 1), Visit(task.request, self._clock.now(), 0.0, ruling)
         self._finish(host, Completion(host.lease, task, visit, None, retry_priority=priority))
 
