@@ -25,7 +25,7 @@ PROGRAM = next(
 )
 # in CI nothing is left out: without a Chromium it fails
 PROGRAM = PROGRAM or ("chromium" if os.environ.get("CI") else "")
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 
 class Browser:

@@ -161,7 +161,7 @@ def test_four_schedulers_in_processes_of_their_own_give_one_job_a_tick(queue, op
     schedulers = [fork.Process(target=ticks_seen, args=(opened, range(50, 2_951, 100), found)) for _ in range(4)]
     for scheduler in schedulers:
         scheduler.start()
-    made = [found.get(timeout=60) for _ in schedulers]
+    made = [found.get(timeout=600) for _ in schedulers]
     for scheduler in schedulers:
         scheduler.join(60)
     assert sum(made) == 30 and queue.schedules()[0].next_at == 3_000
@@ -182,7 +182,7 @@ def test_workers_in_processes_of_their_own_share_the_jobs_out(queue, opened):
     workers = [fork.Process(target=claims_seen, args=(opened, found)) for _ in range(4)]
     for worker in workers:
         worker.start()
-    claimed = [job_id for _ in workers for job_id in found.get(timeout=60)]
+    claimed = [job_id for _ in workers for job_id in found.get(timeout=600)]
     for worker in workers:
         worker.join(60)
     assert sorted(claimed) == sorted(made)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 CACHE = Path.home() / ".cache" / "periplus-real"
 DOWNLOAD_S = 300.0
-START_S = 10.0  # the longest that a server may take to listen
+START_S = 120.0  # the longest that a server may take to listen
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ def answers(program: str) -> bool:
     heard: list[object] = []
     with contextlib.closing(Chromium(program)) as browser, contextlib.suppress(BrokenPipeError):
         browser.send("Browser.getVersion", then=heard.append)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while not heard and time.monotonic() < deadline:
             browser.receive()
             time.sleep(0.002)

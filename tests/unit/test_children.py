@@ -25,7 +25,7 @@ NOTES = (
 )
 # a parent that starts such a child and dies at once, without a word
 DIES = f"import os, sys; from periplus.children import start_child; start_child('-c', {NOTES!r}, order={{'note': sys.argv[1]}}); os._exit(0)"  # noqa: E501
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 
 def until(text: str, note: Path) -> None:

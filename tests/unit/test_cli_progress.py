@@ -40,3 +40,17 @@ def test_indexing_after_a_crawl_is_shown(
     with crawl_display(lambda: stopped, quiet=False) as watch:
         assert watch(Progress(COUNTS, (), 5.0, 1, False, JobProgress(done, total, "indexing"))) is stopped
     assert capsys.readouterr().err == line + "\n"
+
+
+def test_no_command_shows_progress_where_the_environment_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli_progress, "PLAIN_EVERY_S", 1e-9)
+    monkeypatch.setattr(cli_progress, "WATCH_EVERY_S", 1e-9)
+    for environment, lines in (({}, 2), ({cli_progress.NO_PROGRESS: "1"}, 0)):
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        with crawl_display(lambda: False, quiet=False) as watch:
+            watch(Progress(COUNTS, (), 5.0, 1, False, JobProgress(1, 9, "indexing")))
+        cli_progress.Watch()("reading pages", 1, 9)
+        assert len(capsys.readouterr().err.splitlines()) == lines

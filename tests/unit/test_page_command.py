@@ -147,6 +147,6 @@ def test_no_page_moves_the_cursor_and_a_file_gets_all_other_signs(tmp_path):
     assert (tmp_path / "text").read_text() == "one[2Jtwo1m \u200cx\n"
     child = f"import pty, sys; sys.exit(pty.spawn([sys.executable, '-m', 'periplus.cli', *{words!r}]))"
     ran = subprocess.run(
-        [sys.executable, "-c", child], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=60
+        [sys.executable, "-c", child], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=600
     )
     assert b"one[2Jtwo" in ran.stdout and b"\x1b[2J" not in ran.stdout, ran

@@ -14,7 +14,7 @@ import pytest
 from periplus.cli import progress
 from periplus.cli.progress import Pulse, Watch
 
-PATIENCE_S = 20.0
+PATIENCE_S = 300.0
 
 
 class Terminal(io.StringIO):

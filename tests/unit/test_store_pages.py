@@ -456,6 +456,6 @@ def test_the_write_lock_keeps_another_process_out(tmp_path):
         assert child.stdout.readline() == "waits\n"
         connection.execute("INSERT INTO meta VALUES ('mark', 'ours')")
         assert child.poll() is None
-    assert child.communicate(timeout=10)[0] == "('ours',)\n"
+    assert child.communicate(timeout=120)[0] == "('ours',)\n"
     lock.close()
     connection.close()

@@ -121,8 +121,8 @@ def test_a_request_that_a_busy_server_comes_to_late_is_logged_when_it_came():
 
     def stall(asked):
         stalled.set()
-        assert asked_too.wait(10)
-        time.sleep(0.2)
+        assert asked_too.wait(120)
+        time.sleep(2.0)  # far longer than a loaded machine takes to hand over two bytes
         return Answer(body=b"at last")
 
     site.add(Page("/", "Home"))
@@ -130,13 +130,13 @@ def test_a_request_that_a_busy_server_comes_to_late_is_logged_when_it_came():
     with serve(site) as server:
         plugs = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(2)]
         plugs[0].sendall(b"GET /stall HTTP/1.1\r\nHost: a.test\r\n\r\n")
-        assert stalled.wait(10)
+        assert stalled.wait(120)
         plugs[1].sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
         sent = time.monotonic()
         asked_too.set()
         assert all(plug.recv(100) for plug in plugs)
         (entry,) = [entry for entry in server.log if entry.target == "/"]
-        assert -0.05 < entry.arrived - sent < 0.1
+        assert abs(entry.arrived - sent) < 1.0
         for plug in plugs:
             plug.close()
 

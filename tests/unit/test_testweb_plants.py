@@ -153,7 +153,7 @@ def test_the_certificate_is_trusted_by_nobody(tmp_path):
     with serve(graph_site(GraphRecipe(pages=2)), certificate=tls.self_signed(tmp_path)) as server:
         assert len(server.resolve) == 2
         for context, fine in ((ssl.create_default_context(), False), (ssl._create_unverified_context(), True)):
-            with socket.create_connection(("127.0.0.1", server.tls_port), timeout=5) as plug:
+            with socket.create_connection(("127.0.0.1", server.tls_port), timeout=60) as plug:
                 if not fine:
                     with pytest.raises(ssl.SSLCertVerificationError):
                         context.wrap_socket(plug, server_hostname="a.test")

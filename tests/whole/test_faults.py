@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -287,13 +286,11 @@ def test_nobody_there(tmp_path: Path) -> None:
 
 
 def test_private_addresses_are_refused_unless_allowed(tmp_path: Path) -> None:
-    """At once, not after retries; and asked for when a later run allows them."""
+    """Without retries, for which it would wait an hour; and asked for when a later run allows them."""
     site = Site("a.test")
     site.add(Page("/", "Inside", ("Behind the wall.",)))
     with serve(site) as server:
-        began = time.monotonic()
-        collection, end = crawled(tmp_path, server, "a.test", allow_private=False, retry_wait_s=30.0)
-        assert time.monotonic() - began < 20
+        collection, end = crawled(tmp_path, server, "a.test", allow_private=False, retry_wait_s=3_600.0)
         assert (end.state, collection.reasons[server.url("a.test")]) == ("failed", Reason.PRIVATE)
         assert server.log.of("a.test") == []
         crawled(tmp_path, server, "a.test")

@@ -39,7 +39,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Collection, dict[str
         str(Path(__file__).with_name("lying_names.py")),
         f"{crawl} --max-time 3; {crawl}",
     ]
-    ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=environment(), timeout=180, check=False)
+    ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=environment(), timeout=900, check=False)
     return Collection(folder / "c"), json.loads((folder / "asked.json").read_text("utf-8")), ran.stderr
 
 

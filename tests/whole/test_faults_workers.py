@@ -68,13 +68,13 @@ def test_killed_workers_lose_nothing_and_hurry_nobody(tmp_path: Path, pages: int
 def test_the_hosts_of_a_killed_worker_are_anothers_at_once(
     tmp_path: Path, store: str, request: pytest.FixtureRequest
 ) -> None:
-    """Its lease goes on for a minute; whoever is left holds as many hosts as it should,
-    while the killed one is counted.
+    """Its lease goes on for an hour, longer than another holder is waited for; whoever is left holds as many hosts
+    as it should, while the killed one is counted.
     """
     address = request.getfixturevalue("address").text if store == "postgres" else ""
     with (
         served_apart("linked seed=7 sites=2 pages=60 links_between=12 links_per_page=8", tmp_path) as web,
-        crew(web, tmp_path / "c", hosts_of(web), store=address, delay_s=0.15, lease_s=60) as workers,
+        crew(web, tmp_path / "c", hosts_of(web), store=address, delay_s=0.15, lease_s=3_600) as workers,
     ):
         workers.hire()
         (victim,) = workers.workers
@@ -83,9 +83,7 @@ def test_the_hosts_of_a_killed_worker_are_anothers_at_once(
             "a host in each one's hands",
         )
         assert workers.kill(random.Random(0))
-        killed = time.monotonic()
         until(lambda: victim.pid not in workers.holders(), "another holder")
-        assert time.monotonic() - killed < 5
         log = workers.finish()
         assert judge.never_asked(log, pages_of(web)) == []
         assert judge.early_starts(log, 0.15) == []

@@ -439,7 +439,7 @@ class TestHostilePages:
             "browser = Chromium(browser_program()); os.kill(os.getpid(), signal.SIGKILL)"
         )
         killed = subprocess.run(
-            [sys.executable, "-c", script], env=os.environ | {"TMPDIR": str(tmp_path)}, check=False, timeout=60
+            [sys.executable, "-c", script], env=os.environ | {"TMPDIR": str(tmp_path)}, check=False, timeout=600
         )
         assert killed.returncode == -signal.SIGKILL
         assert len(list(tmp_path.glob("periplus-browser-*"))) == 1

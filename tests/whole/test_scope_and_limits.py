@@ -83,9 +83,9 @@ def test_max_pages_is_exact_and_the_rest_waits(tmp_path: Path, workers: int) -> 
 def test_max_time(tmp_path: Path) -> None:
     with serve(graph_site(GraphRecipe(seed=1, pages=200, page_bytes=500))) as server:
         began = time.monotonic()
-        collection, end = crawled(tmp_path, server, "a.test", max_time_s=0.6, delay_s=0.05)
-        assert 0.6 <= time.monotonic() - began < 8.0
-        assert (end.state, end.note) == ("stopped", "max-time 0.6 s is over")
+        collection, end = crawled(tmp_path, server, "a.test", max_time_s=3.0, delay_s=0.2)
+        assert time.monotonic() - began >= 3.0
+        assert (end.state, end.note) == ("stopped", "max-time 3 s is over")
         assert 0 < len(pages(server)) < 40 and collection.sane() == []
         assert len(pages(server)) == end.counts.fetched
 

@@ -13,6 +13,7 @@ import time
 
 import pytest
 import tantivy
+from voyage import PATIENCE_S
 
 import periplus
 from periplus.api import search_index as index_follower
@@ -272,7 +273,7 @@ def test_a_follower_ends_with_the_crawl_and_with_its_parent(folder):
     orphan = subprocess.Popen(
         [sys.executable, "-m", "periplus.api.search_index"], stdin=subprocess.PIPE, env=environment()
     )
-    orphan.communicate(json.dumps(str(folder)).encode() + b"\n", timeout=60)
+    orphan.communicate(json.dumps(str(folder)).encode() + b"\n", timeout=PATIENCE_S)
     assert orphan.returncode == 0
 
 

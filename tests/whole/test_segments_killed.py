@@ -155,7 +155,7 @@ def test_what_a_kill_leaves_in_segments_is_room_and_no_loss(
         )
         assert killed.returncode == -9, killed.stderr
         assert 0 < len(voyage.pages()) < 24
-        ended = subprocess.run(words, env=environment(), capture_output=True, check=False, timeout=60)
+        ended = subprocess.run(words, env=environment(), capture_output=True, check=False, timeout=600)
         assert ended.returncode == 0, ended.stderr
         found = StoredCollection(address.text)
         assert set(found.reasons.values()) == {Reason.OK} and len(found.reasons) == 24 and found.sane() == []

@@ -19,7 +19,7 @@ from testweb import Server, recipes, serve
 def fetched(server: Server, url: str) -> Fetched:
     """The page as its server sends it; no redirects, no compression."""
     place = urlsplit(url)
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     try:
         connection.request("GET", url.partition(place.netloc)[2], headers={"Host": place.netloc})
         answer = connection.getresponse()

@@ -95,7 +95,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
             pytest.skip("no npm is here to fetch axe-core: install it, or name axe.min.js in PERIPLUS_AXE")
         cache.mkdir(parents=True, exist_ok=True)
         command = [npm, "install", "--prefix", str(cache), "--no-audit", "--no-fund", "--ignore-scripts", AXE]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         if done.returncode or not script.exists():
             pytest.skip(f"npm brings no {AXE}: {done.stderr[-300:]}")
     return script.read_text("utf-8")

@@ -23,7 +23,7 @@ from voyage import PATIENCE_S, flags_for
 from testweb import GraphRecipe, graph_site, serve
 
 ROOT = Path(__file__).parents[2]
-BUILD_S = 400.0  # it compiles; on a loaded machine that takes minutes
+BUILD_S = 1_200.0  # it compiles: a minute or two on an idle machine, and others may load it
 SUFFIX = get_config_var("EXT_SUFFIX")  # of a compiled module
 
 
@@ -81,7 +81,7 @@ def installed(wheel: Path, folder: Path, *extras: str) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=PATIENCE_S)
     line = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--quiet"]
     options = ["--disable-pip-version-check", "--no-index", "--no-deps", wheel]
-    subprocess.run([*line, *options], check=True, timeout=PATIENCE_S)
+    subprocess.run([*line, *options], check=True, timeout=BUILD_S)
     (packages,) = (folder / "lib").glob("python*/site-packages")
     (metadata,) = packages.glob("periplus-*.dist-info")
     own = Distribution.at(metadata)
@@ -116,7 +116,7 @@ def test_without_a_compiler_it_installs_and_says_that_it_is_slow(dist: Path, tmp
     (source,) = dist.glob("*.tar.gz")
     environment = os.environ | {"CC": "/nowhere/cc"}
     options = ["--no-build-isolation", "--target", tmp_path / "packages", source]
-    subprocess.run([*line, *options], check=True, timeout=PATIENCE_S, env=environment)
+    subprocess.run([*line, *options], check=True, timeout=BUILD_S, env=environment)
     assert not list(tmp_path.rglob("*.so"))
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "packages")}
     line = [sys.executable, "-m", "periplus.cli", "--version"]

@@ -35,7 +35,7 @@ QUICK = {  # settings for loopback: nothing here waits longer than it must. Its 
     "commit_interval_s": 0.05,
     "workers": 1,
 }
-PATIENCE_S = 60.0  # the longest that any process or event is waited for, on a machine that others load too
+PATIENCE_S = 600.0  # the longest that any process or event is waited for, on a machine that others load too
 
 
 @dataclass(frozen=True, slots=True)

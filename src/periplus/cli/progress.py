@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sys
 import threading
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 HOSTS_SHOWN = 6  # on the panel
 SITES_SHOWN = 15
+NO_PROGRESS = "PERIPLUS_NO_PROGRESS"  # variable of the environment
 PLAIN_EVERY_S = 5.0  # between lines when stderr is no terminal
 WATCH_EVERY_S = 2.0  # between lines of other work
 DRAWN_EVERY_S = 0.25
@@ -58,9 +60,9 @@ class Display:
 
     def __init__(self, *, quiet: bool = False, is_drawn: bool = True, every_s: float = 0.0) -> None:
         """every_s: between two lines; 0: PLAIN_EVERY_S."""
-        self._quiet, self._runner = quiet, RunnerLink()
+        self._quiet, self._runner = quiet or NO_PROGRESS in os.environ, RunnerLink()
         self._live: Live | None = None
-        if is_drawn and not quiet and sys.stderr.isatty() and is_installed("rich"):
+        if is_drawn and not self._quiet and sys.stderr.isatty() and is_installed("rich"):
             # loaded here: its 50 ms are nothing that a crawl from cron need spend
             from rich.console import Console
             from rich.live import Live

@@ -53,7 +53,7 @@ TOPICS = {
     "ci": """
         `periplus check https://example.org --fail-on broken -f junit -o check.xml` ends with 5 when a link is broken;
         -f github writes annotations. `--baseline last` counts only what the check before did not find. Exit codes stand
-        at the end of `periplus --help`.""",
+        at the end of `periplus --help`. With PERIPLUS_NO_PROGRESS in the environment no command shows progress.""",
     "extras": """
         The core crawls, maps, checks, reports and searches. The rest are extras: ui (serve), pdf, office (Markdown,
         Excel), progress, brotli; and parquet, postgres, segments, mcp, cluster. `pip install 'periplus[ui]'` adds what
