@@ -94,6 +94,7 @@ class SmallSite:
             np.array([KINDS.index(LinkKind(row[2])) for row in rows], np.uint8),
             np.full(len(rows), POSITIONS.index(Position.MAIN), np.uint8),
             np.array([row[3] for row in rows], np.bool_),
+            np.array([place[url(row[1])] for row in rows], np.int64),
         )
 
     def _remarks(self, place):

@@ -59,23 +59,36 @@ def read(store, pages, headers=PAGE.headers):
 
 def test_pages_of_the_same_bytes_become_addresses_of_one(world):
     store = world.open()
-    for lot in ({A: (3, b"<p>Home"), X: (1, b"<p>Home")}, {W: (4, b"<p>Home")}, {A + "b": (1, b"<p>Home")}):
+    linked = b'<p>Home <a href="x">x</a>'
+    for lot in (
+        {A: (3, b"<p>Home"), X: (1, b"<p>Home")},
+        {W: (4, b"<p>Home")},
+        {A + "b": (9, b"<p>Home"), A + "f/y": (1, linked), A + "g/y": (1, linked), A + "g/z": (1, linked)},
+    ):
         read(store, lot)
-    assert store.merge_aliases() == 2
-    assert store.counts().by_reason == {"ok": 2, "alias": 2}
-    assert [store.url_state(url) for url in (A, X, W, A + "b")] == [
+    assert store.merge_aliases() == 4
+    assert store.counts().by_reason == {"ok": 3, "alias": 4}
+    assert [store.url_state(url) for url in (A, X, W, A + "b", A + "f/y", A + "g/y", A + "g/z")] == [
         (Reason.OK, ""),
         (Reason.ALIAS, f"same bytes as {A}"),
         (Reason.ALIAS, f"same bytes as {A}"),
+        (Reason.ALIAS, f"same bytes and links as {A}"),
         (Reason.OK, ""),
+        (Reason.OK, ""),
+        (Reason.ALIAS, f"same bytes and links as {A}g/y"),
     ]
     assert store.merge_aliases() == 0
     kept = (
         "SELECT t.text, p.text, a.learned, a.was, p.depth FROM alias a JOIN url t ON t.id = a.url_id"
         " JOIN url p ON p.id = a.page_id ORDER BY t.text"
     )
-    assert asked(world, kept) == [(X, A, 1, "ok", 1), (W, A, 1, "ok", 1)]
-    assert asked(world, "SELECT count(*) FROM page") == [(4,)], "the content of each address is kept"
+    assert asked(world, kept) == [
+        (A + "b", A, 1, "ok", 1),
+        (A + "g/z", A + "g/y", 1, "ok", 1),
+        (X, A, 1, "ok", 1),
+        (W, A, 1, "ok", 1),
+    ]
+    assert asked(world, "SELECT count(*) FROM page") == [(7,)], "the content of each address is kept"
 
 
 def test_a_refresh_asks_for_each_address_and_parts_those_that_differ_now(world):

@@ -32,9 +32,9 @@ def issue(code, related="", *, detail="", anchor="", position="", cause=""):
     return Issue(code, Grade.ERROR, HOME, detail, related, anchor, position, cause)
 
 
-def places(source, *issues, media_type="text/html", charset="utf-8", page_of=None):
+def places(source, *issues, media_type="text/html", charset="utf-8"):
     body = source if isinstance(source, bytes) else source.encode()
-    return positions_of(PageSource(HOME, body, media_type, charset), issues, page_of or {})
+    return positions_of(PageSource(HOME, body, media_type, charset), issues)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
@@ -107,11 +107,6 @@ def test_of_several_links_to_one_place_the_right_one_is_named():
         issue("slow-page"),
     ]
     assert [place and place[0] for place in places(source, *asked)] == [1, 2, 3, 3, 4, None, None, None]
-
-
-def test_other_addresses_of_a_page_lead_to_it():
-    other = Url("https://e.org/gone?utm_source=x")
-    assert places("<a href='/gone?utm_source=x'>", issue("broken-link", GONE), page_of={other: Url(GONE)}) == [(1, 1)]
 
 
 def test_links_of_style_sheets_and_markdown_stand_where_they_are_written():

@@ -15,9 +15,16 @@ def page(address, body="x", text="", depth=1, names=""):
     return AliasPage(url_id(url), url, depth, body.encode(), (text or body).encode(), names)
 
 
-def found(*pages, starts=()):
+def links_as(links):
+    """What `merged` asks for. links: {page's URL: URLs that it links to}; of others none."""
+    targets = {url_id(canonical(page)): [url_id(canonical(link)) for link in to] for page, to in links.items()}
+    return lambda pages: [(page, targets.get(page, ())) for page in pages]
+
+
+def found(*pages, starts=(), links=None):
     """(twin, page) of what is merged."""
-    return {(merger.alias.url, merger.page.url) for merger in merged(pages, frozenset(map(canonical, starts)))}
+    mergers = merged(pages, frozenset(map(canonical, starts)), links_as(links or {}))
+    return {(merger.alias.url, merger.page.url) for merger in mergers}
 
 
 HOME = "https://e.org/"
@@ -39,17 +46,53 @@ def test_equal_bytes_at_addresses_that_differ_in_scheme_www_or_index_file_are_on
 
 @pytest.mark.parametrize(
     "other",
-    [
-        "https://e.org/a",
-        "https://e.org/?a=1",
-        "https://e.org/a/index.html",
-        "https://f.org/",
-        "https://e.org:8443/",
-        "https://a.e.org/",
-    ],
+    ["https://e.org/a", "https://e.org/?a=1", "https://e.org/a/index.html", "http://www.e.org/b"],
 )
-def test_equal_bytes_at_other_addresses_are_duplicates_and_stay_pages(other):
+def test_equal_bytes_at_any_address_of_a_site_are_one_page(other):
+    """SPEC C6; that it is one by its place too is told apart."""
+    assert found(page(HOME), page(other)) == {(other, HOME)}
+    (merger,) = merged([page(HOME), page(other)], frozenset(), links_as({}))
+    assert merger.why == "same bytes and links as https://e.org/"
+
+
+@pytest.mark.parametrize("other", ["https://f.org/", "https://e.org:8443/", "https://a.e.org/"])
+def test_equal_bytes_on_other_sites_are_pages_of_their_own(other):
     assert found(page(HOME), page(other)) == set()
+
+
+def test_equal_bytes_whose_relative_links_lead_elsewhere_are_two_pages():
+    a, b = page("https://e.org/a/x"), page("https://e.org/b/x")
+    assert found(a, b, links={a.url: ["https://e.org/a/y"], b.url: ["https://e.org/b/y"]}) == set()
+    assert found(a, b, links={a.url: ["https://e.org/y"], b.url: ["https://e.org/y"]}) == {(b.url, a.url)}
+    assert found(a, b, links={a.url: ["https://e.org/y"]}) == set()
+
+
+def test_copies_that_link_to_themselves_and_to_one_another_are_one_page():
+    a, b, c = (page(f"https://e.org/{name}") for name in "abc")
+    assert found(a, b, c, links={a.url: [a.url, b.url], b.url: [b.url], c.url: [a.url]}) == {
+        (b.url, a.url),
+        (c.url, a.url),
+    }
+
+
+def test_a_folder_and_its_copy_are_the_same_page_by_page_where_every_page_is():
+    """One page that differs parts what leads to it, and no more."""
+    names = ("x", "y", "z")
+    folders = [[page(f"https://e.org/{folder}/{name}", name) for name in names] for folder in "ab"]
+    links = {one.url: [of[(at + 1) % 3].url] for of in folders for at, one in enumerate(of)}
+    assert found(*folders[0], *folders[1], links=links) == {
+        (copy.url, own.url) for own, copy in zip(*folders, strict=True)
+    }
+    links[folders[1][0].url].append("https://e.org/b/picture")
+    assert found(*folders[0], *folders[1], links=links) == set()
+    links = {one.url: [] for of in folders for one in of} | {folders[1][0].url: ["https://e.org/b/picture"]}
+    assert len(found(*folders[0], *folders[1], links=links)) == 2
+
+
+def test_bytes_without_text_tell_nothing():
+    """Empty answers and pages that a script fills."""
+    pages = [page(f"https://e.org/{name}")._replace(has_text=False) for name in "ab"]
+    assert found(*pages) == set()
 
 
 def test_other_bytes_at_such_an_address_are_another_page():
@@ -106,14 +149,14 @@ def test_the_order_of_pages_does_not_matter():
     pages = [page(f"{scheme}://{www}e.org/{path}{index}", path or "home") for scheme in ("http",
         "https") for www in ("", "www.") for path in ("", "a/")
              for index in ("", "index.html")]  # fmt: skip
-    expected = merged(pages, frozenset())
+    expected = merged(pages, frozenset(), links_as({}))
     assert {merger.page.url for merger in expected} == {"https://e.org/", "https://e.org/a/"}
     assert len(expected) == 14
     for seed in range(5):
         random.Random(seed).shuffle(pages)
-        assert merged(pages, frozenset()) == expected
+        assert merged(pages, frozenset(), links_as({})) == expected
 
 
 def test_why_names_the_page():
-    (merger,) = merged([page(HOME), page("http://e.org/")], frozenset())
+    (merger,) = merged([page(HOME), page("http://e.org/")], frozenset(), links_as({}))
     assert merger.why == "same bytes as https://e.org/"

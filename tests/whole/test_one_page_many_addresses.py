@@ -85,7 +85,7 @@ def test_the_map_search_and_faults_know_one_page(told):
         for issue in issues
         if issue.code in ("duplicate", "title-duplicate", "description-duplicate", "canonical-elsewhere")
     ]
-    assert [issue.related for issue in issues if issue.code == "broken-fragment"] == [base], (
+    assert [issue.related for issue in issues if issue.code == "broken-fragment"] == [base + "index.html"], (
         "places are looked for at the address that is linked to"
     )
     found = json.loads(ran("search", "-c", folder, "-f", "json", "home"))

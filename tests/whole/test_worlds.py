@@ -34,7 +34,7 @@ def outcome(folder, world, *, stops=0):
         assert end.state == "done", end
         asked = server.log.targets(HOST)
     root = server.url(HOST, "").rstrip("/")
-    read = {url.removeprefix(root) for url, row in collection.urls.items() if row.reason.value == "ok"}
+    read = {url.removeprefix(root) for url, row in collection.urls.items() if row.reason.value in ("ok", "alias")}
     return world.lost(read), collections.Counter(trap for target in asked if (trap := world.trap_of(target)))
 
 

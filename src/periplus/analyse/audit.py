@@ -95,7 +95,7 @@ def _links(site: AuditInput, mask: Mask) -> IssueColumns:
     """An issue for each of these links, by page."""
     rows = np.flatnonzero(mask)
     rows = rows[np.argsort(site.links.source[rows], kind="stable")]
-    return IssueColumns(site.links.source[rows], site.links.target[rows], links=rows)
+    return IssueColumns(site.links.source[rows], site.links.linked[rows], links=rows)
 
 
 def _broken(*, parts: bool) -> Check:
@@ -120,7 +120,7 @@ def _fragments(site: AuditInput, fragments: Sequence[tuple[int, str]]) -> IssueC
     own = site.urls.own[site.links.source[rows]]
     words = [fragment for (_, fragment), is_own in zip(fragments, own.tolist(), strict=True) if is_own]
     rows = rows[own]
-    return IssueColumns(site.links.source[rows], site.links.target[rows], links=rows, words=words)
+    return IssueColumns(site.links.source[rows], site.links.linked[rows], links=rows, words=words)
 
 
 def _worded(rows: list[tuple[int, str]]) -> IssueColumns:
@@ -254,6 +254,20 @@ def _shared(keys: Callable[[PageTraits], Unsigned64]) -> Check:
 def _unread(*reasons: Reason) -> Check:
     """Pages that could not be read, or not whole: of these, nothing else that is found is sure to be all."""
     return lambda site: _worded([(place, why) for place, reason, why in site.remarks.unread if reason in reasons])
+
+
+def _duplicates(site: AuditInput) -> IssueColumns:
+    """Pages whose text others have, and pages with each of their addresses elsewhere that have the same bytes."""
+    texts = _shared(lambda pages: pages.text)(site)
+    shown = set(site.pages.place[site.shown].tolist())
+    rows = [row for row in site.remarks.copies if row[0] in shown]
+    pages, copies = np.array(rows, np.int64).reshape(-1, 2).T
+    _, first, counts = np.unique(pages, return_inverse=True, return_counts=True)
+    return IssueColumns(
+        np.append(texts.subjects, pages),
+        np.append(np.asarray(texts.related), copies),
+        np.append(np.asarray(texts.numbers), 1.0 + counts[first]),
+    )
 
 
 def _near(site: AuditInput) -> IssueColumns:
@@ -512,7 +526,7 @@ FINDINGS = (
         _unread(Reason.TRUNCATED, Reason.PARTIAL, Reason.NOINDEX)),
     Finding(IssueKind("duplicate", _W, _C.CONTENT, "Duplicate content",
         "Pages with the same text compete in search results.", "Keep one page, or name one as canonical.",
-        "{number:.0f} pages have it", _BY_GROUP), _shared(lambda pages: pages.text)),
+        "{number:.0f} addresses have it", _BY_GROUP), _duplicates),
     Finding(IssueKind("near-duplicate", _N, _C.CONTENT, "Near-duplicate content",
         "Pages with nearly the same text compete in search results.", "Merge the pages, or make them differ.",
         "{number:.0f} % alike", _BY_TARGET), _near),

@@ -81,6 +81,7 @@ class LinkFacts:
     kind: Unsigned8  # place in analyse.sizes.KINDS
     position: Unsigned8  # place in POSITIONS
     nofollow: Mask
+    linked: Ints  # the URL that is written: the target, or another address of it
 
 
 class NoteColumns(NamedTuple):
@@ -105,6 +106,7 @@ class Remarks:
     # (place of the page, place of the translation, its language as written)
     hreflangs: Sequence[tuple[int, int, str]] = ()
     near: Sequence[NearGroup] = ()  # indices are places
+    copies: Sequence[tuple[int, int]] = ()  # (place of a page, place of its address elsewhere with the same bytes)
     # (place of an own page that was not read, or not whole; its reason, why)
     unread: Sequence[tuple[int, Reason, str]] = ()
     # (place of the first URL that was left as part of an endless series, the pattern, how many were)

@@ -149,6 +149,12 @@ def site_audit(
         verdict = np.full(len(urls.texts), VERDICTS.index(Verdict.UNCHECKED), np.uint8)
         verdict[urls.places(missing.whys())] = VERDICTS.index(Verdict.MISSING)
     notes += missing.notes
+    aliases = np.unique(facts.linked[facts.linked != facts.target])
+    judgements |= {
+        alias: judgements[page]
+        for alias, page in zip(aliases.tolist(), urls.page_of[aliases].tolist(), strict=True)
+        if page in judgements
+    }
     site = AuditInput(
         AuditUrls(
             urls.texts,
@@ -175,8 +181,8 @@ def site_audit(
 
 def _link_facts(urls: _Urls, links: site_rows.SiteLinks) -> LinkFacts:
     """The links by place: every target has its row, as the crawl wrote it; a link to an alias is one to its page."""
-    source, target = urls.places(links.sources), urls.page_of[urls.places(links.targets)]
-    return LinkFacts(source, target, links.kinds, links.positions, links.nofollow)
+    source, linked = urls.places(links.sources), urls.places(links.targets)
+    return LinkFacts(source, urls.page_of[linked], links.kinds, links.positions, links.nofollow, linked)
 
 
 def _open(
@@ -375,6 +381,7 @@ def _remarks(
         malformed=[(page, text) for page, text, why in bad if why == "malformed"],
         hreflangs=list(_hreflangs(urls, translated)),
         near=list(_near(urls, groups)),
+        copies=[(urls.place(page), urls.place(copy)) for page, copy in site_rows.copies(connection, site)],
         unread=[
             (urls.place(page), Reason(reason), why) for page, reason, why in site_rows.unread_pages(connection, site)
         ],

@@ -17,7 +17,7 @@ from periplus.document.header_checks import HEADER_CODES
 from periplus.document.positions import PageSource, positions_of
 from periplus.model.audit import Issue
 from periplus.model.web import Url
-from periplus.store.sqlite import page_rows, reading, site_rows
+from periplus.store.sqlite import page_rows, reading
 from periplus.store.sqlite.page_rows import Contents
 from periplus.urls.canonical import url_id
 
@@ -83,15 +83,13 @@ def with_positions(connection: reading.Connection, issues: Iterable[Issue]) -> I
     for place, issue in enumerate(block):
         if issue.code not in OF_WHOLE_PAGES:
             by_page.setdefault(issue.url, []).append(place)
-    pages = {issue.related for issue in block if issue.related}
-    page_of = {other: own for other, own in site_rows.alias_texts(connection) if own in pages}
     contents = Contents(connection)
     for url, places in by_page.items():
         source = _source(connection, contents, Url(url))
         if source is None:
             continue
         some = [block[place] for place in places]
-        for place, issue, position in zip(places, some, positions_of(source, some, page_of), strict=True):
+        for place, issue, position in zip(places, some, positions_of(source, some), strict=True):
             if position is not None:
                 block[place] = replace(issue, line=position[0], column=position[1])
     yield from block

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from periplus.document import html, whitespace
@@ -67,16 +67,15 @@ class _Written(NamedTuple):
     text: str
 
 
-def positions_of(page: PageSource, issues: Sequence[Issue], page_of: Mapping[Url, Url]) -> list[LineColumn | None]:
+def positions_of(page: PageSource, issues: Sequence[Issue]) -> list[LineColumn | None]:
     """Where each issue of a page stands; None: nowhere in it, or nowhere that can be told.
 
-    page_of: of URLs that are but other addresses of a page, the page. Of what is missing it is the element that lacks
-    it. Documents in frames' `srcdoc` are left out.
+    Of what is missing it is the element that lacks it. Documents in frames' `srcdoc` are left out.
     """
     text, _ = decode(page.body, page.charset, page.media_type)
     convert = TEXTS.get(page.media_type)
     if page.media_type == _SHEET:
-        links = _Links([_Written(None, url) for url, _ in urls(text)], page.url, page, page_of)
+        links = _Links([_Written(None, url) for url, _ in urls(text)], page.url, page)
         return [_in_text(text, link.text) if (link := links.of(issue)) else None for issue in issues]
     if convert is None and page.media_type not in html.HTML_TYPES:
         return [None for _ in issues]
@@ -84,7 +83,7 @@ def positions_of(page: PageSource, issues: Sequence[Issue], page_of: Mapping[Url
     tree = html.parse_with_positions(markup)
     # links and notes are two thirds of the time: of a page that only lacks something neither is looked for
     written = list(_written(tree)) if any(map(_is_of_link, issues)) else []
-    links = _Links(written, _base(tree, page.url), page, page_of)
+    links = _Links(written, _base(tree, page.url), page)
     notes = noted_elements(markup, tree) if any(issue.code not in SELECTED for issue in issues) else []
     noted = {note.code: element for note, element in notes if element is not None}
     places: list[LineColumn | None] = []
@@ -134,7 +133,7 @@ def _is_of_link(issue: Issue) -> bool:
 class _Links:
     """A page's links, to be asked for those of its issues."""
 
-    def __init__(self, links: Sequence[_Written], base: Url, page: PageSource, page_of: Mapping[Url, Url]) -> None:
+    def __init__(self, links: Sequence[_Written], base: Url, page: PageSource) -> None:
         self._by_text: dict[str, _Written] = {}
         self._by_target: dict[Url, list[tuple[_Written, str]]] = {}  # with their fragments
         for link in links:
@@ -144,7 +143,7 @@ class _Links:
                 target, fragment = resolve(with_query_in(page.charset, text), base)
             except InvalidUrl:
                 continue
-            self._by_target.setdefault(identity(page_of.get(target, target)), []).append((link, fragment))
+            self._by_target.setdefault(identity(target), []).append((link, fragment))
 
     def of(self, issue: Issue) -> _Written | None:
         """The first that an issue is about, of those in its part of the page and with its words, where there are."""

@@ -271,9 +271,11 @@ RANKED_PAGES = replace(
     ),
 )
 """With what is computed for each page of a start's site."""
+_ALIASES = "(SELECT url_id FROM alias)"  # their links are those of their pages
 LINKS = Table(
     "links",
-    "Links; those of one page that agree in target, kind, position and nofollow are one row.",
+    "Links; those of one page that agree in target, kind, position and nofollow are one row. Other addresses of a page"
+    " have no rows.",
     (
         Column("source", TEXT, "the page with the link", "a.text", searched=True, url_id="l.source"),
         Column("target", TEXT, "where it leads", "b.text", searched=True, url_id="l.target"),
@@ -326,6 +328,7 @@ LINKS = Table(
     " LEFT JOIN host g ON g.id = a.host_id LEFT JOIN host h ON h.id = b.host_id"
     " LEFT JOIN site s ON s.id = g.site_id LEFT JOIN site t ON t.id = h.site_id"
     " LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL",
+    where=f"l.source NOT IN {_ALIASES}",
 )
 BAD_LINKS = Table(
     "bad",
@@ -339,6 +342,7 @@ BAD_LINKS = Table(
         Column("position", TEXT, "the part of the page", "b.position", facet=True),
     ),
     "bad_link b LEFT JOIN url a ON a.id = b.source",
+    where=f"b.source NOT IN {_ALIASES}",
     key="b.rowid",
 )
 REDIRECTS = Table(

@@ -7,7 +7,7 @@ whoever compares the contents of pages learns it. Pure: text in, values out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from periplus.urls.canonical import INDEX_FILE, TRACKING
 from periplus.urls.scope import site_key
 from periplus.urls.url_patterns import SESSION_NAMES, mask
 
+COPY = "same bytes and links as"  # an alias elsewhere than at its page's place
 MOST_DIFFERENCES = 4  # that may be judged as one: more say that two addresses have little in common
 
 
@@ -207,6 +208,11 @@ class AliasPage(NamedTuple):
     body: bytes  # digest
     text: bytes  # digest
     canonical: str  # that it names; empty: none
+    has_text: bool = True  # and needs no script for it: else equal bytes do not tell that pages are the same
+
+
+LinksOf = Callable[[Sequence[UrlId]], Iterable[tuple[int, Iterable[int]]]]
+"""(page, ids of what some of its links lead to) of these pages, in any order; a page may come several times."""
 
 
 class Merger(NamedTuple):
@@ -217,20 +223,23 @@ class Merger(NamedTuple):
     why: str
 
 
-def merged(pages: Iterable[AliasPage], starts: Set[Url]) -> list[Merger]:
+def merged(pages: Iterable[AliasPage], starts: Set[Url], links_of: LinksOf) -> list[Merger]:
     """Which of these pages are the same, by URL. starts: of the crawl.
 
     Pages are the same when their bytes are and their addresses differ in the scheme, in `www.` or in an index
-    file only; and when one names the other of its site as canonical, which says the same text and names no
-    third. Of them the page is the one that others name as canonical, else the one that is a start, has a
-    start's scheme and `www.`, is fetched by https, names no index file, is nearest to the start: never the one
-    that was fetched first. O(pages log pages).
+    file only; when they are of one site, their bytes are the same and their links lead to the same pages (SPEC C6); and
+    when one names the other of its site as canonical, which says the same text and names no third. Of them the page is
+    the one that others name as canonical, else the one that is a start, has a start's scheme and `www.`, is fetched by
+    https, names no index file, is nearest to the start: never the one that was fetched first. O(pages log pages).
     """
     by_url = {page.url: page for page in pages}
-    groups: dict[tuple[str, bytes], list[Url]] = {}
+    groups: dict[tuple[object, ...], list[Url]] = {}
     for url, page in by_url.items():
         groups.setdefault((without(url, _plain_differences(url)), page.body), []).append(url)
     leader = {url: min(group) for group in groups.values() for url in group}
+    for copies in _copies(by_url.values(), links_of):
+        for copy in copies[1:]:
+            _join(leader, copies[0], copy)
     named: set[Url] = set()
     for url, page in by_url.items():
         target = by_url.get(Url(page.canonical))
@@ -249,15 +258,46 @@ def merged(pages: Iterable[AliasPage], starts: Set[Url]) -> list[Merger]:
             Merger(
                 by_url[url],
                 same,
-                (
-                    f"{'same bytes as' if by_url[url].body == same.body else 'names as canonical, with the same text,'}"
-                    f" {main}"
-                ),
+                f"{_why(by_url[url], same)} {main}",
             )
             for url in urls
             if url != main
         ]
     return sorted(mergers, key=lambda merger: merger.alias.url)
+
+
+def _why(alias: AliasPage, page: AliasPage) -> str:
+    if alias.body != page.body:
+        return "names as canonical, with the same text,"
+    is_plain = without(alias.url, _plain_differences(alias.url)) == without(page.url, _plain_differences(page.url))
+    return "same bytes as" if is_plain else COPY
+
+
+def _copies(pages: Iterable[AliasPage], links_of: LinksOf) -> list[list[Url]]:
+    """Pages of a site with equal bytes whose links lead to the same pages, where copies count as one page.
+
+    Equal bytes, read as equal text, make groups first. A group is parted where members link to other groups, or to
+    other single URLs, until none is: so copies of a whole folder that link to one another are the same, page by page.
+    """
+    members: dict[object, list[AliasPage]] = {}
+    for page in pages:
+        if page.has_text:
+            members.setdefault((site_key(page.url), page.body, page.text), []).append(page)
+    alike = [group for group in members.values() if len(group) > 1]
+    links: dict[int, set[int]] = {page.url_id: set() for group in alike for page in group}
+    for source, targets in links_of([page.url_id for group in alike for page in group]) if links else ():
+        links[source].update(targets)
+    while True:
+        group_of: dict[int, object] = {page.url_id: (number,) for number, group in enumerate(alike) for page in group}
+        members = {}
+        for group in alike:
+            for page in group:
+                leads_to = frozenset(group_of.get(target, target) for target in links[page.url_id])
+                members.setdefault((group_of[page.url_id], leads_to), []).append(page)
+        finer = [group for group in members.values() if len(group) > 1]
+        if sum(map(len, finer)) == len(group_of) and len(finer) == len(alike):
+            return [[page.url for page in group] for group in finer]
+        alike = finer
 
 
 def _plain_differences(url: Url) -> frozenset[Difference]:

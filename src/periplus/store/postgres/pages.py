@@ -14,7 +14,7 @@ from periplus.errors import StoreError
 from periplus.model.collection import Exchange, RunNote
 from periplus.model.frontier import Batch, Completion
 from periplus.model.visit import Fetched
-from periplus.model.web import SiteKey, Url
+from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Storage
 from periplus.store.bodies import PAGES_FOR_DICTIONARY, PAGES_SAMPLED, TRIED_AGAIN, BodyCodec, dictionary_for
 from periplus.store.dialect import shard_of
@@ -23,7 +23,7 @@ from periplus.store.postgres.connection import Connection, Session, columns_of, 
 from periplus.store.postgres.statements import copy_rows
 from periplus.store.rows import PackedBody, packed
 from periplus.store.segments import RecordPlace, SegmentWriter, object_storage
-from periplus.store.url_state import MERGED
+from periplus.store.url_state import HAS_TEXT, MERGED
 from periplus.urls.aliases import AliasPage, merged
 
 log = logging.getLogger(__name__)
@@ -296,7 +296,7 @@ def merge_aliases(connection: Connection) -> int:
         "SELECT shard, unnest(array_agg(url_id)) FROM page GROUP BY shard, text_md5 HAVING count(*) > 1"
     ).fetchall()
     alike = connection.execute(
-        "SELECT u.shard, u.id, u.text, u.depth, p.body_md5, p.text_md5, p.canonical"
+        f"SELECT u.shard, u.id, u.text, u.depth, p.body_md5, p.text_md5, p.canonical, {HAS_TEXT}"
         " FROM unnest(%s::smallint[], %s::bigint[]) k(shard, id)"
         " JOIN page p ON p.shard = k.shard AND p.url_id = k.id JOIN url u ON u.shard = k.shard AND u.id = k.id"
         " WHERE u.reason = ANY(%s) AND u.status = 200",
@@ -305,9 +305,18 @@ def merge_aliases(connection: Connection) -> int:
     starts = connection.execute(
         "SELECT u.text FROM start s JOIN url u ON u.shard = s.shard AND u.id = s.url_id"
     ).fetchall()
-    mergers = merged(map(AliasPage._make, (row[1:] for row in alike)), frozenset(Url(text) for (text,) in starts))
+    shards = {row[1]: row[0] for row in alike}
+
+    def links_of(pages: Sequence[UrlId]) -> list[tuple[int, Sequence[int]]]:
+        return connection.execute(
+            "SELECT l.source, l.targets FROM unnest(%s::smallint[], %s::bigint[]) k(shard, id)"
+            " JOIN page_links l ON l.shard = k.shard AND l.source = k.id",
+            columns_of([(shards[page], page) for page in pages], 2),
+        ).fetchall()
+
+    pages = map(AliasPage._make, (row[1:] for row in alike))
+    mergers = merged(pages, frozenset(Url(text) for (text,) in starts), links_of)
     if mergers:
-        shards = {row[1]: row[0] for row in alike}
         rows = [(shards[one.alias.url_id], one.alias.url_id, one.page.url_id, one.why) for one in mergers]
         connection.execute("CREATE TEMP TABLE merger (shard smallint, id bigint, page bigint, why text) ON COMMIT DROP")
         values = "unnest(%s::smallint[], %s::bigint[], %s::bigint[], %s::text[])"

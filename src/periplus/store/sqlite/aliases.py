@@ -8,8 +8,9 @@ was fetched, its page and links are filed under the page's one URL, and come bac
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from periplus.model.web import Url, UrlId
 from periplus.store.sqlite import page_links, schema
 from periplus.store.sqlite.ledger import FolderLedger
 from periplus.store.sqlite.reading import Follow
-from periplus.store.url_state import MERGED
+from periplus.store.url_state import HAS_TEXT, MERGED
 from periplus.urls.aliases import AliasPage, Merger, merged
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
@@ -276,13 +277,20 @@ def part_aliases(folder: Path, now: float) -> None:
 def alias_mergers(connection: sqlite3.Connection) -> list[Merger]:
     """Which pages are the same as others. One pass through the pages."""
     starts = connection.execute("SELECT u.text FROM start s JOIN url u ON u.id = s.url_id")
-    return merged(_alike(connection), frozenset(Url(text) for (text,) in starts))
+
+    def links_of(pages: Sequence[UrlId]) -> Iterator[tuple[int, Iterable[int]]]:
+        find = "SELECT source, targets FROM page_links WHERE source IN (SELECT value FROM json_each(?))"
+        for source, targets in connection.execute(find, (json.dumps(pages),)):
+            yield source, map(int, targets.split())
+
+    return merged(_alike(connection), frozenset(Url(text) for (text,) in starts), links_of)
 
 
 def _alike(connection: sqlite3.Connection) -> Iterator[AliasPage]:
     """Pages whose text another page has too."""
     find = (
-        "SELECT u.id, u.text, u.depth, p.body_md5, p.text_md5, p.canonical FROM page p JOIN url u ON u.id = p.url_id"
+        f"SELECT u.id, u.text, u.depth, p.body_md5, p.text_md5, p.canonical, {HAS_TEXT} FROM page p"
+        " JOIN url u ON u.id = p.url_id"
         f" WHERE u.reason IN {any_of(MERGED)} AND u.status = 200"
         " AND p.text_md5 IN (SELECT text_md5 FROM page GROUP BY text_md5 HAVING count(*) > 1)"
     )

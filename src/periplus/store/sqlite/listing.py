@@ -192,7 +192,7 @@ _OF_SOURCE = ("source", "source_site", "first_seen", "last_seen")
 _OF_TARGET = ("target", "target_site", "target_state", "target_reason", "target_status")
 _SOURCES = (
     "LEFT JOIN url a ON a.id = l.source LEFT JOIN host g ON g.id = a.host_id LEFT JOIN site s ON s.id = g.site_id"
-    " LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL"
+    f" LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL WHERE {LINKS.where}"
 )
 _TARGETS = (
     "json_each(?) j CROSS JOIN url b ON b.id = j.value"

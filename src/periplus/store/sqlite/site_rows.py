@@ -30,6 +30,7 @@ from periplus.store.page_links import FIRST_LETTER, parted
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.page_links import PERHAPS_WITH_FRAGMENTS
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
+from periplus.urls.aliases import COPY
 from periplus.urls.canonical import url_id
 
 if TYPE_CHECKING:
@@ -286,6 +287,7 @@ def tallies(connection: sqlite3.Connection, site: SiteKey, by: str) -> tuple[Tal
 KINDS = tuple(LinkKind)
 POSITIONS = tuple(Position)
 _BLOCK = 10_000  # rows turned into arrays at once: a larger one costs memory and saves nothing
+IS_COPY = f"u.reason = 'alias' AND substr(u.rule, 1, {len(COPY)}) = '{COPY}'"
 _HTML = "('text/html', 'application/xhtml+xml')"
 _WITH_PLACES = "('text/html', 'application/xhtml+xml', 'text/markdown', 'text/x-markdown')"
 
@@ -406,11 +408,13 @@ def page_texts(connection: sqlite3.Connection, site: SiteKey) -> Iterator[PageTe
     yield from map(PageTexts._make, rows(connection.execute(find, (site,))))
 
 
-def alias_texts(connection: sqlite3.Connection) -> Iterator[tuple[Url, Url]]:
-    """(another address of a page, the page's own)."""
-    find = "SELECT u.text, p.text FROM alias a JOIN url u ON u.id = a.url_id JOIN url p ON p.id = a.page_id"
-    for other, own in connection.execute(find):
-        yield Url(other), Url(own)
+def copies(connection: sqlite3.Connection, site: SiteKey) -> list[tuple[int, int]]:
+    """(page, its address elsewhere) of the site's pages that have one with the same bytes and links, by text."""
+    find = (
+        f"SELECT a.page_id, u.id FROM alias a JOIN url u ON u.id = a.url_id WHERE {SITE_OF_URL} AND {IS_COPY}"
+        " ORDER BY u.text"
+    )
+    return connection.execute(find, (site,)).fetchall()
 
 
 def pictured(connection: sqlite3.Connection, site: SiteKey) -> frozenset[Url]:
@@ -425,7 +429,7 @@ def bad_link_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tup
     """(page, what stood there, why it is no link) of the site's mail links and malformed ones."""
     find = (
         f"SELECT u.id, b.text, b.why FROM url u CROSS JOIN bad_link b ON b.source = u.id WHERE {SITE_OF_URL}"
-        " AND b.why IN ('mailto', 'malformed')"
+        " AND b.why IN ('mailto', 'malformed') AND u.reason NOT IN ('alias', 'rule')"
     )
     yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
 

@@ -28,7 +28,7 @@ from periplus.store.dialect import SQLITE
 from periplus.store.sqlite import inlinks, site_rows
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
-from periplus.store.sqlite.site_rows import LinkBlock
+from periplus.store.sqlite.site_rows import IS_COPY, LinkBlock
 
 BLOCK_ROWS = 100  # rows with packed texts, fetched at once: some 1 MB
 _PAGES = pages_statement(SQLITE)
@@ -193,7 +193,7 @@ def anchors_to(connection: sqlite3.Connection, targets: Ints, folder: Path, most
 # Digests find them, the texts themselves confirm it where they were kept.
 
 _FAR = 1 << 30  # in place of a depth: no link leads there
-_DUPLICATE_PAGES = f"FROM page p JOIN url u ON u.id = p.url_id WHERE {HAS_PAGE}"
+_DUPLICATE_PAGES = f"FROM page p JOIN url u ON u.id = p.url_id WHERE ({HAS_PAGE} OR {IS_COPY})"
 _OF_SITE = " AND u.host_id IN (SELECT id FROM host WHERE site_id = :site)"
 
 
