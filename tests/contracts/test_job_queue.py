@@ -2,7 +2,6 @@
 
 import itertools
 import multiprocessing
-import sqlite3
 import threading
 from functools import partial
 
@@ -299,16 +298,3 @@ def test_what_is_not_done_has_no_successor(queue, state):
 def test_a_schedule_gives_its_jobs_their_successors(queue):
     queue.repeat(order("a", then=(("crawl", "b"),)), 60, now=0)
     assert [job.order.then for job in queue.tick(1)] == [(("crawl", "b"),)]
-
-
-def test_a_queue_of_before_successors_is_opened(tmp_path):
-    queue = folder_queue(tmp_path)
-    queue.add(order("a"), now=0)
-    queue.close()
-    with sqlite3.connect(tmp_path / "jobs.db") as connection:
-        connection.execute("ALTER TABLE job DROP COLUMN next")
-        connection.execute("ALTER TABLE schedule DROP COLUMN next")
-    connection.close()
-    again = folder_queue(tmp_path)
-    assert [job.order for job in again.jobs()] == [order("a")]
-    again.close()

@@ -193,8 +193,8 @@ def _read_back(folder: Path, start: str, failures: tuple[str, ...]) -> Crawled:
     root = "/".join(start.split("/")[:3]) + "/"
     with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection:
         reasons = {normal(url): reason for url, reason in connection.execute("SELECT url, reason FROM urls")}
-        query = "SELECT url, rule FROM urls WHERE reason = 'alias' AND rule LIKE 'same bytes as %'"
-        aliases = {normal(url): normal(rule.removeprefix("same bytes as ")) for url, rule in connection.execute(query)}
+        query = "SELECT url, rule FROM urls WHERE reason = 'alias' AND rule LIKE 'same bytes %'"
+        aliases = {normal(url): normal(rule.partition(" as ")[2]) for url, rule in connection.execute(query)}
         types = ", ".join(f"'{name}'" for name in sorted(PAGE_TYPES))
         query = f"SELECT url, depth FROM pages WHERE status = 200 AND media_type IN ({types})"
         depths = {normal(url): depth for url, depth in connection.execute(query)}

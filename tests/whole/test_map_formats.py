@@ -115,7 +115,7 @@ def test_the_report_tells_the_planted_faults_and_no_others_of_their_kinds(tmp_pa
     assert rows_of(page, "broken-link") == {("/gone.html", "/")}, "one cause, with the first of its pages"
     assert rows_of(page, "redirect-chain") == {("/old",), ("/old/1",)}
     assert rows_of(page, "duplicate") == {("/twin-1.html", "/twin-2.html")}
-    assert rows_of(page, "title-duplicate") == rows_of(page, "duplicate")
+    assert not rows_of(page, "title-duplicate"), "the twins are one page"
     assert rows_of(page, "soft-404") == {("/lost.html", "/sound-0.html")}
     assert rows_of(page, "orphan") == {("/orphan.html",)}
     assert (

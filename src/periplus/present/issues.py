@@ -70,7 +70,10 @@ def _with_pages(fault: Fault) -> Iterator[str]:
     for issue in fault.issues[:FOLDED]:
         own = f"  {visible(issue.detail)}" if issue.detail and not fault.detail else ""
         place = f"  {issue.position}" if issue.position else ""
-        yield f"      on {place_of(issue)}{place}" + (f'  "{visible(issue.anchor)}"' if issue.anchor else "") + own
+        other = f" -> {visible(issue.related)}" if issue.related and issue.url == fault.cause else ""
+        yield (
+            f"      on {place_of(issue)}{other}{place}" + (f'  "{visible(issue.anchor)}"' if issue.anchor else "") + own
+        )
     if fault.total > FOLDED:
         yield f"      and {fault.total - FOLDED:,} more"
 

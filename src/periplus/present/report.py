@@ -111,7 +111,7 @@ def _fault_rows(group: IssueGroup, origin: str) -> PagedTable:
         columns.append(HtmlColumn("what", lambda fault: fault.detail.replace(origin + "/", "/")))
     if caused_by is not CausedBy.PAGE:
         columns.append(HtmlColumn("pages", lambda fault: fault.pages, "n"))
-        columns.append(HtmlColumn("the first of them", lambda fault: (first_issue(fault).url, ""), "link"))
+        columns.append(HtmlColumn("the first of them", lambda fault: (first_address(fault), ""), "link"))
         if any(fault.issues[0].anchor for fault in group.faults):
             columns.append(HtmlColumn("words of the link", lambda fault: fault.issues[0].anchor, wide=True))
     if any(first_issue(fault).line for fault in group.faults):
@@ -127,6 +127,12 @@ def _line(fault: Fault) -> str:
 def first_issue(fault: Fault) -> Issue:
     """Of pages that are alike the cause is one: another is named beside it."""
     return next((issue for issue in fault.issues if issue.url != fault.cause), fault.issues[0])
+
+
+def first_address(fault: Fault) -> str:
+    """The page of the first issue; of a page with copies at other addresses the first of these."""
+    issue = first_issue(fault)
+    return issue.related if issue.related and issue.url == fault.cause else issue.url
 
 
 def _dead_rows(data: ReportData, origin: str) -> PagedTable:

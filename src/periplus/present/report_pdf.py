@@ -12,7 +12,7 @@ from periplus.model.audit import CausedBy, Fault, Grade
 from periplus.model.results import DeadLink, IssueGroup, ReportData
 from periplus.model.visit import State
 from periplus.present.issues import place_of
-from periplus.present.report import GRADE_WORDS, causes_of, failure, first_issue, gravest, urls_in
+from periplus.present.report import GRADE_WORDS, causes_of, failure, first_address, first_issue, gravest, urls_in
 from periplus.present.wording import count_of, number, utc, visible
 
 CAUSES = 15  # of one kind that are named: a PDF does not turn pages or filter; `periplus check` lists all
@@ -86,7 +86,9 @@ def _causes(group: IssueGroup, address: Callable[[str], str]) -> dict[str, objec
 def _first(fault: Fault, address: Callable[[str], str]) -> str:
     """The first page that it is met on, with line and column; of what is a page itself where on it."""
     issue = first_issue(fault)
-    return address(place_of(issue)) if issue.url != fault.cause or issue.line else ""
+    if issue.url != fault.cause or issue.line:
+        return address(place_of(issue))
+    return address(first_address(fault)) if first_address(fault) != fault.cause else ""
 
 
 def _dead(dead: DeadLink, address: Callable[[str], str]) -> dict[str, object]:
