@@ -81,7 +81,7 @@ def test_json_of_a_page_is_asked_by_paths(rule, expected):
         ('price = "p["', "[extract] price: invalid CSS"),
         ('price = { xpath = "//p[" }', "[extract] price: '//p[' is no XPath"),
         ('price = { xpath = "foo(//p)" }', "unknown function"),
-        ('price = { regex = "(" }', "[extract] price: '(' is no regular expression"),
+        ('price = { regex = "(" }', "[extract] price: '(' is not a regular expression"),
         ('price = { csss = "p" }', "there is no 'csss'"),
         ('price = { css = "p", regex = "x" }', "choose one of css, xpath, regex, jsonpath"),
         ("price = { all = true }", "choose one of"),

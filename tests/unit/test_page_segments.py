@@ -108,7 +108,7 @@ def test_paths_and_patterns(rule, inside, outside):
     [
         ("docs = { statsu = 404 }", r"segment 'docs': there is no property 'statsu' \(is it status\?\)"),
         ('docs = { status = "old" }', r"segment 'docs': status is a number, or a range like 100\.\.200, not 'old'"),
-        ('docs = { pattern = "(" }', r"segment 'docs': '\(' is no regular expression"),
+        ('docs = { pattern = "(" }', r"segment 'docs': '\(' is not a regular expression"),
         ('docs = "docs"', "a path begins with a slash"),
         ("docs = 3", r"a rule is a path \(\"/docs\"\) or conditions"),
         ("docs = []", "the list is empty"),

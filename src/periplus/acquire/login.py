@@ -17,6 +17,7 @@ from periplus.model.visit import Fetched, Headers, Redirected, Visit
 from periplus.model.web import Origin, Url
 from periplus.urls.canonical import resolve
 from periplus.urls.hosts import host_name, is_within, origin_of, path_and_query, registered_domain
+from periplus.urls.user_patterns import UserPattern
 
 MASKED = "[masked]"
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -87,8 +88,8 @@ class Login:
     check: Url | None = None  # a page that shows the sign; None: the one that signing in leads to
     signed_in: Sign = Sign()
     signed_out: Sign = Sign()
-    never: tuple[re.Pattern[str], ...] = ()  # addresses that are never asked for, besides AVOIDED
-    allow: tuple[re.Pattern[str], ...] = ()  # addresses that are, for all AVOIDED says
+    never: tuple[UserPattern, ...] = ()  # addresses that are never asked for, besides AVOIDED
+    allow: tuple[UserPattern, ...] = ()  # addresses that are, for all AVOIDED says
 
     def __str__(self) -> str:
         return f"login {self.name!r}"
@@ -115,9 +116,9 @@ def avoided(url: Url, login: Login) -> str:
     """Why a URL is never asked for, in words; empty: it may be."""
     target = path_and_query(url)
     for pattern in login.never:
-        if pattern.search(url):
-            return f"{login}: never followed, matches {pattern.pattern}"
-    if any(pattern.search(url) for pattern in login.allow):
+        if pattern.is_in(url):
+            return f"{login}: never followed, matches {pattern.text}"
+    if any(pattern.is_in(url) for pattern in login.allow):
         return ""
     words = [word.lower() for word in _WORD.findall(_plain(target))]
     pairs = [first + second for first, second in pairwise(words)]

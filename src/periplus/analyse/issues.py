@@ -35,6 +35,7 @@ from periplus.model.audit import (
 from periplus.model.graph import REASONS
 from periplus.model.web import Url
 from periplus.urls.hosts import root_of
+from periplus.urls.user_patterns import UserPattern, user_pattern
 
 _BLOCK = 10_000  # issues put into words at once: bounds memory whatever the number of findings
 _CAUSES = 1_000  # whose first issues are put into words at once
@@ -48,7 +49,7 @@ class AuditRules:
     grades: Mapping[str, Grade] = field(default_factory=dict)
     off: frozenset[str] = frozenset()  # codes that are not reported at all
     # (code, with `*` and `?` allowed; a pattern in the page or related URL) of issues that are left out
-    ignored: tuple[tuple[str, re.Pattern[str]], ...] = ()
+    ignored: tuple[tuple[str, UserPattern], ...] = ()
 
     def grade(self, code: str) -> Grade:
         return self.grades.get(code, issue_kinds()[code].grade)
@@ -71,14 +72,11 @@ def audit_rules(grades: Iterable[str] = (), ignored: Iterable[str] = ()) -> Audi
     return AuditRules(chosen, frozenset(off), tuple(map(_ignored, ignored)))
 
 
-def _ignored(text: str) -> tuple[str, re.Pattern[str]]:
+def _ignored(text: str) -> tuple[str, UserPattern]:
     code, _, pattern = text.strip().partition(" ")
     if not any(fnmatchcase(kind, code) for kind in issue_kinds()):
         raise UsageError(f"no issue has the code {code!r}; the codes are: {', '.join(issue_kinds())}")
-    try:
-        return code, re.compile(pattern.strip())
-    except re.error as error:
-        raise UsageError(f"{pattern.strip()!r} is no regular expression: {error}") from None
+    return code, user_pattern(pattern.strip(), "ignore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +200,11 @@ def kind_issues(
         yield made
 
 
-def _matches(patterns: Sequence[re.Pattern[str]], places: Places, site: AuditInput) -> Mask:
+def _matches(patterns: Sequence[UserPattern], places: Places, site: AuditInput) -> Mask:
     """bool[k]: a pattern is in this URL's text; of no URL the text is empty."""
     distinct, row = np.unique(places, return_inverse=True)
     texts = (site.urls.url[place] if place >= 0 else "" for place in distinct.tolist())
-    return np.fromiter((any(one.search(text) for one in patterns) for text in texts), np.bool_, len(distinct))[row]
+    return np.fromiter((any(one.is_in(text) for one in patterns) for text in texts), np.bool_, len(distinct))[row]
 
 
 def _with_words(kind: IssueKind, grade: Grade, columns: IssueColumns, site: AuditInput, lookups: Lookups) -> KindIssues:

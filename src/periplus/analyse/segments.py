@@ -23,6 +23,7 @@ from periplus.model.results import SegmentSum
 from periplus.model.tables import EMPTY, SEEN, SEGMENT_OTHER, Column, ColumnKind
 from periplus.settings import nearest, rules_table
 from periplus.urls.parameters import path_pattern, plain_path
+from periplus.urls.user_patterns import user_pattern
 
 MOST_RULES = 250  # a segment's number is a byte
 MOST_NAME = 60  # characters, so that a legend has room
@@ -109,7 +110,7 @@ def _path_test(text: str, where: str) -> Test:
     if "*" not in text:
         folder = plain_path(text.strip("/"))
         return lambda url: _is_below(url, folder)
-    return _holds(re.compile(f"{_ORIGIN}(?:{path_pattern([text]).pattern})(?:\\?.*)?", re.DOTALL).fullmatch)
+    return user_pattern(f"{_ORIGIN}(?:{path_pattern([text]).text})(?:\\?.*)?", where).fits
 
 
 def _is_below(url: str, folder: str) -> bool:
@@ -120,14 +121,7 @@ def _is_below(url: str, folder: str) -> bool:
 
 
 def _pattern_test(text: str, where: str) -> Test:
-    try:
-        return _holds(re.compile(text).search)
-    except re.error as error:
-        raise UsageError(f"{where}: {text!r} is no regular expression: {error}") from None
-
-
-def _holds(match: Callable[[str], re.Match[str] | None]) -> Test:
-    return lambda text: match(text) is not None
+    return user_pattern(text, where).is_in
 
 
 def value_test(column: Column, text: str, where: str = "") -> Test:

@@ -362,6 +362,6 @@ class _Plan:
         own, rules = site_key(url) in self.scope.sites, self._order.crawl.settings.scope
         if not own and not self._order.external:
             return False
-        if len(url) > rules.url_bytes or any(pattern.search(url) for pattern in self.scope.exclude):
+        if len(url) > rules.url_bytes or any(pattern.is_in(url) for pattern in self.scope.exclude):
             return False
-        return not (own and self.scope.include) or any(pattern.search(url) for pattern in self.scope.include)
+        return not (own and self.scope.include) or any(pattern.is_in(url) for pattern in self.scope.include)

@@ -18,6 +18,7 @@ from periplus.model.web import Origin, Url
 from periplus.settings import SETTINGS_FILE, nearest, read_tables
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_name, is_within, origin_of
+from periplus.urls.user_patterns import UserPattern, user_pattern
 
 KEYS = (
     "hosts", "form", "selector", "fields", "headers", "bearer", "basic", "cookies", "cookie_file", "check", "signed_in",
@@ -143,11 +144,8 @@ class _Reader:
         except ValueError as error:
             raise self.wrong(f"{key}: {error}") from None
 
-    def patterns(self, key: str) -> tuple[re.Pattern[str], ...]:
-        try:
-            return tuple(map(re.compile, self.texts(key)))
-        except re.error as error:
-            raise self.wrong(f"{key}: {error.pattern!r} is not a regular expression ({error})") from None
+    def patterns(self, key: str) -> tuple[UserPattern, ...]:
+        return tuple(user_pattern(text, f"{self.where}: {key}") for text in self.texts(key))
 
     def origins(self) -> frozenset[Origin]:
         """https unless it says http://; without `hosts` that of the form or the page to check."""

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from periplus.document import html, whitespace
@@ -18,6 +19,7 @@ from periplus.errors import UsageError
 from periplus.extras import extra_needed
 from periplus.model.tables import TEXT, Column, Table
 from periplus.settings import nearest, rules_table
+from periplus.urls.user_patterns import user_pattern
 
 PREFIX = "x:"
 MOST_RULES = 100
@@ -134,13 +136,15 @@ def _text_of(value: object) -> str:
 
 
 def _regex(query: str, where: str) -> Callable[[ParsedPage], Iterator[str]]:
-    """The first group where there is one, else all that fits."""
-    try:
-        pattern = re.compile(query)
-    except re.error as error:
-        raise UsageError(f"{where}: {query!r} is no regular expression: {error}") from None
-    group = min(pattern.groups, 1)
-    return lambda source: (match[group] or "" for match in pattern.finditer(source.text[:SOURCE_CHARS]))
+    """The first group where there is one, else all that fits; of the first VALUES_MOST matches."""
+    engine = user_pattern(query, where, groups=True).engine
+    group = min(engine.groups, 1)
+
+    def read(source: ParsedPage) -> Iterator[str]:
+        for match in islice(engine.finditer(source.text[:SOURCE_CHARS].encode("utf-8", "replace")), VALUES_MOST):
+            yield (match[group] or b"").decode("utf-8", "replace")
+
+    return read
 
 
 def _jsonpath(query: str, where: str) -> Callable[[ParsedPage], Iterator[str]]:

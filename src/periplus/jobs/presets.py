@@ -30,6 +30,7 @@ from periplus.settings import SUFFIX, SettingPreset, preset_named, rows
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_name
 from periplus.urls.units import unit_list
+from periplus.urls.user_patterns import user_pattern
 
 MOST_STARTS = 1_000
 # pages fetched of the sites named, before the topic is learned: thirty of the topic among them are enough
@@ -249,7 +250,9 @@ def flags(form: Form) -> tuple[str, ...]:
         least_s = 0.0 if form.get("consent_mine") == "yes" else _DELAY_S[0]
         words += ["--delay", f"{decimal(form, 'delay', 0, least_s, _DELAY_S[1]):g}"]
     for name, flag in _PATTERNS.items():
-        words += [f"{flag}={_pattern(line.strip())}" for line in form.get(name, "").split("\n") if line.strip()]
+        words += [
+            f"{flag}={user_pattern(line.strip(), name).text}" for line in form.get(name, "").split("\n") if line.strip()
+        ]
     return tuple(words)
 
 
@@ -263,7 +266,7 @@ def everyday_values(form: Form) -> dict[str, Any]:
     if form.get("delay", "").strip():
         values["delay_s"] = decimal(form, "delay", 0, *_DELAY_S)
     for name in _PATTERNS:
-        if lines := [_pattern(line.strip()) for line in form.get(name, "").split("\n") if line.strip()]:
+        if lines := [user_pattern(line.strip(), name).text for line in form.get(name, "").split("\n") if line.strip()]:
             values[name] = lines
     return values
 
@@ -273,14 +276,6 @@ def consented(form: Form, starts: tuple[Url, ...]) -> tuple[str, ...]:
     hosts = dict.fromkeys(start.partition("://")[2].partition("/")[0] for start in starts)
     mine = [f"--mine={host}" for host in hosts] if form.get("consent_mine") == "yes" else []
     return (*mine, *(["--allow-private"] if form.get("consent_private") == "yes" else []))
-
-
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise UsageError(f"{text[:100]!r} is no regular expression: {error}") from None
-    return text[:1000]
 
 
 def gone_on(command: tuple[str, ...], form: Form, *, local: bool = True) -> JobOrder:

@@ -16,6 +16,7 @@ from periplus.model.web import SiteKey, Url
 from periplus.urls import hosts
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_key
+from periplus.urls.user_patterns import UserPattern, user_pattern
 
 # A site's rule says what never matters on a site (`www.`, a last slash, index files, session ids); a script's rule says
 # which parameters make a page of one script, as the site mapper's A3 has it: required, required of a set, optional,
@@ -35,8 +36,8 @@ class SiteRule:
     www: str = ""  # drop or add
     slash: str = ""  # drop or add: the last one of a path
     index: frozenset[str] = frozenset()  # file names that a folder shows by itself
-    ignored: re.Pattern[str] | None = None  # names of parameters
-    path_ignored: re.Pattern[str] | None = None  # `;name=value` within a path
+    ignored: UserPattern | None = None  # names of parameters
+    path_ignored: UserPattern | None = None  # `;name=value` within a path
     sort: bool = False  # parameters by name
 
 
@@ -45,13 +46,13 @@ class ScriptRule:
     """Which parameters make a page of one script. Names are spelled as queries spell them; values are plain text."""
 
     path: str  # as the user wrote it, for messages
-    pattern: re.Pattern[str]
+    pattern: UserPattern
     site: SiteKey | str = ""
     required: frozenset[str] = frozenset()
     one_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
     optional: frozenset[str] = frozenset()
     default: Mapping[str, str] = field(default_factory=dict)
-    ignored: re.Pattern[str] | None = None  # when given, only these fall away, not all that are unlisted
+    ignored: UserPattern | None = None  # when given, only these fall away, not all that are unlisted
     sort: bool = True
 
 
@@ -93,7 +94,7 @@ def apply(url: Url, rules: Rules) -> Applied:
     address, _, query = url.partition("?")
     path = address[address.index("/", 8) :]
     for script in rules.scripts:
-        if script.site in ("", site) and script.pattern.fullmatch(path):
+        if script.site in ("", site) and script.pattern.fits(path):
             steps.append(f"script {script.path} fits")
             broken, query = _on_script(query, script, steps)
             if broken:
@@ -157,7 +158,7 @@ def _path(path: str, rule: SiteRule) -> str:
         before = path
         if rule.path_ignored and ";" in path:
             path = _PATH_PARAMETER.sub(
-                lambda match: "" if rule.path_ignored and rule.path_ignored.fullmatch(match[1]) else match[0], path
+                lambda match: "" if rule.path_ignored and rule.path_ignored.fits(match[1]) else match[0], path
             )
         head, _, last = path.rpartition("/")
         if last and last in rule.index:
@@ -175,7 +176,7 @@ _PATH_PARAMETER = re.compile(r";([^;/=]*)(?:=[^;/]*)?")
 
 def _query(query: str, rule: SiteRule, steps: list[str]) -> str:
     pairs = _pairs(query)
-    left = [pair for pair in pairs if not (rule.ignored and rule.ignored.fullmatch(pair[0]))]
+    left = [pair for pair in pairs if not (rule.ignored and rule.ignored.fits(pair[0]))]
     if len(left) < len(pairs):
         steps.append("without " + _shown({name for name, _ in pairs} - {name for name, _ in left}))
     in_order = sorted(left, key=_name) if rule.sort else left
@@ -211,7 +212,7 @@ def _on_script(query: str, rule: ScriptRule, steps: list[str]) -> tuple[str, str
 def _is_kept(name: str, rule: ScriptRule) -> bool:
     if name in rule.required or name in rule.one_of or name in rule.optional or name in rule.default:
         return True
-    return rule.ignored is not None and not rule.ignored.fullmatch(name)
+    return rule.ignored is not None and not rule.ignored.fits(name)
 
 
 def _as_listed(name: str, rule: ScriptRule) -> str:
@@ -249,15 +250,16 @@ def query_name(text: str) -> str:
     return quote(text, safe="")
 
 
-def names_pattern(names: Iterable[str]) -> re.Pattern[str] | None:
+def names_pattern(names: Iterable[str]) -> UserPattern | None:
     """One expression for names, in which `*` stands for anything: `utm_*`. None for no names."""
     parts = ["[^&=]*".join(re.escape(quote(part, safe="")) for part in name.split("*")) for name in sorted(names)]
-    return re.compile("|".join(parts)) if parts else None
+    return user_pattern("|".join(parts), "ignored") if parts else None
 
 
-def path_pattern(paths: Iterable[str]) -> re.Pattern[str]:
+def path_pattern(paths: Iterable[str]) -> UserPattern:
     """One expression for paths, in which `*` stands for anything but a slash and `**` for anything at all."""
-    return re.compile("|".join("".join(_path_part(part) for part in re.split(r"(\*\*?)", path)) for path in paths))
+    parts = ("".join(_path_part(part) for part in re.split(r"(\*\*?)", path)) for path in paths)
+    return user_pattern("|".join(parts), "path")
 
 
 def _path_part(part: str) -> str:
@@ -405,7 +407,7 @@ def _script_rule(table: _Table) -> ScriptRule:
     for name in listed:
         if listed.count(name) > 1:
             raise table.error(f"{name} is listed twice; it has one of required, one_of, optional and default")
-    ignored = names_pattern(table.names("ignored")) or re.compile(r"(?!)") if table.has("ignored") else None
+    ignored = names_pattern(table.names("ignored")) or user_pattern("&", "ignored") if table.has("ignored") else None
     return ScriptRule(
         path=", ".join(path),
         pattern=path_pattern(path),

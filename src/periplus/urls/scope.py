@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +14,7 @@ from periplus.settings import Scope
 from periplus.urls import hosts
 from periplus.urls.canonical import canonical
 from periplus.urls.folders import FOLDER_DOMAIN
+from periplus.urls.user_patterns import UserPattern, user_pattern
 
 
 def site_key(url: Url) -> SiteKey:
@@ -46,8 +46,8 @@ class SiteScope:
     sites: frozenset[SiteKey]  # of the starts
     domains: frozenset[str]  # their registered domains
     folders: tuple[tuple[SiteKey, str], ...]  # (site, path) that scope "prefix" stays below
-    include: tuple[re.Pattern[str], ...]
-    exclude: tuple[re.Pattern[str], ...]
+    include: tuple[UserPattern, ...]
+    exclude: tuple[UserPattern, ...]
 
     def decide(self, url: Url) -> Reason | None:
         """None: in scope. Runs once for each new link: 1 to 2 us and what the user's expressions take."""
@@ -67,9 +67,9 @@ class SiteScope:
         if len(url) > self.rules.url_bytes:  # canonical URLs are ASCII
             return f"longer than {self.rules.url_bytes} bytes (url_bytes)"
         for pattern in self.exclude:
-            if pattern.search(url):
-                return f"excluded by {pattern.pattern}"
-        if self.include and not any(pattern.search(url) for pattern in self.include):
+            if pattern.is_in(url):
+                return f"excluded by {pattern.text}"
+        if self.include and not any(pattern.is_in(url) for pattern in self.include):
             return "matches no include expression"
         return ""
 
@@ -102,9 +102,9 @@ def site_scope(starts: Iterable[Url], rules: Scope) -> SiteScope:
     sites = frozenset(map(site_key, urls))
     domains = frozenset(hosts.registered_domain(hosts.host_name(url)) for url in urls)
     folders = tuple(sorted({(site_key(url), _folder(url)) for url in urls}))
-    return SiteScope(
-        rules, urls, sites, domains, folders, _compiled("include", rules.include), _compiled("exclude", rules.exclude)
-    )
+    include = tuple(user_pattern(text, "include") for text in rules.include)
+    exclude = tuple(user_pattern(text, "exclude") for text in rules.exclude)
+    return SiteScope(rules, urls, sites, domains, folders, include, exclude)
 
 
 def _folder(start: Url) -> str:
@@ -117,19 +117,6 @@ def _folder(start: Url) -> str:
 
 def _is_below(path: str, folder: str) -> bool:
     return path.startswith(folder) and (folder.endswith("/") or path[len(folder) : len(folder) + 1] in ("", "/", "?"))
-
-
-def _compiled(setting: str, expressions: Iterable[str]) -> tuple[re.Pattern[str], ...]:
-    patterns = []
-    for expression in expressions:
-        try:
-            patterns.append(re.compile(expression))
-        except (re.error, OverflowError, RecursionError) as error:
-            raise UsageError(
-                f"{setting}: {expression!r} is not a regular expression ({error}); write . * ? + ( [ \\ with a \\ "
-                "before them to mean themselves"
-            ) from None
-    return tuple(patterns)
 
 
 def own_hosts(names: Iterable[str]) -> tuple[str, ...]:

@@ -203,10 +203,7 @@ def _is_below(path: Path, prefix: Path) -> bool:
 
 
 def _patterns(platforms: Iterable[tuple[str, str]]) -> dict[str, re.Pattern[str]]:
-    try:
-        return {host: re.compile(pattern) for host, pattern in platforms}
-    except re.error as error:
-        raise UsageError(f"a platform's rule is no regular expression: {error}") from None
+    return {host: re.compile(pattern) for host, pattern in platforms}
 
 
 def _platform_site(site: str, path: Path, patterns: Mapping[str, re.Pattern[str]]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,6 +17,7 @@ from periplus.model.visit import Purpose, Reason
 from periplus.store.page_links import FIRST_LETTER
 from periplus.store.processes import process_lives
 from periplus.store.sqlite import schema
+from periplus.urls.user_patterns import user_pattern
 
 # Functions over a connection that only reads. A crawl may go on meanwhile: each statement sees one moment, and
 # `snapshot` gives several statements the same one.
@@ -38,17 +38,17 @@ def connect(folder: Path) -> sqlite3.Connection:
     Sorts spill to disk, so that a long list needs little memory. Raises NoCollection, StoreError.
     """
     connection = schema.connect(folder, read_only=True)
-    connection.create_function("matches", 2, _matches, deterministic=True)
+    connection.create_function("matches", 2, text_matches, deterministic=True)
     return connection
 
 
-def _matches(text: str, pattern: str) -> bool:
+def text_matches(text: str, pattern: str) -> bool:
     """Whether text contains wanted, or matches it as a regular expression. `page?id=1` is meant as it stands."""
     if pattern in text:
         return True
     try:
-        return re.search(pattern, text) is not None
-    except re.error:
+        return user_pattern(pattern, "url").is_in(text)
+    except UsageError:
         return False
 
 
