@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -207,3 +207,13 @@ def _wait_for_end(pipe: int) -> None:
 def runner_has_died() -> bool:
     """Whether this process was told to stop already, perhaps before it could listen."""
     return _RUNNER_DIED.is_set()
+
+
+@contextlib.contextmanager
+def private_files() -> Iterator[None]:
+    """Files and folders made within are their owner's alone: the umask of this process, which children inherit."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)

@@ -24,6 +24,9 @@ PRODUCT_TOKEN = "periplus"  # the name that robots.txt groups are matched agains
 DELAY_FLOOR_S = 0.5  # for hosts that are not declared as one's own: no setting goes below it
 
 
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")  # no text of a setting or header line holds one
+
+
 def _row(
     default: Any,
     sentence: str,
@@ -67,9 +70,18 @@ class Identity:
 
     user_agent: str = _row("", "The User-Agent sent; empty: periplus with its version and the contact.")
     contact: str = _row("", "An address or URL where a site's owner reaches you; part of the User-Agent.")
-    proxy: str = _row("", "Proxy as a URL: http://, https://, socks5h://.")
+    proxy: str = _row(
+        "",
+        "Proxy as a URL (http://, https://, socks5h://), or where one stands: env:NAME, file:PATH, keyring:NAME/USER.",
+    )
     cookie_file: str = _row("", "Netscape cookie file to start from; cookies then live as long as the run.")
-    auth: str = _row("", "user:password, sent to the start's site only (HTTP basic authentication).")
+    auth: str = _row(
+        "",
+        (
+            "user:password, sent to the start's site only (HTTP basic authentication), or where that stands: env:NAME, "
+            "file:PATH, keyring:NAME/USER."
+        ),
+    )
     login: tuple[str, ...] = _row(
         (),
         (
@@ -411,6 +423,9 @@ def rows() -> Iterator[SettingRow]:
 
 def _checked(row: SettingRow, value: Any) -> Any:
     """The value in its row's type and range, else UnknownSetting."""
+    for text in value if isinstance(value, list | tuple) else (value,):
+        if isinstance(text, str) and (control := CONTROL.search(text)):
+            raise UnknownSetting(f"{row.name} may not hold the control character {control[0]!r}")
     if row.many:
         if not isinstance(value, (list, tuple)) or not all(isinstance(part, str) for part in value):
             raise UnknownSetting(f"{row.name} takes a list of texts, not {value!r}")

@@ -17,7 +17,7 @@ from periplus.api.segments import rules_at, write_rules
 from periplus.api.survey import marks_in
 from periplus.api.topics import TopicOrder, stored_labels, topic_names, train_topic
 from periplus.errors import UsageError
-from periplus.model.collection import without_password
+from periplus.masking import without_secrets
 from periplus.model.story import EditorVerdict
 from periplus.store.job_queue import JobQueue
 from periplus.store.postgres import index_place
@@ -106,7 +106,7 @@ def test_a_portal_is_begun_decided_on_changed_and_removed_in_the_database(served
     posted(client, f"{portal}/do", portal, what="build")
     with state.queue() as queue:
         commands = {job.order.command for job in queue.jobs()}
-    assert commands == {("portal", "build", "coast", "-c", without_password(address.text))}
+    assert commands == {("portal", "build", "coast", "-c", without_secrets(address.text))}
     assert posted(client, f"{portal}/do", portal, what="remove", sure="coast").status_code == 303
     assert portals(others(address.text)) == []
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from periplus.cli.main import main
 from periplus.errors import UsageError
-from periplus.model.collection import without_password
+from periplus.masking import without_secrets
 from periplus.store.postgres.address import address_of
 
 
@@ -28,7 +28,7 @@ from periplus.store.postgres.address import address_of
     ],
 )  # fmt: skip
 def test_passwords_are_left_out_of_texts_and_nothing_else_is(text, safe):
-    assert without_password(text) == safe
+    assert without_secrets(text) == safe
 
 
 @given(st.text("abc019:/?#@%,-", min_size=1))
@@ -40,7 +40,7 @@ def test_no_password_that_an_address_can_have_is_left_in_a_text(password):
         assert f"X{password}X" not in str(error)
         return
     assert f"X{password}X" not in f"{address} {address!r}"
-    assert without_password(text) == "postgresql://me@db.example/x?collection=press"
+    assert without_secrets(text) == "postgresql://me@db.example/x?collection=press"
 
 
 @pytest.mark.parametrize("place", ["memory://x", "simplecache::memory://x"])

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from voyage import command, flags_for, served_apart, told, until
 
 from interface import COMMANDS, client
-from periplus.model.collection import without_password
+from periplus.masking import without_secrets
 from periplus.model.job import JobOrder
 from periplus.store.job_queue import JobQueue
 from periplus.store.postgres.address import Address, address_of
@@ -188,5 +188,5 @@ def test_a_password_in_the_place_of_segments_is_refused_and_not_shown(tmp_path: 
 def test_another_place_of_segments_is_none_with_a_password() -> None:
     for place in ("s3://bucket/a:b@c", "/data/a:b@c", "sftp://me@host:22/x", "sftp%3A%2F%2Fhost%3A22%2Fa%40b"):
         text = f"postgresql://me@db/x?segments={place}"
-        assert without_password(text) == text
+        assert without_secrets(text) == text
         address_of(text)

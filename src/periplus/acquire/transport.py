@@ -21,7 +21,7 @@ from periplus.errors import UsageError
 from periplus.model.ports import Clock, Response
 from periplus.model.visit import Cause, Certificate, Cut, Headers, Purpose, Request
 from periplus.model.web import HostKey, Url
-from periplus.settings import VERSION, FetchLimits, Identity
+from periplus.settings import CONTROL, VERSION, FetchLimits, Identity
 from periplus.urls.hosts import host_key, special_network
 
 # libcurl's multi interface, driven by a selector.
@@ -71,6 +71,13 @@ def user_agent(identity: Identity) -> str:
     """The User-Agent to send: ours with version and contact, unless one was given."""
     contact = f" (+{identity.contact})" if identity.contact else ""
     return identity.user_agent or f"periplus/{VERSION}{contact}"
+
+
+def header_line(text: str) -> bytes:
+    """A line of a request's header as it is sent. Raises ValueError for a control character: callers refuse those."""
+    if CONTROL.search(text):
+        raise ValueError(f"a control character in the header line {text.partition(':')[0]!r}")
+    return text.encode("latin-1", "replace")
 
 
 def affordable(concurrency: int, limit: Callable[[], int | None] | None = None) -> int:
@@ -188,7 +195,7 @@ class _Slot:
         easy.setopt(pycurl.FOLLOWLOCATION, 0)
         easy.setopt(pycurl.HTTP_CONTENT_DECODING, 0)  # inflated by `inflate`, which is bounded and three times faster
         easy.setopt(pycurl.BUFFERSIZE, 131_072)
-        easy.setopt(pycurl.USERAGENT, user_agent(identity))
+        easy.setopt(pycurl.USERAGENT, header_line(user_agent(identity)))
         easy.setopt(pycurl.HTTPHEADER, self.plain_headers)
         easy.setopt(pycurl.CONNECTTIMEOUT_MS, int(limits.connect_timeout_s * 1000))
         easy.setopt(pycurl.TIMEOUT_MS, int(limits.total_timeout_s * 1000))
@@ -243,7 +250,7 @@ class _Slot:
         if extra or self.special:
             accepts = any(line.startswith("Accept:") for line in request.fields)
             # as servers wrote their validators: pycurl takes ASCII alone for text
-            lines = [line.encode("latin-1", "replace") for line in extra]
+            lines = map(header_line, extra)
             self.easy.setopt(pycurl.HTTPHEADER, [*self.plain_headers[accepts:], *lines])
             self.special = bool(extra)
 
@@ -252,10 +259,8 @@ class _Slot:
         extra = [
             field for field in request.fields if not (field.startswith("Cookie:") and self.wire.identity.cookie_file)
         ]
-        if request.etag:
-            extra.append(f"If-None-Match: {request.etag}")
-        if request.last_modified:
-            extra.append(f"If-Modified-Since: {request.last_modified}")
+        validators = (("If-None-Match", request.etag), ("If-Modified-Since", request.last_modified))
+        extra += [f"{name}: {value}" for name, value in validators if value and not CONTROL.search(value)]
         if self.wire.auth_hosts and host_key(request.url) in self.wire.auth_hosts:
             extra.append("Authorization: Basic " + b64encode(self.wire.identity.auth.encode()).decode())
         if self.wire.credentials is not None and (lines := self.wire.credentials(request.url)) is not None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from periplus.api.moving import Watch, moved_tables, segment_reader, silent, watched
 from periplus.errors import StoreError, UsageError
-from periplus.model.collection import without_password
+from periplus.masking import without_secrets
 from periplus.present.wording import size
 from periplus.settings import SETTINGS_FILE, SUFFIX, segments_written
 from periplus.store import runs
@@ -138,7 +138,7 @@ def copy_folder(address: Address) -> Path:
 
 
 def _home(address: Address) -> Path:
-    key = hashlib.sha256(f"{without_password(address.dsn)} {address.collection}".encode()).hexdigest()
+    key = hashlib.sha256(f"{without_secrets(address.dsn)} {address.collection}".encode()).hexdigest()
     return copies_folder() / key[:16]
 
 

@@ -25,7 +25,7 @@ from periplus.acquire.session import LoginSessions
 from periplus.acquire.transport import CurlTransport, Wire, affordable, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api.homes import home_of, shares_index
-from periplus.api.logins import logins_of
+from periplus.api.logins import logins_of, revealed
 from periplus.api.parts import UrlExchange, check_part, settled_part
 from periplus.api.rules import rules_text
 from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
@@ -154,6 +154,7 @@ def check_order(order: CrawlOrder) -> None:
         raise UsageError("--per-host above 1 holds only for hosts of your own: name them with --mine HOST")
     page_rendering(order.settings, SystemClock())
     logins_of(order.settings.identity.login, order.folder)
+    revealed(order.settings.identity, order.folder)
     if (past := order.settings.past).from_archive:
         place_of(past.from_archive, past.at)
         if order.settings.identity.login or order.settings.identity.folders:
@@ -298,7 +299,7 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
     """One worker in this process, until it is done. policy: see `work`. Returns why it could not sign in; empty: it
     could, or had not to.
     """
-    settings = order.settings
+    settings = dataclasses.replace(order.settings, identity=revealed(order.settings.identity, order.folder))
     auth_hosts = frozenset(map(host_key, order.starts)) if settings.identity.auth else frozenset[HostKey]()
     clock = SystemClock()
     mine = frozenset(settings.politeness.mine)
@@ -661,10 +662,8 @@ def refresh_order(place: Path | str, given: Mapping[str, Any], *, due_only: bool
 
 
 def last_settings(stored: Mapping[str, object]) -> Settings:
-    """The settings of a run as they were stored; a password is not among them,
-    and names that are gone since are left out.
-    """
-    names = {row.name for row in rows()} - {"auth"}
+    """The settings of a run as they were stored, secrets masked; names that are gone since are left out."""
+    names = {row.name for row in rows()}
     return settings_from({name: value for name, value in stored.items() if name in names})
 
 

@@ -15,6 +15,7 @@ from periplus.analyse.engines.stages import TasksOnCluster
 from periplus.api.checking import for_a_check
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, last_settings, verdict, work, workable
 from periplus.api.engines import SPARK, cluster_named
+from periplus.api.logins import revealed
 from periplus.errors import StoreError, UsageError
 from periplus.model.ports import RunRecord, RunStore
 from periplus.model.web import Url
@@ -45,13 +46,10 @@ def run_in_progress(store: str) -> RunRecord | None:
 def settings_of_run(record: RunRecord, auth: str) -> Settings:
     """The run's own settings.
 
-    auth: what is kept of none: the password that it signs in with. Raises UsageError where that is missing.
+    auth: what is kept of none: the password that it signs in with. Raises UsageError where a secret is missing.
     """
-    if record.settings.get("auth") and not auth:
-        raise UsageError(
-            "the crawl signs in to its site, and passwords are not stored: give this worker the same --auth"
-        )
-    settings = last_settings(record.settings)
+    settings = settings_from({"auth": auth} if auth else {}, last_settings(record.settings))
+    revealed(settings.identity, Path())
     if record.kind == CHECK:
         settings = for_a_check(settings)
     if settings.rendering.render != "never":
@@ -60,7 +58,7 @@ def settings_of_run(record: RunRecord, auth: str) -> Settings:
         raise UsageError("the crawl has a login: one worker does it, for its cookies never leave that one's memory")
     if settings.past.from_archive:
         raise UsageError("the crawl reads an archive: one worker does it, for an archive is one host")
-    return workable(settings_from({"auth": auth}, settings) if auth else settings)
+    return workable(settings)
 
 
 def join(store: str, record: RunRecord, settings: Settings, watch: Callable[[Progress], bool]) -> CrawlEnd:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import os
 import re
@@ -14,8 +15,9 @@ from typing import Any
 from periplus.acquire.login import Cookie, Login, Sign
 from periplus.document import html
 from periplus.errors import InvalidUrl, UsageError
+from periplus.masking import MASK, SECRETS, SOURCES
 from periplus.model.web import Origin, Url
-from periplus.settings import SETTINGS_FILE, nearest, read_tables
+from periplus.settings import SETTINGS_FILE, Identity, nearest, read_tables
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_name, is_within, origin_of
 from periplus.urls.user_patterns import UserPattern, user_pattern
@@ -25,7 +27,6 @@ KEYS = (
     "signed_out", "never", "allow",
 )  # fmt: skip
 SIGNS = ("text", "selector", "address")
-SOURCES = "env:NAME, file:PATH or keyring:SERVICE/USER"
 _SECRET_FIELD = re.compile(r"pass|pwd|secret|token|pin\b|otp|key", re.IGNORECASE)
 _LINE = re.compile(r"[\x20-\x7e]+")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
@@ -110,19 +111,10 @@ class _Reader:
 
     def secret(self, key: str, value: str, *, always: bool = True) -> str:
         """What a value refers to, or the value itself where that may stand there."""
-        source, colon, name = value.partition(":")
-        reader = _SOURCES.get(source) if colon else None
-        if reader is None:
-            if self.is_public and always:
-                raise self.wrong(f"{key}: a secret may not stand in the collection's folder: write {SOURCES}")
-            return value
-        try:
-            secret = reader(name.strip(), self.folder)
-        except UsageError as error:
-            raise self.wrong(f"{key}: {error}") from None
-        if not secret:
-            raise self.wrong(f"{key}: {value} is empty")
-        return secret
+        secret = secret_of(value, self.folder, f"{self.where}: {key}")
+        if not secret and self.is_public and always:
+            raise self.wrong(f"{key}: a secret may not stand in the collection's folder: write {SOURCES}")
+        return secret or value
 
     def line(self, key: str, value: str) -> str:
         if not _LINE.fullmatch(value):
@@ -208,6 +200,9 @@ def _headers(reader: _Reader) -> tuple[str, ...]:
 
 
 def _cookies(reader: _Reader, origins: frozenset[Origin]) -> tuple[Cookie, ...]:
+    for name in reader.pairs("cookies"):
+        if not _TOKEN.fullmatch(name):
+            raise reader.wrong(f"cookies: {name!r} is no name of a cookie")
     cookies = [
         Cookie(name, reader.line(f"cookies.{name}", reader.secret(f"cookies.{name}", value)), host_name(Url(origin)))
         for name, value in reader.pairs("cookies").items()
@@ -248,6 +243,35 @@ def netscape_cookies(text: str) -> tuple[Cookie, ...]:
 
 
 # Secrets -------------------------------------------------------------------------------------------------------------
+
+
+def revealed(identity: Identity, folder: Path) -> Identity:
+    """The identity with the secrets that it refers to. Raises UsageError for one that was masked when it was stored."""
+    found = {}
+    for name in SECRETS:
+        value = getattr(identity, name)
+        if MASK in value:
+            raise UsageError(
+                f"the secret of --{name} was not stored: give --{name} again, or name where it stands ({SOURCES}), "
+                "which is stored"
+            )
+        found[name] = secret_of(value, folder, f"--{name}") or value
+    return dataclasses.replace(identity, **found)
+
+
+def secret_of(value: str, folder: Path, where: str) -> str:
+    """The secret that a value refers to; empty where it is none. Raises UsageError, whose message holds no secret."""
+    source, colon, name = value.partition(":")
+    reader = _SOURCES.get(source) if colon else None
+    if reader is None:
+        return ""
+    try:
+        secret = reader(name.strip(), folder)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+    if not secret:
+        raise UsageError(f"{where}: {value} is empty")
+    return secret
 
 
 def _of_environment(name: str, folder: Path) -> str:

@@ -19,7 +19,7 @@ from periplus.api.collection import Collection
 from periplus.api.grading import trends
 from periplus.api.homes import folder_of, name_of
 from periplus.errors import InvalidUrl, PeriplusError, UnknownSetting, UsageError
-from periplus.model.collection import without_password
+from periplus.masking import without_secrets
 from periplus.model.job import Channel, Delivery, MailSettings, Notice, NoticeKind, NoticeSettings, Subscription
 from periplus.model.ports import Clock
 from periplus.present import text as present_text
@@ -61,7 +61,7 @@ def notice_settings(folder: Path) -> NoticeSettings:
         password=_password(folder, str(mail.get("password_file", ""))), sender=str(mail.get("sender", "")),
         ca_file=str(mail.get("ca_file", "")),
     )  # fmt: skip
-    if settings.server and "@" not in settings.sender:
+    if settings.server and not ("@" in settings.sender and settings.sender.isprintable()):
         raise UnknownSetting(f"{folder / FILE}: the table [mail] needs a sender, like periplus@example.org")
     address = str(content["interface"].get("address", ""))
     return NoticeSettings(settings, webhook.get("allow_private") is True, str(webhook.get("ca_file", "")), address)
@@ -181,7 +181,7 @@ def noticed_name(place: Path | str) -> str:
     """What notices call a collection: its folder's name, or its address without a password. Raises UsageError."""
     if isinstance(place, Path):
         return place.resolve().name
-    return without_password(dataclasses.replace(address_of(place), segments="").text)
+    return without_secrets(dataclasses.replace(address_of(place), segments="").text)
 
 
 def collections_of(folder: Path, command: Sequence[str]) -> list[Path | str]:

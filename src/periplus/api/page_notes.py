@@ -14,6 +14,7 @@ from periplus.acquire.transport import certificate_of
 from periplus.analyse.audit_input import NoteColumns
 from periplus.api.facts import Start, site_starts
 from periplus.api.homes import editing, folder_of
+from periplus.api.logins import revealed
 from periplus.document import html
 from periplus.document.decode import decode
 from periplus.document.header_checks import (
@@ -47,7 +48,8 @@ def take_certificates(place: Path | str, sites: Collection[SiteKey], settings: S
     """Looks at the certificate of each own host that has pages by https, and keeps what was seen."""
     with contextlib.closing(reading.connect(folder_of(place))) as connection:
         pages = [url for url in page_notes.secure_pages(connection, CERTIFICATES) if site_key(url) in sites]
-    looks = ((host_key(url), certificate_of(url, settings.identity, settings.limits)) for url in pages)
+    identity = revealed(settings.identity, Path())
+    looks = ((host_key(url), certificate_of(url, identity, settings.limits)) for url in pages)
     seen = [(host, certificate) for host, certificate in looks if certificate is not None]
     if seen:
         with editing(place) as folder, schema.writing(folder) as writer:

@@ -39,7 +39,8 @@ def written(file: Path, text: str) -> Path:
     """The file with this text; it appears when it is whole. Raises StoreError."""
     draft = file.with_name(file.name + ".part")
     try:
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(0o700, exist_ok=True)
+        draft.touch(0o600)
         draft.write_text(text, "utf-8", "replace")
         draft.replace(file)
     except OSError as error:

@@ -40,6 +40,7 @@ def stored_graph(folder: Path, site: Site, under: str) -> SiteGraph:
     if not under:
         with contextlib.suppress(OSError):
             beside = path.with_suffix(f".{os.getpid()}")
+            beside.touch(0o600)
             beside.write_text(json.dumps([key, dataclasses.asdict(graph)]), "utf-8")
             beside.replace(path)
     return graph

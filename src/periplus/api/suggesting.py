@@ -13,6 +13,7 @@ from periplus.acquire.politeness import delay_for
 from periplus.acquire.transport import CurlTransport, Wire
 from periplus.analyse.issues import IssueTable, KindIssues
 from periplus.analyse.linkgraph import distinct_sorted
+from periplus.api.logins import revealed
 from periplus.model.web import Url
 from periplus.present.wording import utc
 from periplus.settings import FetchLimits, Settings
@@ -55,7 +56,7 @@ def with_copies(
     clock = SystemClock()
     host = host_key(address)
     delay_s = delay_for(settings.politeness, host in settings.politeness.mine, None)
-    transport = CurlTransport(Wire(LIMITS, settings.identity, 1), clock)
+    transport = CurlTransport(Wire(LIMITS, revealed(settings.identity, folder), 1), clock)
     copies: dict[str, ArchivedCopy] = {}
     failures, fault, asked = 0, "", 0
     try:

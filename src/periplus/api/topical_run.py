@@ -59,7 +59,7 @@ def note_harvest(place: Path | str, topic: str, points: Iterable[HarvestPoint]) 
     try:
         with editing(place) as folder:
             file = harvest_file(folder, topic)
-            file.parent.mkdir(exist_ok=True)
+            file.parent.mkdir(0o700, exist_ok=True)
             with file.open("a", encoding="ascii") as lines:
                 lines.writelines(json.dumps(point._asdict()) + "\n" for point in points)
     except (OSError, PeriplusError) as error:

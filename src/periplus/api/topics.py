@@ -201,7 +201,7 @@ def train_topic(collection: Collection, order: TopicOrder, watch: Watch = lambda
     topic = _learned(order.name, _with_labels(given, labelled), [word_counts(page.text) for page in seen], order.method)
     with editing(collection.place) as folder:
         file = topic_file(folder, order.name)
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(0o700, exist_ok=True)
         _write_examples(file, given)
         _write(file, topic)
     return topic

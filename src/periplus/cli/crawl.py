@@ -31,7 +31,7 @@ from periplus.cli.options import (
 )
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import NoCollection, PeriplusError, UsageError
-from periplus.model.collection import without_password
+from periplus.masking import masked_command
 from periplus.model.frontier import TrapTally
 from periplus.model.visit import FETCHED
 from periplus.present.wording import duration, size, utc
@@ -260,8 +260,8 @@ def summary(end: Any, place: str, following: str) -> None:
             "goes on with that; with --until-all-done it waits for it."
         )
     if counts.waiting:
-        words = map(without_password, sys.argv[1:])  # of databases
-        say(f"To go on: {shlex.join(['periplus', *words])}".replace(" --fresh", ""))
+        command = shlex.join(["periplus", *masked_command(sys.argv[1:])])
+        say(f"To go on: {command}".replace(" --fresh", ""))
     say(f"Kept in {place} — next: {following if read else following.replace('periplus map ', 'periplus status ')}")
 
 

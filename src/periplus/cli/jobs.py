@@ -117,9 +117,8 @@ def add(folder: Path, store: str, priority: int, every: float | None, command: t
     already is joined, not doubled. A database's password is not kept: the worker needs PGPASSFILE or PGPASSWORD.
     """
     from periplus.jobs.runner import opened_queue, ordered
-    from periplus.model.collection import without_password
 
-    order = ordered(tuple(map(without_password, command)), priority)
+    order = ordered(command, priority)
     _refuse_unknown_options(order.command)
     if order.command != command:
         say("The password is not kept with the job: its worker needs it in PGPASSFILE or PGPASSWORD.", "yellow")

@@ -13,7 +13,7 @@ import click
 
 from periplus.errors import PeriplusError, UsageError
 from periplus.extensions import extensions
-from periplus.model.collection import without_password
+from periplus.masking import masked_command, without_secrets
 from periplus.model.job import PIPES
 from periplus.settings import VERSION
 
@@ -160,9 +160,10 @@ def _flushed(result: object) -> object:
     return result
 
 
-def _hide_passwords() -> None:
-    """Overwrites passwords in addresses on the command line where other users read it (`ps`), on Linux."""
-    shown = [(word.encode(), without_password(word).encode()) for word in sys.argv if without_password(word) != word]
+def _hide_secrets() -> None:
+    """Overwrites secrets on the command line where other users read it (`ps`), on Linux."""
+    pairs = zip(sys.argv, masked_command(sys.argv), strict=True)
+    shown = [(word.encode(), plain.encode()[: len(word)]) for word, plain in pairs if word != plain]
     status = Path("/proc/self/stat")
     if not shown or not status.is_file():
         return
@@ -206,7 +207,7 @@ class _Commands(click.Group):
         for name, threads in _ONE_THREAD.items():
             os.environ.setdefault(name, threads)
         gc.set_threshold(_GARBAGE_LOOK)
-        _hide_passwords()
+        _hide_secrets()
         if PIPES in os.environ:
             from periplus.children import stop_with_runner
 
@@ -219,13 +220,13 @@ class _Commands(click.Group):
             with Pulse(lambda: "" if ctx.invoked_subcommand in _STANDING else ctx.invoked_subcommand or "periplus"):
                 return _flushed(super().invoke(ctx))
         except click.ClickException as error:
-            error.message = without_password(error.message)  # type: ignore[misc]  # final for those who subclass it
+            error.message = without_secrets(error.message)  # type: ignore[misc]  # final for those who subclass it
             raise
         except UsageError as error:
-            click.echo(f"periplus: {without_password(str(error))}", err=True)
+            click.echo(f"periplus: {without_secrets(str(error))}", err=True)
             sys.exit(2)
         except PeriplusError as error:
-            click.echo(f"periplus: {without_password(str(error))}", err=True)
+            click.echo(f"periplus: {without_secrets(str(error))}", err=True)
             sys.exit(1)
         except _BREAKS as error:
             if not (damage := _damage(ctx)):

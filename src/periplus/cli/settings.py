@@ -26,6 +26,7 @@ from periplus.cli.options import (
 from periplus.cli.reference import shown_default, value_range
 from periplus.errors import ExtensionError, NoCollection
 from periplus.extensions import GROUPS, extensions
+from periplus.masking import masked_setting
 from periplus.present.tables import write_table
 from periplus.present.wording import count_of, number, size, visible
 from periplus.settings import SettingRow, as_values, read_files, read_presets, rows
@@ -83,14 +84,15 @@ def _effective_rows(folder: Path) -> Iterator[tuple[str, object, str]]:
     settings, sources = read_files(settings_files(folder))
     values = as_values(settings)
     for row in rows():
-        value = values[row.name]
+        value = masked_setting(row.name, values[row.name])
         yield row.name, ", ".join(value) if row.many else value, sources.get(row.name, "default")
 
 
 def _preset_rows(folder: Path) -> Iterator[tuple[object, ...]]:
     """Of each preset each of its settings. Raises UnknownSetting."""
     for preset in read_presets(settings_files(folder)).values():
-        for name, value in preset.values.items():
+        for name, given in preset.values.items():
+            value = masked_setting(name, given)
             shown = ", ".join(value) if isinstance(value, list) else value
             yield preset.name, name, shown, preset.source or "built in", preset.sentence
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from periplus.acquire.clock import SystemClock
 from periplus.children import Command
 from periplus.errors import UsageError
+from periplus.masking import MASK, SOURCES, masked_command
 from periplus.model.job import Job, JobOrder, JobProgress, JobState, JobStore
 from periplus.model.ports import Clock
 
@@ -110,7 +111,10 @@ def ordered(command: tuple[str, ...], priority: int = 0, run_at: float = 0.0) ->
             f"a job is one of the commands {', '.join(KINDS)}, with its arguments; "
             f"{command[0] if command else 'nothing'!r} is none"
         )
-    return JobOrder(command, priority, run_at)
+    kept = masked_command(command)
+    if any(MASK in word for word in kept):
+        raise UsageError(f"a job keeps no password or token: name where it stands, as in --proxy env:NAME ({SOURCES})")
+    return JobOrder(kept, priority, run_at)
 
 
 def run_jobs(runner: Runner, *, forever: bool) -> int:
@@ -136,7 +140,7 @@ def do(runner: Runner, job: Job) -> bool:
 
     True: it has ended; False: it went back into the queue, or is another runner's.
     """
-    (runner.folder / LOGS).mkdir(exist_ok=True)
+    (runner.folder / LOGS).mkdir(0o700, exist_ok=True)
     out_file, err_file = (_log_file(runner.folder, job, ending) for ending in ("out", "err"))
     with (
         out_file.open("wb") as out,

@@ -15,6 +15,7 @@ from typing import Any
 
 from periplus.errors import UnknownSetting, UsageError
 from periplus.jobs.forms import Form
+from periplus.masking import SECRETS, masked_setting
 from periplus.present.wording import size
 from periplus.settings import (
     DELAY_FLOOR_S,
@@ -137,9 +138,8 @@ def _withheld(row: SettingRow, *, local: bool) -> str:
 
 
 def shown(row: SettingRow, value: object) -> str:
-    """A value for people. A password is shown to nobody."""
-    if row.name == "auth" and value:
-        return "***"
+    """A value for people. A secret is shown to nobody."""
+    value = masked_setting(row.name, value)
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     if isinstance(value, bool):
@@ -162,7 +162,9 @@ def setting_values(form: Form, *, local: bool = True) -> dict[str, Any]:
             raise UnknownSetting(f"there is no setting {field.removeprefix(PREFIX)[:50]!r}")
         if reason := _withheld(row, local=local):
             raise UsageError(f"{row.name} cannot be set in a form. {reason}")
-        values[row.name] = _value(row, text.strip())
+        values[row.name] = value = _value(row, text.strip())
+        if row.name in SECRETS and (masked_setting(row.name, value) != value or value.startswith("file:")):
+            raise UsageError(_NAMED)
     settings_from(values)
     return values
 
@@ -233,6 +235,10 @@ def with_preset(text: str, name: str, values: Mapping[str, Any]) -> str:
 
 _SETTINGS = re.compile(r"\[\s*settings\s*\]\s*(#.*)?")
 _LOGIN_LINE = re.compile(r"\s*login\s*=")
+_NAMED = (
+    "a password or token is named here, never written: env:NAME, a variable of the environment of this server and its "
+    "worker, or keyring:SERVICE/USER"
+)
 _NAMED_SECRET = re.compile(r"env:[A-Za-z_]\w*|keyring:[^/\s][^/]*/\S.*", re.ASCII)
 
 
@@ -243,10 +249,7 @@ def login_table(form: Form) -> dict[str, Any]:
     given = {key: form.get(f"login_{key}", "").strip() for key in _LOGIN_FIELDS}
     for key in ("secret", "bearer"):
         if given[key] and not _NAMED_SECRET.fullmatch(given[key]):
-            raise UsageError(
-                "a password or token is named here, never written: env:NAME, a variable of the environment of this "
-                "server and its worker, or keyring:SERVICE/USER"
-            )
+            raise UsageError(_NAMED)
     if given["user"].startswith("file:"):
         raise UsageError("the name of a user is written here as it is, or as env:NAME")
     table: dict[str, Any] = {"hosts": given["hosts"].split(), "form": given["form"]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from periplus.model.visit import Headers
@@ -122,28 +121,3 @@ class DeletionPlan:
     @property
     def is_empty(self) -> bool:
         return not (self.urls or self.visits or self.past)
-
-
-# Addresses of collections in databases, postgresql://USER:PASSWORD@HOST/DATABASE?collection=NAME, as texts name them.
-
-_SCHEME = r"postgres(?:ql)?:/{1,2}"  # one slash: as a path has it
-# not a port; to the first @, and to further ones before any parameter, whatever a password has in it
-_USER_PASSWORD = re.compile(
-    rf"({_SCHEME}[^:@/?#\[\s]*):(?!\d*(?:,[^@/]*)?(?:[/?#\s]|$))(?:(?!{_SCHEME})[^@\n])*@(?:[^\s'\"=&]*@)?",
-    re.IGNORECASE,
-)
-# of the place of segments, sftp://USER:PASSWORD@HOST/FOLDER, written plainly or in per cent
-_SEGMENTS_PASSWORD = re.compile(
-    r"(segments=[\w+.:-]+?(?:://|%3A%2F%2F)[^:@/%&\s'\"]*)(?::|%3A)(?:(?!%2F)[^/&\s'\"])*(@|%40)", re.IGNORECASE
-)
-_PASSWORD_PARAMETER = re.compile(rf"({_SCHEME}[^\s'\"]*?[?&])(?:ssl)?password=[^&\s'\"]*&?", re.IGNORECASE)
-
-
-def without_password(text: str) -> str:
-    """A text without the passwords of the PostgreSQL addresses in it, and of the places of their segments; all else of
-    it stays, so that an address can still be used where PGPASSFILE or PGPASSWORD says the password.
-    """
-    text, more = _USER_PASSWORD.sub(r"\1@", _SEGMENTS_PASSWORD.sub(r"\1\2", text)), 1
-    while more:
-        text, more = _PASSWORD_PARAMETER.subn(r"\1", text)
-    return text

@@ -26,6 +26,7 @@ import tantivy
 import zstandard
 from xxhash import xxh3_64_intdigest
 
+from periplus.children import private_files
 from periplus.document.words import WORD_CHARS, BlockTexts, TextCutter, folded, forms, shown_forms, table
 from periplus.errors import StoreError
 from periplus.model.arrays import Floats, Ints
@@ -601,7 +602,7 @@ def is_written(folder: Path) -> bool:
 def only_writer(folder: Path) -> Iterator[None]:
     """Nobody else writes to the index within. Raises IndexBusy, StoreError."""
     try:
-        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise StoreError(
             f"{folder} cannot be written: {error.strerror}. Is the disk full, or the folder read-only?"
@@ -615,7 +616,8 @@ def only_writer(folder: Path) -> Iterator[None]:
             pass
         except BlockingIOError:
             raise IndexBusy from None
-        yield
+        with private_files():
+            yield
 
 
 @contextlib.contextmanager

@@ -153,7 +153,7 @@ def take_in(
     shutil.rmtree(draft, ignore_errors=True)
     dimensions = rows = skipped = 0
     try:
-        draft.mkdir()
+        draft.mkdir(0o700)
         with (draft / "matrix.f16").open("wb") as matrix, (draft / "pages.i64").open("wb") as pages:
             for keys, block in _rows(path):
                 ids, lines = _named(keys, block)

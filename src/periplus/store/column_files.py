@@ -61,6 +61,7 @@ def write(file: Path, version: int, head: Mapping[str, object], columns: Mapping
     draft = file.with_name(f"{file.name}.{os.getpid()}.new")
     listed = [(name, values.dtype.str, len(values)) for name, values in columns.items()]
     try:
+        draft.touch(0o600)
         with draft.open("wb") as out:
             out.write(json.dumps({"version": version, **head, "arrays": listed}).encode() + b"\n")
             for values in columns.values():

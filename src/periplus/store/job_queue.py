@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from periplus.errors import StoreError
-from periplus.model.collection import without_password
+from periplus.masking import masked_command
 from periplus.model.job import Job, JobOrder, JobProgress, JobState, Schedule
 from periplus.store.dialect import Database, Dialect, Statements
 
@@ -263,18 +263,14 @@ def _tick_after(schedule: Schedule, now: float) -> float:
 
 def _order_row(order: JobOrder, now: float) -> _OrderRow:
     command, further = (
-        json.dumps(part, ensure_ascii=False) for part in (_safe(order.command), tuple(map(_safe, order.then)))
+        json.dumps(part, ensure_ascii=False)
+        for part in (masked_command(order.command), tuple(map(masked_command, order.then)))
     )
     return _OrderRow(command, order.priority, max(order.run_at, now), order.most_attempts, order.schedule_id, further)
 
 
 def _commands(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(map(tuple, json.loads(text)))
-
-
-def _safe(command: Sequence[str]) -> tuple[str, ...]:
-    """A command without passwords of databases."""
-    return tuple(map(without_password, command))
 
 
 def _note(text: str) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from periplus.errors import StoreError
+from periplus.masking import masked_setting
 from periplus.model.frontier import RefreshFinding
 from periplus.model.ports import RunRecord
 from periplus.model.web import SiteKey, Url, UrlId
@@ -81,8 +82,8 @@ def begin(
         statements.rows(f"SELECT 1 FROM host WHERE {failing} ORDER BY {dialect.shard}id{dialect.for_update}")
     statements.change(f"UPDATE host SET strikes = 0, waits_for = '' WHERE {failing}")
     statements.change("DELETE FROM robots WHERE cause <> '' OR status >= 500 OR status = 429")
-    # a password is no part of the record
-    values = as_values(settings) | {"auth": "***" if settings.identity.auth else "", **(further or {})}
+    given = as_values(settings) | dict(further or {})
+    values = {name: masked_setting(name, value) for name, value in given.items()}
     insert = (
         "INSERT INTO run (kind, starts, settings, seed, started, state) VALUES (?, ?, ?, ?, ?, 'running') RETURNING id"
     )

@@ -14,7 +14,8 @@ from periplus.api.homes import name_of
 from periplus.api.tables import TableQuery
 from periplus.errors import UsageError
 from periplus.jobs.forms import whole
-from periplus.model.collection import Deletion, without_password
+from periplus.masking import without_secrets
+from periplus.model.collection import Deletion
 from periplus.model.job import JobOrder, JobState
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.text import plan_lines
@@ -123,7 +124,7 @@ def take(request: Request) -> Response:
         deleted = deleting.delete(place, deletion)
         return rendering.to_screen(name, f"delete?deleted={deleted.urls}")
     state_of(request).add_job(
-        JobOrder(_command(deletion, without_password(str(place) if isinstance(place, str) else str(place.resolve()))))
+        JobOrder(_command(deletion, without_secrets(str(place) if isinstance(place, str) else str(place.resolve()))))
     )
     return RedirectResponse("/jobs", 303)
 

@@ -18,7 +18,7 @@ from periplus.api.homes import folder_of as folder_of_place
 from periplus.api.labelling import Sessions
 from periplus.api.tables import Browser
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
-from periplus.model.collection import without_password
+from periplus.masking import without_secrets
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.present.site_graph import SiteGraph
 from periplus.settings import SETTINGS_FILE, SUFFIX
@@ -96,7 +96,7 @@ class Places:
             try:
                 folder_of_place(address)
             except PeriplusError as error:
-                _log.warning("copy address=%s error=%s", without_password(address), without_password(str(error)))
+                _log.warning("copy address=%s error=%s", without_secrets(address), without_secrets(str(error)))
 
 
 def places(given: Iterable[Path | str]) -> Places:
@@ -168,7 +168,7 @@ class AppState:
     def folder_word(self, folder: Path) -> str:
         """A collection as a job's command names it: jobs run in the folder of collections."""
         if isinstance(place := self.places.place(folder), str):
-            return without_password(place)
+            return without_secrets(place)
         full = folder.resolve()
         return full.name if full.parent == self.places.base.resolve() else str(full)
 

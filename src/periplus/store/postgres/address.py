@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from periplus.errors import UsageError
-from periplus.model.collection import without_password
+from periplus.masking import without_secrets
 
 SCHEMES = ("postgresql://", "postgres://")
 DEFAULT_COLLECTION = "periplus"
@@ -67,7 +67,7 @@ def address_of(text: str) -> Address:
     """Raises UsageError."""
     if not is_address(text):
         raise UsageError(
-            f"{without_password(text)} is no address of a database: postgresql://USER@HOST/DATABASE?collection=NAME"
+            f"{without_secrets(text)} is no address of a database: postgresql://USER@HOST/DATABASE?collection=NAME"
         )
     parts = urlsplit(text)
     if not _SERVERS.fullmatch(parts.netloc):  # not shown: a password might be
@@ -106,7 +106,7 @@ def check_place(name: str, place: str) -> None:
         raise UsageError(
             f"{name}={place} ends with this process, and what lies there with it: name a folder or a bucket"
         )
-    if without_password(f"segments={place}") != f"segments={place}":  # as of the parameter that it knows
+    if without_secrets(f"segments={place}") != f"segments={place}":  # as of the parameter that it knows
         raise UsageError(
             f"a password in {name}= would be stored for all workers to read: leave it out, and give it to each in the "
             f"variable FSSPEC_{scheme.upper()}_PASSWORD"

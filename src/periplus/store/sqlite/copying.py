@@ -337,7 +337,7 @@ def write_files(connection: sqlite3.Connection, folder: Path) -> None:
         if not (_FILE_NAME.fullmatch(name) and any(path.match(pattern) for pattern in FILES)):
             continue
         if not path.is_file() or path.read_bytes() != data:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(0o700, exist_ok=True)
             draft = path.with_name(path.name + ".part")
             draft.write_bytes(data)
             draft.replace(path)

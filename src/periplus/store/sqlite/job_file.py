@@ -58,6 +58,7 @@ class JobFile:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             refuse_network_disk(folder)
+            (folder / DATABASE).touch(0o600)
             self.connection = sqlite3.connect(folder / DATABASE, isolation_level=None, timeout=BUSY_TIMEOUT_S)
             self.connection.execute("PRAGMA journal_mode = WAL")
             self.connection.executescript(_TABLES)

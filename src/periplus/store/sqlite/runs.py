@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from periplus.children import private_files
 from periplus.errors import StoreError
 from periplus.model.ports import RunRecord
 from periplus.model.web import Url, UrlId
@@ -50,8 +51,8 @@ def only_crawl(folder: Path) -> Iterator[None]:
     when another crawl holds it: two would each take the other's limits and run for their own.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = os.open(folder / CRAWL_LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        file = os.open(folder / CRAWL_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise StoreError(
             f"no collection can be kept in {folder}: {error.strerror}. Is the disk full, or the folder read-only?"
@@ -72,7 +73,8 @@ def only_crawl(folder: Path) -> Iterator[None]:
             "choose another folder with -o."
         ) from None
     try:
-        yield
+        with private_files():
+            yield
     finally:
         os.close(file)
 

@@ -223,12 +223,13 @@ def drafted(folder: Path) -> Iterator[sqlite3.Connection]:
     """
     path, draft = folder / DATABASE, folder / f"{DATABASE}.{os.getpid()}.new"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(0o700, parents=True, exist_ok=True)
         refuse_network_disk(folder)
         if path.exists():
             raise FileExistsError
         _clear_drafts(folder)
         try:
+            draft.touch(0o600)  # the files beside it, -wal and -shm, take its mode
             with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as connection:
                 build(connection)
                 yield connection
@@ -449,7 +450,7 @@ class WriteLock:
 
     def __init__(self, folder: Path) -> None:
         try:
-            self._file = os.open(folder / "write.lock", os.O_RDWR | os.O_CREAT, 0o644)
+            self._file = os.open(folder / "write.lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise StoreError(
                 f"the collection in {folder} cannot be written: {error.strerror}. {_ASK_THE_DISK}"
