@@ -327,6 +327,21 @@ def test_validators_make_a_conditional_request_and_only_that_one(server, opened)
     )
 
 
+@pytest.mark.parametrize("sign", ["\r\n", "\n", "\r", "\0", "\x1f", "\x7f"])
+def test_a_control_character_in_a_header_line_is_a_bug_and_is_not_sent(server, opened, sign):
+    url, before = server.url("a.test", "/good.html"), server.log.count("/good.html")
+    with pytest.raises(ValueError, match="control character"):
+        opened(server.resolve).start(Request(url, fields=(f"X-A: a{sign}X-Evil: 1",)))
+    for name in ("user_agent", "contact"):
+        with pytest.raises(ValueError, match="control character"):
+            opened(server.resolve, **{name: f"a{sign}X-Evil: 1"}).start(Request(url))
+    assert server.log.count("/good.html") == before
+    # what another server wrote, or a collection that somebody gave us, is bad luck
+    (answer,) = carry(opened(server.resolve), Request(url, etag=f'"a{sign}X-Evil: 1"', last_modified=f"a{sign}b"))
+    assert answer.status == 200
+    assert not {"x-evil", "if-none-match", "if-modified-since"} & dict(entry(server, "/good.html").headers).keys()
+
+
 def test_the_password_goes_to_its_hosts_only(server, opened):
     transport = opened(server.resolve, auth="pilot:lantern", auth_hosts=frozenset({f"a.test:{server.port}"}))
     (known, other) = carry(transport, server.url("a.test", "/login"), server.url("b.test", "/"))

@@ -15,6 +15,7 @@ from periplus.cli.main import main
 from periplus.cli.options import settings_of
 from periplus.errors import UnknownSetting
 from periplus.settings import (
+    CONTROL,
     DELAY_FLOOR_S,
     Politeness,
     SettingRow,
@@ -91,6 +92,18 @@ def test_a_list_of_texts_takes_nothing_else(value):
         settings_from({"include": value})
 
 
+@pytest.mark.parametrize("row", [row for row in TABLE if row.kind is str and not row.choices], ids=lambda row: row.name)
+@pytest.mark.parametrize("sign", ["\r\n", "\n", "\r", "\0", "\t", "\x1b", "\x7f"])
+def test_no_text_holds_a_control_character(row, sign, tmp_path):
+    text = f"a{sign}X-Evil: 1"
+    with pytest.raises(UnknownSetting, match=f"{row.name} may not hold the control character"):
+        settings_from({row.name: ["a", text] if row.many else text})
+    written = json.dumps(["a", text] if row.many else text).replace("\x7f", "\\u007f")
+    (path := tmp_path / "periplus.toml").write_text(f"[settings]\n{row.name} = {written}\n")
+    with pytest.raises(UnknownSetting, match="control character"):
+        read_settings(path)
+
+
 def test_a_whole_number_will_do_for_a_time():
     delay = settings_from({"delay_s": 2}).politeness.delay_s
     assert (delay, type(delay)) == (2.0, float)
@@ -107,18 +120,22 @@ def test_settings_are_frozen():
         Settings().budget = None
 
 
+def lines(most: int) -> st.SearchStrategy[str]:
+    return st.text(max_size=most).filter(lambda text: not CONTROL.search(text))
+
+
 def values() -> st.SearchStrategy[dict[str, object]]:
     """Legal values for any choice of names."""
 
     def of(row: SettingRow) -> st.SearchStrategy[object]:
         if row.many:
-            return st.lists(st.text(max_size=5), max_size=3)
+            return st.lists(lines(5), max_size=3)
         if row.choices:
             return st.sampled_from(row.choices)
         if row.kind is bool:
             return st.booleans()
         if row.kind is str:
-            return st.text(max_size=10)
+            return lines(10)
         return st.floats(row.low, row.high) if row.kind is float else st.integers(int(row.low), int(row.high))
 
     return st.fixed_dictionaries({}, optional={row.name: of(row) for row in TABLE})

@@ -247,7 +247,7 @@ def netscape_cookies(text: str) -> tuple[Cookie, ...]:
 
 def revealed(identity: Identity, folder: Path) -> Identity:
     """The identity with the secrets that it refers to. Raises UsageError for one that was masked when it was stored."""
-    found = {}
+    found: dict[str, Any] = {}
     for name in SECRETS:
         value = getattr(identity, name)
         if MASK in value:
