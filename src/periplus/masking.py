@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 MASK = "***"
@@ -58,12 +59,11 @@ def masked_setting(name: str, value: Any) -> Any:
 
 def masked_command(words: Iterable[str]) -> tuple[str, ...]:
     """The words of a command as they may be stored and shown."""
-    masked, setting = list[str](), ""
-    for word in words:
-        name, equals, value = word.partition("=")
-        if equals and name in _FLAGS:
-            masked.append(f"{name}={masked_setting(_FLAGS[name], value)}")
-        else:
-            masked.append(masked_setting(setting, word))
-        setting = "" if setting else _FLAGS.get(word, "")
-    return tuple(masked)
+    return tuple(_masked_word(before, word) for before, word in pairwise(("", *words)))
+
+
+def _masked_word(before: str, word: str) -> str:
+    name, equals, value = word.partition("=")
+    if equals and name in _FLAGS:
+        return f"{name}={masked_setting(_FLAGS[name], value)}"
+    return str(masked_setting(_FLAGS.get(before, ""), word))

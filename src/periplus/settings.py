@@ -406,29 +406,16 @@ def rows() -> Iterator[SettingRow]:
         for item in dataclasses.fields(group_type):
             many = isinstance(item.default, tuple)
             kind = str if many else hints[item.name]
-            meta = item.metadata
-            yield SettingRow(
-                group.name,
-                item.name,
-                kind,
-                many,
-                item.default,
-                meta["unit"],
-                meta["low"],
-                meta["high"],
-                meta["choices"],
-                meta["sentence"],
-            )
+            yield SettingRow(group.name, item.name, kind, many, item.default, **item.metadata)
 
 
 def _checked(row: SettingRow, value: Any) -> Any:
     """The value in its row's type and range, else UnknownSetting."""
-    for text in value if isinstance(value, list | tuple) else (value,):
-        if isinstance(text, str) and (control := CONTROL.search(text)):
-            raise UnknownSetting(f"{row.name} may not hold the control character {control[0]!r}")
+    if row.many and not (isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value)):
+        raise UnknownSetting(f"{row.name} takes a list of texts, not {value!r}")
+    if control := CONTROL.search("".join(value) if row.many else str(value)):
+        raise UnknownSetting(f"{row.name} may not hold the control character {control[0]!r}")
     if row.many:
-        if not isinstance(value, (list, tuple)) or not all(isinstance(part, str) for part in value):
-            raise UnknownSetting(f"{row.name} takes a list of texts, not {value!r}")
         return tuple(value)
     if row.kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)

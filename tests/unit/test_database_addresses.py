@@ -23,8 +23,9 @@ from periplus.store.postgres.address import address_of
         ("'postgresql://a:s3cret@h/x' and postgresql://b:s3cret@h/x", "'postgresql://a@h/x' and postgresql://b@h/x"),
         *((same, same) for same in [
             "postgresql://db:5432/x?y=a@b", "postgresql://a:1,b:2/x?y=a@b", "postgresql://[::1]:5432/x?y=a@b",
-            "postgresql://me@db/x", "http://me:s3cret@h/", "me@h: postgresql", "",
+            "postgresql://me@db/x", "http://h:80/a:b@c", "http://me@h/", "me@h: postgresql", "",
         ]),
+        ("http://me:s3cret@h/ and socks5h://me:s3@cret@h:1", "http://me:***@h/ and socks5h://me:***@h:1"),
     ],
 )  # fmt: skip
 def test_passwords_are_left_out_of_texts_and_nothing_else_is(text, safe):

@@ -174,6 +174,20 @@ FIELD_BYTES = 80
 _repeated_field = lru_cache(maxsize=2_048)(_field)  # most lines are the same in each answer of a host
 
 
+def _set_way(easy: pycurl.Curl, identity: Identity, guard: Callable[..., object], *, verified: bool) -> None:
+    """How a handle reaches servers. guard: judges each address before a socket is opened, unless a proxy does that."""
+    easy.setopt(pycurl.PROXY, identity.proxy)  # empty: an http_proxy of the environment is not ours to obey
+    if entries := resolve_entries(identity.resolve):
+        easy.setopt(pycurl.RESOLVE, entries)
+    if not identity.proxy and not identity.allow_private:
+        easy.setopt(pycurl.OPENSOCKETFUNCTION, guard)
+    if identity.ca_file:
+        easy.setopt(pycurl.CAINFO, identity.ca_file)
+    if not verified:
+        easy.setopt(pycurl.SSL_VERIFYPEER, 0)
+        easy.setopt(pycurl.SSL_VERIFYHOST, 0)
+
+
 class _Slot:
     """One libcurl handle and the exchange it carries; used again and again, so that options are set once."""
 
@@ -204,20 +218,7 @@ class _Slot:
         easy.setopt(pycurl.PREREQFUNCTION, self._on_sending)
         easy.setopt(pycurl.SHARE, share)
         easy.setopt(SUPPRESS_CONNECT_HEADERS, 1)  # what a proxy says of a tunnel is not the server's answer
-        entries = resolve_entries(identity.resolve)
-        if entries:
-            easy.setopt(pycurl.RESOLVE, entries)
-        if identity.proxy:
-            easy.setopt(pycurl.PROXY, identity.proxy)
-        else:
-            easy.setopt(pycurl.PROXY, "")  # an http_proxy of the environment is not ours to obey
-            if not identity.allow_private:
-                easy.setopt(pycurl.OPENSOCKETFUNCTION, self._on_socket)
-        if identity.ca_file:
-            easy.setopt(pycurl.CAINFO, identity.ca_file)
-        if identity.insecure:
-            easy.setopt(pycurl.SSL_VERIFYPEER, 0)
-            easy.setopt(pycurl.SSL_VERIFYHOST, 0)
+        _set_way(easy, identity, self._on_socket, verified=not identity.insecure)
         if identity.cookie_file:
             easy.setopt(pycurl.COOKIEFILE, identity.cookie_file)
 
@@ -591,16 +592,7 @@ def _handshake(
         easy.setopt(pycurl.CONNECT_ONLY, 1)
         easy.setopt(pycurl.OPT_CERTINFO, 1)
         easy.setopt(pycurl.CONNECTTIMEOUT_MS, int(limits.connect_timeout_s * 1000))
-        easy.setopt(pycurl.PROXY, identity.proxy)
-        if entries := resolve_entries(identity.resolve):
-            easy.setopt(pycurl.RESOLVE, entries)
-        if not identity.proxy and not identity.allow_private:
-            easy.setopt(pycurl.OPENSOCKETFUNCTION, _public_socket)
-        if identity.ca_file:
-            easy.setopt(pycurl.CAINFO, identity.ca_file)
-        if not verified:
-            easy.setopt(pycurl.SSL_VERIFYPEER, 0)
-            easy.setopt(pycurl.SSL_VERIFYHOST, 0)
+        _set_way(easy, identity, _public_socket, verified=verified)
         if old:
             easy.setopt(pycurl.SSLVERSION, _OLD_TLS)
             easy.setopt(pycurl.SSL_CIPHER_LIST, _ANY_CIPHER)

@@ -14,6 +14,7 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Discovery
 from periplus.acquire.fetch import completion_of, visit_of
 from periplus.acquire.transport import user_agent
+from periplus.api.crawling import last_settings
 from periplus.document.formats.table import may_be_kept, may_be_read
 from periplus.document.headers import media_type
 from periplus.document.understand import canonical_xml
@@ -101,22 +102,12 @@ def _xml_of(connection: reading.Connection) -> Callable[[Exchange], tuple[bytes,
 
 
 def _note(record: RunRecord) -> RunNote:
-    """A run as its archive describes it; what its settings say of passwords was never stored."""
-    settings = settings_of_run(record.settings)
+    """A run as its archive describes it. Secrets were masked when its settings were stored."""
+    settings = last_settings(record.settings)
     robots = not (settings.politeness.mine and settings.politeness.ignore_robots)
     return RunNote(
         record.id, record.started, user_agent(settings.identity), record.starts, json.dumps(record.settings), robots
     )
-
-
-def settings_of_run(values: dict[str, object]) -> Settings:
-    """The settings of a stored run, as far as this version knows them;
-    passwords and files of another machine left out.
-    """
-    from periplus.settings import rows
-
-    names = {row.name for row in rows()} - {"auth", "login", "cookie_file", "ca_file", "proxy", "resolve"}
-    return settings_from({name: value for name, value in values.items() if name in names})
 
 
 # Each answer in an archive goes the way of a fetched page, and nothing is fetched.
@@ -284,7 +275,7 @@ def _settings(text: str) -> Settings | None:
     try:
         values = json.loads(text) if text else None
         return (
-            settings_of_run({name: values[name] for name in BELIEVED if name in values})
+            settings_from({name: values[name] for name in BELIEVED if name in values})
             if isinstance(values, dict)
             else None
         )

@@ -31,6 +31,7 @@ from periplus.api.rules import rules_text
 from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
 from periplus.document.formats.table import may_be_kept, may_be_read
 from periplus.errors import UsageError
+from periplus.masking import without_secrets
 from periplus.model.frontier import HostRow, RefreshFinding, RunCounts, TrapTally
 from periplus.model.job import JobProgress
 from periplus.model.ports import Clock, CrawlHome, CrawlScope, Policy, RunStore, Transport
@@ -155,6 +156,8 @@ def check_order(order: CrawlOrder) -> None:
     page_rendering(order.settings, SystemClock())
     logins_of(order.settings.identity.login, order.folder)
     revealed(order.settings.identity, order.folder)
+    if without_secrets(order.exchange) != order.exchange:
+        raise UsageError("a password in --exchange would be stored: give it in the variable FSSPEC_PROTOCOL_PASSWORD")
     if (past := order.settings.past).from_archive:
         place_of(past.from_archive, past.at)
         if order.settings.identity.login or order.settings.identity.folders:

@@ -52,13 +52,20 @@ def settings_of_run(record: RunRecord, auth: str) -> Settings:
     revealed(settings.identity, Path())
     if record.kind == CHECK:
         settings = for_a_check(settings)
-    if settings.rendering.render != "never":
-        raise UsageError("the crawl renders pages: it has one worker, to whom all comes that its browsers need")
-    if settings.identity.login:
-        raise UsageError("the crawl has a login: one worker does it, for its cookies never leave that one's memory")
-    if settings.past.from_archive:
-        raise UsageError("the crawl reads an archive: one worker does it, for an archive is one host")
+    _require_many(settings)
     return workable(settings)
+
+
+def _require_many(settings: Settings) -> None:
+    """Raises UsageError for a crawl that several workers cannot share."""
+    reasons = {
+        "renders pages, and its browsers belong to that one": settings.rendering.render != "never",
+        "has a login, and the session's cookies stay in that one's memory": settings.identity.login,
+        "reads an archive, which is one host": settings.past.from_archive,
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise UsageError(f"the crawl {reason}: it has one worker")
 
 
 def join(store: str, record: RunRecord, settings: Settings, watch: Callable[[Progress], bool]) -> CrawlEnd:
@@ -103,12 +110,7 @@ def carried_crawl(order: CrawlOrder, on: str, watch: Callable[[Progress], bool])
     """
     if not order.store:
         raise UsageError("--on needs -o ADDRESS: the cluster's machines reach a database, and not a folder on this one")
-    if order.settings.rendering.render != "never":
-        raise UsageError("--render and --on exclude each other: a crawl that renders pages has one worker")
-    if order.settings.identity.login:
-        raise UsageError("--login and --on exclude each other: a session stays in the memory of one worker")
-    if order.settings.past.from_archive:
-        raise UsageError("--from-archive and --on exclude each other: an archive is one host, and has one worker")
+    _require_many(order.settings)
     return crawl(order, watch, partial(_carried_work, partial(cluster_named(SPARK).carried, on)))
 
 

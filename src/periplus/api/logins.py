@@ -117,9 +117,11 @@ class _Reader:
         return secret or value
 
     def line(self, key: str, value: str) -> str:
-        if not _LINE.fullmatch(value):
+        """The secret that a value refers to, or the value, as it is sent in a header."""
+        secret = self.secret(key, value)
+        if not _LINE.fullmatch(secret):
             raise self.wrong(f"{key}: what is sent in a header is one line of ASCII")
-        return value
+        return secret
 
     def sign(self, key: str) -> Sign:
         given = self.pairs(key)
@@ -190,9 +192,9 @@ def _headers(reader: _Reader) -> tuple[str, ...]:
     for name, value in reader.pairs("headers").items():
         if not _TOKEN.fullmatch(name) or name.lower() in ("host", "cookie", "content-length", "user-agent"):
             raise reader.wrong(f"headers: {name!r} is no header that a login sets")
-        lines.append(f"{name}: {reader.line(f'headers.{name}', reader.secret(f'headers.{name}', value))}")
+        lines.append(f"{name}: {reader.line(f'headers.{name}', value)}")
     if reader.text("bearer"):
-        lines.append(f"Authorization: Bearer {reader.line('bearer', reader.secret('bearer', reader.text('bearer')))}")
+        lines.append(f"Authorization: Bearer {reader.line('bearer', reader.text('bearer'))}")
     if reader.text("basic"):
         pair = reader.secret("basic", reader.text("basic"))
         lines.append(f"Authorization: Basic {b64encode(pair.encode()).decode()}")
@@ -204,7 +206,7 @@ def _cookies(reader: _Reader, origins: frozenset[Origin]) -> tuple[Cookie, ...]:
         if not _TOKEN.fullmatch(name):
             raise reader.wrong(f"cookies: {name!r} is no name of a cookie")
     cookies = [
-        Cookie(name, reader.line(f"cookies.{name}", reader.secret(f"cookies.{name}", value)), host_name(Url(origin)))
+        Cookie(name, reader.line(f"cookies.{name}", value), host_name(Url(origin)))
         for name, value in reader.pairs("cookies").items()
         for origin in sorted(origins)
     ]

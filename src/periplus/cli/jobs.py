@@ -36,6 +36,7 @@ from periplus.cli.options import (
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import StoreError, UsageError
 from periplus.extras import extra_needed
+from periplus.masking import without_secrets
 from periplus.present.tables import write_table
 from periplus.present.wording import utc
 from periplus.store.postgres.address import is_address
@@ -241,7 +242,7 @@ def _work(folder: Path, store: str, *, forever: bool) -> None:
 
     stopping = StopOnSignal()
     with opened_queue(folder, store, waits=True) as (queue, clock):
-        say(f"Doing the jobs of {_shown(store) if store else folder.resolve()}. Ctrl-C stops.")
+        say(f"Doing the jobs of {without_secrets(store) or folder.resolve()}. Ctrl-C stops.")
         ended = run_jobs(
             Runner(
                 folder, queue, clock, f"{os.uname().nodename}:{os.getpid()}", lambda: stopping.asked, Notifier(folder)
@@ -250,13 +251,6 @@ def _work(folder: Path, store: str, *, forever: bool) -> None:
         )
     say(f"{ended} job{'' if ended == 1 else 's'} ended.")
     sys.exit(INTERRUPTED if stopping.asked else 0)
-
-
-def _shown(store: str) -> str:
-    """An address without its password."""
-    from periplus.store.postgres.address import address_of
-
-    return str(address_of(store))
 
 
 def _lines(latest: Sequence[Job], schedules: Sequence[Schedule]) -> Iterator[str]:

@@ -222,12 +222,9 @@ class _Commands(click.Group):
         except click.ClickException as error:
             error.message = without_secrets(error.message)  # type: ignore[misc]  # final for those who subclass it
             raise
-        except UsageError as error:
-            click.echo(f"periplus: {without_secrets(str(error))}", err=True)
-            sys.exit(2)
         except PeriplusError as error:
             click.echo(f"periplus: {without_secrets(str(error))}", err=True)
-            sys.exit(1)
+            sys.exit(2 if isinstance(error, UsageError) else 1)
         except _BREAKS as error:
             if not (damage := _damage(ctx)):
                 raise

@@ -137,7 +137,7 @@ def _text_of(value: object) -> str:
 
 def _regex(query: str, where: str) -> Callable[[ParsedPage], Iterator[str]]:
     """The first group where there is one, else all that fits; of the first VALUES_MOST matches."""
-    engine = user_pattern(query, where, groups=True).engine
+    engine = user_pattern(query, where).engine
     group = min(engine.groups, 1)
 
     def read(source: ParsedPage) -> Iterator[str]:

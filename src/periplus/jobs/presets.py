@@ -42,10 +42,10 @@ PAGE_NUMBERS = {"pages": SURVEY_PAGES, "least_pages": 0, "read_companions": 0}  
 MOST_PAGES = 10_000_000
 PERIODS = {"": 0.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0, "month": 2_592_000.0}
 _NAME = re.compile(r"[\w][\w. -]{0,99}")
-_NUMBERS = {"max_pages": ("--max-pages", 1, MOST_PAGES), "max_depth": ("--max-depth", 0, 100_000)}
+_NUMBERS = {"max_pages": (1, MOST_PAGES), "max_depth": (0, 100_000)}
 _DELAY_S = (0.5, 3_600)
-_PATTERNS = {"include": "--include", "exclude": "--exclude"}
-_FLAGS = _PATTERNS | {name: flag for name, (flag, _, _) in _NUMBERS.items()} | {"delay": "--delay"}
+_PATTERNS = ("include", "exclude")
+_FLAGS = {name: f"--{name.replace('_', '-')}" for name in (*_NUMBERS, "delay", *_PATTERNS)}
 # what a form may consent to, and in which words: hosts of one's own may be asked faster, and private ones at all
 CONSENTS = {
     "consent_mine": "These sites are mine: they may be asked with less than half a second between two requests, "
@@ -243,31 +243,25 @@ def folder_name(name: str) -> str:
 def flags(form: Form) -> tuple[str, ...]:
     """Limits and patterns as flags. Raises UsageError for what is none."""
     words: list[str] = []
-    for name, (flag, least, most) in _NUMBERS.items():
-        if form.get(name, "").strip():
-            words += [flag, str(whole(form, name, least, least, most))]
-    if form.get("delay", "").strip():
-        least_s = 0.0 if form.get("consent_mine") == "yes" else _DELAY_S[0]
-        words += ["--delay", f"{decimal(form, 'delay', 0, least_s, _DELAY_S[1]):g}"]
-    for name, flag in _PATTERNS.items():
-        words += [
-            f"{flag}={user_pattern(line.strip(), name).text}" for line in form.get(name, "").split("\n") if line.strip()
-        ]
+    for name, value in everyday_values(form).items():
+        flag = _FLAGS[name.removesuffix("_s")]
+        words += [f"{flag}={one}" for one in value] if isinstance(value, list) else [flag, f"{value:.12g}"]
     return tuple(words)
 
 
 def everyday_values(form: Form) -> dict[str, Any]:
     """The limits and patterns of a form as settings. Raises UsageError for what is none."""
+    given = {name: text.strip() for name, text in form.items() if text.strip()}
     values: dict[str, Any] = {
-        name: whole(form, name, least, least, most)
-        for name, (_, least, most) in _NUMBERS.items()
-        if form.get(name, "").strip()
+        name: whole(form, name, least, least, most) for name, (least, most) in _NUMBERS.items() if name in given
     }
-    if form.get("delay", "").strip():
-        values["delay_s"] = decimal(form, "delay", 0, *_DELAY_S)
+    if "delay" in given:
+        least_s = 0.0 if form.get("consent_mine") == "yes" else _DELAY_S[0]
+        values["delay_s"] = decimal(form, "delay", 0, least_s, _DELAY_S[1])
     for name in _PATTERNS:
-        if lines := [user_pattern(line.strip(), name).text for line in form.get(name, "").split("\n") if line.strip()]:
-            values[name] = lines
+        if name in given:
+            lines = filter(None, map(str.strip, given[name].split("\n")))
+            values[name] = [user_pattern(line, name).text for line in lines]
     return values
 
 

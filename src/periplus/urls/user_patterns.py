@@ -29,19 +29,19 @@ class UserPattern:
 
 
 @lru_cache(maxsize=256)
-def user_pattern(text: str, where: str, *, groups: bool = False) -> UserPattern:
-    """The expression, compiled. where: the setting, for messages. groups: matches tell their groups, which costs time.
+def user_pattern(text: str, where: str) -> UserPattern:
+    """The expression, compiled. where: the setting, for messages.
 
     Raises UsageError for what RE2 does not know or finds too large.
     """
     import re2  # 9 ms, which only users of expressions pay
 
     options = re2.Options()
-    options.log_errors, options.never_capture = False, not groups
+    options.log_errors = False
     try:
-        return UserPattern(text, re2.compile(text, options))
-    except (re2.error, UnicodeEncodeError) as error:
-        reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
+        return UserPattern(text, re2.compile(text.encode("utf-8", "surrogatepass"), options))
+    except re2.error as error:
+        reason = error.args[0].decode("utf-8", "replace")
         raise UsageError(
             f"{where}: {text[:200]!r} is not a regular expression of RE2 ({reason}). RE2 has no look-around such as "
             "(?!x), no back-references such as \\1, no a++ and no \\Z: name what is left out by --exclude or a rule of "

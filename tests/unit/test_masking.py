@@ -1,0 +1,47 @@
+"""What a secret is, in settings and commands."""
+
+from __future__ import annotations
+
+import pytest
+
+from periplus.masking import masked_command, masked_setting
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kept"),
+    [
+        ("auth", "me:s3cret", "***"),
+        ("auth", "", ""),
+        ("auth", "env:OUR_AUTH", "env:OUR_AUTH"),
+        ("auth", "file:/home/me/auth", "file:/home/me/auth"),
+        ("auth", "keyring:proxy/me", "keyring:proxy/me"),
+        ("proxy", "http://me:s3cret@h:3128", "http://***@h:3128"),
+        ("proxy", "http://s3cret@h:3128", "http://***@h:3128"),
+        ("proxy", "me:s3/cr@et@h:3128", "***@h:3128"),
+        ("proxy", "socks5h://h:1080", "socks5h://h:1080"),
+        ("proxy", "env:OUR_PROXY", "env:OUR_PROXY"),
+        ("from_archive", "cdx:https://me:s3cret@web.example/cdx", "cdx:https://me:***@web.example/cdx"),
+        ("resolve", ("a:80:127.0.0.1",), ["a:80:127.0.0.1"]),
+        ("max_pages", 3, 3),
+    ],
+)
+def test_a_setting_is_kept_without_its_secret(name, value, kept):
+    assert masked_setting(name, value) == kept
+    assert masked_setting(name, kept) == kept
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ("crawl http://me:s3cret@a.test/ -o C", "crawl http://me:***@a.test/ -o C"),
+        ("crawl u --auth me:s3cret --proxy http://s3cret@h", "crawl u --auth *** --proxy http://***@h"),
+        ("crawl u --auth=me:s3cret --proxy=me:s3cret@h", "crawl u --auth=*** --proxy=***@h"),
+        ("serve --token s3cret", "serve --token ***"),
+        ("worker -c postgresql://me:s3cret@db/x?collection=a", "worker -c postgresql://me@db/x?collection=a"),
+        ("crawl u --auth env:A --proxy=file:B --auth", "crawl u --auth env:A --proxy=file:B --auth"),
+        ("crawl u --author me:s3cret", "crawl u --author me:s3cret"),
+    ],
+)
+def test_a_command_is_kept_without_its_secrets(words, kept):
+    assert " ".join(masked_command(words.split())) == kept
+    assert masked_command(kept.split()) == tuple(kept.split())
