@@ -191,7 +191,7 @@ class Scope:
         choices=("site", "domain", "prefix", "any"),
     )
     include: tuple[str, ...] = _row(
-        (), "Only URLs that match one of these regular expressions are fetched (the start always is)."
+        (), "Only URLs that match one of these regular expressions (docs/rules.md) are fetched, and the start."
     )
     exclude: tuple[str, ...] = _row((), "URLs that match one of these regular expressions are not fetched.")
     max_depth: int = _row(

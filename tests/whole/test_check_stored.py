@@ -110,7 +110,7 @@ def test_a_worker_joins_a_check_and_leaves_its_end_to_it(address):
     def also_here(progress):
         record = run_in_progress(address.text)
         if record is not None and record.kind == CHECK and not joined:
-            settings = settings_of_run(record, "")
+            settings = settings_of_run(record)
             assert not settings.scope.sitemaps, "those are the crawl's business"
             joined.append(join(address.text, record, settings, lambda progress: True))
             assert run_in_progress(address.text) == record

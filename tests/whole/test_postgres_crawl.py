@@ -142,7 +142,7 @@ def test_a_worker_that_joins_has_the_runs_settings_and_ends_the_run_of_a_boss_th
             crawl(order, lambda progress: begun.set() or _die())
         record = run_in_progress(address.text)
         assert record is not None
-        settings = settings_of_run(record, "")
+        settings = settings_of_run(record)
         assert settings.budget.max_pages == 30
         end = join(address.text, record, settings, patient())
         assert end.counts.fetched == 30
@@ -174,7 +174,7 @@ def test_a_worker_leaves_when_the_run_is_ended_elsewhere(address) -> None:
             crawl(order, lambda progress: progress.counts.fetched > 0 and _die())
         record = run_in_progress(address.text)
         home_of(address.text).end_run(record.id, "stopped", "enough", 0.0)
-        end = join(address.text, record, settings_of_run(record, ""), patient())
+        end = join(address.text, record, settings_of_run(record), patient())
         assert end.note == "stopped by the user"
         assert StoredCollection(address.text).ask("SELECT note FROM run") == [("enough",)]
 

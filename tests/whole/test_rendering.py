@@ -587,7 +587,7 @@ class TestAnswersOfAllKinds:
 def test_no_worker_joins_a_crawl_that_renders():
     record = RunRecord(1, "crawl", (), {"render": "auto"}, 0, 0.0, None, "running", "", 0, 0)
     with pytest.raises(UsageError, match="it has one worker"):
-        settings_of_run(record, "")
+        settings_of_run(record)
 
 
 def test_a_browser_that_is_not_there_is_named_with_the_way_to_it(tmp_path, monkeypatch):

@@ -43,11 +43,8 @@ def run_in_progress(store: str) -> RunRecord | None:
     return records[-1] if records else None
 
 
-def settings_of_run(record: RunRecord, auth: str) -> Settings:
-    """The run's own settings.
-
-    auth: what is kept of none: the password that it signs in with. Raises UsageError where a secret is missing.
-    """
+def settings_of_run(record: RunRecord, auth: str = "") -> Settings:
+    """The run's own settings. auth: `--auth` of this worker. Raises UsageError where a secret was not stored."""
     settings = settings_from({"auth": auth} if auth else {}, last_settings(record.settings))
     revealed(settings.identity, Path())
     if record.kind == CHECK:
@@ -126,7 +123,8 @@ def _carried_work(
     began = time.monotonic()
     limit_s = order.settings.budget.max_time_s
     stop_note = ""
-    work = partial(work_in_task, order.store, run_id, order.settings.identity.auth)
+    alone = dataclasses.replace(order.settings.storage, workers=1)
+    work = partial(work_in_task, order.store, run_id, dataclasses.replace(order.settings, storage=alone))
     with spread(order.settings.storage.workers or TASKS, work) as workers:
         paused_s = 0.0  # none of max_time's
         while not stop_note and not workers.is_over and not store.idle(SystemClock().now()):
@@ -146,13 +144,11 @@ def _carried_work(
     return stop_note, elapsed_s
 
 
-def work_in_task(store: str, run_id: int, auth: str, number: int) -> None:
+def work_in_task(store: str, run_id: int, settings: Settings, number: int) -> None:
     """One worker in one task, until nothing is left of the run or it was ended.
 
     number: the task's, which says nothing.
     """
     record = run_in_progress(store)
     if record is not None and record.id == run_id:
-        settings = settings_of_run(record, auth)
-        alone = dataclasses.replace(settings.storage, workers=1)
-        join(store, record, dataclasses.replace(settings, storage=alone), lambda progress: False)
+        join(store, record, settings, lambda progress: False)
