@@ -151,4 +151,4 @@ def work_in_task(store: str, run_id: int, settings: Settings, number: int) -> No
     """
     record = run_in_progress(store)
     if record is not None and record.id == run_id:
-        join(store, record, settings, lambda progress: False)
+        join(store, record, workable(settings), lambda progress: False)
