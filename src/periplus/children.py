@@ -209,6 +209,17 @@ def runner_has_died() -> bool:
     return _RUNNER_DIED.is_set()
 
 
+def process_lives(pid: int) -> bool:
+    """Whether a process of this id exists here, whoever's it is."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 @contextlib.contextmanager
 def private_files() -> Iterator[None]:
     """Files and folders made within are their owner's alone: the umask of this process, which children inherit."""

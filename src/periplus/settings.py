@@ -443,6 +443,12 @@ def settings_from(values: Mapping[str, Any], base: Settings | None = None) -> Se
     return dataclasses.replace(base, **parts)
 
 
+def last_settings(stored: Mapping[str, object]) -> Settings:
+    """The settings of a run as they were stored, secrets masked; names that are gone since are left out."""
+    names = {row.name for row in rows()}
+    return settings_from({name: value for name, value in stored.items() if name in names})
+
+
 def as_values(settings: Settings) -> dict[str, Any]:
     """The settings as one flat mapping, ready for JSON; `settings_from` takes it back."""
     flat: dict[str, Any] = {}

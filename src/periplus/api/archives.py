@@ -14,7 +14,6 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Discovery
 from periplus.acquire.fetch import completion_of, visit_of
 from periplus.acquire.transport import user_agent
-from periplus.api.crawling import last_settings
 from periplus.document.formats.table import may_be_kept, may_be_read
 from periplus.document.headers import media_type
 from periplus.document.understand import canonical_xml
@@ -24,7 +23,7 @@ from periplus.model.frontier import Candidate, Lease, Task
 from periplus.model.ports import Response, RunRecord
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Reason, Request, Unchanged, Visit
 from periplus.model.web import Url, UrlId
-from periplus.settings import VERSION, Politeness, Settings, settings_from
+from periplus.settings import VERSION, Politeness, Settings, last_settings, settings_from
 from periplus.store.archive_files import ArchiveFile, ArchiveReader, Payloads, archive_files, http_answer, main_page
 from periplus.store.sqlite import aliases, reading, runs, schema
 from periplus.store.sqlite.copying import Filler, exchanges, shared_bodies

@@ -23,7 +23,6 @@ from periplus.api.crawling import (
     Progress,
     at_limit,
     crawl,
-    last_settings,
     refresh,
     work,
     workable,
@@ -38,7 +37,7 @@ from periplus.model.graph import REASONS
 from periplus.model.ports import CrawlHome, RunRecord
 from periplus.model.visit import Cause, Purpose, Reason, Request
 from periplus.model.web import HostKey, Url
-from periplus.settings import Auditing, Budget, Settings
+from periplus.settings import Auditing, Budget, Settings, last_settings
 from periplus.store.sqlite import checks, reading, schema, site_rows
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key

@@ -41,7 +41,7 @@ from periplus.present.wording import REASON_WORDS, why_not
 from periplus.schedule.learning import PAGES, AliasLearner
 from periplus.schedule.traps import TrapDetector
 from periplus.schedule.turns import SiteTurns
-from periplus.settings import Settings, as_values, rows, settings_from
+from periplus.settings import Settings, as_values, last_settings, settings_from
 from periplus.store.addresses import SharedAddresses, addresses_file
 from periplus.store.sqlite.checks import CHECK
 from periplus.urls.folders import folders_of
@@ -662,12 +662,6 @@ def refresh_order(place: Path | str, given: Mapping[str, Any], *, due_only: bool
     settings = settings_from(given, last_settings(crawls[-1].settings))
     folder, store = (Path(), place) if isinstance(place, str) else (place, "")
     return CrawlOrder(folder, starts, settings, kind=REFRESH, due_only=due_only, store=store)
-
-
-def last_settings(stored: Mapping[str, object]) -> Settings:
-    """The settings of a run as they were stored, secrets masked; names that are gone since are left out."""
-    names = {row.name for row in rows()}
-    return settings_from({name: value for name, value in stored.items() if name in names})
 
 
 def refresh(order: CrawlOrder, watch: Callable[[Progress], bool], clock: Clock | None = None) -> RefreshEnd:

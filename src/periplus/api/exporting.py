@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from periplus.analyse.issues import IssueTable
+    from periplus.store.moving import PageBody
 
 
 @contextlib.contextmanager
@@ -94,10 +95,9 @@ def export_file(
 def _stored_rows(place: Path | str, name: str, *, ranks: bool) -> Iterator[TableRows]:
     if name == STRUCTURED.name:
         from periplus.api.homes import pages_of
-        from periplus.api.structured import structured_rows
 
         with pages_of(place) as pages:
-            yield TableRows(STRUCTURED, structured_rows(pages))
+            yield TableRows(STRUCTURED, _structured_rows(pages))
         return
     exported = exported_table(name, ranks=ranks)
     if is_address(str(place)):
@@ -224,3 +224,16 @@ def issues_of_sites(connection: reading.Connection, folder: Path, *, closed: boo
     auditing = read_settings(folder / SETTINGS_FILE).auditing
     rules = audit_rules(auditing.grade, auditing.ignore)
     return issue_table(connection, site_starts(connection), rules, closed=closed)
+
+
+def _structured_rows(pages: Iterator[PageBody]) -> Iterator[tuple[object, ...]]:
+    """Rows of STRUCTURED: what pages of HTML say to machines, in the order of the pages."""
+    from periplus.document import html  # all for this table alone
+    from periplus.document.decode import decode
+    from periplus.document.structured import values_of
+
+    for page in pages:
+        if page.media_type in html.HTML_TYPES:
+            text, _ = decode(page.body, page.charset, page.media_type)
+            for value in values_of(html.parse(text), page.url):
+                yield (page.url, *value)

@@ -13,13 +13,13 @@ from pathlib import Path
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.engines.stages import TasksOnCluster
 from periplus.api.checking import for_a_check
-from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, last_settings, verdict, work, workable
+from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, verdict, work, workable
 from periplus.api.engines import SPARK, cluster_named
 from periplus.api.logins import revealed
 from periplus.errors import StoreError, UsageError
 from periplus.model.ports import RunRecord, RunStore
 from periplus.model.web import Url
-from periplus.settings import Settings, settings_from
+from periplus.settings import Settings, last_settings, settings_from
 from periplus.store.postgres.address import address_of
 from periplus.store.postgres.frontier import DatabaseHome
 from periplus.store.sqlite.checks import CHECK

@@ -249,7 +249,7 @@ def netscape_cookies(text: str) -> tuple[Cookie, ...]:
 
 def revealed(identity: Identity, folder: Path) -> Identity:
     """The identity with the secrets that it refers to. Raises UsageError for one that was masked when it was stored."""
-    found: dict[str, Any] = {}
+    secrets: dict[str, Any] = {}
     for name in SECRETS:
         value = getattr(identity, name)
         if MASK in value:
@@ -257,8 +257,8 @@ def revealed(identity: Identity, folder: Path) -> Identity:
                 f"the secret of --{name} was not stored: give --{name} again, or name where it stands ({SOURCES}), "
                 "which is stored"
             )
-        found[name] = secret_of(value, folder, f"--{name}") or value
-    return dataclasses.replace(identity, **found)
+        secrets[name] = secret_of(value, folder, f"--{name}") or value
+    return dataclasses.replace(identity, **secrets)
 
 
 def secret_of(value: str, folder: Path, where: str) -> str:

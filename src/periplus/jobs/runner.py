@@ -111,10 +111,10 @@ def ordered(command: tuple[str, ...], priority: int = 0, run_at: float = 0.0) ->
             f"a job is one of the commands {', '.join(KINDS)}, with its arguments; "
             f"{command[0] if command else 'nothing'!r} is none"
         )
-    kept = masked_command(command)
-    if any(MASK in word for word in kept):
+    safe = masked_command(command)
+    if any(MASK in word for word in safe):
         raise UsageError(f"a job keeps no password or token: name where it stands, as in --proxy env:NAME ({SOURCES})")
-    return JobOrder(kept, priority, run_at)
+    return JobOrder(safe, priority, run_at)
 
 
 def run_jobs(runner: Runner, *, forever: bool) -> int:

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from periplus.children import process_lives
 from periplus.errors import StoreError
 from periplus.model.ports import AddressPlace
-from periplus.store.processes import process_lives
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # times of another boot's clock say nothing
 _TABLES = """

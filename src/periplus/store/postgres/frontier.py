@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import psycopg
 
+from periplus.children import process_lives
 from periplus.errors import StoreError, UsageError
 from periplus.model.audit import FaultNote
 from periplus.model.frontier import (
@@ -51,7 +52,6 @@ from periplus.store.postgres.hosts import Member
 from periplus.store.postgres.ledger import AT_ONCE, DatabaseLedger, Mail, lock_number
 from periplus.store.postgres.pages import Packer
 from periplus.store.postgres.statements import PostgresStatements
-from periplus.store.processes import process_lives
 from periplus.store.segments import object_storage
 from periplus.store.url_state import BARRIER_POLL_S
 from periplus.urls.parameters import rules_key

@@ -13,6 +13,7 @@ import numpy as np
 import psycopg
 from psycopg.rows import TupleRow
 
+from periplus.children import process_lives
 from periplus.errors import StoreError
 from periplus.model.arrays import Ints
 from periplus.model.graph import LinkRows, PageRows, UrlFacts, UrlRows
@@ -30,7 +31,6 @@ from periplus.store.postgres import hosts, index_place, schema
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection, columns_of, connect
 from periplus.store.postgres.statements import PostgresStatements
-from periplus.store.processes import process_lives
 from periplus.store.segments import RecordPlace
 
 

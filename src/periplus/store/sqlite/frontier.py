@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
+from periplus.children import process_lives
 from periplus.model.audit import FaultNote
 from periplus.model.frontier import (
     ASKED_AGAIN,
@@ -38,7 +39,6 @@ from periplus.store.crawl_reads import CrawlReads
 from periplus.store.dialect import Statements
 from periplus.store.ledger import HostRef
 from periplus.store.ledger_tables import forget_entries
-from periplus.store.processes import process_lives
 from periplus.store.sqlite import aliases, reading, schema
 from periplus.store.sqlite import runs as folder_runs
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies

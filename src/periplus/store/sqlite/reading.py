@@ -10,12 +10,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from periplus.children import process_lives
 from periplus.errors import StoreError, UsageError
 from periplus.model.page import LinkKind, Position
 from periplus.model.tables import VIEWS
 from periplus.model.visit import Purpose, Reason
 from periplus.store.page_links import FIRST_LETTER
-from periplus.store.processes import process_lives
 from periplus.store.sqlite import schema
 from periplus.urls.user_patterns import user_pattern
 

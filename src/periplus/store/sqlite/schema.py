@@ -15,12 +15,12 @@ from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 
+from periplus.children import process_lives
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.page import Publication
 from periplus.model.survey import SiteMark, SiteStatus
 from periplus.model.visit import STATE_OF
 from periplus.store.dialect import SQLITE, Row
-from periplus.store.processes import process_lives
 from periplus.store.rows import LinkChanges
 from periplus.store.sqlite import changes, checks, page_links
 from periplus.store.sqlite.views import CREATE_VIEWS
