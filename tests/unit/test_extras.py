@@ -40,7 +40,7 @@ def test_the_table_names_the_extras_of_the_project():
 def test_no_package_of_an_extra_is_one_of_the_core():
     core = {row.partition(">")[0] for row in PROJECT["dependencies"]}
     assert not core & {package for package, _, _ in EXTRAS.values()}
-    assert len(core) <= 14
+    assert len(core) <= 15  # the fifteenth is RE2: no pattern of a user may run for ever, so it is in no extra
 
 
 @pytest.mark.parametrize("module", [module for module in EXTRAS if module != "pyspark"])
