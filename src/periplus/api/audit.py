@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain, groupby, islice, repeat
 from pathlib import Path
@@ -64,6 +63,7 @@ from periplus.store.sqlite import checks, reading, runs, schema, site_rows, text
 from periplus.store.sqlite.page_rows import Contents
 from periplus.urls.canonical import url_id
 from periplus.urls.mailto import mailto_problem
+from periplus.values import frozen
 
 NEAR_PAGES = 20_000  # whose texts are compared unasked: about 1 ms each, and 1 kB of memory
 UNMARKED_PAGES = 500  # of them in which content is yet to be told from navigation: up to 20 ms each
@@ -79,7 +79,7 @@ _KINDS = {kind.value: place for place, kind in enumerate(LinkKind)}
 _POSITIONS = {position.value: place for place, position in enumerate(Position)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteAudit:
     """A site with all that is wrong, and what a report shows of it besides."""
 

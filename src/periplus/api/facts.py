@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -25,12 +25,13 @@ from periplus.store.sqlite import site_rows as stored_rows
 from periplus.store.sqlite.site_rows import FolderSite
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
+from periplus.values import frozen
 
 # Unless a check was to learn them, only what the crawl fetched has a size, and no check changes a
 # map or a report's sizes.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """What a site's pages pull in, by ids, and all sizes that are recorded."""
 
@@ -100,7 +101,7 @@ def _extended(graph: LinkGraph, nodes: Ints, links: LinkRows) -> LinkGraph:
 SCALES = ("normalised", "published")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankOrder:
     """How pages are ranked.
 
@@ -112,7 +113,7 @@ class RankOrder:
     rounds: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Start:
     """Where a site's crawl began, and where redirects lead from there."""
 
@@ -121,7 +122,7 @@ class Start:
     site: SiteKey  # of the home page
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteRows:
     """One site as it is stored at one moment. run: the collection's last."""
 
@@ -137,7 +138,7 @@ class SiteRows:
     parts: Parts | None  # None: no check was to learn sizes of parts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteAnalysis:
     """A site's graph and what follows from it. site_map: None where the home page was not fetched."""
 

@@ -124,7 +124,7 @@ def template(site: str, collection: Place | None, method: str | None, output: Pa
     if flags["remove"] and method == "site":
         raise UsageError("marks are of a page's text, not of its source: --remove goes with --method shorkin")
     method = method or ("shorkin" if flags["remove"] else "")
-    rules = TemplateRules(**{name: flags[name] for name in TemplateRules.__slots__})
+    rules = TemplateRules(**{name: flags[name] for name in TemplateRules.__annotations__})
     if rules.least_nav_length > rules.min_nav_length:
         raise UsageError(
             f"--least-nav-length {rules.least_nav_length} is above --min-nav-length {rules.min_nav_length}: it is the "

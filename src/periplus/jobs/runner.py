@@ -7,7 +7,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
@@ -15,6 +14,7 @@ from periplus.children import Command
 from periplus.errors import UsageError
 from periplus.model.job import Job, JobOrder, JobProgress, JobState, JobStore
 from periplus.model.ports import Clock
+from periplus.values import frozen
 
 
 @contextlib.contextmanager
@@ -87,7 +87,7 @@ AGAIN_S = 20.0
 _TAIL_BYTES = 600
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Runner:
     """One process's way to do jobs.
 

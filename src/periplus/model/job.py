@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
+
+from periplus.values import frozen
 
 
 class JobState(StrEnum):
@@ -29,7 +30,7 @@ fields of `JobProgress`) and of the one whose end says that its runner has died:
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobOrder:
     """What is to be done: a command of the program with its arguments, as one would type it after `periplus`."""
 
@@ -47,7 +48,7 @@ class JobOrder:
         return self.command[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """An order in the queue, as it stands."""
 
@@ -66,7 +67,7 @@ class Job:
     ended: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobProgress:
     """How far a job is, by its own word. total 0: not known."""
 
@@ -75,7 +76,7 @@ class JobProgress:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     """An order that is given again each period."""
 
@@ -175,7 +176,7 @@ class Channel(StrEnum):
     WEBHOOK = "webhook"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Notice:
     """One thing that changed in one collection, or one job that failed. Told once, by its key."""
 
@@ -188,7 +189,7 @@ class Notice:
     count: int  # of all of them
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subscription:
     """Who is told of what. kinds: empty, of all; collection: empty, of all."""
 
@@ -200,7 +201,7 @@ class Subscription:
     made: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delivery:
     """A notice on its way to one subscriber. fault: of the last attempt; empty: there was none, or it arrived."""
 
@@ -212,7 +213,7 @@ class Delivery:
     fault: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MailSettings:
     """The server that takes our mail. security: tls, starttls or none."""
 
@@ -225,7 +226,7 @@ class MailSettings:
     ca_file: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoticeSettings:
     """How notices leave.
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from periplus.errors import UsageError
 from periplus.model.visit import FETCHED, REASONS_OF, Reason, State
+from periplus.values import frozen
 
 
 class ColumnKind(StrEnum):
@@ -29,7 +30,7 @@ class ColumnKind(StrEnum):
     BYTES = "bytes"  # in results of engines only
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """One column of a table. Without a value (SQL's NULL, an empty cell): not known, or not applicable.
 
@@ -56,7 +57,18 @@ class Column:
         return self.wide or self.searched
 
 
-@dataclass(frozen=True, slots=True)
+def columns_of(text: str) -> tuple[Column, ...]:
+    """Columns, one a line: `name kind [searched] [facet] [wide]: sentence`."""
+    columns = []
+    for line in text.strip().splitlines():
+        head, _, sentence = line.partition(": ")
+        name, kind, *names = head.split()
+        flags: dict[str, Any] = dict.fromkeys(names, True)
+        columns.append(Column(name, ColumnKind(kind), " ".join(sentence.split()), **flags))
+    return tuple(columns)
+
+
+@frozen
 class Table:
     """One table.
 
@@ -253,21 +265,15 @@ RANKED_PAGES = replace(
     sentence="Every URL that was asked for, with what came of it, its links, rank and score.",
     columns=(
         *PAGES.columns,
-        Column(
-            "final_url",
-            TEXT,
-            "where the redirects end that begin here; the URL itself where there are none; none for a loop",
-            wide=True,
-        ),
-        Column("inlinks", INTEGER, "pages of the site that link to it, each counted once, redirects followed"),
-        Column("outlinks", INTEGER, "pages of the site that it links to, each counted once, redirects followed"),
-        Column(
-            "rank",
-            REAL,
-            "share of a random surfer's time, summing to 1 over the site's pages (PageRank); none for what is no page "
-            "of a start's site",
-        ),
-        Column("score", INTEGER, "the same on a logarithmic scale from 0 to 100"),
+        *columns_of("""
+        final_url text wide: where the redirects end that begin here; the URL itself where there are none; none for \
+            a loop
+        inlinks integer: pages of the site that link to it, each counted once, redirects followed
+        outlinks integer: pages of the site that it links to, each counted once, redirects followed
+        rank real: share of a random surfer's time, summing to 1 over the site's pages (PageRank); none for what is \
+            no page of a start's site
+        score integer: the same on a logarithmic scale from 0 to 100
+    """),
     ),
 )
 """With what is computed for each page of a start's site."""
@@ -361,13 +367,13 @@ REDIRECTS = Table(
 CHAINS = Table(
     "redirects",
     "Chains of redirects, one row a hop.",
-    (
-        Column("chain_id", INTEGER, "the id of the URL that begins the chain; the same in every run"),
-        Column("order", INTEGER, "place in the chain, from 0"),
-        Column("url", TEXT, "the URL", wide=True),
-        Column("status", INTEGER, "its HTTP status; 0: not asked"),
-        Column("role", TEXT, "requested, intermediate, final, or loop: it stood in the chain before"),
-    ),
+    columns_of("""
+        chain_id integer: the id of the URL that begins the chain; the same in every run
+        order integer: place in the chain, from 0
+        url text wide: the URL
+        status integer: its HTTP status; 0: not asked
+        role text: requested, intermediate, final, or loop: it stood in the chain before
+    """),
 )
 VISITS = Table(
     "visits",
@@ -512,61 +518,50 @@ ISSUES = Table(
         _CATEGORY,
         _CODE,
         _MESSAGE,
-        Column("detail", TEXT, "this issue in words", searched=True),
-        Column(
-            "related_url",
-            TEXT,
-            "the other URL that it is about: a link's target, the page with the same title",
-            wide=True,
-        ),
-        Column("anchor", TEXT, "of a link: its words", wide=True),
-        Column("position", TEXT, "of a link: the part of the page that it stands in", facet=True),
-        Column(
-            "cause",
-            TEXT,
-            "what is to be mended once for all issues of one code with the same cause: a URL or words",
-            searched=True,
-        ),
-        Column("line", INTEGER, "of its tag in the page's source as decoded, from 1; empty: it stands nowhere in it"),
-        Column("column", INTEGER, "in characters, from 1; a tab is one"),
+        *columns_of("""
+        detail text searched: this issue in words
+        related_url text wide: the other URL that it is about: a link's target, the page with the same title
+        anchor text wide: of a link: its words
+        position text facet: of a link: the part of the page that it stands in
+        cause text searched: what is to be mended once for all issues of one code with the same cause: a URL or \
+            words
+        line integer: of its tag in the page's source as decoded, from 1; empty: it stands nowhere in it
+        column integer: in characters, from 1; a tab is one
+    """),
     ),
 )
 STRUCTURED = Table(
     "structured",
     "What each page says to machines: JSON-LD, Microdata, RDFa, Open Graph, Twitter cards, hreflang; a value a row.",
-    (
-        Column("url", TEXT, "the page", searched=True),
-        Column("syntax", TEXT, "json-ld, microdata, rdfa, opengraph, twitter or hreflang", facet=True),
-        Column("item", INTEGER, "number of the outermost thing that the page describes, from 1"),
-        Column("type", TEXT, "type of the thing that has the value, of schema.org without its address", facet=True),
-        Column(
-            "path",
-            TEXT,
-            "the property, from the outermost thing: offers.price, itemListElement[2].name; of hreflang the language",
-            searched=True,
-        ),
-        Column("value", TEXT, "as written, white space folded; of hreflang the absolute address", searched=True),
-    ),
+    columns_of("""
+        url text searched: the page
+        syntax text facet: json-ld, microdata, rdfa, opengraph, twitter or hreflang
+        item integer: number of the outermost thing that the page describes, from 1
+        type text facet: type of the thing that has the value, of schema.org without its address
+        path text searched: the property, from the outermost thing: offers.price, itemListElement[2].name; of \
+            hreflang the language
+        value text searched: as written, white space folded; of hreflang the absolute address
+    """),
 )
 EXPORTS = VIEWS | {table.name: table for table in (RANKED_PAGES, CHAINS, ISSUES, STRUCTURED)}
 """Those that `periplus export` writes, by name."""
 CHUNKS = Table(
     "chunks",
     "Pages in chunks, each of one section.",
-    (
-        Column("chunk", TEXT, "of the chunk: the page's id and the chunk's number"),
-        Column("url", TEXT, "the page"),
-        Column("title", TEXT, "its title"),
-        Column("headings", TEXT, "above the chunk, outermost first, parted by >"),
-        Column("number", INTEGER, "of the chunk in its page, from 1"),
-        Column("first_piece", INTEGER, "of the page's pieces (paragraphs, lists, tables, ...) the first in it, from 0"),
-        Column("last_piece", INTEGER, "the last in it"),
-        Column("words", INTEGER, "in it"),
-        Column("text", TEXT, "Markdown"),
-        Column("language", TEXT, "of the page"),
-        Column("last_modified", TIME, "by the server's word"),
-        Column("fetched_at", TIME, "when it was read"),
-    ),
+    columns_of("""
+        chunk text: of the chunk: the page's id and the chunk's number
+        url text: the page
+        title text: its title
+        headings text: above the chunk, outermost first, parted by >
+        number integer: of the chunk in its page, from 1
+        first_piece integer: of the page's pieces (paragraphs, lists, tables, ...) the first in it, from 0
+        last_piece integer: the last in it
+        words integer: in it
+        text text: Markdown
+        language text: of the page
+        last_modified time: by the server's word
+        fetched_at time: when it was read
+    """),
 )
 """What `periplus export chunks` writes."""
 FAULTS = Table(
@@ -575,109 +570,108 @@ FAULTS = Table(
     (
         _SEVERITY,
         _MESSAGE,
-        Column("cause", TEXT, "what is to be mended: a URL or words", searched=True),
-        Column("detail", TEXT, "what all of its issues say", searched=True),
-        Column("pages", INTEGER, "pages on which it is met"),
-        Column("issues", INTEGER, "issues of this cause: a page may have several"),
-        Column("url", TEXT, "the first of these pages", searched=True),
+        *columns_of("""
+        cause text searched: what is to be mended: a URL or words
+        detail text searched: what all of its issues say
+        pages integer: pages on which it is met
+        issues integer: issues of this cause: a page may have several
+        url text searched: the first of these pages
+    """),
         _CATEGORY,
         _CODE,
-        Column("since", TIME, "when the first check that saw it began; empty: no check did"),
-        Column("decision", TEXT, "accepted or ignored by a person, and counted no more; empty: open", facet=True),
-        Column("assignee", TEXT, "who mends it", facet=True),
-        Column("note", TEXT, "what a person noted on it", searched=True),
+        *columns_of("""
+        since time: when the first check that saw it began; empty: no check did
+        decision text facet: accepted or ignored by a person, and counted no more; empty: open
+        assignee text facet: who mends it
+        note text searched: what a person noted on it
+    """),
     ),
 )
 STORIES = Table(
     "stories",
     "What several sites tell, the weightiest first.",
-    (
-        Column("story", INTEGER, "its number, the weightiest first"),
-        Column("title", TEXT, "of its first page that has one", searched=True),
-        Column("sites", INTEGER, "that tell it", facet=True),
-        Column("pages", INTEGER, "that tell it"),
-        Column("first", TIME, "when its first page was published"),
-        Column("last", TIME, "when its last page was"),
-        Column("first_site", TEXT, "the site that had it first", facet=True),
-        Column("url", TEXT, "its first page", searched=True),
-        Column("language", TEXT, "of the first page", facet=True),
-        Column(
-            "ordered",
-            TEXT,
-            "the weakest word on which a page stands where it stands: dates, links, first seen",
-            facet=True,
-        ),
-        Column("told_by", TEXT, "sites, in order", searched=True),
-    ),
+    columns_of("""
+        story integer: its number, the weightiest first
+        title text searched: of its first page that has one
+        sites integer facet: that tell it
+        pages integer: that tell it
+        first time: when its first page was published
+        last time: when its last page was
+        first_site text facet: the site that had it first
+        url text searched: its first page
+        language text facet: of the first page
+        ordered text facet: the weakest word on which a page stands where it stands: dates, links, first seen
+        told_by text searched: sites, in order
+    """),
 )
 STORY_PAGES = Table(
     "story-pages",
     "Each page of each story, in order.",
-    (
-        Column("story", INTEGER, "number of its story"),
-        Column("place", INTEGER, "in the story, from 1"),
-        Column("url", TEXT, "the address", searched=True),
-        Column("site", TEXT, "the site", facet=True),
-        Column("title", TEXT, "without the site's name", searched=True),
-        Column("date", TIME, "when it was published"),
-        Column("after", TEXT, "the first page: how much later"),
-        Column("dated_by", TEXT, "on whose word it is dated", facet=True),
-        Column("placed_by", TEXT, "what decided its place: dates, links, first seen", facet=True),
-    ),
+    columns_of("""
+        story integer: number of its story
+        place integer: in the story, from 1
+        url text searched: the address
+        site text facet: the site
+        title text searched: without the site's name
+        date time: when it was published
+        after text: the first page: how much later
+        dated_by text facet: on whose word it is dated
+        placed_by text facet: what decided its place: dates, links, first seen
+    """),
 )
 JUDGED = Table(
     "judged",
     "How likely each page belongs to the topic, as it was judged last.",
-    (
-        Column("url", TEXT, "the address", searched=True),
-        Column("title", TEXT, "the title", searched=True),
-        Column("site", TEXT, "the site", facet=True),
-        Column("probability", REAL, "that it belongs to the topic, 0 to 1"),
-        Column("relevant", BOOLEAN, "whether it belongs rather than not", facet=True),
-        Column("label", TEXT, "what a person said: relevant, not", facet=True),
-        Column("beginning", TEXT, "of its content", searched=True),
-    ),
+    columns_of("""
+        url text searched: the address
+        title text searched: the title
+        site text facet: the site
+        probability real: that it belongs to the topic, 0 to 1
+        relevant boolean facet: whether it belongs rather than not
+        label text facet: what a person said: relevant, not
+        beginning text searched: of its content
+    """),
 )
 WORDS = Table(
     "words",
     "The words that tell the topic’s pages from others most.",
-    (
-        Column("word", TEXT, "the word, folded", searched=True),
-        Column("speaks", TEXT, "for the topic, or against it", facet=True),
-        Column("weight", REAL, "above 0: for it"),
-        Column("positive_share", REAL, "of positive examples that have it"),
-        Column("negative_share", REAL, "of negative examples that have it"),
-    ),
+    columns_of("""
+        word text searched: the word, folded
+        speaks text facet: for the topic, or against it
+        weight real: above 0: for it
+        positive_share real: of positive examples that have it
+        negative_share real: of negative examples that have it
+    """),
 )
 ENTRIES = Table(
     "entries",
     "What the portal may show, as it was gathered last, with what was decided since.",
-    (
-        Column("key", TEXT, "of the entry"),
-        Column("kind", TEXT, "what becomes of it: published, waiting, hidden", facet=True),
-        Column("verdict", TEXT, "what the editor decided", facet=True),
-        Column("title", TEXT, "of the story", searched=True),
-        Column("published", TIME, "when the first page was"),
-        Column("sites", INTEGER, "that tell it", facet=True),
-        Column("pages", INTEGER, "that tell it"),
-        Column("weight", REAL, "telling sites, each counted less the older"),
-        Column("relevance", REAL, "to the portal's topic, 0 to 1"),
-        Column("sentence", TEXT, "with which its content begins", searched=True),
-        Column("keywords", TEXT, "what it is about", searched=True),
-        Column("url", TEXT, "its first page", searched=True),
-    ),
+    columns_of("""
+        key text: of the entry
+        kind text facet: what becomes of it: published, waiting, hidden
+        verdict text facet: what the editor decided
+        title text searched: of the story
+        published time: when the first page was
+        sites integer facet: that tell it
+        pages integer: that tell it
+        weight real: telling sites, each counted less the older
+        relevance real: to the portal's topic, 0 to 1
+        sentence text searched: with which its content begins
+        keywords text searched: what it is about
+        url text searched: its first page
+    """),
 )
 PORTAL_SITES = Table(
     "sources",
     "Sites that tell the portal’s stories.",
-    (
-        Column("site", TEXT, "the site", searched=True),
-        Column("chosen", BOOLEAN, "whether the portal follows it", facet=True),
-        Column("verdict", TEXT, "what the editor decided: pinned, banned", facet=True),
-        Column("stories", INTEGER, "that it tells"),
-        Column("gain", REAL, "share of the stories that it has and none before it"),
-        Column("relevance", REAL, "of its pages to the portal's topic, 0 to 1"),
-    ),
+    columns_of("""
+        site text searched: the site
+        chosen boolean facet: whether the portal follows it
+        verdict text facet: what the editor decided: pinned, banned
+        stories integer: that it tells
+        gain real: share of the stories that it has and none before it
+        relevance real: of its pages to the portal's topic, 0 to 1
+    """),
 )
 _SEGMENT = Column("segment", TEXT, "the first segment of periplus.toml that the page fits, else other", facet=True)
 _TARGET_SEGMENT = replace(_SEGMENT, name="target_segment", sentence="the same of the target")

@@ -6,7 +6,6 @@ import io
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TextIO
 from urllib.parse import urlsplit
 
@@ -34,6 +33,7 @@ from periplus.present.draw import (
     write_sheet,
 )
 from periplus.present.wording import count_of, labels, without_site_name
+from periplus.values import frozen
 
 MOST = 10_000  # circles; of a larger site folders are drawn, each of which leads to its pages
 FEWEST = 60  # folders that are worth drawing: under that one more step of their paths is taken
@@ -49,7 +49,7 @@ LEAST_R, MOST_R = 3.0, 16.0  # of circles
 OTHERS = "other folders"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteGraph:
     """n circles, pages or folders: the columns of a drawing.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from itertools import groupby
 from typing import Any, NamedTuple, TextIO
@@ -55,7 +56,7 @@ def write_template_json(site: SiteTemplates, out: TextIO) -> None:
     value = {
         "site": site.site,
         "method": site.method,
-        "rules": {name: getattr(site.rules, name) for name in site.rules.__slots__},
+        "rules": asdict(site.rules),
         "templates": [
             {
                 "pages": len(template.pages),

@@ -8,7 +8,6 @@ import json
 import sqlite3
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +31,7 @@ from periplus.store.sqlite.page_links import PERHAPS_WITH_FRAGMENTS
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.urls.aliases import COPY
 from periplus.urls.canonical import url_id
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     from periplus.model.results import Tally
@@ -292,7 +292,7 @@ _HTML = "('text/html', 'application/xhtml+xml')"
 _WITH_PLACES = "('text/html', 'application/xhtml+xml', 'text/markdown', 'text/x-markdown')"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AllUrls:
     """Every URL of the collection, ascending by id."""
 
@@ -305,7 +305,7 @@ class AllUrls:
     sites: Ints32  # numbers of site.id
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteLinks:
     """Every link of one site's fetched pages and redirects, ascending by source, then target."""
 
@@ -316,7 +316,7 @@ class SiteLinks:
     nofollow: Mask
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnyPages:
     """Every page of the collection, of whatever site: type and size, ascending by id."""
 
@@ -544,7 +544,7 @@ _LENGTH_DIGITS = 18  # of a Content-Length that are believed: what SQLite and nu
 HOPS_MOST = 101  # as `api.audit` looks along redirects
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerAnswer:
     """What a server said of a URL when a check asked for it."""
 
