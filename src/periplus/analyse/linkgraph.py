@@ -424,12 +424,6 @@ class ExternalDomains:
     offsets: Ints  # k + 1: the rows of domain i are rows[offsets[i]:offsets[i + 1]]
 
 
-def invalid_links(links: LinksOfDomains) -> Ints:
-    """Indices of the links from an indexed page to an invalid URL, by target, then source. O(m log m)."""
-    rows = np.flatnonzero(links.indexed[links.sources] & links.invalid[links.targets])
-    return rows[np.lexsort((links.sources[rows], links.targets[rows]))]
-
-
 def external_domains(rows_of: LinksOfDomains) -> ExternalDomains:
     """The links from an indexed page to a URL of another domain that is not invalid, grouped by that domain.
 

@@ -114,7 +114,7 @@ def site_audit(
     start: Start,
     *,
     near: bool | None = None,
-    links: site_rows.SiteLinks | None = None,
+    links: site_rows.LinkBlock | None = None,
     judged: bool = True,
     closed: bool = False,
 ) -> SiteAudit:
@@ -179,7 +179,7 @@ def site_audit(
     return SiteAudit(site, findings, judgements, ids, sites, sizes, tuple(groups), tuple(notes))
 
 
-def _link_facts(urls: _Urls, links: site_rows.SiteLinks) -> LinkFacts:
+def _link_facts(urls: _Urls, links: site_rows.LinkBlock) -> LinkFacts:
     """The links by place: every target has its row, as the crawl wrote it; a link to an alias is one to its page."""
     source, linked = urls.places(links.sources), urls.places(links.targets)
     return LinkFacts(source, urls.page_of[linked], links.kinds, links.positions, links.nofollow, linked)
@@ -415,7 +415,7 @@ def _near(urls: _Urls, groups: Sequence[DuplicateGroup]) -> Iterator[NearGroup]:
 def _fragments(
     connection: reading.Connection,
     site: SiteKey,
-    links: site_rows.SiteLinks,
+    links: site_rows.LinkBlock,
     redirects: LinkRows,
     evidence: UrlEvidence | None,
     notes: list[str],
@@ -463,7 +463,7 @@ def _places_of_page(
     )
 
 
-def _row_of(links: site_rows.SiteLinks, source: int, target: int, kind: str, position: str) -> int:
+def _row_of(links: site_rows.LinkBlock, source: int, target: int, kind: str, position: str) -> int:
     """Where the first such link stands; -1: it is another site's."""
     start, end = (int(np.searchsorted(links.sources, edge)) for edge in (source, source + 1))
     row = start + int(np.searchsorted(links.targets[start:end], target))

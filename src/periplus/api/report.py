@@ -111,8 +111,8 @@ def _pages_by_grade(audit: SiteAudit) -> dict[str, Ints]:
     }
 
 
-def _to_pages(links: site_rows.SiteLinks) -> LinkRows:
-    """The links of the kinds that lead to pages, each pair once; as `site_rows.page_links` reads them."""
+def _to_pages(links: site_rows.LinkBlock) -> LinkRows:
+    """The links of the kinds that lead to pages, each pair once; as `FolderSite.links` reads them."""
     pages = np.isin(links.kinds, [site_rows.KINDS.index(kind) for kind in FOLLOWED_KINDS])
     sources, targets = links.sources[pages], links.targets[pages]
     first = np.ones(len(sources), np.bool_)

@@ -77,7 +77,7 @@ def duplicates(site: str, collection: Place | None, near: float, format: str, mo
         elif format == "csv":
             write_table(COLUMNS, duplicate_rows(duplicate_groups), "csv", out)
         else:
-            out.writelines(line + "\n" for line in duplicate_lines(duplicate_groups, width=columns_of(out), most=most))
+            out.writelines(line + "\n" for line in duplicate_lines(duplicate_groups, most=most))
 
 
 # `periplus template`: which pages of a site one template made, and what of them is navigation.

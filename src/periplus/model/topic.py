@@ -79,8 +79,7 @@ class Topic:
     words: tuple[str, ...]  # v, ascending
     rarities: Floats32  # v: inverse document frequencies
     weights: Floats32  # v
-    hashed: Floats32  # of whole words (online), or of grams of unknown words (topics of earlier versions); or none
-    unknown_rarity: float  # of a word that is not among them; 0: it counts for nothing
+    hashed: Floats32  # of whole words (online), or none
     usual: float  # score of most pages that do not belong: what a page is given of whose words hardly one is known
     threshold: float
     steepness: float

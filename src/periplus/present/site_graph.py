@@ -92,7 +92,7 @@ def site_graph(facts: PageColumns, graph: LinkGraph, site_map: SiteMap, under: s
     nodes = _Nodes(
         urls, labels(urls, titles), _parts(urls), parent, [1] * len(urls), facts.rank[chosen],
     )  # fmt: skip
-    return _drawn(under or urls[0] if urls else under, about, nodes, _leading_links(graph, place, chosen))
+    return _drawn(under or urls[0] if urls else under, about, nodes, _leading_links(graph, place))
 
 
 class _Nodes(NamedTuple):
@@ -142,7 +142,7 @@ def _radii(weight: Floats) -> Floats:
     return radii
 
 
-def _leading_links(graph: LinkGraph, place: Ints, chosen: Ints) -> Ints:
+def _leading_links(graph: LinkGraph, place: Ints) -> Ints:
     """(m, 2): of each page those of its links that tell most of where it belongs."""
     counts = np.diff(graph.offsets)
     sources = np.repeat(np.arange(len(counts)), counts)

@@ -238,7 +238,7 @@ def like_of(page: Duplicate) -> str:
     return share + LIKE_WORDS[page.like]
 
 
-def duplicate_lines(duplicates: Duplicates, *, width: int = 100, most: int = 10) -> Iterator[str]:
+def duplicate_lines(duplicates: Duplicates, *, most: int = 10) -> Iterator[str]:
     """A summary, then group after group. most: pages of a group that are named, and a tenth of the groups; -1: all."""
     yield _summary(duplicates)
     yield from (f"Note: {note}" for note in duplicates.notes)

@@ -334,7 +334,6 @@ def learned_of_rows(
         rarities=space.rarities.astype(np.float32),
         weights=words.astype(np.float32),
         hashed=np.zeros(0, np.float32),
-        unknown_rarity=0.0,
         usual=float(np.median(scores[~labels]) - bias),
         threshold=float(threshold - bias),
         steepness=steepness,

@@ -96,8 +96,7 @@ def tables(connection: Connection, theirs: Callable[[str], Sequence[str]]) -> li
         columns = [
             (column, _KINDS[kind]) for column, kind in connection.execute(find, (name,)).fetchall() if column in other
         ]
-        if columns:  # a folder of an older version lacks tables
-            made.append(MovedTable(name, tuple(column for column, _ in columns), tuple(kind for _, kind in columns)))
+        made.append(MovedTable(name, tuple(column for column, _ in columns), tuple(kind for _, kind in columns)))
     return made
 
 
@@ -267,7 +266,7 @@ def snapshot(connection: Connection) -> DatabaseSnapshot:
     row = connection.execute(ask).fetchone()
     assert row is not None
     server, timeline, table, first, following = row
-    return DatabaseSnapshot(f"{server}/{timeline}/{table}/{len(schema.MIGRATIONS)}", first, following)
+    return DatabaseSnapshot(f"{server}/{timeline}/{table}/{schema.VERSION}", first, following)
 
 
 def changed_sources(connection: Connection, since: DatabaseSnapshot) -> tuple[Sequence[int], Sequence[int]]:
