@@ -25,6 +25,7 @@ from periplus.model.topic import Example, ExampleMark, Method, TellingWord, Topi
 # Words are runs of letters and digits that begin with a letter, folded: no case, no diacritics. In scripts that leave
 # no gaps between words, every pair of neighbouring signs is one.
 
+WORD_CHARS = 40  # longer runs are no words
 TEXT_CHARS = 50_000  # of a page that are judged: its topic is plain by then, and a book shall not take a second
 
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"

@@ -394,7 +394,7 @@ def _learned_online(name: str, examples: Examples, space: Space, rows: csr_array
     nothing = np.zeros(0, np.float32)
     report = _first_report(labels, chances)
     topic = Topic(
-        name, Method.ONLINE, (), nothing, nothing, table.weights, 1.0, 0.0, -table.bias, 1.0, examples.marks, 0, report
+        name, Method.ONLINE, (), nothing, nothing, table.weights, 0.0, -table.bias, 1.0, examples.marks, 0, report
     )
     return Learned(topic, space, rows, chances)
 
