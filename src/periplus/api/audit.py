@@ -44,7 +44,7 @@ from periplus.analyse.verdicts import (
 from periplus.api.changing import changing
 from periplus.api.duplicates import NEAR, duplicate_groups, site_number
 from periplus.api.evidence import SETTLED, MissingPages, UrlEvidence
-from periplus.api.facts import Start, chosen_start, known_sizes, site_starts
+from periplus.api.facts import Start, chosen_starts, known_sizes, site_starts
 from periplus.api.page_notes import notes_of_site, take_notes
 from periplus.document.links import DIRECTIVE, fragment_verdict
 from periplus.document.understand import anchors_of_body
@@ -527,9 +527,8 @@ def issues_of(
         rules = dataclasses.replace(rules, off=rules.off | {"broken-fragment", "missing-text"})
     take_notes(folder)
     with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
-        starts = site_starts(connection)
-        some = [chosen_start(starts, site)] if site or not starts else starts
-        return issue_table(connection, some, rules, near=near, note=note).sorted()
+        starts = chosen_starts(site_starts(connection), site)
+        return issue_table(connection, starts, rules, near=near, note=note).sorted()
 
 
 def issue_table(

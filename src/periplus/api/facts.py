@@ -18,7 +18,7 @@ from periplus.model.ports import RunRecord
 from periplus.model.results import About, LinkedBytes, PageColumns, Ranking, SiteMap
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import SiteKey, Url
-from periplus.present.wording import REASON_WORDS
+from periplus.present.wording import REASON_WORDS, count_of
 from periplus.settings import Settings, as_values
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite import site_rows as stored_rows
@@ -168,19 +168,31 @@ def starts_of(
     return list(starts.values())
 
 
-def chosen_start(starts: Sequence[Start], site: str) -> Start:
-    """The start of the site named, or the only one. Raises UsageError, naming the sites there are."""
+SITES_NAMED = 10  # in an error
+
+
+def chosen_starts(starts: Sequence[Start], site: str) -> Sequence[Start]:
+    """The start of the site named; of none named all. Raises UsageError for a site that is not there, and for none."""
     if not starts:
         raise UsageError("the collection has no run yet: `periplus crawl URL` begins one")
-    names = ", ".join(start.site for start in starts)
-    if not site:
-        if len(starts) > 1:
-            raise UsageError(f"the collection holds several sites: choose one with --site: {names}")
-        return starts[0]
-    for start in starts:
-        if site in (start.site, site_key(start.url), start.url):
-            return start
-    raise UsageError(f"the collection has no start on the site {site!r}: choose among {names}")
+    if chosen := [start for start in starts if site in ("", start.site, site_key(start.url), start.url)]:
+        return chosen if not site else chosen[:1]
+    raise UsageError(f"the collection has no start on the site {site!r}. {_named(starts)}")
+
+
+def chosen_start(starts: Sequence[Start], site: str) -> Start:
+    """The start of the site named, or the only one. Raises UsageError, naming the first sites there are."""
+    first, *others = chosen_starts(starts, site)
+    if others:
+        raise UsageError(f"choose one site with --site. {_named(starts)}")
+    return first
+
+
+def _named(starts: Sequence[Start]) -> str:
+    names = [f"\n  {start.site}" for start in starts[:SITES_NAMED]]
+    more = len(starts) - len(names)
+    rest = f"\n  and {more:,} more: `periplus export sites` lists all" if more else ""
+    return f"It holds {count_of(len(starts), 'site')}:{''.join(names)}{rest}"
 
 
 def read_site(connection: reading.Connection, site: str, now: float, links: LinkRows | None = None) -> SiteRows:

@@ -9,7 +9,7 @@ from periplus.model.audit import Fault, FieldGrade, Grade, IssueKind
 from periplus.model.duplicates import DuplicateGroup
 from periplus.model.page import MediaClass
 from periplus.model.visit import Reason, State
-from periplus.model.web import Url
+from periplus.model.web import SiteKey, Url
 from periplus.values import frozen
 
 OTHERS = -1  # in place of a page's index: the pages that a folded map does not name one by one
@@ -286,6 +286,30 @@ class TrendPoint:
     response_s: float | None  # mean of a page, to its last byte
     faulty: int | None  # pages with an error
     grades: tuple[FieldGrade, ...] = ()
+
+
+@frozen
+class SiteSum:
+    """One site of several: the figures that its own report has."""
+
+    site: SiteKey
+    start: Url
+    counts: tuple[StateTally, ...]
+    groups: tuple[IssueGroup, ...]  # gravest first; they name no faults
+    dead_urls: int
+    depth: int  # clicks to the deepest page
+    size_bytes: int  # of its pages and of what they show or link to, each URL once
+    grades: tuple[FieldGrade, ...]
+
+
+@frozen
+class SitesReport:
+    """What the report of a collection with several sites shows. about: of the first start and the last run."""
+
+    about: About
+    finished: float  # as in ReportData
+    sites: tuple[SiteSum, ...]  # in the order of their starts
+    notes: tuple[str, ...]
 
 
 @frozen
