@@ -201,7 +201,7 @@ class _Ranks:
             ]
         ] = []
         for start in site_starts(connection):
-            facts = analysed(read_site(connection, start.site, 0.0), RankOrder()).facts
+            facts = analysed(read_site(connection, start, 0.0), RankOrder()).facts
             ids = np.fromiter(map(url_id, facts.url), np.int64, len(facts.url))
             order = np.argsort(ids)
             self._parts.append(

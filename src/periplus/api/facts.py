@@ -195,18 +195,19 @@ def _named(starts: Sequence[Start]) -> str:
     return f"It holds {count_of(len(starts), 'site')}:{''.join(names)}{rest}"
 
 
-def read_site(connection: reading.Connection, site: str, now: float, links: LinkRows | None = None) -> SiteRows:
-    """Everything that the analyses of a site need; within a snapshot. links: to pages, where they are read already.
-    Raises UsageError for a site that is not there."""
+def read_site(connection: reading.Connection, site: str | Start, now: float, links: LinkRows | None = None) -> SiteRows:
+    """Everything that the analyses of a site need; within a snapshot. site: its key, or its start where that is known;
+    links: to pages, where they are read already. Raises UsageError for a site that is not there.
+    """
     rows = rows_from(FolderSite(connection), site, now, links)
     return replace(rows, parts=parts_of(connection, rows.start.site))
 
 
-def rows_from(reader: SiteReader, site: str, now: float, links: LinkRows | None = None) -> SiteRows:
+def rows_from(reader: SiteReader, site: str | Start, now: float, links: LinkRows | None = None) -> SiteRows:
     """The same of a collection wherever it is kept, without what a check learned of parts."""
     run_records = reader.runs()
     redirects = reader.redirects()
-    start = chosen_start(starts_of(run_records, redirects, reader.site_of), site)
+    start = chosen_start(starts_of(run_records, redirects, reader.site_of), site) if isinstance(site, str) else site
     return SiteRows(
         start=start,
         home=reader.url_facts(start.home_id),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -15,7 +15,7 @@ from periplus.analyse.issues import causes_of, faults, worded
 from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, map_tree
 from periplus.analyse.segments import SegmentRule
 from periplus.analyse.sizes import SiteSizes, site_sizes, weights
-from periplus.api.audit import SiteAudit, site_audit, with_anchors
+from periplus.api.audit import SiteAudit, Urls, site_audit, with_anchors
 from periplus.api.facts import (
     RankOrder,
     SiteAnalysis,
@@ -31,7 +31,7 @@ from periplus.api.grading import trend_points, unmeasured
 from periplus.api.positions import with_positions
 from periplus.api.segments import site_sums
 from periplus.model.arrays import Ints, Mask
-from periplus.model.audit import VERDICTS, Fault, FieldGrade, Grade, Verdict
+from periplus.model.audit import VERDICTS, Fault, FieldGrade, Grade, GradedField, Verdict
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.page import FOLLOWED_KINDS, MediaClass
 from periplus.model.results import (
@@ -86,7 +86,7 @@ def report_data(
     """
     with reading.snapshot(connection):
         start = chosen_start(site_starts(connection), site)
-        rows, analysis, audit = _looked_at(connection, start, order, now, near)
+        rows, analysis, audit = _looked_at(connection, start, order, now, near, Urls(connection))
         data = _gathered(connection, rows, analysis, audit, now)
         if not rules:
             return data
@@ -97,8 +97,9 @@ def sites_report(connection: reading.Connection, now: float, near: bool | None =
     """What the report of a collection with several sites shows: of each the figures of its own report."""
     sums, notes = [], list[str]()
     with reading.snapshot(connection):
+        urls, blank = Urls(connection), unmeasured(connection)
         for start in site_starts(connection):
-            rows, analysis, audit = _looked_at(connection, start, RankOrder(), now, near)
+            rows, analysis, audit = _looked_at(connection, start, RankOrder(), now, near, urls)
             groups = [_issue_group(audit, code, columns) for code, columns in audit.findings.items()]
             sums.append(
                 SiteSum(
@@ -109,7 +110,7 @@ def sites_report(connection: reading.Connection, now: float, near: bool | None =
                     len(np.concatenate(_dead_places(audit.site)[1:])),
                     max(analysis.site_map.max_depth, 0) if analysis.site_map else 0,
                     int(_classes(audit).size_bytes.sum()),
-                    _grades(connection, audit, groups),
+                    _grades(audit, groups, blank),
                 )
             )
             notes += [f"{start.site}: {note}" for note in audit.notes]
@@ -117,25 +118,25 @@ def sites_report(connection: reading.Connection, now: float, near: bool | None =
 
 
 def _looked_at(
-    connection: reading.Connection, start: Start, order: RankOrder, now: float, near: bool | None
+    connection: reading.Connection, start: Start, order: RankOrder, now: float, near: bool | None, urls: Urls
 ) -> tuple[SiteRows, SiteAnalysis, SiteAudit]:
     """The site's rows (without links, which are 160 MB of ten million), its graph and its audit."""
     links = [site_rows.site_links(connection, start.site)]
-    rows = read_site(connection, start.site, now, _to_pages(links[0]))
+    rows = read_site(connection, start, now, _to_pages(links[0]))
     analysis = analysed(rows, order)
     rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
     judged = any(run.kind == checks.CHECK for run in runs.run_records(connection))
     # the last reference: the audit frees the links before it allocates
-    return rows, analysis, site_audit(connection, start, near=near, links=links.pop(), judged=judged)
+    return rows, analysis, site_audit(urls, start, near=near, links=links.pop(), judged=judged)
 
 
 def _finished(rows: SiteRows) -> float:
     return rows.run.ended or 0.0 if not rows.running else 0.0
 
 
-def _grades(connection: reading.Connection, audit: SiteAudit, groups: Sequence[IssueGroup]) -> tuple[FieldGrade, ...]:
+def _grades(audit: SiteAudit, groups: Sequence[IssueGroup], blank: Collection[GradedField]) -> tuple[FieldGrade, ...]:
     pages_with = {(one.kind.code, one.grade): one.pages for one in groups}
-    return graded(pages_with, len(audit.site.pages.place), unmeasured(connection))
+    return graded(pages_with, len(audit.site.pages.place), blank)
 
 
 def _pages_by_grade(audit: SiteAudit) -> dict[str, Ints]:
@@ -192,7 +193,7 @@ def _gathered(
         languages=site_rows.tallies(connection, site, "language"),
         duplicates=audit.duplicates,
         notes=audit.notes,
-        grades=_grades(connection, audit, groups),
+        grades=_grades(audit, groups, unmeasured(connection)),
         trends=trend_points(connection) if alone else (),
         screenshots=tuple(_screenshots(connection, rows.start, [facts.url[page] for page in ranked])),
     )
