@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +16,14 @@ from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Answer, ask
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from periplus.analyse.issues import IssueTable
+    from periplus.store.moving import PageBody
 
 
 @contextlib.contextmanager
@@ -38,7 +39,7 @@ def asked(folder: Path, question: str, time_limit_s: float = 10.0, most: int = -
             yield answer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableRows:
     """A table to be written.
 
@@ -94,10 +95,9 @@ def export_file(
 def _stored_rows(place: Path | str, name: str, *, ranks: bool) -> Iterator[TableRows]:
     if name == STRUCTURED.name:
         from periplus.api.homes import pages_of
-        from periplus.api.structured import structured_rows
 
         with pages_of(place) as pages:
-            yield TableRows(STRUCTURED, structured_rows(pages))
+            yield TableRows(STRUCTURED, _structured_rows(pages))
         return
     exported = exported_table(name, ranks=ranks)
     if is_address(str(place)):
@@ -109,6 +109,19 @@ def _stored_rows(place: Path | str, name: str, *, ranks: bool) -> Iterator[Table
     connecting = contextlib.closing(reading.connect(Path(place)))
     with connecting as connection, reading.reading(), reading.snapshot(connection):
         yield TableRows(exported, _rows(connection, Path(place), exported))
+
+
+def _structured_rows(pages: Iterator[PageBody]) -> Iterator[tuple[object, ...]]:
+    """What pages of HTML say to machines, read from their stored bytes, in the order of the pages."""
+    from periplus.document import html
+    from periplus.document.decode import decode
+    from periplus.document.structured import values_of
+
+    for page in pages:
+        if page.media_type in html.HTML_TYPES:
+            text, _ = decode(page.body, page.charset, page.media_type)
+            for value in values_of(html.parse(text), page.url):
+                yield (page.url, *value)
 
 
 def exported_table(name: str, *, ranks: bool = True) -> Table:
@@ -188,7 +201,7 @@ class _Ranks:
             ]
         ] = []
         for start in site_starts(connection):
-            facts = analysed(read_site(connection, start.site, 0.0), RankOrder()).facts
+            facts = analysed(read_site(connection, start, 0.0), RankOrder()).facts
             ids = np.fromiter(map(url_id, facts.url), np.int64, len(facts.url))
             order = np.argsort(ids)
             self._parts.append(

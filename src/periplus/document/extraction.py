@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from periplus.document import html, whitespace
@@ -18,6 +18,7 @@ from periplus.errors import UsageError
 from periplus.extras import extra_needed
 from periplus.model.tables import TEXT, Column, Table
 from periplus.settings import nearest, rules_table
+from periplus.values import frozen
 
 PREFIX = "x:"
 MOST_RULES = 100
@@ -29,7 +30,7 @@ _PART = re.compile(r"(.*?)::(text|html|attr\(\s*([\w:.-]+)\s*\))\s*", re.DOTALL)
 _SCRIPTS = ("application/json", "application/ld+json")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParsedPage:
     """A page as rules see it. tree: None where it is no HTML."""
 
@@ -38,7 +39,7 @@ class ParsedPage:
     is_json: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExtractRule:
     """read: the values of a page, in its order; all: every value, a line each, in place of the first."""
 

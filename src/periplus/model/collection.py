@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from periplus.model.visit import Headers
 from periplus.model.web import SiteKey, Url, UrlId
+from periplus.values import frozen
 
 # What passes between a collection and a web archive: exchanges with their bytes, and what an archive says of itself.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exchange:
     """One visit as an archive keeps it. body None: it was not kept."""
 
@@ -31,7 +31,7 @@ class Exchange:
     body_id: int  # equal for equal bytes, 0 where nothing is known
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunNote:
     """What an archive says of the run that its records come from."""
 
@@ -43,7 +43,7 @@ class RunNote:
     obeys_robots: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArchiveRecord:
     """One record of an archive that was read.
 
@@ -56,7 +56,7 @@ class ArchiveRecord:
     is_cut: bool  # the block was longer than what was read of it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SegmentState:
     """One segment of pages' bytes beside what the database says of it.
 
@@ -77,7 +77,7 @@ class SegmentState:
         return self.size_bytes > 0 and self.orphans == self.records and not self.lost
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deletion:
     """A wish to delete: pages, all of a site, or a run; several together are one wish.
 
@@ -97,7 +97,7 @@ class Deletion:
     run_pages: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeletionPlan:
     """What a deletion takes from a collection: rows of each kind,
     and bytes of what they hold (the file itself keeps its size for new ones).
