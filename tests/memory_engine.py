@@ -25,11 +25,16 @@ from periplus.analyse.linkgraph import (
     distinct_sorted,
     external_domains,
     hierarchical_map,
-    invalid_links,
 )
 from periplus.analyse.pagerank import pagerank
 from periplus.model.graph import LinkGraph
 from periplus.model.web import Url
+
+
+def invalid_links(links: LinksOfDomains) -> Ints:
+    """Indices of the links from an indexed page to an invalid URL, by target, then source. O(m log m)."""
+    rows = np.flatnonzero(links.indexed[links.sources] & links.invalid[links.targets])
+    return rows[np.lexsort((links.sources[rows], links.targets[rows]))]
 
 
 def graph(task: StageTask) -> None:

@@ -10,12 +10,12 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from periplus.errors import ExtensionError, PeriplusError
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -36,7 +36,7 @@ GROUPS = {
 """The groups, without PREFIX, and what a package adds there."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extension:
     """One entry point. package: the name and version of the package that has it."""
 

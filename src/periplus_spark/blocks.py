@@ -11,7 +11,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -23,6 +23,7 @@ from periplus.analyse.engines.dataset_files import Span, manifest_in
 from periplus.analyse.engines.stages import StageTask
 from periplus.errors import PeriplusError
 from periplus.model.arrays import Ints
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -57,7 +58,7 @@ class Vector(NamedTuple):
         return np.asarray(np.memmap(self.path, self.kind, "r", shape=(self.length,)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blocks:
     """A stage, and the dataset's URLs cut into so many ranges of equal width."""
 

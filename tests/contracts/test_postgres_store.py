@@ -16,7 +16,7 @@ from periplus.store import crawl_reads
 from periplus.store.dialect import shard_of
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.frontier import PostgresCrawlStore, Surroundings
-from periplus.store.postgres.schema import MIGRATIONS, REFERENCE, check, create
+from periplus.store.postgres.schema import REFERENCE, check, create
 
 A, B = "http://a.test/", "http://b.test/"
 ME, OTHER = 100, 200
@@ -150,7 +150,7 @@ def test_every_key_that_must_be_unique_leads_with_the_shard(address, ask):
         " FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid WHERE i.indisunique"
         " AND c.relnamespace = current_schema()::regnamespace"
     )
-    assert {table for table, first in keys if first != "shard"} <= REFERENCE | {"migration"}
+    assert {table for table, first in keys if first != "shard"} <= REFERENCE | {"version"}
     assert len([table for table, first in keys if first == "shard"]) > 20
 
 
@@ -259,33 +259,19 @@ def test_what_the_successor_believes_held_by_who_holds_nothing_is_free_again(wor
     assert again.epoch > lease.epoch and store.successions == 1
 
 
-MADE_UP = (*MIGRATIONS, ("2-first", "CREATE TABLE first (a int)"), ("3-more", "INSERT INTO first VALUES (7)"))
-
-
-def test_an_older_collection_is_brought_up_to_date_by_the_steps_it_lacks(world, ask, address):
+def test_a_collection_is_made_once_and_of_another_version_it_is_refused(world, ask, address):
     with connect(address) as connection:
-        for steps in (MADE_UP[:2], MADE_UP, MADE_UP):
-            check(connection, address.collection, steps)
-            assert ask("SELECT name FROM migration ORDER BY name") == [(name,) for name, _ in steps]
-        assert not create(connection, address.collection, MADE_UP)
-        assert ask("SELECT a FROM first") == [(7,)], "each step is applied once"
-
-
-def test_tables_of_an_older_version_stay_as_they_are_while_its_workers_crawl(world, ask, address):
-    with connect(address) as connection:
-        store = world.open()
-        worker = store.join(ME, 0.0)
-        connection.execute("UPDATE worker SET lease_until = extract(epoch FROM now()) + 60")
-        with pytest.raises(StoreError, match=rf"older version of periplus crawls the collection {address.collection} "):
-            check(connection, address.collection, MADE_UP)
-        assert ask("SELECT count(*) FROM migration") == [(len(MIGRATIONS),)]
-        store.leave(worker, 0.0)
-        check(connection, address.collection, MADE_UP)
-    assert ask("SELECT count(*) FROM migration") == [(len(MADE_UP),)]
+        assert not create(connection, address.collection)
+        check(connection, address.collection)
+        connection.execute("UPDATE version SET name = 'other'")
+        for use in (check, create):
+            with pytest.raises(StoreError, match=rf"{address.collection} was written by another version \(other;"):
+                use(connection, address.collection)
+        connection.execute("UPDATE version SET name = '1'")
 
 
 @pytest.mark.parametrize("acts", ["leases", "commits"])
-def test_a_worker_that_was_silent_while_a_newer_version_changed_the_tables_is_told_so(world, ask, address, acts):
+def test_a_worker_that_was_silent_while_another_version_made_the_tables_is_told_so(world, ask, address, acts):
     store = world.open()
     store.offer([candidate(A)], (), 0.0)
     worker = store.join(ME, 0.0)
@@ -294,10 +280,10 @@ def test_a_worker_that_was_silent_while_a_newer_version_changed_the_tables_is_to
     with connect(address) as connection:
         connection.execute("DELETE FROM worker")
         connection.execute("UPDATE host SET lease_by = NULL")
-        connection.execute("INSERT INTO migration VALUES ('99-newer')")
-        with pytest.raises(StoreError, match=rf"{address.collection} was written by a newer version \(99-newer\)"):
+        connection.execute("UPDATE version SET name = '99'")
+        with pytest.raises(StoreError, match=rf"{address.collection} was written by another version \(99;"):
             store.lease(worker, [lease.host_id], 0.0) if acts == "leases" else store.commit(worker, pages, 0.0)
-        connection.execute("DELETE FROM migration WHERE name = '99-newer'")
+        connection.execute("UPDATE version SET name = '1'")
     assert ask("SELECT name FROM worker") == [] == ask("SELECT id FROM visit")
 
 

@@ -143,7 +143,7 @@ def test_links_by_their_ends(folder):
         (("links", "--bad", "--broken"), "--bad goes with"),
         (("pages", "--columns", "colour"), "choose among"),
         (("pages", "--status", "teapot"), "404 or 4xx"),
-        (("map", "--site", "other.org"), "choose among e.org"),
+        (("map", "--site", "other.org"), "It holds 1 site:\n  e.org"),
         (("pages", "-o", "/nowhere/at/all.csv"), "cannot be written"),
         (("report", "-o", "/nowhere/at/all.html"), "cannot be written"),
         (("map", "-c", "nowhere"), "holds no collection"),

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.linkgraph import LinksOfDomains, external_domains, invalid_links
+from memory_engine import invalid_links
+from periplus.analyse.linkgraph import LinksOfDomains, external_domains
 
 # places: 0, 1 ours; 2, 3 domain 20; 4 domain 30; 5 ours and gone; 6 domain 30 and gone
 DOMAIN = np.array([10, 10, 20, 20, 30, 10, 30])

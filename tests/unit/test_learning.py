@@ -13,13 +13,13 @@ def crawl(site, learner=None):
     fetched, names = [], set()
     while queue:
         url = queue.popleft()
-        if learner and learner.canonical_of(url) != url:
+        if learner and learner.target_of(url).url != url:
             continue
         fetched.append(url)
         name = site.name(url)
         names.add(name)
         for link in map(canonical, site.links(name)):
-            if link not in known and (learner is None or learner.canonical_of(link) == link):
+            if link not in known and (learner is None or learner.target_of(link).url == link):
                 known.add(link)
                 queue.append(link)
         for retraction in learner.learn(url, name.encode()) if learner else ():
@@ -56,11 +56,11 @@ def test_a_finding_that_falls_gives_back_what_was_skipped():
     assert learner.findings == ("learned: lang on /*",)
     learner.learn(canonical("http://a.test/x?lang=en"), b"x english")
     skipped = canonical("http://a.test/x?lang=de")
-    assert learner.canonical_of(skipped) == "http://a.test/x?lang=en"
+    assert learner.target_of(skipped).url == "http://a.test/x?lang=en"
     (retraction,) = learner.learn(skipped, b"x deutsch")
     assert (retraction.finding, retraction.urls) == ("learned: lang on /*", (skipped,))
     assert learner.findings == ()
-    assert learner.canonical_of(canonical("http://a.test/x?lang=fr")) == "http://a.test/x?lang=fr"
+    assert learner.target_of(canonical("http://a.test/x?lang=fr")).url == "http://a.test/x?lang=fr"
 
 
 def test_a_wrong_finding_is_found_out_by_probes():
@@ -77,7 +77,7 @@ def test_a_wrong_finding_is_found_out_by_probes():
     queue, seen = deque(sorted(map(canonical, truth))), set()
     while queue:
         url = queue.popleft()
-        if learner.canonical_of(url) == url:
+        if learner.target_of(url).url == url:
             seen.add(truth[url])
             for retraction in learner.learn(url, str(truth[url]).encode()):
                 queue.extend(retraction.urls)
@@ -89,7 +89,7 @@ def test_pages_that_are_all_alike_teach_nothing():
     for number in range(50):
         learner.learn(canonical(f"http://a.test/view.php?id={number}"), b"please log in")
     assert learner.findings == ()
-    assert learner.canonical_of(canonical("http://a.test/view.php?id=99")) == "http://a.test/view.php?id=99"
+    assert learner.target_of(canonical("http://a.test/view.php?id=99")).url == "http://a.test/view.php?id=99"
 
 
 def test_two_parameters_that_change_together_are_learned_together():
@@ -101,7 +101,7 @@ def test_two_parameters_that_change_together_are_learned_together():
             )
     assert learner.findings == ("learned: s, t on /view.php",)
     assert (
-        learner.canonical_of(canonical("http://a.test/view.php?s=z&id=3&t=1"))
+        learner.target_of(canonical("http://a.test/view.php?s=z&id=3&t=1")).url
         == "http://a.test/view.php?id=3&t=1731&s=x13"
     )
 
@@ -110,7 +110,7 @@ def test_without_a_confirmed_finding_a_url_stays_itself():
     learner = AliasLearner()
     url = canonical("http://a.test/a?sid=1")
     learner.learn(canonical("http://a.test/a"), b"a")
-    assert learner.canonical_of(url) is url
+    assert learner.target_of(url).url is url
 
 
 def test_the_same_pages_in_the_same_order_teach_the_same():

@@ -22,16 +22,13 @@ from stored import page, stored
 TESTS = Path(__file__).parent.parent
 HOME = "https://e.org/"
 SITE = {HOME: page("Home", "/a"), "https://e.org/a": page("Alpha")}
-SLASHES = """Column(
-    "slashes", INTEGER, "how many slashes it has", "length(u.text) - length(replace(u.text, '/', ''))", facet=True
-),
-"""
+SLASHES = "        slashes integer facet: how many slashes it has | length(u.text) - length(replace(u.text, '/', ''))\n"
 WIDER = """
 import importlib.util, sys, types
 
 spec = importlib.util.find_spec("periplus.model.tables")
 source = open(spec.origin, encoding="utf-8").read()
-before = 'Column("etag",'
+before = '        etag text filled:'
 assert source.count(before) == 1
 tables = sys.modules[spec.name] = types.ModuleType(spec.name)
 exec(compile(source.replace(before, sys.argv[1] + before), spec.origin, "exec"), tables.__dict__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import random
 
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from periplus.analyse.topic.judging import (
     Judge,
     content_text,
-    grams,
     learned_on,
     topic_of_text,
     topic_text,
@@ -40,7 +38,6 @@ from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.page import Block, BlockKind, Blocks, Part
 from periplus.model.topic import Example, Method
-from periplus.present.text import topic_lines
 from stored import stored
 
 SEA = [
@@ -184,11 +181,6 @@ def test_scripts_without_gaps_have_pairs_of_signs():
     assert word_counts("海港船 ship") == {"海港": 1, "港船": 1, "ship": 1}
 
 
-def test_forms_of_a_word_share_grams():
-    assert len(set(grams("herečka")) & set(grams("herečkou"))) >= 4
-    assert not set(grams("loď")) & set(grams("soud"))
-
-
 def test_the_judge_agrees_with_the_rows_that_were_learned_from():
     """The slow twin: weights times rows."""
     found = learned("sea", examples_of(some_examples()), (), Method.SVM)
@@ -253,19 +245,6 @@ def test_nothing_is_sure_where_all_examples_are_judged_right():
     low, high = f_interval(labels, labels.astype(np.float64))
     assert 0.8 < low < 0.9
     assert high == 1.0
-
-
-def test_a_topic_of_an_earlier_version_is_read():
-    """Without an interval, with weights of grams."""
-    fields = json.loads(topic_text(_TOPICS[Method.CALIBRATED]))
-    del fields["report"]["f_interval"]
-    fields["hashed"] = base64.b64encode(np.full(1 << 14, 0.1, "<f4").tobytes()).decode("ascii")
-    fields["unknown_rarity"] = 3.0
-    earlier = topic_of_text(json.dumps(fields), "")
-    assert earlier.report is not None
-    assert earlier.report.f_interval == (0.0, 1.0)
-    assert not any("F of such examples" in line for line in topic_lines(earlier))
-    assert 0 < Judge(earlier).judge(["zeppelin " + " ".join(SEA)])[0] < 1
 
 
 def test_content_is_judged_and_navigation_is_not():

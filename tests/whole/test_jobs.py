@@ -15,7 +15,7 @@ from voyage import PATIENCE_S, Collection, Served, command, environment, flags_f
 
 from periplus.errors import StoreError
 from periplus.jobs.runner import opened_queue
-from periplus.model.job import PIPES, Job, JobState, JobStore
+from periplus.model.job import PIPES, Job, JobState
 from periplus.model.visit import Reason
 from periplus.present.wording import job_remedy
 from periplus.store.job_queue import JobQueue
@@ -81,7 +81,7 @@ def worker(folder: Path, *words: str) -> subprocess.Popen[bytes]:
     )
 
 
-def only(queue: JobStore) -> Job:
+def only(queue: JobQueue) -> Job:
     (job,) = queue.jobs()
     return job
 
@@ -130,13 +130,13 @@ def test_a_cancelled_job_stops_and_keeps_what_it_has(tmp_path: Path, web: Served
     assert runner.wait(PATIENCE_S) == 130
 
 
-def half_a_minute_later(queue: JobStore) -> None:
+def half_a_minute_later(queue: JobQueue) -> None:
     assert isinstance(queue, JobQueue)
     queue.database.run(lambda statements: statements.change("UPDATE job SET lease_until = 1"))
 
 
 def test_a_killed_worker_takes_its_job_down_and_the_next_goes_on(
-    tmp_path: Path, web: Served, either: tuple[JobStore, tuple[str, ...]]
+    tmp_path: Path, web: Served, either: tuple[JobQueue, tuple[str, ...]]
 ) -> None:
     queue, where = either
     asked_for(tmp_path, web, where, delay_s=0.05)

@@ -140,10 +140,6 @@ class Chromium:
         """Becomes readable when the browser says something."""
         return self._read
 
-    @property
-    def has_unsent(self) -> bool:
-        return bool(self._unsent)
-
     def send(
         self,
         method: str,

@@ -18,6 +18,7 @@ from periplus.model.web import Origin, Url
 from periplus.urls.canonical import resolve
 from periplus.urls.hosts import host_name, is_within, origin_of, path_and_query, registered_domain
 from periplus.urls.user_patterns import UserPattern
+from periplus.values import frozen
 
 MASKED = "[masked]"
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -53,7 +54,7 @@ class Cookie:
         return path in (self.path, own) or path.startswith(own + "/")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sign:
     """What a page shows: a text that readers see, what a CSS selector matches, or how its address begins."""
 

@@ -16,6 +16,7 @@ from periplus.model.visit import Cause, Failed, Fetched, Outcome, Purpose, Reque
 from periplus.model.web import HostKey, Origin
 from periplus.settings import DELAY_FLOOR_S, Politeness
 from periplus.urls.hosts import is_named, special_network
+from periplus.values import frozen
 
 # Promises, over any history: a request starts no sooner than the host's delay after the one before it started;
 # a wait that the server asked for (Retry-After) is kept, and where it is longer than the limit the host is
@@ -31,7 +32,7 @@ _HOST_FAILURES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pace:
     """How fast one host may be asked. Times in seconds; `not_before` on the clock that the caller uses throughout."""
 
@@ -280,7 +281,7 @@ class AddressTurns:
 # speaks plain HTTP fails whoever follows a link to it by https, and is there for all others.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OriginRules:
     """An origin's robots.txt as it binds us now."""
 
@@ -289,7 +290,7 @@ class OriginRules:
     expires: float  # seconds since the epoch
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OriginHealth:
     """How an origin has answered."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from periplus.acquire.discovery import Discovery
@@ -20,12 +20,13 @@ from periplus.model.web import HostKey, Origin, Url
 from periplus.settings import Settings
 from periplus.urls.hosts import host_key, origin_of
 from periplus.urls.url_patterns import ROOT, url_patterns
+from periplus.values import frozen
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 MOST_PATTERNS = 10_000  # that are remembered to need a browser
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageInHand:
     """A page that is with a browser. links: those of the page as sent, where it was read before."""
 

@@ -21,6 +21,7 @@ from periplus.model.arrays import Floats, Ints, Ints32, Mask, Unsigned8, Unsigne
 from periplus.model.page import APART, POSITION_CODES, TEXT_PARTS, Blocks, Part, Position
 from periplus.model.story import DateOrigin, PageDate
 from periplus.model.web import SiteKey, Url
+from periplus.values import frozen
 
 TEMPLATE_PAGES = 8  # of a site with fewer pages nothing is known to be its template, but by its landmarks
 TEMPLATE_SHARE = 0.4  # of a site's pages: a block on so many is the site's own
@@ -33,7 +34,7 @@ _WORDS = re.compile(r"[^\W_]{2,}")
 _PARTING = re.compile(r"\s+(?:[|·•»«:]+|[-\u2013\u2014]+|::)\s+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Article:
     """A page that may be part of a story."""
 

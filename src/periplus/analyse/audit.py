@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -18,11 +18,12 @@ from periplus.model.audit import VERDICTS, Category, CausedBy, Grade, IssueKind,
 from periplus.model.graph import REASONS
 from periplus.model.page import PULLED_KINDS, LinkKind
 from periplus.model.visit import Reason
+from periplus.values import frozen
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IssueColumns:
     """k issues of one kind as columns; `issues.issues` puts them into words."""
 
@@ -51,7 +52,7 @@ class IssueColumns:
 Check = Callable[[AuditInput], IssueColumns]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """One row of the table: a kind of issue, and the function that finds all of its issues."""
 

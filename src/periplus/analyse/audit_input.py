@@ -22,6 +22,7 @@ from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind, Position
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import Url
+from periplus.values import frozen
 
 Numbers = Ints32 | Ints | Floats
 POSITIONS = tuple(Position)
@@ -37,7 +38,7 @@ _IS_INVALID = np.array(
 _IS_DEAD = np.array([verdict in (Verdict.BROKEN, Verdict.SERVER_ERROR, Verdict.MISSING) for verdict in VERDICTS])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AuditUrls:
     """u URLs: the site's own, and all that these link to. In ascending order of text, so that lists need no sorting."""
 
@@ -50,7 +51,7 @@ class AuditUrls:
     in_sitemap: Mask  # u
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageTraits:
     """p own HTML pages that were fetched and answered 200: one value a page."""
 
@@ -72,7 +73,7 @@ class PageTraits:
     images_without_alt: Ints32  # -1: not known
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinkFacts:
     """m links, in any order; a row is one (source, target, kind, position, nofollow)."""
 
@@ -95,7 +96,7 @@ class NoteColumns(NamedTuple):
 NO_NOTES = NoteColumns(np.zeros(0, np.int64), np.zeros(0), ())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remarks:
     """What stands at few links only: rows as tuples, in any order."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ import xxhash
 from periplus.model.arrays import Ints, Ints32, Unsigned64
 from periplus.model.duplicates import Contender, Duplicate, DuplicateGroup, Ground, Likeness, SameText
 from periplus.model.web import UrlId
+from periplus.values import frozen
 
 # Repeats are looked for among pages that are shown together, where a millisecond counts; nearness, below, compares runs
 # of words instead, in any number of pages.
@@ -74,7 +74,7 @@ _HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _WORDS = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NearGroup:
     """Pages near to one of them, its leader: the first in the order given."""
 
@@ -83,7 +83,7 @@ class NearGroup:
     similarity: tuple[float, ...]  # of each member to the leader: exact Jaccard of their shingles
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sketches:
     """What is kept of each of n texts to find the near ones: 1 kB a page."""
 

@@ -7,13 +7,14 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from periplus.document.digest import without_marks
 from periplus.model.page import Block, BlockKind, Part
 from periplus.model.story import Decisions, EditorVerdict, Entry, EntryKey, Portal, Story
 from periplus.model.web import SiteKey, Url
 from periplus.urls.canonical import url_id
+from periplus.values import frozen
 
 # a telling counts half after three days: eight sites last week weigh as two today, so a weekly portal still turns over
 HALF_LIFE_S = 3 * 86_400.0
@@ -23,7 +24,7 @@ WEEK_MOST = 40  # stories of one week in the archive: more than an editor reads
 _KEY_BYTES = 5  # 40 bits: among 10,000 stories two meet once in 20,000 portals, and then the later one gets another key
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     """What becomes of the stories in an edition. Each by weight, pinned ones first."""
 

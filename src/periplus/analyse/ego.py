@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
@@ -14,6 +13,7 @@ from periplus.analyse.linkgraph import row_places
 from periplus.model.arrays import Floats, Ints, Ints32, Mask, Unsigned32
 from periplus.model.graph import NAV, PART, InlinkIndex, LinkGraph, place_of_ends
 from periplus.model.web import Url
+from periplus.values import frozen
 
 MENU_SHARE = 0.5  # of a site's fetched pages that link to a page: then the link is one of its menu, wherever it stands
 MENU_PAGES = 10  # of a smaller site no such share is told
@@ -28,7 +28,7 @@ class Grouping(StrEnum):
     SITE = "site"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NeighbourhoodQuery:
     """Of which neighbourhood is asked. middle: a node; steps: 1 or 2; most: nodes that are named, the middle apart."""
 
@@ -37,7 +37,7 @@ class NeighbourhoodQuery:
     most: int = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Web:
     """k nodes, each standing for pages of a book, and the links between them that count.
 
@@ -53,7 +53,7 @@ class Web:
     links: Callable[[Ints, bool], tuple[Ints, Ints, Ints]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Near:
     """A node.
 
@@ -70,7 +70,7 @@ class Near:
     linked: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Neighbourhood:
     """Nodes, the middle first, then by step and rank; links between them as (source, end, links) by place in nodes,
     most links first.

@@ -6,7 +6,6 @@ import itertools
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 from typing import NamedTuple
@@ -25,6 +24,7 @@ from periplus.urls.aliases import (
 )
 from periplus.urls.scope import site_key
 from periplus.urls.url_patterns import mask
+from periplus.values import frozen
 
 # Pages are paired by grouping on their URLs without one difference (see `urls.aliases`): pairs of equal text speak for
 # a rule, one pair of different texts speaks against it, and then nothing is proposed. Differences that always change
@@ -61,7 +61,7 @@ class DifferenceVerdict(StrEnum):
     UNKNOWN = "too few pairs"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposal:
     """What was found about a difference, or about some that always go together, and the pairs that it was found by."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ import numpy as np
 from periplus.analyse.cascades import before_and_after
 from periplus.model.arrays import Floats, Ints
 from periplus.model.story import Cascades, Chosen, Influence, Objective
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 HORIZON_SHARE = 0.99
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Coverage:
     """What each site has of each story: e entries, by site (CSR), and what sites cost."""
 
@@ -45,7 +46,7 @@ class Coverage:
         return len(self.offsets) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteSelection:
     """Sites in the order of choice."""
 

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -36,13 +36,14 @@ from periplus.model.graph import REASONS
 from periplus.model.web import Url
 from periplus.urls.hosts import root_of
 from periplus.urls.user_patterns import UserPattern, user_pattern
+from periplus.values import frozen
 
 _BLOCK = 10_000  # issues put into words at once: bounds memory whatever the number of findings
 _CAUSES = 1_000  # whose first issues are put into words at once
 _OFF = "off"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AuditRules:
     """What the user wants otherwise."""
 
@@ -79,7 +80,7 @@ def _ignored(text: str) -> tuple[str, UserPattern]:
     return code, user_pattern(pattern.strip(), "ignore")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lookups:
     """What is too long to keep in columns and is asked for once for each kind, for the issues in question only."""
 
@@ -89,7 +90,7 @@ class Lookups:
     better: Mapping[int, Url] = field(default_factory=dict)  # by place: what links should name that checks alone met
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KindIssues:
     """The issues of one kind, of one site or several, as columns: k issues. Pages are places among all URLs."""
 
@@ -122,7 +123,7 @@ _NO_LINK = 255
 _COLUMNS = ("pages", "related", "ends", "positions", "numbers", "words", "anchors", "lines", "columns")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IssueTable:
     """All issues of a collection by kind, as columns of some 70 bytes an issue; iterated, they are in words."""
 
@@ -359,7 +360,7 @@ def _cause_numbers(kind: KindIssues, url: Sequence[Url]) -> tuple[Places, bool]:
             return _host_numbers(pages, url), True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Causes:
     """The causes of the issues of one kind: c of them, those on most pages first."""
 
@@ -547,7 +548,7 @@ ALIASES = {
 _CONDITION = re.compile(r"([a-z0-9-]+)\s*(?:(>=?)\s*([0-9]{1,12}))?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Condition:
     """The audit fails when there are more than `most` issues of this name: a code, a grade or a category."""
 
@@ -555,7 +556,7 @@ class Condition:
     most: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GateResult:
     """Whether the audit failed, and why, in a sentence."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
 from periplus.model.results import OTHERS, MapNode, SiteMap
 from periplus.model.visit import FETCHED, STATE_OF, Reason, State
 from periplus.model.web import Url
+from periplus.values import frozen
 
 PAGES = frozenset(reason for reason in Reason if STATE_OF[reason] in (State.INDEXED, State.REGISTERED)) - {
     Reason.RESOURCE
@@ -401,7 +401,7 @@ def _node(page: int, total: Ints, unit: float, children: tuple[MapNode, ...]) ->
 # The two lists of the site mapper (Rimnac, Susta, Zivnustka), exactly.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinksOfDomains:
     """u URLs, m links between them by place."""
 
@@ -412,7 +412,7 @@ class LinksOfDomains:
     targets: Ints  # m
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExternalDomains:
     """k other domains, most linking pages first, equal ones by number."""
 
@@ -422,12 +422,6 @@ class ExternalDomains:
     targets: Ints  # k: distinct URLs linked to
     rows: Ints  # indices of all these links, domain by domain in this order, then by target and source
     offsets: Ints  # k + 1: the rows of domain i are rows[offsets[i]:offsets[i + 1]]
-
-
-def invalid_links(links: LinksOfDomains) -> Ints:
-    """Indices of the links from an indexed page to an invalid URL, by target, then source. O(m log m)."""
-    rows = np.flatnonzero(links.indexed[links.sources] & links.invalid[links.targets])
-    return rows[np.lexsort((links.sources[rows], links.targets[rows]))]
 
 
 def external_domains(rows_of: LinksOfDomains) -> ExternalDomains:

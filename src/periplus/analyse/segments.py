@@ -24,6 +24,7 @@ from periplus.model.tables import EMPTY, SEEN, SEGMENT_OTHER, Column, ColumnKind
 from periplus.settings import nearest, rules_table
 from periplus.urls.parameters import path_pattern, plain_path
 from periplus.urls.user_patterns import user_pattern
+from periplus.values import frozen
 
 MOST_RULES = 250  # a segment's number is a byte
 MOST_NAME = 60  # characters, so that a legend has room
@@ -35,7 +36,7 @@ _ORIGIN = r"[a-z][a-z0-9+.-]*://[^/]*"
 Test = Callable[[Any], bool]  # of one value of a column
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SegmentRule:
     """A URL is in a segment where all tests of one of its sets hold. A test is (column, test of its value)."""
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from periplus.model.arrays import Ints, Ints32, Mask, Unsigned64
 from periplus.model.duplicates import TemplateRules
+from periplus.values import frozen
 
 # A fragmenter is a tag, or the text between two tags, white space around it left out; a chain is some consecutive
 # ones, named by the CRC32 of their bytes and their length. So a run of source text that two pages share is one
@@ -36,7 +37,7 @@ _FRAGMENT = re.compile(
 _TAG_NAME = re.compile(rb"</?([a-zA-Z][a-zA-Z0-9]*)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fragments:
     """A page's source in pieces, in order."""
 
@@ -149,7 +150,7 @@ _FIRST_LOOK = 64  # pages of a kind that are tried before all of them are
 _SEED = 20130501
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Index:
     """Pages and columns both ways. Pages are numbered as given; only those indexed have rows."""
 
@@ -386,7 +387,7 @@ def _first(index: Index, kind: int, least_whole: int, among: Mask) -> int:
 Watch = Callable[[int, int], None]  # (pages in clusters, clusters so far)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChainCluster:
     """Pages of one template."""
 

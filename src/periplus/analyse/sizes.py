@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from periplus.model.arrays import Ints, Mask, Unsigned8
 from periplus.model.graph import LinkGraph
 from periplus.model.page import PULLED_KINDS, LinkKind, MediaClass, media_class
 from periplus.model.results import LinkedBytes
+from periplus.values import frozen
 
 
 def linked_bytes(graph: LinkGraph, size_bytes: Ints, media_type: Sequence[str]) -> LinkedBytes:
@@ -51,7 +51,7 @@ _CLASS_OF_KIND |= {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SizeInput:
     """u URLs and m links between them; links may repeat."""
 
@@ -62,7 +62,7 @@ class SizeInput:
     kinds: Unsigned8  # m: places in KINDS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageWeights:
     """Bytes by media class of k pages, a row a page, columns in the order of MediaClass."""
 
@@ -71,7 +71,7 @@ class PageWeights:
     linked: Ints  # k x classes: what the page's links lead to
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteSizes:
     """The whole site: each URL once, however many pages use it."""
 

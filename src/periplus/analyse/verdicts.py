@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import unquote, urlsplit
 
@@ -16,6 +15,7 @@ from periplus.document.digest import without_marks
 from periplus.model.arrays import Ints, Ints16, Ints32, Mask
 from periplus.model.audit import FragmentVerdict, Verdict
 from periplus.model.visit import Cause, Cut, Reason
+from periplus.values import frozen
 
 
 class ChainRole(StrEnum):
@@ -27,7 +27,7 @@ class ChainRole(StrEnum):
     LOOP = "loop"  # stood in the chain before: the redirects never end
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChainRow:
     """One URL of one chain of redirects. A chain's rows follow one another; order counts from 0."""
 
@@ -38,7 +38,7 @@ class ChainRow:
     role: ChainRole
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RedirectColumns:
     """r redirects as they are known: source answers status and names target. At most one a source, in any order."""
 
@@ -47,7 +47,7 @@ class RedirectColumns:
     statuses: Ints16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChainEnds:
     """Where each redirect ends, in the order of RedirectColumns."""
 
@@ -204,7 +204,7 @@ _OPENING = re.compile(rf"(?:{'|'.join(map(re.escape, map(without_marks, OPENINGS
 _HOME_FILES = re.compile(r"/(?:(?:index|default|home)(?:\.[a-z]{2,5})?/?)?\Z", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageProbe:
     """What a page looks like."""
 
@@ -216,7 +216,7 @@ class PageProbe:
     shingles: Hashes  # of `without_address`, from `duplicates.shingles`
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostHabits:
     """How one host treats what does not exist, as far as that was tried. Each answered 200, perhaps after redirects."""
 
@@ -364,7 +364,7 @@ _NOT_ASKED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attempt:
     """One GET of the target, or of what its redirects lead to. A failure of its host (no such name) counts as one."""
 
@@ -374,7 +374,7 @@ class Attempt:
     cut: Cut = Cut.NONE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hop:
     """One redirect on the way, and where it leads."""
 
@@ -382,7 +382,7 @@ class Hop:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """All that is known of one link's target."""
 
@@ -396,7 +396,7 @@ class Evidence:
     fragment: FragmentVerdict = FragmentVerdict.TOP
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judgement:
     """The verdict, and why, as half a sentence."""
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -42,6 +42,7 @@ from periplus.store.warc import (
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_name, site_scope
+from periplus.values import frozen
 
 
 def export_warc(
@@ -123,7 +124,7 @@ GAP_S = 86_400.0  # a crawl's files follow one another sooner, captures of other
 _ONCE = Politeness(retries=0)  # an archive is not asked twice
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportTimes:
     """gap_s: files that lie further apart in time are runs of their own, the earliest first; until: seconds since the
     epoch: later answers are left aside.
@@ -133,7 +134,7 @@ class ImportTimes:
     until: float = math.inf
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Imported:
     """What an import brought. state: done, stopped or failed; damages: of each file that did not end well, where."""
 

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain, groupby, islice, repeat
 from pathlib import Path
@@ -45,7 +44,7 @@ from periplus.analyse.verdicts import (
 from periplus.api.changing import changing
 from periplus.api.duplicates import NEAR, duplicate_groups, site_number
 from periplus.api.evidence import SETTLED, MissingPages, UrlEvidence
-from periplus.api.facts import Start, chosen_start, known_sizes, site_starts
+from periplus.api.facts import Start, chosen_starts, known_sizes, site_starts
 from periplus.api.page_notes import notes_of_site, take_notes
 from periplus.document.links import DIRECTIVE, fragment_verdict
 from periplus.document.understand import anchors_of_body
@@ -64,6 +63,7 @@ from periplus.store.sqlite import checks, reading, runs, schema, site_rows, text
 from periplus.store.sqlite.page_rows import Contents
 from periplus.urls.canonical import url_id
 from periplus.urls.mailto import mailto_problem
+from periplus.values import frozen
 
 NEAR_PAGES = 20_000  # whose texts are compared unasked: about 1 ms each, and 1 kB of memory
 UNMARKED_PAGES = 500  # of them in which content is yet to be told from navigation: up to 20 ms each
@@ -79,7 +79,7 @@ _KINDS = {kind.value: place for place, kind in enumerate(LinkKind)}
 _POSITIONS = {position.value: place for place, position in enumerate(Position)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteAudit:
     """A site with all that is wrong, and what a report shows of it besides."""
 
@@ -110,11 +110,11 @@ class SiteAudit:
 
 
 def site_audit(
-    connection: reading.Connection,
+    urls: Urls,
     start: Start,
     *,
     near: bool | None = None,
-    links: site_rows.SiteLinks | None = None,
+    links: site_rows.LinkBlock | None = None,
     judged: bool = True,
     closed: bool = False,
 ) -> SiteAudit:
@@ -124,9 +124,9 @@ def site_audit(
     already. judged: links' targets are judged by all that crawls and checks saw, with the spacing of the last check;
     else what the crawl saw once is taken as it was. closed: with those that a person closed. See benchmarks/million.py.
     """
+    connection = urls.connection
     links = site_rows.site_links(connection, start.site) if links is None else links
-    redirects, notes = site_rows.redirects(connection), list[str]()
-    urls = _Urls(site_rows.all_urls(connection), redirects)
+    redirects, notes = urls.leads, list[str]()
     ids, sites = urls.column(urls.rows.ids), urls.column(urls.rows.sites)
     own = sites == site_number(connection, start.site)
     groups = _duplicates(connection, start.site, near, notes)
@@ -134,7 +134,8 @@ def site_audit(
     fragments = list(_fragments(connection, start.site, links, redirects, evidence, notes))
     facts = _link_facts(urls, links)
     del links  # 150 MB of eight million, where no caller has them
-    moved, sizes = urls.redirects(redirects), _sizes(connection, urls, facts)
+    moved = urls.redirects(redirects)
+    sizes = SizeInput(urls.sizes, urls.media, facts.source, facts.target, facts.kind)
     missing = _ShortPages(urls) if evidence is None else MissingPages(connection, evidence, start.site)
     pages = missing.looked_at(site_rows.page_texts(connection, start.site))
     traits = _Traits(urls, pages, _text_numbers(groups))
@@ -179,7 +180,7 @@ def site_audit(
     return SiteAudit(site, findings, judgements, ids, sites, sizes, tuple(groups), tuple(notes))
 
 
-def _link_facts(urls: _Urls, links: site_rows.SiteLinks) -> LinkFacts:
+def _link_facts(urls: Urls, links: site_rows.LinkBlock) -> LinkFacts:
     """The links by place: every target has its row, as the crawl wrote it; a link to an alias is one to its page."""
     source, linked = urls.places(links.sources), urls.places(links.targets)
     return LinkFacts(source, urls.page_of[linked], links.kinds, links.positions, links.nofollow, linked)
@@ -195,16 +196,24 @@ def _open(
     return without(findings, site, decided)
 
 
-class _Urls:
+class Urls:
     """All URLs by place, in the order of their texts, and how ids become places."""
 
-    def __init__(self, rows: site_rows.AllUrls, redirects: LinkRows) -> None:
-        self.rows = rows
+    def __init__(self, connection: reading.Connection) -> None:
+        """Within a snapshot."""
+        self.connection = connection
+        self.rows = rows = site_rows.all_urls(connection)
+        self.leads = site_rows.redirects(connection)
         self._order = np.array(sorted(range(len(rows.texts)), key=rows.texts.__getitem__), np.int64)
         self._place_of_row = np.empty(len(rows.texts), np.int64)
         self._place_of_row[self._order] = np.arange(len(rows.texts))
         self.texts: Sequence[Url] = [rows.texts[row] for row in self._order.tolist()]
-        self.page_of = self._pages_of_aliases(redirects)
+        self.page_of = self._pages_of_aliases(self.leads)
+        pages, count = known_sizes(connection), len(self.texts)
+        self.sizes, self.media = np.zeros(count, np.int64), np.full(count, media_places([""])[0], np.uint8)
+        place = self.places(pages.ids)
+        there = place >= 0
+        self.sizes[place[there]], self.media[place[there]] = pages.sizes[there], media_places(pages.media_types)[there]
 
     def column(self, rows: NDArray[Scalar]) -> NDArray[Scalar]:
         """A column of the rows, by place."""
@@ -260,7 +269,7 @@ def _check_settings(connection: reading.Connection) -> tuple[float, int]:
 
 
 def _judged(
-    urls: _Urls, asked: Mask, evidence: UrlEvidence, missing: Mapping[int, str], judgements: dict[int, Judgement]
+    urls: Urls, asked: Mask, evidence: UrlEvidence, missing: Mapping[int, str], judgements: dict[int, Judgement]
 ) -> Unsigned8:
     """What is thought of each URL; the judgements that are worth words enter `judgements`. asked: those in question."""
     reasons, ids = urls.column(urls.rows.reasons), urls.column(urls.rows.ids)
@@ -274,7 +283,7 @@ def _judged(
     return verdict
 
 
-def _as_crawled(site: AuditInput, urls: _Urls) -> dict[int, Judgement]:
+def _as_crawled(site: AuditInput, urls: Urls) -> dict[int, Judgement]:
     """Of what is not there, as the crawl saw it."""
     statuses, judgements = urls.column(urls.rows.statuses), {}
     for place in np.flatnonzero(site.dead).tolist():
@@ -288,7 +297,7 @@ def _as_crawled(site: AuditInput, urls: _Urls) -> dict[int, Judgement]:
 class _ShortPages:
     """Own pages that answer 200 and call themselves error pages, by title and heading alone."""
 
-    def __init__(self, urls: _Urls) -> None:
+    def __init__(self, urls: Urls) -> None:
         self.notes: list[str] = []  # what was not looked at
         self._urls, self._missing = urls, dict[int, str]()
 
@@ -313,19 +322,10 @@ class _ShortPages:
         return self._missing
 
 
-def _sizes(connection: reading.Connection, urls: _Urls, links: LinkFacts) -> SizeInput:
-    pages = known_sizes(connection)
-    size, media = np.zeros(len(urls.texts), np.int64), np.full(len(urls.texts), media_places([""])[0], np.uint8)
-    place = urls.places(pages.ids)
-    there = place >= 0
-    size[place[there]], media[place[there]] = pages.sizes[there], media_places(pages.media_types)[there]
-    return SizeInput(size, media, links.source, links.target, links.kind)
-
-
 class _Traits:
     """What an audit takes of the site's pages, read block by block: long texts become numbers at once."""
 
-    def __init__(self, urls: _Urls, pages: Iterator[site_rows.PageTexts], texts: Mapping[UrlId, int]) -> None:
+    def __init__(self, urls: Urls, pages: Iterator[site_rows.PageTexts], texts: Mapping[UrlId, int]) -> None:
         """texts: of pages that say what others do, the number of that text."""
         self.translated: list[tuple[int, str]] = []  # (place, JSON)
         self._urls, self._texts = urls, texts
@@ -366,7 +366,7 @@ class _Traits:
 def _remarks(
     connection: reading.Connection,
     site: SiteKey,
-    urls: _Urls,
+    urls: Urls,
     translated: Sequence[tuple[int, str]],
     fragments: Sequence[tuple[int, str, FragmentVerdict]],
     groups: Sequence[DuplicateGroup],
@@ -391,19 +391,19 @@ def _remarks(
     )
 
 
-def _by_place(urls: _Urls, notes: Mapping[str, NoteColumns]) -> dict[str, NoteColumns]:
+def _by_place(urls: Urls, notes: Mapping[str, NoteColumns]) -> dict[str, NoteColumns]:
     """The same notes with the places of pages for their ids."""
     return {code: some._replace(place=urls.places(some.place)) for code, some in notes.items()}
 
 
-def _hreflangs(urls: _Urls, translated: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
+def _hreflangs(urls: Urls, translated: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
     for place, translations in translated:
         for language, target in json.loads(translations):
             if (other := urls.place(url_id(Url(target)))) >= 0:
                 yield place, other, language
 
 
-def _near(urls: _Urls, groups: Sequence[DuplicateGroup]) -> Iterator[NearGroup]:
+def _near(urls: Urls, groups: Sequence[DuplicateGroup]) -> Iterator[NearGroup]:
     """Groups of pages of nearly one text; of pages with exactly one text only the first is named. Members by place."""
     for group in groups:
         near = {page.text: page for page in reversed(group.pages) if page.text}
@@ -415,7 +415,7 @@ def _near(urls: _Urls, groups: Sequence[DuplicateGroup]) -> Iterator[NearGroup]:
 def _fragments(
     connection: reading.Connection,
     site: SiteKey,
-    links: site_rows.SiteLinks,
+    links: site_rows.LinkBlock,
     redirects: LinkRows,
     evidence: UrlEvidence | None,
     notes: list[str],
@@ -463,7 +463,7 @@ def _places_of_page(
     )
 
 
-def _row_of(links: site_rows.SiteLinks, source: int, target: int, kind: str, position: str) -> int:
+def _row_of(links: site_rows.LinkBlock, source: int, target: int, kind: str, position: str) -> int:
     """Where the first such link stands; -1: it is another site's."""
     start, end = (int(np.searchsorted(links.sources, edge)) for edge in (source, source + 1))
     row = start + int(np.searchsorted(links.targets[start:end], target))
@@ -527,9 +527,8 @@ def issues_of(
         rules = dataclasses.replace(rules, off=rules.off | {"broken-fragment", "missing-text"})
     take_notes(folder)
     with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
-        starts = site_starts(connection)
-        some = [chosen_start(starts, site)] if site or not starts else starts
-        return issue_table(connection, some, rules, near=near, note=note).sorted()
+        starts = chosen_starts(site_starts(connection), site)
+        return issue_table(connection, starts, rules, near=near, note=note).sorted()
 
 
 def issue_table(
@@ -547,9 +546,9 @@ def issue_table(
     """
     kinds: list[KindIssues] = []
     url: Sequence[Url] = ()
-    ids = np.zeros(0, np.int64)
+    ids, urls = np.zeros(0, np.int64), Urls(connection)
     for start in starts:
-        audited = site_audit(connection, start, near=near, closed=closed)
+        audited = site_audit(urls, start, near=near, closed=closed)
         url, ids = audited.site.urls.url, audited.ids  # of all sites the same
         kinds += [with_anchors(connection, kind, ids) for kind in audited.kinds(rules)]
         for sentence in audited.notes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +41,7 @@ from periplus.store.sqlite import checks, reading, schema, site_rows
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_key, site_scope
+from periplus.values import frozen
 
 # docs/decisions/0004.
 #
@@ -57,7 +57,7 @@ _DEAD = frozenset({Verdict.BROKEN, Verdict.SERVER_ERROR, Verdict.SUSPECT, Verdic
 UNASKED = frozenset({Reason.SCOPE, Reason.RESOURCE, Reason.NOFOLLOW, Reason.DEPTH, Reason.ALIVE})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckOrder:
     """What to check. crawl: the site, which is crawled first unless that is done."""
 
@@ -68,7 +68,7 @@ class CheckOrder:
     onward: bool = True  # a crawl that came to its limit goes on first
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckEnd:
     """How a check ended.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -17,9 +16,9 @@ from periplus.errors import InvalidUrl, UsageError
 from periplus.model.duplicates import PUBLISHED, TemplateRules
 from periplus.model.frontier import HostRow, TrapTally
 from periplus.model.ports import RunRecord
-from periplus.model.results import StateTally
+from periplus.model.results import ReportData, SitesReport, StateTally
 from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table, with_segments
-from periplus.model.web import HostKey, Url
+from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.crawl_reads import backlog, state_tallies, traps
 from periplus.store.runs import is_paused
@@ -29,6 +28,7 @@ from periplus.store.sqlite.listing import LinkFilter, PageFilter
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import address_of_path, as_file_links, folders_of, paths_shown
+from periplus.values import frozen
 
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.inlink_index import InlinkIndexes
@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when 
 REPORT_FILE = "report.html"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Status:
     """A collection at one moment."""
 
@@ -272,6 +272,12 @@ class Collection:
             rules = rules_at(self.folder)
             return made.with_segments(segments_of(self._connection, rules) if rules else None)
 
+    def sites(self) -> tuple[SiteKey, ...]:
+        """The sites that were crawled, in the order of their starts."""
+        from periplus.api.facts import site_starts
+
+        return tuple(start.site for start in site_starts(self._connection))
+
     def templates(
         self,
         site: str = "",
@@ -387,27 +393,33 @@ class Collection:
     def report(self, path: Path | str | None = None, site: str = "", *, near: bool | None = None) -> Path:
         """Writes the report as one HTML file, by default report.html in the collection's folder; says where.
 
+        site: its key; empty: the only one, or all of them with a row each.
+
         path: one that ends in .pdf gets a PDF for paper and mail, with the first causes of each kind. near: compare
         texts for near duplicates; None: where there are not too many pages.
         """
-        from periplus.api.facts import RankOrder
+        from periplus.api.facts import RankOrder, site_starts
         from periplus.api.page_notes import take_notes
-        from periplus.api.report import report_data
+        from periplus.api.report import report_data, sites_report
         from periplus.api.segments import rules_at
-        from periplus.present.report import site_report
+        from periplus.present.report import site_report, sites_page
 
         target = Path(path) if path is not None else self.folder / REPORT_FILE
         take_notes(self.folder)
         with _without_collector():
             with reading.limited(self._connection, self._limit_s):
-                rules = rules_at(self.folder)
-                data = report_data(self._connection, site, RankOrder(), self._clock.now(), near, rules)
+                rules, now = rules_at(self.folder), self._clock.now()
+                if not site and len(site_starts(self._connection)) > 1:
+                    data: ReportData | SitesReport = sites_report(self._connection, now, near)
+                else:
+                    data = report_data(self._connection, site, RankOrder(), now, near, rules)
             if target.suffix.lower() == ".pdf":
                 from periplus.present.report_pdf import write_report_pdf
 
                 target.write_bytes(write_report_pdf(data, self.paths_shown()))
             else:
-                target.write_text(as_file_links(self.folders(), site_report(data)), "utf-8", errors="replace")
+                page = sites_page(data) if isinstance(data, SitesReport) else site_report(data)
+                target.write_text(as_file_links(self.folders(), page), "utf-8", errors="replace")
         return target
 
     def folders(self) -> dict[HostKey, Path]:

@@ -13,7 +13,7 @@ import numpy as np
 from periplus.analyse.comparison import changed_links, compare
 from periplus.analyse.linkgraph import distinct_sorted, hierarchical_map, link_graph, places, places_in_sorted, resolved
 from periplus.analyse.pagerank import pagerank
-from periplus.api.facts import chosen_start, run_name, starts_of
+from periplus.api.facts import Start, chosen_start, chosen_starts, run_name, starts_of
 from periplus.errors import UsageError
 from periplus.model.arrays import Ints, Mask
 from periplus.model.audit import Grade, Issue
@@ -22,10 +22,11 @@ from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
 from periplus.model.ports import RunRecord
 from periplus.model.results import SiteMap
 from periplus.model.visit import FETCHED, STATE_OF, Reason, State
-from periplus.model.web import Url
+from periplus.model.web import SiteKey, Url
 from periplus.store.sqlite import analysis_rows, reading, runs, site_rows
 from periplus.store.sqlite.analysis_rows import PastUrls, RunEnd
 from periplus.urls.canonical import url_id
+from periplus.values import frozen
 
 # those are our doing
 _DEAD = [
@@ -45,14 +46,62 @@ def compare_runs(
     before, after: a run's number, `last`, or `last-N`. other: the collection that `after` is a run of; None: the same.
     site: its key, where there are several. Raises NoCollection, StoreError, UsageError.
     """
+    with _run_ends(folder, before, after, other) as (first, second):
+        return _compared(first, chosen_start(first.starts, site), second, chosen_start(second.starts, site))
+
+
+def compare_sites(
+    folder: Path, before: str = "last-1", after: str = "last", *, other: Path | None = None, site: str = ""
+) -> Iterator[tuple[SiteKey, Comparison]]:
+    """The same, site by site, of all sites that both collections have; of the one named, or the only one of each."""
+    with _run_ends(folder, before, after, other) as (first, second):
+        starts, others = chosen_starts(first.starts, site), chosen_starts(second.starts, site)
+        theirs = {start.site: start for start in others}
+        pairs = [(start, theirs[start.site]) for start in starts if start.site in theirs]
+        if len(starts) == len(others) == 1:
+            pairs = [(starts[0], others[0])]
+        if not pairs:
+            raise UsageError("the two collections have no site in common")
+        for start, their in pairs:
+            yield start.site, _compared(first, start, second, their)
+
+
+@frozen
+class _End:
+    """A run as it ended, of whatever site."""
+
+    connection: reading.Connection
+    record: RunRecord
+    moment: RunEnd
+    past: analysis_rows.UrlPast
+    moved: LinkRows
+    starts: Sequence[Start]
+
+
+def _end(connection: reading.Connection, run: str) -> _End:
+    records = runs.run_records(connection)
+    record = chosen_run(records, run)
+    moment = RunEnd.after(connection, record.id)
+    past = analysis_rows.url_past(connection, moment)
+    moved = analysis_rows.redirects(connection, moment, past)
+    starts = starts_of(records, moved, partial(site_rows.site_of, connection))
+    return _End(connection, record, moment, past, moved, starts)
+
+
+@contextlib.contextmanager
+def _run_ends(folder: Path, before: str, after: str, other: Path | None) -> Iterator[tuple[_End, _End]]:
     with _opened(folder) as first, _opened(other or folder) as second, reading.reading():
-        views = run_view(first, before, site), run_view(second, after, site)
-        came, went = changed_links(views[0].links, views[1].links)
-        ids = distinct_sorted(np.concatenate([came.sources, came.targets, went.sources, went.targets])).tolist()
-        texts: dict[int, Url] = {
-            identity: url for connection in (first, second) for identity, url in analysis_rows.texts_of(connection, ids)
-        }
-        return compare(*views, texts)
+        yield _end(first, before), _end(second, after)
+
+
+def _compared(first: _End, start: Start, second: _End, their: Start) -> Comparison:
+    views = _view(first, start), _view(second, their)
+    came, went = changed_links(views[0].links, views[1].links)
+    ids = distinct_sorted(np.concatenate([came.sources, came.targets, went.sources, went.targets])).tolist()
+    texts: dict[int, Url] = {
+        identity: url for end in (first, second) for identity, url in analysis_rows.texts_of(end.connection, ids)
+    }
+    return compare(*views, texts)
 
 
 @contextlib.contextmanager
@@ -82,12 +131,12 @@ def chosen_run(records: Sequence[RunRecord], text: str) -> RunRecord:
 
 def run_view(connection: reading.Connection, run: str, site: str) -> RunView:
     """The site as the run left it. run: its number, `last`, or `last-N`."""
-    records = runs.run_records(connection)
-    record = chosen_run(records, run)
-    moment = RunEnd.after(connection, record.id)
-    past = analysis_rows.url_past(connection, moment)
-    moved = analysis_rows.redirects(connection, moment, past)
-    start = chosen_start(starts_of(records, moved, partial(site_rows.site_of, connection)), site)
+    end = _end(connection, run)
+    return _view(end, chosen_start(end.starts, site))
+
+
+def _view(end: _End, start: Start) -> RunView:
+    connection, record, moment, past, moved = end.connection, end.record, end.moment, end.past, end.moved
     urls = analysis_rows.site_urls(connection, start.site, moment, past)
     links = _from_fetched(analysis_rows.page_links(connection, start.site, moment), urls.rows)
     graph = link_graph(urls.rows, links, moved)

@@ -10,7 +10,6 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -49,6 +48,7 @@ from periplus.urls.hosts import host_key
 from periplus.urls.parameters import apply, rules_of
 from periplus.urls.parts import part_named, part_of
 from periplus.urls.scope import own_hosts, site_scope
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     from periplus.acquire.login import Login
@@ -76,7 +76,7 @@ REOPENABLE = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CrawlOrder:
     """What to crawl, where to keep it, and how."""
 
@@ -103,7 +103,7 @@ class CrawlOrder:
         return home_of(self.place)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Progress:
     """A crawl as it stands."""
 
@@ -115,7 +115,7 @@ class Progress:
     indexing: JobProgress | None = None  # the crawl has ended, and its last pages are made searchable: how many of all
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CrawlEnd:
     """How a crawl ended. state: done, stopped, suspicious or failed; note: why, in a sentence."""
 
@@ -630,7 +630,7 @@ _TROUBLES = (
 REFRESH = "refresh"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RefreshEnd:
     """How a refresh ended. findings: how many URLs were what; all kinds are named."""
 

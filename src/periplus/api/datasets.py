@@ -12,7 +12,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,6 +36,7 @@ from periplus.settings import VERSION
 from periplus.store.datasets import Numbering, host_block, numbering, part_blocks, redirect_block
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite.schema import WriteLock
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +58,7 @@ def _silent(table: str, rows: int) -> None:
     """Nobody watches."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExportPlan:
     """What an export writes.
 

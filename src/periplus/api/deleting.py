@@ -8,7 +8,6 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.api.changing import changing
@@ -24,6 +23,7 @@ from periplus.store.sqlite import changes, deletion, listing, portal_rows, readi
 from periplus.store.sqlite.deletion import BATCH, Watch
 from periplus.store.sqlite.reading import Follow
 from periplus.urls.canonical import url_id
+from periplus.values import frozen
 
 __all__ = [
     "BATCH",
@@ -137,7 +137,7 @@ def _tell_index(folder: Path) -> None:
             follower.flush()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FolderPlan:
     """What goes with a whole collection.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.analyse.engines.dataset_files import manifest_in
@@ -24,6 +23,7 @@ from periplus.analyse.engines.stages import (
 from periplus.errors import ExtensionError, UsageError
 from periplus.extensions import extensions
 from periplus.extras import absence
+from periplus.values import frozen
 
 LOCAL = "local[*]"
 SPARK = "spark"
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EngineRequest:
     """Who computes.
 
@@ -58,7 +58,7 @@ class EngineRequest:
     memory_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Analysed:
     """What was computed, in the order of the stages, by which engine and why."""
 

@@ -39,6 +39,7 @@ from periplus.store.sqlite.site_rows import AllUrls, PageTexts
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key, origin_of
+from periplus.values import frozen
 
 HOPS_MOST = 101  # redirects that are followed: more than any setting lets a crawl or a check follow
 SETTLED = FETCHED - {Reason.TRUNCATED}  # the page is there: nothing is left to judge but whether it is an error page
@@ -58,7 +59,7 @@ _OF_FILES = {
 _HOST_REASONS = frozenset({Reason.HOST_DOWN, Reason.TLS, Reason.UNREACHABLE})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Way:
     """Where a URL leads."""
 

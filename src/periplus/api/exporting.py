@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Answer, ask
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +39,7 @@ def asked(folder: Path, question: str, time_limit_s: float = 10.0, most: int = -
             yield answer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableRows:
     """A table to be written.
 
@@ -109,6 +109,19 @@ def _stored_rows(place: Path | str, name: str, *, ranks: bool) -> Iterator[Table
     connecting = contextlib.closing(reading.connect(Path(place)))
     with connecting as connection, reading.reading(), reading.snapshot(connection):
         yield TableRows(exported, _rows(connection, Path(place), exported))
+
+
+def _structured_rows(pages: Iterator[PageBody]) -> Iterator[tuple[object, ...]]:
+    """What pages of HTML say to machines, read from their stored bytes, in the order of the pages."""
+    from periplus.document import html
+    from periplus.document.decode import decode
+    from periplus.document.structured import values_of
+
+    for page in pages:
+        if page.media_type in html.HTML_TYPES:
+            text, _ = decode(page.body, page.charset, page.media_type)
+            for value in values_of(html.parse(text), page.url):
+                yield (page.url, *value)
 
 
 def exported_table(name: str, *, ranks: bool = True) -> Table:
@@ -188,7 +201,7 @@ class _Ranks:
             ]
         ] = []
         for start in site_starts(connection):
-            facts = analysed(read_site(connection, start.site, 0.0), RankOrder()).facts
+            facts = analysed(read_site(connection, start, 0.0), RankOrder()).facts
             ids = np.fromiter(map(url_id, facts.url), np.int64, len(facts.url))
             order = np.argsort(ids)
             self._parts.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -18,19 +18,20 @@ from periplus.model.ports import RunRecord
 from periplus.model.results import About, LinkedBytes, PageColumns, Ranking, SiteMap
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import SiteKey, Url
-from periplus.present.wording import REASON_WORDS
+from periplus.present.wording import REASON_WORDS, count_of
 from periplus.settings import Settings, as_values
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite import site_rows as stored_rows
 from periplus.store.sqlite.site_rows import FolderSite
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
+from periplus.values import frozen
 
 # Unless a check was to learn them, only what the crawl fetched has a size, and no check changes a
 # map or a report's sizes.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """What a site's pages pull in, by ids, and all sizes that are recorded."""
 
@@ -100,7 +101,7 @@ def _extended(graph: LinkGraph, nodes: Ints, links: LinkRows) -> LinkGraph:
 SCALES = ("normalised", "published")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankOrder:
     """How pages are ranked.
 
@@ -112,7 +113,7 @@ class RankOrder:
     rounds: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Start:
     """Where a site's crawl began, and where redirects lead from there."""
 
@@ -121,7 +122,7 @@ class Start:
     site: SiteKey  # of the home page
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteRows:
     """One site as it is stored at one moment. run: the collection's last."""
 
@@ -137,7 +138,7 @@ class SiteRows:
     parts: Parts | None  # None: no check was to learn sizes of parts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteAnalysis:
     """A site's graph and what follows from it. site_map: None where the home page was not fetched."""
 
@@ -167,33 +168,46 @@ def starts_of(
     return list(starts.values())
 
 
-def chosen_start(starts: Sequence[Start], site: str) -> Start:
-    """The start of the site named, or the only one. Raises UsageError, naming the sites there are."""
+SITES_NAMED = 10  # in an error
+
+
+def chosen_starts(starts: Sequence[Start], site: str) -> Sequence[Start]:
+    """The start of the site named; of none named all. Raises UsageError for a site that is not there, and for none."""
     if not starts:
         raise UsageError("the collection has no run yet: `periplus crawl URL` begins one")
-    names = ", ".join(start.site for start in starts)
-    if not site:
-        if len(starts) > 1:
-            raise UsageError(f"the collection holds several sites: choose one with --site: {names}")
-        return starts[0]
-    for start in starts:
-        if site in (start.site, site_key(start.url), start.url):
-            return start
-    raise UsageError(f"the collection has no start on the site {site!r}: choose among {names}")
+    if chosen := [start for start in starts if site in ("", start.site, site_key(start.url), start.url)]:
+        return chosen if not site else chosen[:1]
+    raise UsageError(f"the collection has no start on the site {site!r}. {_named(starts)}")
 
 
-def read_site(connection: reading.Connection, site: str, now: float, links: LinkRows | None = None) -> SiteRows:
-    """Everything that the analyses of a site need; within a snapshot. links: to pages, where they are read already.
-    Raises UsageError for a site that is not there."""
+def chosen_start(starts: Sequence[Start], site: str) -> Start:
+    """The start of the site named, or the only one. Raises UsageError, naming the first sites there are."""
+    first, *others = chosen_starts(starts, site)
+    if others:
+        raise UsageError(f"choose one site with --site. {_named(starts)}")
+    return first
+
+
+def _named(starts: Sequence[Start]) -> str:
+    names = [f"\n  {start.site}" for start in starts[:SITES_NAMED]]
+    more = len(starts) - len(names)
+    rest = f"\n  and {more:,} more: `periplus export sites` lists all" if more else ""
+    return f"It holds {count_of(len(starts), 'site')}:{''.join(names)}{rest}"
+
+
+def read_site(connection: reading.Connection, site: str | Start, now: float, links: LinkRows | None = None) -> SiteRows:
+    """Everything that the analyses of a site need; within a snapshot. site: its key, or its start where that is known;
+    links: to pages, where they are read already. Raises UsageError for a site that is not there.
+    """
     rows = rows_from(FolderSite(connection), site, now, links)
     return replace(rows, parts=parts_of(connection, rows.start.site))
 
 
-def rows_from(reader: SiteReader, site: str, now: float, links: LinkRows | None = None) -> SiteRows:
+def rows_from(reader: SiteReader, site: str | Start, now: float, links: LinkRows | None = None) -> SiteRows:
     """The same of a collection wherever it is kept, without what a check learned of parts."""
     run_records = reader.runs()
     redirects = reader.redirects()
-    start = chosen_start(starts_of(run_records, redirects, reader.site_of), site)
+    start = chosen_start(starts_of(run_records, redirects, reader.site_of), site) if isinstance(site, str) else site
     return SiteRows(
         start=start,
         home=reader.url_facts(start.home_id),

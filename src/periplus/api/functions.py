@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from periplus.settings import SETTINGS_FILE, SUFFIX, read_settings, settings_fro
 from periplus.store.postgres.address import is_address
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_name
+from periplus.values import frozen
 
 if TYPE_CHECKING:  # loaded by whichever function needs them
     from periplus.api.checking import CheckEnd
@@ -100,7 +100,7 @@ def refresh(place: Path | str, *, due_only: bool = False, watch: Watch | None = 
     return run(refresh_order(where, settings, due_only=due_only), watch or _silent)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckResult:
     """What a check found.
 

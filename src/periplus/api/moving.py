@@ -6,7 +6,6 @@ import contextlib
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -31,6 +30,7 @@ from periplus.store.sqlite import copying as folder_copying
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.schema import SqliteStatements, drafted, exists, writing
 from periplus.urls.parameters import rules_key
+from periplus.values import frozen
 
 # All of it enters the target in one transaction, is read back and compared with what left, table by table; only then it
 # is there. The source stays as it was, with a note where it went.
@@ -43,7 +43,7 @@ def silent(what: str, rows: int) -> None:
     """Nobody watches."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moved:
     """What arrived. place: where, as it is called there; rows: by table."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.analyse.audit import issue_kinds
@@ -16,12 +15,13 @@ from periplus.model.audit import Fault, FieldGrade, Grade, KindSum
 from periplus.model.results import TrendPoint
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite import tables as stored_tables
+from periplus.values import frozen
 
 REPAIR = 3  # causes that are named first
 COMPARED_URLS = 50_000  # of more, two runs are compared when that is asked for: it reads all links of both
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repair:
     """A cause to be mended: what is wrong on how many pages, and what to do."""
 
@@ -34,7 +34,7 @@ class Repair:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FaultSums:
     """What an audit found, in short. causes: by grade; kinds: gravest first; repair: what to mend first."""
 
@@ -43,7 +43,7 @@ class FaultSums:
     repair: tuple[Repair, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunChanges:
     """What the last run found otherwise than the one before. added, removed, changed: pages."""
 
@@ -56,7 +56,7 @@ class RunChanges:
     gone_issues: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overview:
     """history: oldest run first. changes: None: there is one run alone, or the collection is large."""
 

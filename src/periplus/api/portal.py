@@ -8,7 +8,7 @@ import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -41,11 +41,12 @@ from periplus.present.stories import edition_values
 from periplus.present.wording import count_of
 from periplus.store.sqlite import portal_rows, reading, runs, schema, site_rows, text_rows
 from periplus.urls.canonical import url_id
+from periplus.values import frozen
 
 MANIFEST = ".periplus-files.json"  # what we wrote into the folder: nothing else there is ever replaced or deleted
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Published:
     """What was done to the folder: how many files were written, left as they were, deleted."""
 
@@ -201,7 +202,7 @@ ENTRIES_MOST = 2_000  # of each kind that lie on the desk: an editor reads fewer
 KINDS = ("waiting", "published", "hidden")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeskPage:
     """A page of an entry."""
 
@@ -212,7 +213,7 @@ class DeskPage:
     dated_by: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeskEntry:
     """An entry that awaits a decision, or has one. kind: what becomes of it at the next build."""
 
@@ -235,7 +236,7 @@ class DeskEntry:
         return tuple(dict.fromkeys(page.site for page in self.pages))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeskSite:
     """A site that tells stories. chosen: it was followed when the entries were gathered."""
 
@@ -247,7 +248,7 @@ class DeskSite:
     verdict: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Desk:
     """gathered, built: seconds since the epoch, 0.0: never; decided:
     whether anything was decided since the last build.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -14,8 +14,8 @@ from periplus.analyse.grades import graded
 from periplus.analyse.issues import causes_of, faults, worded
 from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, map_tree
 from periplus.analyse.segments import SegmentRule
-from periplus.analyse.sizes import site_sizes, weights
-from periplus.api.audit import SiteAudit, site_audit, with_anchors
+from periplus.analyse.sizes import SiteSizes, site_sizes, weights
+from periplus.api.audit import SiteAudit, Urls, site_audit, with_anchors
 from periplus.api.facts import (
     RankOrder,
     SiteAnalysis,
@@ -31,7 +31,7 @@ from periplus.api.grading import trend_points, unmeasured
 from periplus.api.positions import with_positions
 from periplus.api.segments import site_sums
 from periplus.model.arrays import Ints, Mask
-from periplus.model.audit import VERDICTS, Fault, Grade, Verdict
+from periplus.model.audit import VERDICTS, Fault, FieldGrade, Grade, GradedField, Verdict
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.page import FOLLOWED_KINDS, MediaClass
 from periplus.model.results import (
@@ -45,6 +45,8 @@ from periplus.model.results import (
     RedirectChain,
     ReportData,
     SiteMap,
+    SitesReport,
+    SiteSum,
 )
 from periplus.model.visit import FETCHED, REASONS_OF, Reason, State
 from periplus.model.web import Url
@@ -84,19 +86,57 @@ def report_data(
     """
     with reading.snapshot(connection):
         start = chosen_start(site_starts(connection), site)
-        links = [site_rows.site_links(connection, start.site)]
-        rows = read_site(connection, site, now, _to_pages(links[0]))
-        analysis = analysed(rows, order)
-        analysis = replace(analysis, facts=replace(analysis.facts, title=without_site_name(analysis.facts.title)))
-        # 160 MB less for ten million links
-        rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
-        judged = any(run.kind == checks.CHECK for run in runs.run_records(connection))
-        # who has them alone lets go of them
-        audit = site_audit(connection, start, near=near, links=links.pop(), judged=judged)
+        rows, analysis, audit = _looked_at(connection, start, order, now, near, Urls(connection))
         data = _gathered(connection, rows, analysis, audit, now)
         if not rules:
             return data
         return replace(data, segments=site_sums(connection, rules, start.site, _pages_by_grade(audit)))
+
+
+def sites_report(connection: reading.Connection, now: float, near: bool | None = None) -> SitesReport:
+    """What the report of a collection with several sites shows: of each the figures of its own report."""
+    sums, notes = [], list[str]()
+    with reading.snapshot(connection):
+        urls, blank = Urls(connection), unmeasured(connection)
+        for start in site_starts(connection):
+            rows, analysis, audit = _looked_at(connection, start, RankOrder(), now, near, urls)
+            groups = [_issue_group(audit, code, columns) for code, columns in audit.findings.items()]
+            sums.append(
+                SiteSum(
+                    start.site,
+                    start.url,
+                    tuple(state_tallies(SqliteStatements(connection), start.site)),
+                    tuple(sorted(groups, key=_place_of_grade)),
+                    len(np.concatenate(_dead_places(audit.site)[1:])),
+                    max(analysis.site_map.max_depth, 0) if analysis.site_map else 0,
+                    int(_classes(audit).size_bytes.sum()),
+                    _grades(audit, groups, blank),
+                )
+            )
+            notes += [f"{start.site}: {note}" for note in audit.notes]
+        return SitesReport(about(rows, analysis.ranking, now), _finished(rows), tuple(sums), tuple(notes))
+
+
+def _looked_at(
+    connection: reading.Connection, start: Start, order: RankOrder, now: float, near: bool | None, urls: Urls
+) -> tuple[SiteRows, SiteAnalysis, SiteAudit]:
+    """The site's rows (without links, which are 160 MB of ten million), its graph and its audit."""
+    links = [site_rows.site_links(connection, start.site)]
+    rows = read_site(connection, start, now, _to_pages(links[0]))
+    analysis = analysed(rows, order)
+    rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
+    judged = any(run.kind == checks.CHECK for run in runs.run_records(connection))
+    # the last reference: the audit frees the links before it allocates
+    return rows, analysis, site_audit(urls, start, near=near, links=links.pop(), judged=judged)
+
+
+def _finished(rows: SiteRows) -> float:
+    return rows.run.ended or 0.0 if not rows.running else 0.0
+
+
+def _grades(audit: SiteAudit, groups: Sequence[IssueGroup], blank: Collection[GradedField]) -> tuple[FieldGrade, ...]:
+    pages_with = {(one.kind.code, one.grade): one.pages for one in groups}
+    return graded(pages_with, len(audit.site.pages.place), blank)
 
 
 def _pages_by_grade(audit: SiteAudit) -> dict[str, Ints]:
@@ -111,8 +151,8 @@ def _pages_by_grade(audit: SiteAudit) -> dict[str, Ints]:
     }
 
 
-def _to_pages(links: site_rows.SiteLinks) -> LinkRows:
-    """The links of the kinds that lead to pages, each pair once; as `site_rows.page_links` reads them."""
+def _to_pages(links: site_rows.LinkBlock) -> LinkRows:
+    """The links of the kinds that lead to pages, each pair once; as `FolderSite.links` reads them."""
     pages = np.isin(links.kinds, [site_rows.KINDS.index(kind) for kind in FOLLOWED_KINDS])
     sources, targets = links.sources[pages], links.targets[pages]
     first = np.ones(len(sources), np.bool_)
@@ -124,18 +164,16 @@ def _gathered(
     connection: reading.Connection, rows: SiteRows, analysis: SiteAnalysis, audit: SiteAudit, now: float
 ) -> ReportData:
     facts, graph, site_map, site = analysis.facts, analysis.graph, analysis.site_map, rows.start.site
+    facts = replace(facts, title=without_site_name(facts.title))
     fetched = np.flatnonzero(graph.indexed)
     ranked = fetched[np.argsort(-facts.rank[fetched], kind="stable")].tolist()
     alone = len(site_starts(connection)) == 1
     sizes, heaviest = _weights(connection, audit)
     dead, dead_urls = dead_links(connection, audit)
     groups = issue_groups(connection, audit)
-    grades = graded(
-        {(one.kind.code, one.grade): one.pages for one in groups}, len(audit.site.pages.place), unmeasured(connection)
-    )
     return ReportData(
         about=about(rows, analysis.ranking, now),
-        finished=rows.run.ended or 0.0 if not rows.running else 0.0,
+        finished=_finished(rows),
         # of all URLs, those outside included; only of the site's own where the collection has several sites
         counts=tuple(state_tallies(SqliteStatements(connection), None if alone else site)),
         pages=facts,
@@ -155,7 +193,7 @@ def _gathered(
         languages=site_rows.tallies(connection, site, "language"),
         duplicates=audit.duplicates,
         notes=audit.notes,
-        grades=grades,
+        grades=_grades(audit, groups, unmeasured(connection)),
         trends=trend_points(connection) if alone else (),
         screenshots=tuple(_screenshots(connection, rows.start, [facts.url[page] for page in ranked])),
     )
@@ -186,9 +224,13 @@ def issue_groups(connection: reading.Connection, audit: SiteAudit) -> tuple[Issu
     """The audit's findings by kind, gravest first; of each kind the first FAULTS_NAMED causes in words,
     those on most pages before others.
     """
-    groups = [_issue_group(connection, audit, code, columns) for code, columns in audit.findings.items()]
-    groups = _with_positions(connection, groups)
-    return tuple(sorted(groups, key=lambda group: _GRADES.index(group.grade)))  # within a grade: the table's order
+    groups = [_issue_group(audit, code, columns, connection) for code, columns in audit.findings.items()]
+    return tuple(sorted(_with_positions(connection, groups), key=_place_of_grade))
+
+
+def _place_of_grade(group: IssueGroup) -> int:
+    """Within a grade the order stays that of the table."""
+    return _GRADES.index(group.grade)
 
 
 def _with_positions(connection: reading.Connection, groups: Sequence[IssueGroup]) -> list[IssueGroup]:
@@ -203,13 +245,17 @@ def _with_positions(connection: reading.Connection, groups: Sequence[IssueGroup]
     return [replace(group, faults=tuple(map(with_lines, group.faults))) for group in groups]
 
 
-def _issue_group(connection: reading.Connection, audit: SiteAudit, code: str, columns: IssueColumns) -> IssueGroup:
+def _issue_group(
+    audit: SiteAudit, code: str, columns: IssueColumns, connection: reading.Connection | None = None
+) -> IssueGroup:
+    """connection: names the first faults."""
     kind = issue_kinds()[code]
     (made,) = audit.kinds(findings={code: columns})
-    url = audit.site.urls.url
+    url, named = audit.site.urls.url, tuple[Fault, ...]()
     causes = causes_of(made, url)
-    words = faults(causes, ISSUES_NAMED, lambda some: worded(with_anchors(connection, some, audit.ids), url))
-    named = tuple(islice(words, FAULTS_NAMED))
+    if connection is not None:
+        words = faults(causes, ISSUES_NAMED, lambda some: worded(with_anchors(connection, some, audit.ids), url))
+        named = tuple(islice(words, FAULTS_NAMED))
     return IssueGroup(kind, kind.grade, len(distinct_sorted(columns.subjects)), len(causes), named)
 
 
@@ -220,25 +266,32 @@ def dead_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[
     Named as the pages write them: where a redirect leads nowhere, the URL that redirects. Dead URLs of the site without
     any link (from a sitemap, or a start) stand last.
     """
-    site = audit.site
-    gone, ends, links = _gone(site), site.ends, site.links
-    rows = np.flatnonzero(site.followed & gone[links.target])
-    pairs = distinct_sorted(links.target[rows] * len(gone) + links.source[rows])
-    targets, starts, counts = np.unique(pairs // max(len(gone), 1), return_index=True, return_counts=True)
-    listed = np.zeros(len(gone), np.bool_)
-    listed[targets] = True
-    listed[ends[targets][ends[targets] != targets]] = True  # behind a redirect that is listed
-    listed[site.redirects.sources] = True  # listed by their ends, or by what leads into their circle
-    unlinked = np.flatnonzero(gone & site.urls.own & ~listed)
+    pairs, targets, unlinked = _dead_places(audit.site)
+    count = len(audit.site.urls.url)
+    starts = np.searchsorted(pairs, targets * count)
+    counts = np.diff(np.append(starts, len(pairs)))
     order = np.lexsort((targets, -counts))[:DEAD_NAMED]
     dead = []
     for target, start, pages in zip(
         targets[order].tolist(), starts[order].tolist(), counts[order].tolist(), strict=True
     ):
-        sources = (pairs[start : start + min(pages, HOLDERS_NAMED)] % len(gone)).tolist()
+        sources = (pairs[start : start + min(pages, HOLDERS_NAMED)] % count).tolist()
         dead.append(_dead_link(connection, audit, target, sources, pages))
     dead += [_dead_link(connection, audit, target, [], 0) for target in unlinked[: DEAD_NAMED - len(dead)].tolist()]
     return tuple(dead), len(targets) + len(unlinked)
+
+
+def _dead_places(site: AuditInput) -> tuple[Ints, Ints, Ints]:
+    """(links to what is gone as target * URLs + source, ascending; the targets; what else is gone of the site)."""
+    gone, ends, links = _gone(site), site.ends, site.links
+    rows = np.flatnonzero(site.followed & gone[links.target])
+    pairs = distinct_sorted(links.target[rows] * len(gone) + links.source[rows])
+    targets = distinct_sorted(links.target[rows])
+    listed = np.zeros(len(gone), np.bool_)
+    listed[targets] = True
+    listed[ends[targets][ends[targets] != targets]] = True  # behind a redirect that is listed
+    listed[site.redirects.sources] = True  # listed by their ends, or by what leads into their circle
+    return pairs, targets, np.flatnonzero(gone & site.urls.own & ~listed)
 
 
 def _gone(site: AuditInput) -> Mask:
@@ -315,12 +368,16 @@ def external_sites(connection: reading.Connection, audit: SiteAudit) -> tuple[Ex
     return tuple(sorted(sites, key=lambda site: (-site.pages, site.name)))
 
 
+def _classes(audit: SiteAudit) -> SiteSizes:
+    """The whole site, by class."""
+    own = np.zeros(len(audit.ids), np.bool_)
+    own[audit.site.pages.place] = True
+    return site_sizes(audit.sizes, own)
+
+
 def _weights(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[ClassSize, ...], tuple[PageWeight, ...]]:
     """(the whole site by class, the pages with most bytes of their own and of what they pull in)."""
-    pages = audit.site.pages.place
-    own = np.zeros(len(audit.ids), np.bool_)
-    own[pages] = True
-    whole = site_sizes(audit.sizes, own)
+    pages, whole = audit.site.pages.place, _classes(audit)
     columns = (whole.size_bytes.tolist(), whole.urls.tolist(), whole.unsized.tolist())
     classes = tuple(
         ClassSize(kind, *row) for kind, row in zip(MediaClass, zip(*columns, strict=True), strict=True) if any(row)

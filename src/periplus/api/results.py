@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from io import StringIO
@@ -21,13 +20,14 @@ from periplus.model.story import DateOrigin, Order, PageDate, Stories, Story, St
 from periplus.model.topic import Judged
 from periplus.model.web import SiteKey, Url
 from periplus.present.stories import write_stories_json
+from periplus.values import frozen
 
 FOLDER = "results"
 STORIES = "stories.json"
 REMEMBERED = 4  # collections' stories in memory, some 1 kB a page
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgedPage:
     """A page as it was judged, with what a person said of it since: True, False, or None where nobody did."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from periplus.settings import (
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import listing, reading
 from periplus.urls.canonical import url_id
+from periplus.values import frozen
 
 if TYPE_CHECKING:  # arrays: only where there are rules
     import numpy as np
@@ -211,7 +211,7 @@ def site_sums(
     return segment_sums(segments_of(connection, rules), _columns(names, rows), issues)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SegmentedRows:
     """Rows of a table of which some know only the URLs of their pages: each row gets the segments of these."""
 

@@ -10,7 +10,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ from periplus.store.segments import object_storage
 from periplus.store.sqlite import changes, index_rows, reading, schema
 from periplus.store.sqlite.runs import run_records
 from periplus.store.sqlite.schema import WriteLock
+from periplus.values import frozen
 
 # docs/decisions/0063. A publication of the index is the engine's files, the ranks, and PAGES: of each page by which
 # stamp it was indexed, and what of it is content; with what was learned of the sites, EVIDENCE. Who takes it over lays
@@ -72,7 +73,7 @@ class PublishedPages(NamedTuple):
         return {url_id: row for url_id, row in zip(some, rows, strict=True) if self.ids[row : row + 1] == url_id}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SharedIndex:
     """Of one collection: folder is its copy here, place a folder or URL where all share."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
@@ -46,12 +46,13 @@ from periplus.store.sqlite import reading, site_rows
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import folders_of
 from periplus.urls.hosts import host_key
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     from periplus.analyse.segments import Segmentation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """A site's hierarchical map with its link graph, ranks and pages, as they stood at one moment."""
 

@@ -7,7 +7,7 @@ import io
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,11 +46,12 @@ from periplus.model.web import SiteKey, Url
 from periplus.store.column_files import ColumnFile
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.inlinks import InlinkIndexVersion, moment_of
+from periplus.values import frozen
 
 SEED = 1  # of the exchanges by chance: equal cascades give equal choices
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadingRequest:
     """What one wants of the sites to be read.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,6 +43,7 @@ from periplus.store.crawl_reads import PageBlocks
 from periplus.store.sqlite import reading, site_rows, text_rows
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.text_rows import PageRow
+from periplus.values import frozen
 
 VERSION = 3  # of the file, and of all that makes what is in it: dates, words, stories; another one is made anew
 Watch = Callable[[str, int, int], None]  # is told (what is done, pages that it is done with, pages in all or 0)
@@ -187,7 +188,7 @@ class Readings:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CandidatePages:
     """The pages that may tell stories, without their texts: by site, those of a site by id."""
 

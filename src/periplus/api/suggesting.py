@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from periplus.acquire.cdx import ArchivedCopy, CdxServer
@@ -20,6 +20,7 @@ from periplus.settings import FetchLimits, Settings
 from periplus.store.sqlite import page_rows, reading
 from periplus.urls.canonical import start_urls, url_id
 from periplus.urls.hosts import host_key
+from periplus.values import frozen
 
 DEAD = frozenset({"broken-link", "broken-resource", "soft-404"})
 MOST_ASKED = 1_000  # links of one check: at half a second each, some eight minutes
@@ -27,7 +28,7 @@ MOST_FAILURES = 3  # answers in a row that say nothing: then the archive is left
 LIMITS = FetchLimits(body_bytes=1 << 20, inflated_bytes=1 << 22, total_timeout_s=60.0, first_byte_timeout_s=60.0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Suggestions:
     """The issues, with copies in the details of dead links. asked: dead addresses."""
 

@@ -7,7 +7,6 @@ import dataclasses
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -54,6 +53,7 @@ from periplus.store.sqlite.survey import LinkKey
 from periplus.urls.hosts import is_within
 from periplus.urls.scope import site_key
 from periplus.urls.units import prefix_of, promoted, unit_finder, unit_of
+from periplus.values import frozen
 
 PLAN, STOP = "survey", "survey_stop"  # names of the collection's notes
 Place = Path | str  # a folder, or the address of a collection in a database
@@ -134,7 +134,7 @@ LOOK_S = 0.5  # how often the plan is looked at
 MOST_QUANTUM = 1_000_000  # the rule shares pages out, not the frontier
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Watched:
     """What whoever watches a campaign is shown; the standing is made when it is asked for, for it takes time."""
 
@@ -423,7 +423,7 @@ def _state(start: tuple[str, str] | None, pages: int, waiting: int) -> str:
 # Its links ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinkChoice:
     """Which links: texts that page, target and anchor contain, or expressions that they match. Empty: any."""
 

@@ -52,6 +52,7 @@ from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.tables import LEAFED, Count, TableFacet, TableQuery
 from periplus.urls.scope import site_key
+from periplus.values import frozen
 
 if TYPE_CHECKING:  # arrays
     from periplus.analyse.segments import Segmentation
@@ -74,7 +75,7 @@ _RELEVANT = 0.5  # as everywhere
 Rows = Iterator[Sequence[object]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResultTable:
     """rows, stamp: of the table of a topic or portal in a collection's folder; the stamp changes when the rows do."""
 
@@ -180,7 +181,7 @@ SUMS_REMEMBERED = 100  # overviews, some kB each
 REMEMBERED = 4  # audits and kept results as tables, of 100 to 400 bytes a row, large ones on the disk
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TablePage:
     """One page of a table."""
 
@@ -196,7 +197,7 @@ class TablePage:
 _Key = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotedFault:
     """A cause with what a person noted on it. since: when the first check that saw it began; None: none did."""
 
@@ -205,7 +206,7 @@ class NotedFault:
     since: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotedCauses:
     """All causes of a collection, gravest first, with the notes on some."""
 

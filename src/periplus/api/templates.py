@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import xxhash
@@ -38,11 +38,12 @@ from periplus.model.page import Block, Part
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.text_rows import SourceRow, pages_of, source_rows
+from periplus.values import frozen
 
 Watch = Callable[[str, int, int], None]  # (what is being done, pages done, pages in all)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TemplateMarks:
     """What a method says of pages, by their numbers.
 
@@ -124,7 +125,7 @@ def of_marks(
         blocks = list(marked(page))
         held.append(np.array([_chain(block) for block, part in blocks if part is Part.NAVIGATION], np.uint64))
         sizes.append(sum(_bytes(block) for block, _ in blocks))
-    alike = TemplateRules(**{name: getattr(rules, name) for name in rules.__slots__} | {"duplicates": 100})
+    alike = replace(rules, duplicates=100)
     gone = [int((one & np.uint64(0xFFFFFFFF)).sum()) for one in held]
     return TemplateMarks(
         _clusters(held, alike, watch), gone, sizes, lambda page: (_shown(*one) for one in marked(page)), _no_source
@@ -160,7 +161,7 @@ METHODS: dict[str, Callable[[reading.Connection, Sequence[SourceRow], TemplateRu
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Templates:
     """A site's templates, and its pages marked by them as long as the collection is open."""
 

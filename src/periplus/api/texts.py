@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -21,11 +20,12 @@ from periplus.present.chunks import chunks
 from periplus.present.markdown import one_line
 from periplus.present.writers import writer_named
 from periplus.urls.files import FileNames
+from periplus.values import frozen
 
 Watch = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextExport:
     """What was written. same: pages left out, for their text is that of another."""
 

@@ -7,7 +7,6 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ from periplus.schedule.topical.policy import HarvestTally, Judge, TopicalPolicy
 from periplus.schedule.topical.queue import WEIGHED, queue_named
 from periplus.settings import Settings, settings_from
 from periplus.urls.scope import site_scope
+from periplus.values import frozen
 
 _log = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ DEFAULTS = settings_from({"scope": "any", "sitemaps": False, "index": False})
 QUANTUM = 1_000_000  # promises share pages out, not the frontier
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopicalOrder:
     """What to crawl for."""
 
@@ -109,7 +109,7 @@ class TopicalOrder:
     store: str = ""  # address of a collection in a database, in place of the folder
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopicalProgress:
     """A topical crawl as it stands."""
 
@@ -117,7 +117,7 @@ class TopicalProgress:
     gathered: HarvestTally
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopicalEnd:
     """How it ended. recall: of the known relevant pages, those that were fetched; None: none were named."""
 

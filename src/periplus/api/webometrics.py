@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -64,6 +63,7 @@ from periplus.store.sqlite import reading, runs, schema, site_rows, survey
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import registered_domain
 from periplus.urls.units import UnitChoice, UnitsOfUrls, unit_of, units_of
+from periplus.values import frozen
 
 FORMATS = {
     "report": ("html",),
@@ -79,7 +79,7 @@ _ROBOTS = (Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE)
 _WAITING = (Reason.WAITING, Reason.DEPTH, Reason.HOST_DOWN, Reason.NOFOLLOW, Reason.TRAP, Reason.ALIVE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SurveyOrder:
     """How a survey counts. item: what is harvested: an external page, host or (registered) domain."""
 
@@ -90,7 +90,7 @@ class SurveyOrder:
     choice: UnitChoice = _CHOICE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SurveyRows:
     """A collection as it stood at one moment, with every URL's unit."""
 

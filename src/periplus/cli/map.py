@@ -184,7 +184,8 @@ def _write_text(site: Site, output: Path | None, max_nodes: int, max_depth: int 
 )
 @option("--near/--no-near", "Compare texts for near duplicates; by default where there are at most 20,000 pages.", bool)
 def report(collection: Place | None, site: str, output: Path | None, near: bool | None) -> None:
-    """Write one page that shows what was found.
+    """Write one page that shows what was found. Of several sites it has sums, the worst sites and a row a site; with
+    --site it is the report of one.
 
     An HTML file that needs nothing else: what to repair first, every finding with its pages, the map, dead links,
     redirects, duplicates, sizes, depth, links to other sites. Long tables turn pages, sort and filter. With -o NAME.pdf
@@ -221,27 +222,31 @@ DIFFERENT = 5  # with --exit-code: something differs
 def diff(
     runs: tuple[str, ...], collection: Place | None, other: Place | None, format: str, output: Path | None, **flags: Any
 ) -> None:
-    """Compare two runs: pages, links, the map, issues.
+    """Compare two runs: pages, links, the map, issues. Of several sites each is compared, and what differs is listed
+    site by site.
 
     A run is named by its number, or as last, last-1 and so on; by default the last two are compared, with
     --other the last of each collection. `periplus status` lists the runs. Issues are those that the pages'
     own fields and links tell.
     """
-    from periplus.api.comparison import compare_runs
-    from periplus.present.diff import diff_lines, diff_page, write_diff_json
+    from periplus.api.comparison import compare_sites
+    from periplus.present.diff import diff_lines, diff_page, sites_diff_page, sites_lines, write_diff_json
 
     if len(runs) not in (0, 2):
         raise UsageError("name two runs, or none for the last two: periplus diff last-1 last")
     folder = collection_folder(collection)
     before, after = runs or (("last", "last") if other else ("last-1", "last"))
     other_folder = collection_folder(other) if other else None
-    comparison = compare_runs(folder, before, after, other=other_folder, site=flags["site"])
+    sites = list(compare_sites(folder, before, after, other=other_folder, site=flags["site"]))
+    comparison, alone = sites[0][1], len(sites) == 1
+    shown = {"most": flags["most"], "links": flags["links"]}
     with opened(output, exact=format != "text") as out:
         if format == "json":
-            write_diff_json(comparison, out)
+            write_diff_json(sites, out)
         elif format == "html":
-            out.write(diff_page(comparison))
+            out.write(diff_page(comparison) if alone else sites_diff_page(sites))
         else:
-            out.writelines(line + "\n" for line in diff_lines(comparison, most=flags["most"], links=flags["links"]))
-    if flags["exit_code"] and not comparison.is_empty:
+            lines = diff_lines(comparison, **shown) if alone else sites_lines(sites, **shown)
+            out.writelines(line + "\n" for line in lines)
+    if flags["exit_code"] and not all(changes.is_empty for _, changes in sites):
         sys.exit(DIFFERENT)

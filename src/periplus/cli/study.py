@@ -5,9 +5,11 @@ what the pages of a collection say, and where else.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +79,7 @@ def duplicates(site: str, collection: Place | None, near: float, format: str, mo
         elif format == "csv":
             write_table(COLUMNS, duplicate_rows(duplicate_groups), "csv", out)
         else:
-            out.writelines(line + "\n" for line in duplicate_lines(duplicate_groups, width=columns_of(out), most=most))
+            out.writelines(line + "\n" for line in duplicate_lines(duplicate_groups, most=most))
 
 
 # `periplus template`: which pages of a site one template made, and what of them is navigation.
@@ -88,6 +90,7 @@ SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not l
 
 @click.command()
 @click.argument("site", default="", metavar="[SITE]")
+@option("--site one_site", "The same as SITE.", str, "", metavar="KEY")
 @collection_option
 @option("--method", "The marks stored with the pages (the default where there are any), or Shorkin's rules.", METHODS)
 @option("--html", "Write pages with their parts coloured, to judge by eye.", PATH, metavar="FOLDER")
@@ -106,11 +109,14 @@ SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not l
 @json_option
 @option("--most", "Pages without a template that are named; -1: all.", click.IntRange(-1), 20)
 @output_option
-def template(site: str, collection: Place | None, method: str | None, output: Path | None, **flags: Any) -> None:
+def template(
+    site: str, one_site: str, collection: Place | None, method: str | None, output: Path | None, **flags: Any
+) -> None:
     """Tell navigation from content, by what a site's pages share.
 
-    Finds which pages of a site one template made, and what of each is navigation: menus, headers, footers, boxes. SITE
-    is needed where the collection holds several.
+    Finds which pages of a site one template made, and what of each is navigation: menus, headers, footers, boxes. Of a
+    collection with several sites each is looked at by itself, one after another; SITE chooses one. Files of several
+    sites are written into a folder a site.
 
     \b
     periplus template                            the templates, with sizes and a page of each
@@ -119,12 +125,13 @@ def template(site: str, collection: Place | None, method: str | None, output: Pa
     periplus template --remove bare              the pages' own source without navigation; their scripts are theirs
     """
     from periplus.api.collection import Collection
-    from periplus.present.template import template_lines, write_template_json
+    from periplus.present.tables import json_text
+    from periplus.present.template import template_lines, template_values
 
     if flags["remove"] and method == "site":
         raise UsageError("marks are of a page's text, not of its source: --remove goes with --method shorkin")
     method = method or ("shorkin" if flags["remove"] else "")
-    rules = TemplateRules(**{name: flags[name] for name in TemplateRules.__slots__})
+    rules = TemplateRules(**{name: flags[name] for name in TemplateRules.__annotations__})
     if rules.least_nav_length > rules.min_nav_length:
         raise UsageError(
             f"--least-nav-length {rules.least_nav_length} is above --min-nav-length {rules.min_nav_length}: it is the "
@@ -136,15 +143,25 @@ def template(site: str, collection: Place | None, method: str | None, output: Pa
     if len(set(folders)) < len(folders):
         raise UsageError("--html, --text and --remove need a folder each")
     with Collection(collection_folder(collection)) as reader:
-        templates = reader.templates(site, method=method, rules=rules, watch=Watch())
+        site = site or one_site
+        sites, values = [site] if site else reader.sites() or [""], []
         with opened(output, exact=flags["format"] == "json") as out:
-            if flags["format"] == "json":
-                write_template_json(templates.found, out)
-            else:
-                out.writelines(
-                    line + "\n" for line in template_lines(templates.found, width=columns_of(out), most=flags["most"])
+            for place, name in enumerate(sites):
+                templates = reader.templates(name, method=method, rules=rules, watch=Watch())
+                if flags["format"] == "json":
+                    values.append(template_values(templates.found))
+                else:
+                    lines = template_lines(templates.found, width=columns_of(out), most=flags["most"])
+                    out.writelines(line + "\n" for line in chain([""] * bool(place), lines))
+                _write_folders(
+                    templates, flags, re.sub(r"[^a-z0-9.-]+", "-", name).strip("-.") if len(sites) > 1 else ""
                 )
-        _write_folders(templates, flags)
+            if values:
+                out.write(json_text(values[0] if len(values) == 1 else {"sites": values}))
+
+
+def _folder_name(site: str) -> str:
+    return re.sub(r"[^a-z0-9.-]+", "-", site).strip("-.")
 
 
 def _refuse_filled(folder: Path) -> None:
@@ -155,7 +172,8 @@ def _refuse_filled(folder: Path) -> None:
         raise UsageError(f"{folder} is not empty: name a new folder, or empty it first")
 
 
-def _write_folders(templates: Templates, flags: dict[str, Any]) -> None:
+def _write_folders(templates: Templates, flags: dict[str, Any], below: str) -> None:
+    """below: the folder of the site, of several."""
     from periplus.present.template import INDEX
 
     writers: dict[str, Callable[[Path], None]] = {
@@ -166,8 +184,9 @@ def _write_folders(templates: Templates, flags: dict[str, Any]) -> None:
         ),
     }
     for name, write in writers.items():
-        if (folder := flags[name]) is None:
+        if flags[name] is None:
             continue
+        folder = flags[name] / below
         try:
             folder.mkdir(parents=True, exist_ok=True)
             write(folder)

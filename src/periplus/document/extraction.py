@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -20,6 +20,7 @@ from periplus.extras import extra_needed
 from periplus.model.tables import TEXT, Column, Table
 from periplus.settings import nearest, rules_table
 from periplus.urls.user_patterns import user_pattern
+from periplus.values import frozen
 
 PREFIX = "x:"
 MOST_RULES = 100
@@ -31,7 +32,7 @@ _PART = re.compile(r"(.*?)::(text|html|attr\(\s*([\w:.-]+)\s*\))\s*", re.DOTALL)
 _SCRIPTS = ("application/json", "application/ld+json")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParsedPage:
     """A page as rules see it. tree: None where it is no HTML."""
 
@@ -40,7 +41,7 @@ class ParsedPage:
     is_json: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExtractRule:
     """read: the values of a page, in its order; all: every value, a line each, in place of the first."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import codecs
 import math
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote_from_bytes
 
 from periplus.document.letters import SCRIPTS, STEP, frequent_of, letters_of, log_chances, trigrams_of
 from periplus.document.trigrams import Trigrams
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,7 @@ _KEPT_IN_QUERY = "".join(map(chr, range(0x21, 0x7F))).translate(dict.fromkeys(ma
 _ISO_2022_SHIFTS = "\x0e\x0f\x1b"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Encoding:
     """An encoding of the web."""
 

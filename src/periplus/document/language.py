@@ -7,7 +7,6 @@ import re
 import sys
 import unicodedata
 from array import array
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from math import inf, sqrt
@@ -15,9 +14,10 @@ from math import inf, sqrt
 from isal import isal_zlib  # in a third of the time that zlib takes, 4 ms of a start
 
 from periplus.document.ngrams import SPACE, Ngrams, count_units
+from periplus.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alphabet:
     """Letters that several languages are written with.
 

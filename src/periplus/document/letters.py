@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import unicodedata
 import zlib
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from periplus.document.trigrams import Trigrams
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +51,7 @@ SCRIPTS = {
 STEP = 8  # steps of the tables to a nat
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Letters:
     """What a script is written with, and the languages that are written in it."""
 

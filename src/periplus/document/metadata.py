@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from periplus.document import headers
 from periplus.document.reader import Reader
 from periplus.document.robots import page_directives
 from periplus.model.visit import Headers
+from periplus.values import frozen
 
 TITLE_CHARS = 2_000
 DESCRIPTION_CHARS = 5_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Metadata:
     """A page's word on itself. Empty and 0.0: it does not say."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from html import unescape
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +20,7 @@ from periplus.document.page_rules import MARKS
 from periplus.document.tree import PageTree, parse
 from periplus.model.page import NO_PUBLICATION, Publication
 from periplus.model.web import Url
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     from periplus.model.story import PageDate
@@ -141,7 +141,7 @@ def publication_of(
     return Publication(*author, *published, *modified, types)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DateEvidence:
     """What is known of one page. 0.0 and empty: nothing."""
 

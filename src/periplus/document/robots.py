@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from periplus.settings import PRODUCT_TOKEN
+from periplus.values import frozen
 
 PARSED_BYTES = 512_000  # RFC 9309, 2.5: at least 500 KiB are parsed; what follows is ignored
 SHOWN_CHARACTERS = 300  # of a line, in reports
@@ -38,7 +38,7 @@ _TO_CHANGE = re.compile(r"%[0-9A-Fa-f]{2}|[^A-Za-z0-9._~!&'()+,;=:@/?\[\]%-]")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RobotsVerdict:
     """Whether a path may be asked for, and the line that says so; no line: nothing forbids it."""
 
@@ -50,7 +50,7 @@ class RobotsVerdict:
 FREE = RobotsVerdict(True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RobotsRule:
     """One Allow or Disallow line. parts: the pattern between its `*`, in the form that paths are compared in."""
 
@@ -65,7 +65,7 @@ class RobotsRule:
         return 2 * octets + self.verdict.allowed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """The rules below one or several user-agent lines."""
 
@@ -74,7 +74,7 @@ class Group:
     crawl_delay: float | None  # s
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wildcard:
     """A rule that a prefix alone does not decide."""
 
@@ -96,7 +96,7 @@ class Wildcard:
         return path.find(self.last, start) >= 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RobotsGroup:
     """What one crawler may do on one origin. Made by `Robots.group_for`.
 
@@ -151,7 +151,7 @@ class RobotsGroup:
         return best
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Robots:
     """A robots.txt understood."""
 
@@ -331,7 +331,7 @@ class Access(StrEnum):
     NONE = "none"  # nobody knows the rules: nothing may be fetched
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RobotsAnswer:
     """What came of asking for robots.txt, in a form to be stored.
 
@@ -375,7 +375,7 @@ def robots_from_answer(status: int, cause: str = "", body: bytes = b"") -> Robot
     return RobotsAnswer(status, str(cause), part)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RobotsTags:
     """What a page asks for itself."""
 

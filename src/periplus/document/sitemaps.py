@@ -13,13 +13,13 @@ import contextlib
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from periplus.errors import InvalidUrl
 from periplus.model.web import Url
 from periplus.urls.canonical import canonical
+from periplus.values import frozen
 
 MAX_ENTRIES = 50_000  # sitemaps.org: the most that one file may name
 # the protocol permits 50 MB; 50,000 addresses seldom need 10, and a gzip bomb must stay cheap
@@ -36,7 +36,7 @@ class SitemapKind(StrEnum):
     NONE = "none"  # no sitemap: a web page, rubbish, nothing
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SitemapEntry:
     """A page. Perhaps on another host: the crawl's scope decides."""
 
@@ -44,7 +44,7 @@ class SitemapEntry:
     lastmod: float  # seconds since the epoch; 0.0 when not said or not understood
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sitemap:
     """A sitemap understood. Entries in the order of the file, each URL once."""
 
@@ -55,7 +55,7 @@ class Sitemap:
     cut: bool  # more than MAX_ENTRIES or MAX_INFLATED_BYTES: the rest was left off
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Dialect:
     """Where a kind of sitemap says what."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from periplus.document import html, whitespace
 from periplus.errors import InvalidUrl
 from periplus.model.web import Url
 from periplus.urls.canonical import resolve
+from periplus.values import frozen
 
 JSON_CHARS = 2_000_000  # of one script
 VALUE_CHARS = 10_000
@@ -30,7 +30,7 @@ _WRAPPED = re.compile(rf"^\s*{_CDATA}|(?:-->|\]\]>|/[/*]\s*\]\]>(?:\s*\*/)?)\s*;
 _OPEN_GRAPH = ("og", "article", "book", "profile", "music", "video", "product", "fb")  # ogp.me, and Meta's own
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Item:
     """One thing that a page describes. schema: its types are of schema.org, and written without its address."""
 

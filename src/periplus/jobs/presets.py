@@ -11,7 +11,6 @@ import dataclasses
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -31,6 +30,7 @@ from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_name
 from periplus.urls.units import unit_list
 from periplus.urls.user_patterns import user_pattern
+from periplus.values import frozen
 
 MOST_STARTS = 1_000
 # pages fetched of the sites named, before the topic is learned: thirty of the topic among them are enough
@@ -55,7 +55,7 @@ CONSENTS = {
 LIFTED = "-"  # in place of a limit or pattern: none from now on
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Preset:
     """What the first form can ask for. many: several sites at once."""
 
@@ -108,7 +108,7 @@ PRESETS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobRequest:
     """What a form asks for.
 

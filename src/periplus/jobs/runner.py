@@ -7,21 +7,25 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from periplus.acquire.clock import SystemClock
 from periplus.children import Command
 from periplus.errors import UsageError
 from periplus.masking import MASK, SOURCES, masked_command
-from periplus.model.job import Job, JobOrder, JobProgress, JobState, JobStore
+from periplus.model.job import Job, JobOrder, JobProgress, JobState
 from periplus.model.ports import Clock
+from periplus.values import frozen
+
+if TYPE_CHECKING:
+    from periplus.store.job_queue import JobQueue
 
 
 @contextlib.contextmanager
 def opened_queue(
     folder: Path, store: str = "", *, make: bool = False, waits: bool = False
-) -> Iterator[tuple[JobStore, Clock]]:
+) -> Iterator[tuple[JobQueue, Clock]]:
     """The queue of the folder or, where store is an address, of that collection.
 
     make: a collection that is not there yet; waits: minutes for a database that is being restarted, as a worker does,
@@ -36,13 +40,13 @@ def opened_queue(
         queue.close()
 
 
-def _in_folder(folder: Path) -> tuple[JobStore, Clock]:
+def _in_folder(folder: Path) -> tuple[JobQueue, Clock]:
     from periplus.store.sqlite.job_file import folder_queue
 
     return folder_queue(folder), SystemClock()
 
 
-def _in_database(store: str, make: bool, waits: bool) -> tuple[JobStore, Clock]:
+def _in_database(store: str, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
     from periplus.store.postgres import schema
     from periplus.store.postgres.address import address_of
     from periplus.store.postgres.connection import FIRST_PATIENCE_S, PATIENCE_S, Session
@@ -88,7 +92,7 @@ AGAIN_S = 20.0
 _TAIL_BYTES = 600
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Runner:
     """One process's way to do jobs.
 
@@ -97,7 +101,7 @@ class Runner:
     """
 
     folder: Path
-    queue: JobStore
+    queue: JobQueue
     clock: Clock
     name: str
     stopped: Callable[[], bool]

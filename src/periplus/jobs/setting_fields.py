@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from periplus.settings import (
     settings_from,
     table_apart,
 )
+from periplus.values import frozen
 
 PREFIX = "set_"  # of a field's name; that of its setting follows
 EVERYDAY = frozenset({"max_pages", "max_depth", "delay_s", "include", "exclude"})  # have fields of their own
@@ -58,7 +58,7 @@ _KINDS: dict[Any, tuple[str, Callable[[str], Any]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingField:
     """One setting in a form. value: what holds where the field is empty; source: the file or preset that says so, empty
     where none does; withheld: why no form sets it, empty where one may.
@@ -88,7 +88,7 @@ class SettingField:
         return self.row.kind in (int, float)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingGroup:
     """Settings that are shown together."""
 

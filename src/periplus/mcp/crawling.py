@@ -26,6 +26,7 @@ from periplus.store.sqlite.checks import CHECK
 from periplus.urls.canonical import resolve
 from periplus.urls.hosts import host_key, is_named
 from periplus.urls.scope import own_hosts, site_key, site_scope
+from periplus.values import frozen
 
 CALL_S = 45.0  # of one call: programs give an answer up after a minute
 URLS_MOST = 20  # of one call
@@ -58,7 +59,7 @@ class CrawlBudget:
         return {"pages": self.pages, "seconds": round(self.time_s), "bytes": self.size_bytes}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedFirst:
     """`api.crawling.RunPolicy`: hosts take turns as in any crawl; of each the pages that were named come first."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from periplus.values import frozen
 
 
 class Verdict(StrEnum):
@@ -67,7 +68,7 @@ class CausedBy(StrEnum):
     GROUP = "group"  # what several pages share, as a title; the group is named by its first page
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IssueKind:
     """One row of the table of issues."""
 
@@ -82,7 +83,7 @@ class IssueKind:
     source: str = ""  # the standard that asks for it, with its section; empty: practice
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Issue:
     """One thing that is wrong, and where."""
 
@@ -103,7 +104,7 @@ class Issue:
         return (self.code, self.url, self.related)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fault:
     """One cause, and the issues of one kind that it makes: one missing script is one fault on 527 pages."""
 
@@ -116,7 +117,7 @@ class Fault:
     detail: str = ""  # what all of its issues say; empty where they differ
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KindSum:
     """How many causes of one kind and grade there are, and on how many pages they are met."""
 
@@ -136,7 +137,7 @@ class GradedField(StrEnum):
     MAINTENANCE = "maintenance"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GradePart:
     """One kind of issue, and the points that it takes. pages: with such an issue."""
 
@@ -147,7 +148,7 @@ class GradePart:
     points: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FieldGrade:
     """How good a site is in a field. score: 0 to 100; parts: what takes points, most first."""
 
@@ -165,7 +166,7 @@ class FaultDecision(StrEnum):
     IGNORED = "ignored"  # it is no fault
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FaultNote:
     """What a person noted on one cause. An accepted or ignored one is left out of lists, sums and gates."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from periplus.model.visit import Headers
 from periplus.model.web import SiteKey, Url, UrlId
+from periplus.values import frozen
 
 # What passes between a collection and a web archive: exchanges with their bytes, and what an archive says of itself.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exchange:
     """One visit as an archive keeps it. body None: it was not kept."""
 
@@ -30,7 +29,7 @@ class Exchange:
     body_id: int  # equal for equal bytes, 0 where nothing is known
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunNote:
     """What an archive says of the run that its records come from."""
 
@@ -42,7 +41,7 @@ class RunNote:
     obeys_robots: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArchiveRecord:
     """One record of an archive that was read.
 
@@ -55,7 +54,7 @@ class ArchiveRecord:
     is_cut: bool  # the block was longer than what was read of it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SegmentState:
     """One segment of pages' bytes beside what the database says of it.
 
@@ -76,7 +75,7 @@ class SegmentState:
         return self.size_bytes > 0 and self.orphans == self.records and not self.lost
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deletion:
     """A wish to delete: pages, all of a site, or a run; several together are one wish.
 
@@ -96,7 +95,7 @@ class Deletion:
     run_pages: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeletionPlan:
     """What a deletion takes from a collection: rows of each kind,
     and bytes of what they hold (the file itself keeps its size for new ones).

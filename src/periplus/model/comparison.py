@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from periplus.model.audit import Issue
 from periplus.model.graph import LinkGraph, LinkRows
 from periplus.model.results import SiteMap
 from periplus.model.web import Url
+from periplus.values import frozen
 
 FIELDS = (
     "title",
@@ -27,7 +27,7 @@ FIELDS = (
 """What is compared of a page. text: how long it is, and a part of its digest."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunView:
     """One site as one run left it."""
 
@@ -43,7 +43,7 @@ class RunView:
     reasons: Mapping[Url, str]  # of every URL of the site, those that are no pages too
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageNote:
     """A page that came or went. reason: how it stands in the other run; empty: not known there."""
 
@@ -53,7 +53,7 @@ class PageNote:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FieldChange:
     """One value of a page, before and after."""
 
@@ -62,7 +62,7 @@ class FieldChange:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangedPage:
     """A page that both runs fetched, with what differs."""
 
@@ -71,7 +71,7 @@ class ChangedPage:
     changes: tuple[FieldChange, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinkNote:
     """A link that came or went."""
 
@@ -79,7 +79,7 @@ class LinkNote:
     target: Url
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Move:
     """A page that hangs elsewhere in the map. What hangs below it moves with it and is not named."""
 
@@ -93,7 +93,7 @@ class Move:
     pages: int  # with it, those below it after
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BranchChange:
     """A page of depth 1 with all below it. came and left: pages that stand in another branch in the other run."""
 
@@ -104,7 +104,7 @@ class BranchChange:
     left: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IssueChanges:
     """Issues by what makes them the same: code, page, related URL."""
 
@@ -113,7 +113,7 @@ class IssueChanges:
     still: tuple[Issue, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Side:
     """One of the two runs, for the head of a comparison."""
 
@@ -125,7 +125,7 @@ class Side:
     depth: int  # -1: no map
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """What is different after, seen from before.
 

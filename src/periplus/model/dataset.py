@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -17,7 +17,8 @@ from periplus.model.arrays import Ints, Ints16
 from periplus.model.graph import LinkRows
 from periplus.model.page import LINK_KINDS, POSITIONS, Publication
 from periplus.model.ports import RunRecord
-from periplus.model.tables import Column, ColumnKind, Table
+from periplus.model.tables import Column, ColumnKind, Table, columns_of
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     import pyarrow
@@ -154,15 +155,11 @@ LINKS = Table(
 TEXTS = Table(
     "texts",
     "What pages say.",
-    (
-        Column("url", INTEGER, "the number of the page's URL, ascending, each once"),
-        Column("text", TEXT, "the page's running text, a line a block"),
-        Column(
-            "content",
-            TEXT,
-            "the blocks of it that are content and no navigation; none where they are not told apart yet",
-        ),
-    ),
+    columns_of("""
+        url integer: the number of the page's URL, ascending, each once
+        text text: the page's running text, a line a block
+        content text: the blocks of it that are content and no navigation; none where they are not told apart yet
+    """),
 )
 TABLES: Mapping[str, Table] = {table.name: table for table in (HOSTS, URLS, REDIRECTS, PAGES, LINKS, TEXTS)}
 """By name. `texts` is there only where it was asked for."""
@@ -192,7 +189,7 @@ def arrow_schema(columns: Sequence[Column]) -> pyarrow.Schema:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Coded:
     """A column of few distinct texts: values[i] is names[codes[i]]."""
 
@@ -247,7 +244,7 @@ class WholeRows(Protocol):
         """(id, text, blocks, parts), as they are packed, of pages whose text was kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartNote:
     """One file of a table. sha256: of its bytes, hexadecimal."""
 
@@ -257,7 +254,7 @@ class PartNote:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableNote:
     """One table of a folder: its files in order, its columns by name with what each says."""
 
@@ -267,7 +264,7 @@ class TableNote:
     columns: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Manifest:
     """What a folder of tables holds, of what it was made, and by what. A folder without one is not whole.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from periplus.model.page import BlockKind, Part
 from periplus.model.web import SiteKey, Url, UrlId
+from periplus.values import frozen
 
 
 class Likeness(StrEnum):
@@ -51,7 +51,7 @@ class SameText(NamedTuple):
     body: int  # and these the same bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Duplicate:
     """A page beside the one that stands for it."""
 
@@ -64,7 +64,7 @@ class Duplicate:
     text: int  # pages of a group with the same number say the same; 0: what the representative says
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DuplicateGroup:
     """Pages that say the same or nearly so."""
 
@@ -76,7 +76,7 @@ class DuplicateGroup:
     is_confirmed: bool  # texts were compared, not their digests alone
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Duplicates:
     """What was found in a collection or one site of it. site: empty: all of them."""
 
@@ -90,7 +90,7 @@ class Duplicates:
 # What is said of a site's templates: which pages were made by one, and what of them is navigation.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TemplateRules:
     """The parameters of Shorkin's method, by the names and with the values that he published;
     lengths and shares in per cent.
@@ -107,7 +107,7 @@ class TemplateRules:
 PUBLISHED = TemplateRules()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TemplatePage:
     """One page, and how much of it is navigation."""
 
@@ -117,7 +117,7 @@ class TemplatePage:
     navigation_bytes: int  # of these, in fragmenters that are navigation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Template:
     """Pages that share their navigation."""
 
@@ -126,7 +126,7 @@ class Template:
     share: float  # of the pages' bytes that are navigation: the mean over pages, 0 to 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteTemplates:
     """A site's templates, largest first, and the pages that none took."""
 
@@ -152,7 +152,7 @@ class MarkedBlock(NamedTuple):
     runs: tuple[TextRun, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MarkedPage:
     """A page as it is shown for judging by eye."""
 

@@ -5,7 +5,7 @@ and when a page is asked for again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from periplus.model.audit import FragmentVerdict
 from periplus.model.page import NO_BLOCKS, Blocks, Document, Part, Rendering
 from periplus.model.visit import FETCHED, STATE_OF, Reason, Request, State, Visit
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
+from periplus.values import frozen
 
 # what people expect of a refresh that repeats by itself, and what the first figures are corrected from
 FIRST_INTERVAL_S = 86_400.0
@@ -70,7 +71,7 @@ PRIORITY_NONE = 1_000_000_002  # what only a sitemap knows
 PRIORITY_DOUBT = 1_000_000_003
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadyHost:
     """A host that could be leased, as a policy sees it."""
 
@@ -83,7 +84,7 @@ class ReadyHost:
     answered: bool = True  # whether it ever did
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lease:
     """The right to ask one host, until the worker falls silent. epoch: fences off whoever held it before."""
 
@@ -98,7 +99,7 @@ class Lease:
     answered: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Task:
     """One row of the to-do list. url_id is 0 for robots.txt and sitemaps, which are not pages."""
 
@@ -112,7 +113,7 @@ class Task:
     doubt: int = 0  # how little vouches for the URL, see `schedule.traps`; 0: it is no part of an endless series
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredRobots:
     """What is remembered of an origin's robots.txt. status 0: no answer (cause says why); body: the rules' text."""
 
@@ -124,7 +125,7 @@ class StoredRobots:
     expires: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A URL that was seen, with what should become of it: Reason.WAITING to be fetched, else why not."""
 
@@ -142,7 +143,7 @@ class Candidate:
     vouched: bool = True  # False: by this link alone it may be part of an endless series
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SideRequest:
     """What to fetch from a host that may be another's without making a page of it: robots.txt, a sitemap,
     a link's target to be checked.
@@ -155,7 +156,7 @@ class SideRequest:
     in_s: float = 0.0  # not before so many seconds from now
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatternRecord:
     """What is known of the doubtful URLs of one URL pattern of one host, for the store.
 
@@ -170,7 +171,7 @@ class PatternRecord:
     led_from: str  # the pattern of the latest doubtful page that led to one of these; empty: none did
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownLines:
     """Keys of texts that a host has shown, in order: a part of the sequence that begins with number `first`."""
 
@@ -179,7 +180,7 @@ class ShownLines:
     needed_from: int = 0  # those of smaller number are needed no longer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrapMemory:
     """What the store keeps of one host for its trap detector."""
 
@@ -188,7 +189,7 @@ class TrapMemory:
     doubts: tuple[tuple[UrlId, int], ...] = ()  # URLs that nothing vouches for
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrapChanges:
     """What changed of it since the last commit. A doubt of 0: something vouches for the URL now."""
 
@@ -209,7 +210,7 @@ class TrapTally(NamedTuple):
     urls: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Look:
     """What was seen of a link's target, whose page is not kept."""
 
@@ -220,7 +221,7 @@ class Look:
     fragments: tuple[tuple[str, FragmentVerdict], ...] = ()  # those that were to be looked for
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Completion:
     """What became of one task.
 
@@ -268,7 +269,7 @@ class PageVisit(NamedTuple):
     parts: tuple[Part, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GivenUp:
     """An origin that is left alone for the rest of this run: what waits for it is dropped with this reason and rule."""
 
@@ -277,7 +278,7 @@ class GivenUp:
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostState:
     """How a host stands at the moment of a commit. release: the lease ends with it."""
 
@@ -293,7 +294,7 @@ class HostState:
     traps: TrapChanges = TrapChanges()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Batch:
     """One transaction: all of it is stored, or none. Completions and host states of a lost lease are dropped."""
 
@@ -307,7 +308,7 @@ class Batch:
     fallen: tuple[tuple[SiteKey, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunCounts:
     """The counts of a run so far, from the store."""
 
@@ -335,7 +336,7 @@ class PartState(NamedTuple):
     taken: Mapping[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostRow:
     """One host as the progress display shows it."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,9 +12,10 @@ from periplus.model.arrays import Floats32, Ints, Ints32, Mask, Unsigned8, Unsig
 from periplus.model.ports import RunRecord
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
+from periplus.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinkGraph:
     """n pages and m distinct links between them, in compressed sparse rows: links out of page i are
     targets[offsets[i]:offsets[i + 1]], ascending. No self-links. Pages stand in the order of their URLs' text, so that
@@ -34,7 +34,7 @@ REASONS = tuple(Reason)
 REASON_CODES = {reason.value: code for code, reason in enumerate(REASONS)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UrlRows:
     """What a collection knows of u URLs, one value a URL, in any order."""
 
@@ -59,7 +59,7 @@ class UrlRows:
         return cls(np.array(ids, np.int64), texts, np.frombuffer(bytes(codes), np.uint8), np.array(depths, np.int32))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinkRows:
     """Links as pairs of URL ids, in any order, perhaps twice, perhaps to URLs that are no page."""
 
@@ -67,7 +67,7 @@ class LinkRows:
     targets: Ints
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageRows:
     """Facts of fetched pages, one value a page, ascending by id."""
 
@@ -92,7 +92,7 @@ class PageRows:
         return cls(np.array(ids, np.int64), titles, media_types, np.array(sizes, np.int64))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UrlFacts:
     """One URL with what became of it. target: where it redirects, else empty."""
 
@@ -133,7 +133,7 @@ class SiteReader(Protocol):
         """(ids, statuses) of the site's URLs that were answered."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InlinkIndex:
     """All links of a collection both ways, by place: u URLs ascending by id, m pairs of URLs that a link joins.
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+
+from periplus.values import frozen
 
 
 class JobState(StrEnum):
@@ -29,7 +28,7 @@ fields of `JobProgress`) and of the one whose end says that its runner has died:
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobOrder:
     """What is to be done: a command of the program with its arguments, as one would type it after `periplus`."""
 
@@ -47,7 +46,7 @@ class JobOrder:
         return self.command[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """An order in the queue, as it stands."""
 
@@ -66,7 +65,7 @@ class Job:
     ended: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobProgress:
     """How far a job is, by its own word. total 0: not known."""
 
@@ -75,7 +74,7 @@ class JobProgress:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     """An order that is given again each period."""
 
@@ -84,74 +83,6 @@ class Schedule:
     period_s: float
     next_at: float
     paused: bool
-
-
-class JobStore(Protocol):
-    """Which requests wait, who works on them, and which come again?
-
-    States of a job: see `JobState`. Always: (1) a job has at most one live lease, named by its epoch, and what an older
-    one reports is dropped; (2) the greatest priority goes first, then the oldest; (3) equal requests that are open are
-    one, but for one that was told to stop; (4) a period gives one job a tick, however many ask; (5) every lease ends,
-    by finish or by time; (6) a job's successor is asked for once, when it is done. Each call is one transaction. Not
-    its business: doing the work, knowing the time (seconds since the epoch, by one clock for all who share it).
-    """
-
-    def close(self) -> None: ...
-
-    def add(self, order: JobOrder, now: float) -> Job:
-        """The job that does this: a new one, or an equal one that is open and was not told to stop.
-
-        A joined job takes the greater priority, the earlier time and the successors of the later
-        order, where that has any.
-        """
-
-    def claim(self, runner: str, now: float, lease_s: float) -> Job | None:
-        """The next job, leased to a runner; None: nothing is due.
-
-        A job whose runners died as often as it may is failed instead.
-        """
-
-    def beat(self, job: Job, progress: JobProgress, now: float, lease_s: float) -> bool:
-        """Renews the lease and enters the progress. False: stop, for it was cancelled or is another runner's now."""
-
-    def finish(self, job: Job, state: JobState, note: str, now: float, wait_s: float = 0.0) -> bool:
-        """The job's end, or its way back into the queue for wait_s at least (one that was cancelled has none);
-        of one that is done its successor is asked for in the same moment.
-
-        False: it is another runner's now, nothing is entered.
-        """
-
-    def cancel(self, job_id: int, now: float) -> Job:
-        """A waiting job is cancelled at once, a running one at its next beat, an ended one stays as it is.
-
-        Raises StoreError if there is none.
-        """
-
-    def job(self, job_id: int) -> Job:
-        """Raises StoreError if there is none."""
-
-    def jobs(self, *, most: int = 100) -> Sequence[Job]:
-        """Running ones first, then what waits in the order of its turn, then what ended, the latest first."""
-
-    def open_jobs(self) -> int:
-        """How many wait or run."""
-
-    def repeat(self, order: JobOrder, period_s: float, now: float) -> Schedule:
-        """Gives the order each period from now on; of an equal schedule period and priority are changed."""
-
-    def tick(self, now: float) -> Sequence[Job]:
-        """The jobs of all periods that are over, each once.
-
-        Ticks that were missed while nobody looked are not made up.
-        """
-
-    def schedules(self) -> Sequence[Schedule]: ...
-
-    def pause(self, schedule_id: int, *, paused: bool) -> None:
-        """Raises StoreError if there is none."""
-
-    def forget(self, schedule_id: int) -> None:
-        """Ends a schedule; the jobs that it made stay. Raises StoreError if there is none."""
 
 
 class NoticeKind(StrEnum):
@@ -175,7 +106,7 @@ class Channel(StrEnum):
     WEBHOOK = "webhook"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Notice:
     """One thing that changed in one collection, or one job that failed. Told once, by its key."""
 
@@ -188,7 +119,7 @@ class Notice:
     count: int  # of all of them
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subscription:
     """Who is told of what. kinds: empty, of all; collection: empty, of all."""
 
@@ -200,7 +131,7 @@ class Subscription:
     made: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delivery:
     """A notice on its way to one subscriber. fault: of the last attempt; empty: there was none, or it arrived."""
 
@@ -212,7 +143,7 @@ class Delivery:
     fault: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MailSettings:
     """The server that takes our mail. security: tls, starttls or none."""
 
@@ -225,7 +156,7 @@ class MailSettings:
     ca_file: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoticeSettings:
     """How notices leave.
 

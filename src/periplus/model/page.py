@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias, TypeVar, overload
 
 from periplus.model.visit import Reason, State
 from periplus.model.web import Url
+from periplus.values import frozen
 
 
 class MediaClass(StrEnum):
@@ -257,7 +258,7 @@ def link_codes(kinds: frozenset[LinkKind]) -> frozenset[int]:
 NO_LINKS = Links()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BadLink:
     """What stood where a URL belongs and is none that can be fetched."""
 
@@ -268,7 +269,7 @@ class BadLink:
     why: str  # "javascript", "mailto", "tel", "data", ... (the scheme), or "malformed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Charset:
     """Which encoding was taken, and on whose word."""
 
@@ -474,7 +475,7 @@ class Blocks(Columns[Block]):
 NO_BLOCKS = Blocks()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Digests:
     """16 bytes each.
 
@@ -505,7 +506,7 @@ class Publication(NamedTuple):
 NO_PUBLICATION = Publication()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Document:
     """A page understood. Empty strings and zeros mean: the page does not say."""
 
@@ -541,7 +542,7 @@ class Document:
         return self.blocks.text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rendering:
     """A page as a browser made it."""
 
@@ -567,7 +568,7 @@ class SamePage(NamedTuple):
     same: str  # bytes, words, folded
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageSummary:
     """What is known of one URL, in the columns of `model.tables.PAGE`. None: it does not say, or was not fetched."""
 

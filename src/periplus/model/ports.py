@@ -31,6 +31,7 @@ from periplus.model.page import Document
 from periplus.model.visit import Cause, Cut, Headers, Reason, Request
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Settings
+from periplus.values import frozen
 
 
 class Clock(Protocol):
@@ -144,7 +145,7 @@ class TrapDetection(Protocol):
         """What changed since last asked, for the store."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Response:
     """One exchange on the wire, before anything is made of it. status 0: no header arrived."""
 
@@ -311,7 +312,7 @@ class CrawlStore(Protocol):
 # One protocol; a folder and a database each have their own.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunRecord:
     """One run as stored. state: running, done, stopped, suspicious or failed; note says why."""
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from periplus.model.arrays import Floats, Ints, Ints16, Ints32, Unsigned8
 from periplus.model.audit import Fault, FieldGrade, Grade, IssueKind
 from periplus.model.duplicates import DuplicateGroup
 from periplus.model.page import MediaClass
 from periplus.model.visit import Reason, State
-from periplus.model.web import Url
+from periplus.model.web import SiteKey, Url
+from periplus.values import frozen
 
 OTHERS = -1  # in place of a page's index: the pages that a folded map does not name one by one
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ranking:
     """How much each page counts, and how the figure came about."""
 
@@ -25,7 +25,7 @@ class Ranking:
     residual: float  # change of the last round, summed over pages, as a share of all scores; 0.0 with no pages
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteMap:
     """A tree over the pages that links reach from the home page; every such page stands in it once.
 
@@ -56,7 +56,7 @@ class SiteMap:
                     yield page, depth, below
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapNode:
     """A place in a folded map with everything in it: pages, indexed, size_bytes and rank are totals of the branch.
 
@@ -71,7 +71,7 @@ class MapNode:
     children: tuple[MapNode, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinkedBytes:
     """What lies behind each page's links: a picture gallery is seen at first sight."""
 
@@ -80,7 +80,7 @@ class LinkedBytes:
     unsized: Ints  # n: targets whose size is not known
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SegmentSum:
     """What a segment of a collection adds up to. issues: by grade; examples: some of its URLs."""
 
@@ -96,7 +96,7 @@ class SegmentSum:
     examples: tuple[Url, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageOverview:
     """What is shown of one page."""
 
@@ -116,7 +116,7 @@ class PageOverview:
     unsized: int = 0  # links to what has no known size
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageColumns:
     """PageOverview of n pages, one sequence a fact, all in the order of LinkGraph.pages: fit for a million pages."""
 
@@ -155,7 +155,7 @@ class PageColumns:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class About:
     """Where a result comes from: stands at the head of every map and report."""
 
@@ -168,7 +168,7 @@ class About:
     parameters: tuple[tuple[str, str], ...] = ()  # the run's settings that differ from the defaults
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tally:
     """How many pages share something: a charset, a language, a media type, a host."""
 
@@ -177,7 +177,7 @@ class Tally:
     size_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StateTally:
     """How many URLs are in a state for a reason."""
 
@@ -186,7 +186,7 @@ class StateTally:
     urls: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DepthTally:
     """How many pages stand so many clicks from the home page."""
 
@@ -195,7 +195,7 @@ class DepthTally:
     registered: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holder:
     """A page with a link, and the words that carry it."""
 
@@ -204,7 +204,7 @@ class Holder:
     anchor: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeadLink:
     """A URL that leads nowhere, with every page that links to it."""
 
@@ -215,7 +215,7 @@ class DeadLink:
     pages: int  # that link to it, in all
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IssueGroup:
     """All issues of one kind."""
 
@@ -226,7 +226,7 @@ class IssueGroup:
     faults: tuple[Fault, ...]  # the first of them, those on most pages before others
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RedirectChain:
     """A URL that redirects, and where whoever follows ends."""
 
@@ -239,7 +239,7 @@ class RedirectChain:
     links: int  # pages that still link to the source
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExternalSite:
     """Another site that pages link to."""
 
@@ -249,7 +249,7 @@ class ExternalSite:
     targets: int  # distinct URLs
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageWeight:
     """What a reader must fetch to see a page, and what lies behind its links."""
 
@@ -260,7 +260,7 @@ class PageWeight:
     linked_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClassSize:
     """The site's URLs of one class, each once, however many pages use it."""
 
@@ -270,7 +270,7 @@ class ClassSize:
     unsized: int  # of unknown size
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrendPoint:
     """A collection at the end of a run. None: that run did not look."""
 
@@ -288,7 +288,31 @@ class TrendPoint:
     grades: tuple[FieldGrade, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
+class SiteSum:
+    """One site of several: the figures that its own report has."""
+
+    site: SiteKey
+    start: Url
+    counts: tuple[StateTally, ...]
+    groups: tuple[IssueGroup, ...]  # gravest first; they name no faults
+    dead_urls: int
+    depth: int  # clicks to the deepest page
+    size_bytes: int  # of its pages and of what they show or link to, each URL once
+    grades: tuple[FieldGrade, ...]
+
+
+@frozen
+class SitesReport:
+    """What the report of a collection with several sites shows. about: of the first start and the last run."""
+
+    about: About
+    finished: float  # as in ReportData
+    sites: tuple[SiteSum, ...]  # in the order of their starts
+    notes: tuple[str, ...]
+
+
+@frozen
 class ReportData:
     """Everything that a site's report shows. Lists stand in the order in which they are shown."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from periplus.model.page import BlockKind, Blocks, Part
 from periplus.model.tables import SEEN
 from periplus.model.web import SiteKey, Url, UrlId
+from periplus.values import frozen
 
 
 class Operator(NamedTuple):
@@ -51,7 +51,7 @@ FIELDS = {name: name for name in SEEN.names} | {name: one.field for one in OPERA
 """What each operator asks of, by its name: those above, and the columns of pages."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageToIndex:
     """A page as the index takes it in."""
 
@@ -79,7 +79,7 @@ class Match(NamedTuple):
     origin: int = 0  # of several indexes, which it is of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facet:
     """How many pages among those that answer share a value: by `site`, `type`, `language` or `year`.
 
@@ -90,7 +90,7 @@ class Facet:
     values: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matches:
     """The answer of the index to a query."""
 
@@ -101,7 +101,7 @@ class Matches:
     suggestion: str  # a query that may have been meant; empty: none
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snippet:
     """The words of a page that answer, with what surrounds them."""
 
@@ -110,7 +110,7 @@ class Snippet:
     kind: BlockKind  # of the block that it comes from
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hit:
     """A page found, as it is shown."""
 
@@ -129,7 +129,7 @@ class Hit:
     collection: str = ""  # of several, the name of the one that it is shown from
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchResult:
     """What a search found."""
 
@@ -142,7 +142,7 @@ class SearchResult:
     took_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VectorNote:
     """The vectors of a collection: where they come from, and what they are."""
 

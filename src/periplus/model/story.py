@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, NewType
 
 from periplus.model.web import SiteKey, Url
+from periplus.values import frozen
 
 if TYPE_CHECKING:  # a crawl reads dates, and has no arrays
     import numpy as np
@@ -28,7 +28,7 @@ class DateOrigin(StrEnum):
     FIRST_SEEN = "first seen"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageDate:
     """When a page was published, as far as is known."""
 
@@ -45,7 +45,7 @@ class Order(StrEnum):
     FIRST_SEEN = "first seen"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoryPage:
     """A page of a story."""
 
@@ -57,7 +57,7 @@ class StoryPage:
     order: Order
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Story:
     """Pages that tell one thing, the source first, and how it went from one to the next."""
 
@@ -82,7 +82,7 @@ class Story:
         return max((page.order for page in self.pages), key=list(Order).index)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stories:
     """The stories of a collection, the weightiest first: most sites, then most pages, then the newest."""
 
@@ -93,7 +93,7 @@ class Stories:
     posts: tuple[tuple[SiteKey, int], ...]  # pages compared, by site
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cascades:
     """In which order the sites had each story: m stories over n sites, CSR."""
 
@@ -114,7 +114,7 @@ class Objective(StrEnum):
     PA = "pa"  # population affected: to see them before most sites have them
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chosen:
     """A site worth reading, in the order of choice."""
 
@@ -125,7 +125,7 @@ class Chosen:
     first_of: tuple[int, ...]  # the stories that it adds, the largest first
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Influence:
     """The sites that together detect the most, and how near that is to the best there can be."""
 
@@ -141,7 +141,7 @@ class Influence:
     missed: tuple[int, ...]  # stories on none of the chosen sites, the largest first
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holdout:
     """A choice by the earlier half of the stories, scored on the later half."""
 
@@ -174,7 +174,7 @@ class EditorVerdict(StrEnum):
     BANNED = "banned"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Portal:
     """What a portal is to show, and how. It is kept with its collection."""
 
@@ -191,7 +191,7 @@ class Portal:
     sites: int = 20  # chosen at most, pinned ones apart
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decisions:
     """What the editor of one portal decided so far."""
 
@@ -199,7 +199,7 @@ class Decisions:
     sites: Mapping[SiteKey, EditorVerdict]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Provenance:
     """Where a page of an entry comes from."""
 
@@ -207,7 +207,7 @@ class Provenance:
     fetched: float  # seconds since the epoch; 0.0: not known
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """A story as a portal shows it."""
 
@@ -245,7 +245,7 @@ class Entry:
         return f"{year:04}-W{week:02}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PortalSite:
     """A site that a portal follows."""
 
@@ -259,7 +259,7 @@ class PortalSite:
     pinned: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edition:
     """A portal as it is at one moment: everything that its pages and feeds say."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
-from periplus.model.tables import BOOLEAN, INTEGER, TEXT, Column, Table
+from periplus.model.tables import INTEGER, TEXT, Column, Table, columns_of
+from periplus.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unit:
     """What a survey counts as one site. It owns every URL below one of its prefixes that no longer prefix claims.
 
@@ -117,7 +117,7 @@ GLOBAL_SITES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompanionRules:
     """Where the classes of companion sites begin; another choice needs no new crawl."""
 
@@ -127,7 +127,7 @@ class CompanionRules:
     global_sites: tuple[str, ...] = GLOBAL_SITES  # domains: they and all below
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteMark:
     """What the user noted on a site, named by its first prefix."""
 
@@ -151,9 +151,11 @@ SURVEY_LINKS = {
                 _UNIT,
                 _PAGE,
                 _TARGET,
-                Column("depth", INTEGER, "of the target: links from the start", facet=True),
-                Column("processed", BOOLEAN, "whether the target was asked for", facet=True),
-                Column("reason", TEXT, "what became of the target", facet=True),
+                *columns_of("""
+                depth integer facet: of the target: links from the start
+                processed boolean facet: whether the target was asked for
+                reason text facet: what became of the target
+            """),
                 _ANCHOR,
             ),
         ),

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from periplus.errors import UsageError
 from periplus.model.visit import FETCHED, REASONS_OF, Reason, State
+from periplus.values import frozen
 
 
 class ColumnKind(StrEnum):
@@ -29,7 +30,7 @@ class ColumnKind(StrEnum):
     BYTES = "bytes"  # in results of engines only
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """One column of a table. Without a value (SQL's NULL, an empty cell): not known, or not applicable.
 
@@ -56,7 +57,28 @@ class Column:
         return self.wide or self.searched
 
 
-@dataclass(frozen=True, slots=True)
+def _filled(expression: str) -> str:
+    """A text, none where it is empty."""
+    return f"nullif({expression}, '')"
+
+
+def columns_of(text: str) -> tuple[Column, ...]:
+    """Columns, one a line: `name kind [searched] [facet] [wide] [unit=UNIT] [url_id=EXPRESSION]: sentence [| sql]`.
+
+    filled: an empty text is NULL.
+    """
+    columns = []
+    for line in text.strip().splitlines():
+        head, _, rest = line.partition(": ")
+        sentence, _, sql = " ".join(rest.split()).partition(" | ")
+        name, kind, *words = head.split()
+        flags: dict[str, Any] = {flag: value or True for flag, _, value in (word.partition("=") for word in words)}
+        expression = _filled(sql) if flags.pop("filled", False) else sql
+        columns.append(Column(name, ColumnKind(kind), sentence, expression, **flags))
+    return tuple(columns)
+
+
+@frozen
 class Table:
     """One table.
 
@@ -140,11 +162,6 @@ def _digest(of: str, sentence: str) -> Column:
     return Column(f"{of}_digest", ColumnKind.TEXT, sentence, _filled(sql), _filled(postgres))
 
 
-def _filled(expression: str) -> str:
-    """A text, none where it is empty."""
-    return f"nullif({expression}, '')"
-
-
 def _with_source(name: str, sentence: str, others: str) -> tuple[Column, Column]:
     """What a page says of its making, and where; others: places beside those for machines."""
     sources = f"where it says so: json-ld, meta, microdata (RDFa too), {others}"
@@ -163,18 +180,22 @@ URLS = Table(
     "urls",
     "Every URL that was ever seen, fetched or not.",
     (
-        Column("id", INTEGER, "64-bit hash of the URL; the same in every collection", "u.id"),
-        Column("url", TEXT, "the URL in canonical form", "u.text", searched=True, url_id="u.id"),
-        Column("host", TEXT, "host name and port", "h.key", wide=True),
-        Column("site", TEXT, "the site that the host belongs to", "s.key"),
+        *columns_of("""
+        id integer: 64-bit hash of the URL; the same in every collection | u.id
+        url text searched url_id=u.id: the URL in canonical form | u.text
+        host text wide: host name and port | h.key
+        site text: the site that the host belongs to | s.key
+    """),
         Column("state", TEXT, "indexed, registered, ignored or invalid", _state("u.reason"), facet=True),
-        Column("reason", TEXT, "why it is in its state", "u.reason", facet=True),
-        Column("rule", TEXT, "the rule, limit, failure or target behind the reason", _filled("u.rule"), wide=True),
-        Column("status", INTEGER, "HTTP status of the last answer", "nullif(u.status, 0)", facet=True),
-        Column("depth", INTEGER, "clicks from the start; none where no link leads", "u.depth", facet=True),
-        Column("in_sitemap", BOOLEAN, "whether a sitemap names it", "u.in_sitemap"),
-        Column("first_seen", TIME, "when it was first met", "u.first_seen"),
-        Column("visited", TIME, "when it was last asked for", "u.visited"),
+        *columns_of("""
+        reason text facet: why it is in its state | u.reason
+        rule text filled wide: the rule, limit, failure or target behind the reason | u.rule
+        status integer facet: HTTP status of the last answer | nullif(u.status, 0)
+        depth integer facet: clicks from the start; none where no link leads | u.depth
+        in_sitemap boolean: whether a sitemap names it | u.in_sitemap
+        first_seen time: when it was first met | u.first_seen
+        visited time: when it was last asked for | u.visited
+    """),
     ),
     _URL,
     key="u.id",
@@ -186,31 +207,24 @@ PAGES = Table(
     "Every URL that was asked for, with what came of it.",
     (
         *URLS.columns,
-        Column("media_type", TEXT, "media type without parameters", _filled("p.media_type"), facet=True),
-        Column("charset", TEXT, "encoding that the page was read with", _filled("p.charset")),
-        Column(
-            "charset_source",
-            TEXT,
-            "on whose word: bom, header, meta, xml, statistics, default; browser: it was rendered",
-            _filled("p.charset_source"),
-        ),
-        Column("rendered", BOOLEAN, "whether a browser made it of its scripts", "p.charset_source = 'browser'"),
-        Column(
-            "language",
-            TEXT,
-            "language (BCP 47) as its words tell, else as declared",
-            "coalesce(nullif(p.language_found, ''), nullif(p.language, ''))",
-            facet=True,
-        ),
-        Column("declared_language", TEXT, "language as declared (BCP 47)", _filled("p.language")),
-        Column("size", INTEGER, "bytes, after decompression", "p.size", unit="bytes"),
-        Column("wire_bytes", INTEGER, "bytes of the body as they travelled", "p.wire_bytes", unit="bytes"),
-        Column("cut", TEXT, "why it was not read to its end; none for a whole page", _filled("p.cut")),
-        Column("title", TEXT, "the title", _filled("p.title"), searched=True),
-        Column("description", TEXT, "the meta description", _filled("p.description"), wide=True),
-        Column("h1", TEXT, "the first main heading", _filled("p.h1"), wide=True),
-        Column("canonical", TEXT, "the canonical URL that the page names", _filled("p.canonical"), wide=True),
-        Column("robots", TEXT, "noindex, nofollow, or both: from meta robots and X-Robots-Tag", _filled("p.robots")),
+        *columns_of("""
+        media_type text filled facet: media type without parameters | p.media_type
+        charset text filled: encoding that the page was read with | p.charset
+        charset_source text filled: on whose word: bom, header, meta, xml, statistics, default; browser: it was \
+            rendered | p.charset_source
+        rendered boolean: whether a browser made it of its scripts | p.charset_source = 'browser'
+        language text facet: language (BCP 47) as its words tell, else as declared | \
+            coalesce(nullif(p.language_found, ''), nullif(p.language, ''))
+        declared_language text filled: language as declared (BCP 47) | p.language
+        size integer unit=bytes: bytes, after decompression | p.size
+        wire_bytes integer unit=bytes: bytes of the body as they travelled | p.wire_bytes
+        cut text filled: why it was not read to its end; none for a whole page | p.cut
+        title text filled searched: the title | p.title
+        description text filled wide: the meta description | p.description
+        h1 text filled wide: the first main heading | p.h1
+        canonical text filled wide: the canonical URL that the page names | p.canonical
+        robots text filled: noindex, nofollow, or both: from meta robots and X-Robots-Tag | p.robots
+    """),
         *_with_source("author", "who wrote it, as it says; `; ` between names", "rel, class, text"),
         *_with_source("date_published", "when it was published: a day or a time (ISO 8601)", "time, class, url, text"),
         *_with_source("date_modified", "when it was last changed, as it says", "time, class, text"),
@@ -222,9 +236,11 @@ PAGES = Table(
         Column("response_s", REAL, "seconds from the request to the last byte", "p.took_s", unit="s"),
         Column("paint_s", REAL, f"seconds to its largest part in a browser (LCP){_MEASURED}", "g.paint_s", unit="s"),
         Column("shift", REAL, f"how much it moved in a browser (CLS){_MEASURED}", "g.shift"),
-        Column("fetched_at", TIME, "when this page was fetched", "p.fetched"),
-        Column("last_modified", TIME, "as the server or the page says", "p.last_modified"),
-        Column("etag", TEXT, "the ETag as sent", _filled("p.etag")),
+        *columns_of("""
+        fetched_at time: when this page was fetched | p.fetched
+        last_modified time: as the server or the page says | p.last_modified
+        etag text filled: the ETag as sent | p.etag
+    """),
     ),
     f"{_URL} LEFT JOIN {_READ} LEFT JOIN rendering g ON g.url_id = p.url_id",
     where="u.visited IS NOT NULL",
@@ -239,11 +255,13 @@ PAGE = replace(
     sentence="What is known of one URL; of one that is gone, with what was read of it last.",
     columns=(
         *SEEN.columns,
-        Column("other_charset", TEXT, "encoding that was declared and not taken", _filled("p.other_charset")),
-        Column("has_bytes", BOOLEAN, "whether its bytes were kept", "coalesce(length(b.data) > 0, 0)"),
-        Column("has_text", BOOLEAN, "whether its text was kept", "b.text IS NOT NULL"),
-        Column("has_xml", BOOLEAN, "whether it was kept as canonical XML", "x.body_id IS NOT NULL"),
-        Column("has_screenshot", BOOLEAN, "whether there is a picture of it", "g.screenshot IS NOT NULL"),
+        *columns_of("""
+        other_charset text filled: encoding that was declared and not taken | p.other_charset
+        has_bytes boolean: whether its bytes were kept | coalesce(length(b.data) > 0, 0)
+        has_text boolean: whether its text was kept | b.text IS NOT NULL
+        has_xml boolean: whether it was kept as canonical XML | x.body_id IS NOT NULL
+        has_screenshot boolean: whether there is a picture of it | g.screenshot IS NOT NULL
+    """),
     ),
     source=f"{_URL} LEFT JOIN page p ON p.url_id = u.id LEFT JOIN body b ON b.id = p.body_id"
     " LEFT JOIN xml x ON x.body_id = p.body_id LEFT JOIN rendering g ON g.url_id = u.id",
@@ -253,21 +271,15 @@ RANKED_PAGES = replace(
     sentence="Every URL that was asked for, with what came of it, its links, rank and score.",
     columns=(
         *PAGES.columns,
-        Column(
-            "final_url",
-            TEXT,
-            "where the redirects end that begin here; the URL itself where there are none; none for a loop",
-            wide=True,
-        ),
-        Column("inlinks", INTEGER, "pages of the site that link to it, each counted once, redirects followed"),
-        Column("outlinks", INTEGER, "pages of the site that it links to, each counted once, redirects followed"),
-        Column(
-            "rank",
-            REAL,
-            "share of a random surfer's time, summing to 1 over the site's pages (PageRank); none for what is no page "
-            "of a start's site",
-        ),
-        Column("score", INTEGER, "the same on a logarithmic scale from 0 to 100"),
+        *columns_of("""
+        final_url text wide: where the redirects end that begin here; the URL itself where there are none; none for \
+            a loop
+        inlinks integer: pages of the site that link to it, each counted once, redirects followed
+        outlinks integer: pages of the site that it links to, each counted once, redirects followed
+        rank real: share of a random surfer's time, summing to 1 over the site's pages (PageRank); none for what is \
+            no page of a start's site
+        score integer: the same on a logarithmic scale from 0 to 100
+    """),
     ),
 )
 """With what is computed for each page of a start's site."""
@@ -277,20 +289,16 @@ LINKS = Table(
     "Links; those of one page that agree in target, kind, position and nofollow are one row. Other addresses of a page"
     " have no rows.",
     (
-        Column("source", TEXT, "the page with the link", "a.text", searched=True, url_id="l.source"),
-        Column("target", TEXT, "where it leads", "b.text", searched=True, url_id="l.target"),
-        Column(
-            "anchor",
-            TEXT,
-            "the words of the first of these links that has words; for images their alt",
-            "l.anchor",
-            searched=True,
-        ),
-        Column("kind", TEXT, "a, image, canonical, redirect, ...", "l.kind", facet=True),
-        Column("position", TEXT, "nav, header, main, aside, footer, body or head", "l.position", facet=True),
-        Column("nofollow", BOOLEAN, "whether it asks not to be followed", "l.nofollow"),
-        Column("internal", BOOLEAN, "whether it stays on its site", "g.site_id = h.site_id", facet=True),
-        Column("source_site", TEXT, "the site of the page", "s.key"),
+        *columns_of("""
+        source text searched url_id=l.source: the page with the link | a.text
+        target text searched url_id=l.target: where it leads | b.text
+        anchor text searched: the words of the first of these links that has words; for images their alt | l.anchor
+        kind text facet: a, image, canonical, redirect, ... | l.kind
+        position text facet: nav, header, main, aside, footer, body or head | l.position
+        nofollow boolean: whether it asks not to be followed | l.nofollow
+        internal boolean facet: whether it stays on its site | g.site_id = h.site_id
+        source_site text: the site of the page | s.key
+    """),
         Column(
             "target_site",
             TEXT,
@@ -314,15 +322,13 @@ LINKS = Table(
             "nullif(b.status, 0)",
             of_target="status = ?",
         ),
-        Column("fragments", TEXT, "what stood behind #, separated by blanks", _filled("l.fragments")),
-        Column("times", INTEGER, "how many such links the page has", "l.times"),
-        Column("first_seen", TIME, "when the page first had it", "l.first_seen"),
-        Column(  # docs/decisions/0003
-            "last_seen",
-            TIME,
-            "when the page last had it",
-            "CASE WHEN f.checked > l.last_seen THEN f.checked ELSE l.last_seen END",
-        ),
+        *columns_of("""
+        fragments text filled: what stood behind #, separated by blanks | l.fragments
+        times integer: how many such links the page has | l.times
+        first_seen time: when the page first had it | l.first_seen
+        last_seen time: when the page last had it | CASE WHEN f.checked > l.last_seen THEN f.checked ELSE \
+            l.last_seen END
+    """),
     ),
     "link l LEFT JOIN url a ON a.id = l.source LEFT JOIN url b ON b.id = l.target"
     " LEFT JOIN host g ON g.id = a.host_id LEFT JOIN host h ON h.id = b.host_id"
@@ -333,14 +339,14 @@ LINKS = Table(
 BAD_LINKS = Table(
     "bad",
     "What stands where a link belongs and is none: mailto:, javascript:, malformed.",
-    (
-        Column("source", TEXT, "the page that it stands on", "a.text", searched=True),
-        Column("text", TEXT, "as it was written", "b.text", searched=True),
-        Column("why", TEXT, "its scheme, or malformed", "b.why", facet=True),
-        Column("anchor", TEXT, "its words", "b.anchor", searched=True),
-        Column("kind", TEXT, "a, image, ...", "b.kind"),
-        Column("position", TEXT, "the part of the page", "b.position", facet=True),
-    ),
+    columns_of("""
+        source text searched: the page that it stands on | a.text
+        text text searched: as it was written | b.text
+        why text facet: its scheme, or malformed | b.why
+        anchor text searched: its words | b.anchor
+        kind text: a, image, ... | b.kind
+        position text facet: the part of the page | b.position
+    """),
     "bad_link b LEFT JOIN url a ON a.id = b.source",
     where=f"b.source NOT IN {_ALIASES}",
     key="b.rowid",
@@ -348,67 +354,59 @@ BAD_LINKS = Table(
 REDIRECTS = Table(
     "redirects",
     "URLs that redirect, one hop a row.",
-    (
-        Column("url", TEXT, "the URL that redirects", "u.text", searched=True),
-        Column("target", TEXT, "where it leads", "u.rule", searched=True),
-        Column("status", INTEGER, "301, 302, 303, 307 or 308", "u.status", facet=True),
-        Column("permanent", BOOLEAN, "whether links should be changed", "u.status IN (301, 308)", facet=True),
-        Column("visited", TIME, "when it was last asked for", "u.visited"),
-    ),
+    columns_of("""
+        url text searched: the URL that redirects | u.text
+        target text searched: where it leads | u.rule
+        status integer facet: 301, 302, 303, 307 or 308 | u.status
+        permanent boolean facet: whether links should be changed | u.status IN (301, 308)
+        visited time: when it was last asked for | u.visited
+    """),
     "url u",
     where="u.reason = 'redirect'",
 )
 CHAINS = Table(
     "redirects",
     "Chains of redirects, one row a hop.",
-    (
-        Column("chain_id", INTEGER, "the id of the URL that begins the chain; the same in every run"),
-        Column("order", INTEGER, "place in the chain, from 0"),
-        Column("url", TEXT, "the URL", wide=True),
-        Column("status", INTEGER, "its HTTP status; 0: not asked"),
-        Column("role", TEXT, "requested, intermediate, final, or loop: it stood in the chain before"),
-    ),
+    columns_of("""
+        chain_id integer: the id of the URL that begins the chain; the same in every run
+        order integer: place in the chain, from 0
+        url text wide: the URL
+        status integer: its HTTP status; 0: not asked
+        role text: requested, intermediate, final, or loop: it stood in the chain before
+    """),
 )
 VISITS = Table(
     "visits",
     "Every attempt to fetch a URL, robots.txt and sitemaps included; and what was left without asking.",
-    (
-        Column("id", INTEGER, "counts up", "v.id"),
-        Column("run_id", INTEGER, "the run", "v.run_id"),
-        Column("url", TEXT, "the URL", "coalesce(v.text, u.text)", searched=True),
-        Column("purpose", TEXT, "page, robots, sitemap, ...", "v.purpose", facet=True),
-        Column("started", TIME, "when it was asked for", "v.started"),
-        Column("response_s", REAL, "seconds from the request to the last byte", "v.took_s", unit="s"),
-        Column(
-            "outcome",
-            TEXT,
-            "fetched, redirected, unchanged, failed, or skipped (not asked for)",
-            "v.outcome",
-            facet=True,
-        ),
-        Column("status", INTEGER, "HTTP status", "nullif(v.status, 0)", facet=True),
-        Column(
-            "detail", TEXT, "redirect target, failure, or why it was cut or skipped", _filled("v.detail"), searched=True
-        ),
-        Column("wire_bytes", INTEGER, "bytes of the body as they travelled", "v.wire_bytes", unit="bytes"),
-        Column("address", TEXT, "IP address that answered", _filled("v.address")),
-    ),
+    columns_of("""
+        id integer: counts up | v.id
+        run_id integer: the run | v.run_id
+        url text searched: the URL | coalesce(v.text, u.text)
+        purpose text facet: page, robots, sitemap, ... | v.purpose
+        started time: when it was asked for | v.started
+        response_s real unit=s: seconds from the request to the last byte | v.took_s
+        outcome text facet: fetched, redirected, unchanged, failed, or skipped (not asked for) | v.outcome
+        status integer facet: HTTP status | nullif(v.status, 0)
+        detail text filled searched: redirect target, failure, or why it was cut or skipped | v.detail
+        wire_bytes integer unit=bytes: bytes of the body as they travelled | v.wire_bytes
+        address text filled: IP address that answered | v.address
+    """),
     "visit v LEFT JOIN url u ON u.id = v.url_id",
     order=("-id",),
 )
 HOSTS = Table(
     "hosts",
     "Every host that was met.",
-    (
-        Column("id", INTEGER, "counts up", "h.id"),
-        Column("host", TEXT, "host name and port", "h.key", searched=True),
-        Column("site", TEXT, "its site", "s.key", facet=True),
-        Column("fetched", INTEGER, "pages asked for, in all runs", "h.fetched"),
-        Column("waiting", INTEGER, "entries of its to-do list", "h.pending"),
-        Column("delay_s", REAL, "seconds between the starts of two requests", "h.delay_s", unit="s"),
-        Column("strikes", INTEGER, "suspensions in a row", "h.strikes"),
-        Column("waits_for", TEXT, "why it may not be asked yet", _filled("h.waits_for"), facet=True, wide=True),
-    ),
+    columns_of("""
+        id integer: counts up | h.id
+        host text searched: host name and port | h.key
+        site text facet: its site | s.key
+        fetched integer: pages asked for, in all runs | h.fetched
+        waiting integer: entries of its to-do list | h.pending
+        delay_s real unit=s: seconds between the starts of two requests | h.delay_s
+        strikes integer: suspensions in a row | h.strikes
+        waits_for text filled facet wide: why it may not be asked yet | h.waits_for
+    """),
     "host h LEFT JOIN site s ON s.id = h.site_id",
     order=("-fetched", "host"),
 )
@@ -440,9 +438,11 @@ SITES = Table(
             "of them dead",
             f"count(*) FILTER (WHERE u.reason IN {any_of(REASONS_OF[State.INVALID])})",
         ),
-        Column("size", INTEGER, "bytes of its pages", "CAST(coalesce(sum(p.size), 0) AS bigint)", unit="bytes"),
-        Column("first_seen", TIME, "when it was first met", "min(u.first_seen)"),
-        Column("visited", TIME, "when it was last asked", "max(u.visited)"),
+        *columns_of("""
+        size integer unit=bytes: bytes of its pages | CAST(coalesce(sum(p.size), 0) AS bigint)
+        first_seen time: when it was first met | min(u.first_seen)
+        visited time: when it was last asked | max(u.visited)
+    """),
     ),
     "site s JOIN host h ON h.site_id = s.id JOIN url u ON u.host_id = h.id LEFT JOIN start b ON b.url_id = u.id"
     f" LEFT JOIN {_READ}",
@@ -457,12 +457,14 @@ RUNS = Table(
     "runs",
     "Every run of the collection.",
     (
-        Column("id", INTEGER, "counts up", "id"),
-        Column("kind", TEXT, "crawl, import, ...", "kind", facet=True),
-        Column("state", TEXT, "running, done, stopped, suspicious or failed", "state", facet=True),
-        Column("note", TEXT, "why it ended so", _filled("note"), searched=True),
-        Column("started", TIME, "when it began", "started"),
-        Column("ended", TIME, "when it ended", "ended"),
+        *columns_of("""
+        id integer: counts up | id
+        kind text facet: crawl, import, ... | kind
+        state text facet: running, done, stopped, suspicious or failed | state
+        note text filled searched: why it ended so | note
+        started time: when it began | started
+        ended time: when it ended | ended
+    """),
         Column("fetched", INTEGER, "pages asked for", "fetched", _WORKERS_COUNT.format("fetched")),
         Column(
             "wire_bytes",
@@ -481,17 +483,17 @@ RUNS = Table(
 RENDERINGS = Table(
     "renderings",
     "Pages that a browser made of their scripts, and what that took.",
-    (
-        Column("url", TEXT, "the page", "u.text", searched=True, url_id="u.id"),
-        Column("took_s", REAL, "seconds until it was read, waits for its parts included", "g.took_s", unit="s"),
-        Column("requests", INTEGER, "of its scripts and styles, and of its scripts", "g.requests"),
-        Column("refused", INTEGER, "of them not answered", "g.refused"),
-        Column("part_bytes", TEXT, "what they brought, by kind, as JSON", "g.part_bytes"),
-        Column("bounds", TEXT, "bounds that it met", _filled("g.bounds"), facet=True),
-        Column("paint_s", REAL, "seconds to its largest part (LCP); none where it waited for a host", "g.paint_s"),
-        Column("shift", REAL, "how much of it moved (CLS); likewise", "g.shift"),
-        Column("sent_size", INTEGER, "bytes as the server sent them", "g.sent_size", unit="bytes"),
-    ),
+    columns_of("""
+        url text searched url_id=u.id: the page | u.text
+        took_s real unit=s: seconds until it was read, waits for its parts included | g.took_s
+        requests integer: of its scripts and styles, and of its scripts | g.requests
+        refused integer: of them not answered | g.refused
+        part_bytes text: what they brought, by kind, as JSON | g.part_bytes
+        bounds text filled facet: bounds that it met | g.bounds
+        paint_s real: seconds to its largest part (LCP); none where it waited for a host | g.paint_s
+        shift real: how much of it moved (CLS); likewise | g.shift
+        sent_size integer unit=bytes: bytes as the server sent them | g.sent_size
+    """),
     "rendering g JOIN url u ON u.id = g.url_id",
 )
 VIEWS = {table.name: table for table in (URLS, PAGES, LINKS, REDIRECTS, VISITS, HOSTS, SITES, RUNS, RENDERINGS)}
@@ -512,61 +514,50 @@ ISSUES = Table(
         _CATEGORY,
         _CODE,
         _MESSAGE,
-        Column("detail", TEXT, "this issue in words", searched=True),
-        Column(
-            "related_url",
-            TEXT,
-            "the other URL that it is about: a link's target, the page with the same title",
-            wide=True,
-        ),
-        Column("anchor", TEXT, "of a link: its words", wide=True),
-        Column("position", TEXT, "of a link: the part of the page that it stands in", facet=True),
-        Column(
-            "cause",
-            TEXT,
-            "what is to be mended once for all issues of one code with the same cause: a URL or words",
-            searched=True,
-        ),
-        Column("line", INTEGER, "of its tag in the page's source as decoded, from 1; empty: it stands nowhere in it"),
-        Column("column", INTEGER, "in characters, from 1; a tab is one"),
+        *columns_of("""
+        detail text searched: this issue in words
+        related_url text wide: the other URL that it is about: a link's target, the page with the same title
+        anchor text wide: of a link: its words
+        position text facet: of a link: the part of the page that it stands in
+        cause text searched: what is to be mended once for all issues of one code with the same cause: a URL or \
+            words
+        line integer: of its tag in the page's source as decoded, from 1; empty: it stands nowhere in it
+        column integer: in characters, from 1; a tab is one
+    """),
     ),
 )
 STRUCTURED = Table(
     "structured",
     "What each page says to machines: JSON-LD, Microdata, RDFa, Open Graph, Twitter cards, hreflang; a value a row.",
-    (
-        Column("url", TEXT, "the page", searched=True),
-        Column("syntax", TEXT, "json-ld, microdata, rdfa, opengraph, twitter or hreflang", facet=True),
-        Column("item", INTEGER, "number of the outermost thing that the page describes, from 1"),
-        Column("type", TEXT, "type of the thing that has the value, of schema.org without its address", facet=True),
-        Column(
-            "path",
-            TEXT,
-            "the property, from the outermost thing: offers.price, itemListElement[2].name; of hreflang the language",
-            searched=True,
-        ),
-        Column("value", TEXT, "as written, white space folded; of hreflang the absolute address", searched=True),
-    ),
+    columns_of("""
+        url text searched: the page
+        syntax text facet: json-ld, microdata, rdfa, opengraph, twitter or hreflang
+        item integer: number of the outermost thing that the page describes, from 1
+        type text facet: type of the thing that has the value, of schema.org without its address
+        path text searched: the property, from the outermost thing: offers.price, itemListElement[2].name; of \
+            hreflang the language
+        value text searched: as written, white space folded; of hreflang the absolute address
+    """),
 )
 EXPORTS = VIEWS | {table.name: table for table in (RANKED_PAGES, CHAINS, ISSUES, STRUCTURED)}
 """Those that `periplus export` writes, by name."""
 CHUNKS = Table(
     "chunks",
     "Pages in chunks, each of one section.",
-    (
-        Column("chunk", TEXT, "of the chunk: the page's id and the chunk's number"),
-        Column("url", TEXT, "the page"),
-        Column("title", TEXT, "its title"),
-        Column("headings", TEXT, "above the chunk, outermost first, parted by >"),
-        Column("number", INTEGER, "of the chunk in its page, from 1"),
-        Column("first_piece", INTEGER, "of the page's pieces (paragraphs, lists, tables, ...) the first in it, from 0"),
-        Column("last_piece", INTEGER, "the last in it"),
-        Column("words", INTEGER, "in it"),
-        Column("text", TEXT, "Markdown"),
-        Column("language", TEXT, "of the page"),
-        Column("last_modified", TIME, "by the server's word"),
-        Column("fetched_at", TIME, "when it was read"),
-    ),
+    columns_of("""
+        chunk text: of the chunk: the page's id and the chunk's number
+        url text: the page
+        title text: its title
+        headings text: above the chunk, outermost first, parted by >
+        number integer: of the chunk in its page, from 1
+        first_piece integer: of the page's pieces (paragraphs, lists, tables, ...) the first in it, from 0
+        last_piece integer: the last in it
+        words integer: in it
+        text text: Markdown
+        language text: of the page
+        last_modified time: by the server's word
+        fetched_at time: when it was read
+    """),
 )
 """What `periplus export chunks` writes."""
 FAULTS = Table(
@@ -575,109 +566,108 @@ FAULTS = Table(
     (
         _SEVERITY,
         _MESSAGE,
-        Column("cause", TEXT, "what is to be mended: a URL or words", searched=True),
-        Column("detail", TEXT, "what all of its issues say", searched=True),
-        Column("pages", INTEGER, "pages on which it is met"),
-        Column("issues", INTEGER, "issues of this cause: a page may have several"),
-        Column("url", TEXT, "the first of these pages", searched=True),
+        *columns_of("""
+        cause text searched: what is to be mended: a URL or words
+        detail text searched: what all of its issues say
+        pages integer: pages on which it is met
+        issues integer: issues of this cause: a page may have several
+        url text searched: the first of these pages
+    """),
         _CATEGORY,
         _CODE,
-        Column("since", TIME, "when the first check that saw it began; empty: no check did"),
-        Column("decision", TEXT, "accepted or ignored by a person, and counted no more; empty: open", facet=True),
-        Column("assignee", TEXT, "who mends it", facet=True),
-        Column("note", TEXT, "what a person noted on it", searched=True),
+        *columns_of("""
+        since time: when the first check that saw it began; empty: no check did
+        decision text facet: accepted or ignored by a person, and counted no more; empty: open
+        assignee text facet: who mends it
+        note text searched: what a person noted on it
+    """),
     ),
 )
 STORIES = Table(
     "stories",
     "What several sites tell, the weightiest first.",
-    (
-        Column("story", INTEGER, "its number, the weightiest first"),
-        Column("title", TEXT, "of its first page that has one", searched=True),
-        Column("sites", INTEGER, "that tell it", facet=True),
-        Column("pages", INTEGER, "that tell it"),
-        Column("first", TIME, "when its first page was published"),
-        Column("last", TIME, "when its last page was"),
-        Column("first_site", TEXT, "the site that had it first", facet=True),
-        Column("url", TEXT, "its first page", searched=True),
-        Column("language", TEXT, "of the first page", facet=True),
-        Column(
-            "ordered",
-            TEXT,
-            "the weakest word on which a page stands where it stands: dates, links, first seen",
-            facet=True,
-        ),
-        Column("told_by", TEXT, "sites, in order", searched=True),
-    ),
+    columns_of("""
+        story integer: its number, the weightiest first
+        title text searched: of its first page that has one
+        sites integer facet: that tell it
+        pages integer: that tell it
+        first time: when its first page was published
+        last time: when its last page was
+        first_site text facet: the site that had it first
+        url text searched: its first page
+        language text facet: of the first page
+        ordered text facet: the weakest word on which a page stands where it stands: dates, links, first seen
+        told_by text searched: sites, in order
+    """),
 )
 STORY_PAGES = Table(
     "story-pages",
     "Each page of each story, in order.",
-    (
-        Column("story", INTEGER, "number of its story"),
-        Column("place", INTEGER, "in the story, from 1"),
-        Column("url", TEXT, "the address", searched=True),
-        Column("site", TEXT, "the site", facet=True),
-        Column("title", TEXT, "without the site's name", searched=True),
-        Column("date", TIME, "when it was published"),
-        Column("after", TEXT, "the first page: how much later"),
-        Column("dated_by", TEXT, "on whose word it is dated", facet=True),
-        Column("placed_by", TEXT, "what decided its place: dates, links, first seen", facet=True),
-    ),
+    columns_of("""
+        story integer: number of its story
+        place integer: in the story, from 1
+        url text searched: the address
+        site text facet: the site
+        title text searched: without the site's name
+        date time: when it was published
+        after text: the first page: how much later
+        dated_by text facet: on whose word it is dated
+        placed_by text facet: what decided its place: dates, links, first seen
+    """),
 )
 JUDGED = Table(
     "judged",
     "How likely each page belongs to the topic, as it was judged last.",
-    (
-        Column("url", TEXT, "the address", searched=True),
-        Column("title", TEXT, "the title", searched=True),
-        Column("site", TEXT, "the site", facet=True),
-        Column("probability", REAL, "that it belongs to the topic, 0 to 1"),
-        Column("relevant", BOOLEAN, "whether it belongs rather than not", facet=True),
-        Column("label", TEXT, "what a person said: relevant, not", facet=True),
-        Column("beginning", TEXT, "of its content", searched=True),
-    ),
+    columns_of("""
+        url text searched: the address
+        title text searched: the title
+        site text facet: the site
+        probability real: that it belongs to the topic, 0 to 1
+        relevant boolean facet: whether it belongs rather than not
+        label text facet: what a person said: relevant, not
+        beginning text searched: of its content
+    """),
 )
 WORDS = Table(
     "words",
     "The words that tell the topic’s pages from others most.",
-    (
-        Column("word", TEXT, "the word, folded", searched=True),
-        Column("speaks", TEXT, "for the topic, or against it", facet=True),
-        Column("weight", REAL, "above 0: for it"),
-        Column("positive_share", REAL, "of positive examples that have it"),
-        Column("negative_share", REAL, "of negative examples that have it"),
-    ),
+    columns_of("""
+        word text searched: the word, folded
+        speaks text facet: for the topic, or against it
+        weight real: above 0: for it
+        positive_share real: of positive examples that have it
+        negative_share real: of negative examples that have it
+    """),
 )
 ENTRIES = Table(
     "entries",
     "What the portal may show, as it was gathered last, with what was decided since.",
-    (
-        Column("key", TEXT, "of the entry"),
-        Column("kind", TEXT, "what becomes of it: published, waiting, hidden", facet=True),
-        Column("verdict", TEXT, "what the editor decided", facet=True),
-        Column("title", TEXT, "of the story", searched=True),
-        Column("published", TIME, "when the first page was"),
-        Column("sites", INTEGER, "that tell it", facet=True),
-        Column("pages", INTEGER, "that tell it"),
-        Column("weight", REAL, "telling sites, each counted less the older"),
-        Column("relevance", REAL, "to the portal's topic, 0 to 1"),
-        Column("sentence", TEXT, "with which its content begins", searched=True),
-        Column("keywords", TEXT, "what it is about", searched=True),
-        Column("url", TEXT, "its first page", searched=True),
-    ),
+    columns_of("""
+        key text: of the entry
+        kind text facet: what becomes of it: published, waiting, hidden
+        verdict text facet: what the editor decided
+        title text searched: of the story
+        published time: when the first page was
+        sites integer facet: that tell it
+        pages integer: that tell it
+        weight real: telling sites, each counted less the older
+        relevance real: to the portal's topic, 0 to 1
+        sentence text searched: with which its content begins
+        keywords text searched: what it is about
+        url text searched: its first page
+    """),
 )
 PORTAL_SITES = Table(
     "sources",
     "Sites that tell the portal’s stories.",
-    (
-        Column("site", TEXT, "the site", searched=True),
-        Column("chosen", BOOLEAN, "whether the portal follows it", facet=True),
-        Column("verdict", TEXT, "what the editor decided: pinned, banned", facet=True),
-        Column("stories", INTEGER, "that it tells"),
-        Column("gain", REAL, "share of the stories that it has and none before it"),
-        Column("relevance", REAL, "of its pages to the portal's topic, 0 to 1"),
-    ),
+    columns_of("""
+        site text searched: the site
+        chosen boolean facet: whether the portal follows it
+        verdict text facet: what the editor decided: pinned, banned
+        stories integer: that it tells
+        gain real: share of the stories that it has and none before it
+        relevance real: of its pages to the portal's topic, 0 to 1
+    """),
 )
 _SEGMENT = Column("segment", TEXT, "the first segment of periplus.toml that the page fits, else other", facet=True)
 _TARGET_SEGMENT = replace(_SEGMENT, name="target_segment", sentence="the same of the target")

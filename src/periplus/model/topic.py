@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from periplus.model.arrays import Floats32
 from periplus.model.web import Url
+from periplus.values import frozen
 
 
 class Method(StrEnum):
@@ -54,7 +54,7 @@ class TellingWord(NamedTuple):
     negative_share: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopicReport:
     """How well a topic was learned."""
 
@@ -66,7 +66,7 @@ class TopicReport:
     warnings: tuple[str, ...]  # sentences
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Topic:
     """A topic as numbers and words.
 
@@ -79,8 +79,7 @@ class Topic:
     words: tuple[str, ...]  # v, ascending
     rarities: Floats32  # v: inverse document frequencies
     weights: Floats32  # v
-    hashed: Floats32  # of whole words (online), or of grams of unknown words (topics of earlier versions); or none
-    unknown_rarity: float  # of a word that is not among them; 0: it counts for nothing
+    hashed: Floats32  # of whole words (online), or none
     usual: float  # score of most pages that do not belong: what a page is given of whose words hardly one is known
     threshold: float
     steepness: float
@@ -107,7 +106,7 @@ class Keyword(NamedTuple):
     pages: int  # with it, of those that were read
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeywordList:
     """The keywords of one subject, best first."""
 

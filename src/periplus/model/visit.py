@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from periplus.model.web import Url
+from periplus.values import frozen
 
 
 class Purpose(StrEnum):
@@ -129,7 +130,7 @@ class Cut(StrEnum):
     NOT_WANTED = "media-type-not-read"  # we stopped after the header on purpose
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """What to ask for, and where the wish came from."""
 
@@ -146,7 +147,7 @@ class Request:
     fields: tuple[str, ...] = ()  # further header lines
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Headers:
     """A response's header fields, in order, names in lower case, values as latin-1 text."""
 
@@ -165,7 +166,7 @@ class Headers:
         return [value for field, value in self.fields if field == name]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fetched:
     """The server answered, and not with a redirect or 304. body: content decoded (inflated), perhaps cut."""
 
@@ -175,7 +176,7 @@ class Fetched:
     cut: Cut = Cut.NONE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Redirected:
     """A 301, 302, 303, 307 or 308 with a usable Location. target: canonical; fragment: what stood behind its `#`."""
 
@@ -185,7 +186,7 @@ class Redirected:
     fragment: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unchanged:
     """What we hold is still right: 304, or 200 with the same bytes."""
 
@@ -193,7 +194,7 @@ class Unchanged:
     status: int = 304
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failed:
     """No usable answer. detail: the transport's own words."""
 
@@ -201,7 +202,7 @@ class Failed:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skipped:
     """Not asked for. rule: the line of robots.txt or the setting that decided; line: its number there, 0 if none."""
 
@@ -213,7 +214,7 @@ class Skipped:
 Outcome = Fetched | Redirected | Unchanged | Failed | Skipped
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Visit:
     """One attempt to fetch one URL, whatever came of it."""
 
@@ -226,7 +227,7 @@ class Visit:
     first_byte_s: float = 0.0  # from the request's first byte sent to the first byte read; 0.0: none came
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Certificate:
     """What a server shows when a connection by TLS is opened. ends: seconds since the epoch, UTC; 0.0: not known."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NewType, Protocol
+
+from periplus.values import frozen
 
 # The words for places on the web: URLs and hosts as text, with the promise in the type's name.
 
@@ -30,7 +31,7 @@ with the port when it is not a standard one.
 # What is known of URLs that lead to one page: what passes between who learns it and who fetches.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AliasTarget:
     """The fetched page that a URL is another address of; the URL itself when it is none.
 
@@ -41,7 +42,7 @@ class AliasTarget:
     findings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retraction:
     """A finding that fell, and the URLs that were skipped because of it: to be offered again.
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from periplus.model.arrays import Ints, Ints32, Mask
 from periplus.model.survey import CompanionClass, DocumentModel, SiteStatus, Unit
+from periplus.values import frozen
 
 RECENT_PAGES = 50  # the last yields say what a site still gives
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WebFragment:
     """n units, the target set first; u documents, each of one unit; m distinct links from fetched documents to others.
 
@@ -37,7 +37,7 @@ class WebFragment:
         return self.unit < self.chosen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnitLinks:
     """Links between units under one document model: k pairs of units, self-links among them, by source, then end."""
 
@@ -47,7 +47,7 @@ class UnitLinks:
     counts: Ints  # distinct pairs of documents
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HarvestRows:
     """What pages yielded, in the order of fetching: p pages of some sites,
     q distinct pairs of a page and an item on it.
@@ -62,7 +62,7 @@ class HarvestRows:
     item: Ints  # q: a number an item, from 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImpactFactor:
     """A Web Impact Factor with the two figures that it is made of; by itself it says little."""
 
@@ -102,7 +102,7 @@ class UnitFigures(NamedTuple):
         return self.fetched / documents if documents else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Connectivity:
     """How a set of sites hangs together by direct links. Components are counted in vertices."""
 
@@ -124,7 +124,7 @@ class Connectivity:
         return self.mutual / self.arcs if self.arcs else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gain:
     """What one site adds to the target set's connectivity, in target units and ordered pairs of them."""
 
@@ -136,7 +136,7 @@ class Gain:
     pairs_before: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompanionSite:
     """A site outside the target set that units of it link to."""
 
@@ -172,7 +172,7 @@ class SuffixTally(NamedTuple):
     links: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Estimate:
     """A number that was estimated, with its interval at the confidence named in analyse.harvest."""
 
@@ -181,7 +181,7 @@ class Estimate:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Richness:
     """How many items were found, and how many the known pages may hold in all."""
 
@@ -201,7 +201,7 @@ class Richness:
         return self.observed / self.total.value if self.total is not None and self.total.value else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Curve:
     """A count over pages fetched: found[i] after pages[i] pages."""
 
@@ -210,7 +210,7 @@ class Curve:
     found: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Baseline:
     """What a round robin finds on pages that were fetched, as far as they reach."""
 
@@ -220,7 +220,7 @@ class Baseline:
     beside: int  # what was found in as many pages in fact
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Harvest:
     """How many items were found, how fast, and how many may be missing."""
 
@@ -243,7 +243,7 @@ class SetRelation(NamedTuple):
     density: float  # of all pairs that could be
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteSet:
     """The target set or one class of companion sites. probed: those of which a page was fetched."""
 
@@ -254,7 +254,7 @@ class SiteSet:
     fetched: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FragmentModel:
     """The conceptual model of a web fragment: target set, subsets of the companion set,
     and the relations between them.
@@ -277,7 +277,7 @@ class UnitRecord(NamedTuple):
     state: str  # empty, or why the unit is not available
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MethodSheet:
     """How the figures came about, so that they can be compared with others."""
 
@@ -293,7 +293,7 @@ class MethodSheet:
     links: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SurveyResults:
     """Everything that a survey's report shows. Numbers of units are places in `units`, the target set first."""
 
@@ -313,7 +313,7 @@ class SurveyResults:
     model: FragmentModel
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Campaign:
     """A survey's sites, and how its pages are spent on them. It outlives runs: each goes on with it."""
 
@@ -353,7 +353,7 @@ class SiteProgress(NamedTuple):
         return self.pages / (self.pages + self.waiting) if self.pages else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CampaignProgress:
     """A campaign at one moment."""
 

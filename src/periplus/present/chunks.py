@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from periplus.values import frozen
 
 _HEADING = re.compile(r"(#{1,6}) (.*)")
 # the end of a sentence: its sign, what closes behind it, and a blank; full stops of East Asia need no blank
@@ -13,7 +14,7 @@ _WORD = re.compile(r"\S+")
 _EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chunk:
     """A part of a page. headings: those above it, outermost first; first, last: the pieces that it is of, from 0."""
 

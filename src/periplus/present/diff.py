@@ -5,19 +5,52 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import islice
 from typing import Any, NamedTuple, TextIO
 from urllib.parse import urlsplit
 
 from periplus.model.comparison import Comparison, Side
 from periplus.model.web import Url
 from periplus.present.markup import Html, document, macros, sectioned, text
-from periplus.present.tables import json_text
+from periplus.present.tables import aligned, json_text
 from periplus.present.wording import count_of, number, utc, visible
 
+SiteDiffs = Sequence[tuple[str, Comparison]]
+"""What is different on each of several sites."""
 
-def write_diff_json(diff: Comparison, out: TextIO) -> None:
-    """One object with the names of `model.comparison.Comparison`; every list complete. out: UTF-8."""
-    out.write(json_text(asdict(diff)))
+
+def write_diff_json(sites: SiteDiffs, out: TextIO) -> None:
+    """One object with the names of `model.comparison.Comparison`; every list complete. Of several sites under `sites`
+    such an object each, with its `site`. out: UTF-8.
+    """
+    objects = [asdict(diff) for _, diff in sites]
+    several = {"sites": [{"site": site} | values for (site, _), values in zip(sites, objects, strict=True)]}
+    out.write(json_text(several if len(objects) > 1 else objects[0]))
+
+
+_HEADS = ("site", "new pages", "gone", "changed", "moved", "links", "issues")
+
+
+def _counts(diff: Comparison) -> tuple[str, ...]:
+    """What _HEADS name of a site."""
+    lists = (diff.added, diff.removed, diff.changed, diff.moves)
+    pairs = ((diff.links_added, diff.links_removed), (diff.issues.new, diff.issues.gone))
+    signed = (f"+{number(len(more))} \u2212{number(len(less))}" if more or less else "" for more, less in pairs)
+    return *(number(len(one)) if one else "" for one in lists), *signed
+
+
+def sites_lines(sites: SiteDiffs, *, most: int = 20, links: bool = False) -> Iterator[str]:
+    """A row a site that differs, then the lines of each. most, links: as in `diff_lines`."""
+    differ = [(site, diff) for site, diff in sites if not diff.is_empty]
+    first = sites[0][1]
+    yield f"Before: {first.before.name}, {utc(first.before.started)}"
+    yield f"After:  {first.after.name}, {utc(first.after.started)}"
+    yield f"\nSites: {number(len(differ))} of {number(len(sites))} differ; --site NAME shows one"
+    rows = [_HEADS] * bool(differ) + [(visible(site), *_counts(diff)) for site, diff in differ]
+    yield from (f"  {line}".rstrip() for line in aligned(rows, range(1, len(_HEADS))))
+    for site, diff in differ:
+        yield f"\n{visible(site)}"
+        yield from islice(diff_lines(diff, most=most, links=links), 2, None)
 
 
 def diff_lines(diff: Comparison, *, most: int = 20, links: bool = False) -> Iterator[str]:
@@ -139,15 +172,6 @@ def diff_page(diff: Comparison) -> str:
     is escaped.
     """
     html: Any = macros("diff.html")
-    fields = Counter(change.field for page in diff.changed for change in page.changes).most_common()
-    sections = [
-        ("added", "New pages", html.notes(diff.added, "known before as")),
-        ("removed", "Pages that are gone", html.notes(diff.removed, "now")),
-        ("changed", "Pages that changed", html.changed(diff.changed, fields)),
-        ("issues", "Issues", html.issues(diff.issues)),
-        ("map", "The map", html.map(diff.branches, diff.moves)),
-        ("links", "Links", html.links(_linking_pages(diff))),
-    ]
     figures = [
         ("pages as before", diff.unchanged, ""),
         ("new pages", len(diff.added), ""),
@@ -158,8 +182,35 @@ def diff_page(diff: Comparison) -> str:
         ("issues", (len(diff.issues.new), len(diff.issues.gone)), "bad" if diff.issues.new else ""),
     ]
     title = f"{text(diff.before.name)} and {text(diff.after.name)}: what changed"
-    nav, body = sectioned(sections)
+    nav, body = sectioned(_sections(diff))
     return document(title, f"<h1>{_host(diff)}: what changed</h1>\n{html.head(diff, figures)}\n{nav}", body)
+
+
+def sites_diff_page(sites: SiteDiffs) -> str:
+    """The same of several sites: a row a site that differs, then a section each."""
+    html: Any = macros("diff.html")
+    differ = [(site, diff) for site, diff in sites if not diff.is_empty]
+    rows = [(f"#site-{place}", site, _counts(diff)) for place, (site, diff) in enumerate(differ)]
+    sections = [("sites", "Sites that differ", html.sites(_HEADS, rows))]
+    for place, (site, diff) in enumerate(differ):
+        parts = (f"<h3>{head}</h3>\n{content}" for _, head, content in _sections(diff) if content.strip())
+        sections.append((f"site-{place}", text(site), "\n".join(parts)))
+    title = f"{count_of(len(differ), 'site')} of {number(len(sites))} changed"
+    _, body = sectioned(sections)
+    return document(title, f"<h1>{title}</h1>\n{html.runs(sites[0][1])}", body)
+
+
+def _sections(diff: Comparison) -> list[tuple[str, str, Html]]:
+    html: Any = macros("diff.html")
+    fields = Counter(change.field for page in diff.changed for change in page.changes).most_common()
+    return [
+        ("added", "New pages", html.notes(diff.added, "known before as")),
+        ("removed", "Pages that are gone", html.notes(diff.removed, "now")),
+        ("changed", "Pages that changed", html.changed(diff.changed, fields)),
+        ("issues", "Issues", html.issues(diff.issues)),
+        ("map", "The map", html.map(diff.branches, diff.moves)),
+        ("links", "Links", html.links(_linking_pages(diff))),
+    ]
 
 
 def _host(diff: Comparison) -> Html:

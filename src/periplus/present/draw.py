@@ -10,7 +10,6 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple, TextIO
 from urllib.parse import urlsplit
@@ -20,6 +19,7 @@ import numpy as np
 from periplus.model.arrays import Floats, Ints
 from periplus.present.markup import attributes, escaped
 from periplus.present.wording import cells, fit, number, visible
+from periplus.values import frozen
 
 HUES = ("teal", "amber", "blue", "red", "violet")  # told apart by eyes that do not see red and green, too; grey: others
 _PALETTE = """
@@ -247,7 +247,7 @@ def quarters(top: float) -> list[tuple[float, str]]:
 LINE = 15.0  # px from one line of text to the next
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Axes:
     """A part of a sheet on which values are drawn. across, up: the values at its right edge and at its top."""
 
@@ -440,7 +440,7 @@ _Edges = tuple[float, float, float, float]  # left, top, right, bottom
 ALL_NAMED = 60  # circles: of more, names are drawn only where they cover nothing
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Circles:
     """n circles in place with their names."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TextIO
 
 import numpy as np
@@ -19,6 +18,7 @@ from periplus.present.network import TARGET, Network, survey_caption
 from periplus.present.wording import iso, short, visible
 from periplus.settings import PRODUCT_TOKEN, VERSION
 from periplus.urls.hosts import host_name, is_ip
+from periplus.values import frozen
 
 # What was learned from the readers: names of attributes that differ only by case are one to Gephi, edge ids that are no
 # integers lose edges there, so none are written; parallel edges are merged (a LinkGraph has none) and no weight is 0.
@@ -62,7 +62,7 @@ class GexfNode(NamedTuple):
     size: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GexfFile:
     """A graph's head. columns: type by name, as GraphML says them; nodes, edges: how many there are."""
 

@@ -22,6 +22,7 @@ from periplus.model.web import Url
 from periplus.present.markup import characters, escaped
 from periplus.present.wording import EIGHTHS, REASON_WORDS, cells, count_of, fit, iso, labels, number, text_bar
 from periplus.settings import PRODUCT_TOKEN, VERSION
+from periplus.values import frozen
 
 LINKED = "linked"  # no single value, but bytes by class: a page's `linked_values`
 VALUES = (
@@ -154,7 +155,7 @@ BAR_CELLS = 6
 LEAST_LABEL = 24  # columns: deeper branches lose their outer lines before a name gets less
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Signs:
     """What the tree is drawn with."""
 
@@ -246,7 +247,7 @@ MAX_BYTES = MAX_INFLATED_BYTES  # the protocol has 52,428,800; less is what our 
 URL_CHARACTERS = 2047  # the protocol: less than 2,048
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SitemapFile:
     """One file, to be put at `origin` + `/` + `name`: only there may it speak of the origin's pages."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import BinaryIO, TextIO
 
@@ -24,6 +23,7 @@ from periplus.present.map_files import (
 )
 from periplus.present.markup import attributes, characters
 from periplus.present.wording import REASON_WORDS, labels, number, without_site_name
+from periplus.values import frozen
 
 NAMESPACE = "urn:periplus:map:1"
 RESULTS = "urn:periplus:result:1"  # of the attributes that facts.further adds to a page
@@ -84,7 +84,7 @@ SHOWN = tuple(value for value in VALUES if value not in ("depth", "rank"))
 _PAGE = f"{{{NAMESPACE}}}page"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """How much of a map a form can carry."""
 

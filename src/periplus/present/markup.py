@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, number, short, size, utc, visible
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     import jinja2
@@ -188,7 +188,7 @@ CARRIED = 100_000  # rows in the page at most: 10 to 20 MB, which a browser open
 Cell = str | int | tuple[str, str]  # a text, a number, or a link as (URL, name); an empty name: the URL itself
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HtmlColumn:
     """value: of an item of the table. kind: `text`; `link`, a URL with a name; `n`, a number; `bytes`, a size.
     wide: left out on a telephone.
@@ -205,7 +205,7 @@ class HtmlColumn:
         return " ".join(kinds + ["wide"] * self.wide)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PagedTable:
     """items: one a row, of any type that the columns know. total: how many there are, if these are only the first."""
 

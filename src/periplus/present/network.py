@@ -7,7 +7,6 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TextIO
 
@@ -30,12 +29,13 @@ from periplus.present.draw import (
 )
 from periplus.present.tables import harmless
 from periplus.present.wording import count_of, iso, number, visible
+from periplus.values import frozen
 
 SHOWN_CLASSES = frozenset({CompanionClass.COMMUNICATOR, CompanionClass.STRONG, CompanionClass.WEAK})
 TARGET = "target"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NetworkSite:
     """One vertex. pages: fetched ones, or those that are cited of a site that was not fetched."""
 
@@ -48,7 +48,7 @@ class NetworkSite:
     cited_by: int  # target units that link to it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Network:
     """Sites, the target set first, and the links between them as (source, end, links) by place in sites,
     strongest first.
@@ -221,7 +221,7 @@ EGO_NAME_SIGNS = 26
 EGO_TOP = 92.0  # px for the legend
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EgoNode:
     """A circle.
 
@@ -238,7 +238,7 @@ class EgoNode:
     about: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ego:
     """The middle first; links as (source, end, links) by place in nodes, most links first."""
 

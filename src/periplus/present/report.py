@@ -5,15 +5,26 @@ from __future__ import annotations
 import io
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
-from periplus.model.audit import CausedBy, Fault, Grade, Issue
+from periplus.model.audit import CausedBy, Fault, Grade, GradedField, Issue
 from periplus.model.page import MediaClass
-from periplus.model.results import OTHERS, DeadLink, IssueGroup, MapNode, PageColumns, ReportData, SegmentSum
+from periplus.model.results import (
+    OTHERS,
+    DeadLink,
+    IssueGroup,
+    MapNode,
+    PageColumns,
+    ReportData,
+    SegmentSum,
+    SitesReport,
+    SiteSum,
+)
 from periplus.model.visit import State
 from periplus.present.curves import write_trends
 from periplus.present.markup import HtmlColumn, PagedTable, document, macros, named, sectioned, text
@@ -77,6 +88,94 @@ def site_report(data: ReportData) -> str:
     return document(f"{host}: what the crawl found", head, body, foot=html.foot(data.about))
 
 
+GRADES_NOTE = "Grades: " + ", ".join(GradedField) + "."
+
+
+def sites_page(data: SitesReport) -> str:
+    """The report over all sites of a collection as one HTML page, in the form of `site_report`."""
+    html: Any = macros("report.html")
+    sites, shared = worst_first(data), shared_kinds(data)
+    sections = [
+        ("repair", "What to repair first", html.shared(shared[:FIRST])),
+        ("worst", "Worst sites", html.worst([(site, gravest(site.groups)) for site in sites[:FIRST] if site.groups])),
+        ("sites", "All sites", html.sites(_sum_rows(sites), GRADES_NOTE)),
+        ("issues", "Everything that was found", html.rows(_shared_rows(shared))),
+        ("notes", "What was not looked at", html.notes(data.notes)),
+    ]
+    nav, body = sectioned(sections)
+    title = f"{count_of(len(data.sites), 'site')}: what the crawl found"
+    fetched = sum(urls_in(site, State.INDEXED) for site in data.sites)
+    head = f"<h1>{title}</h1>\n{html.head(data, fetched, figures_of(data))}\n{nav}"
+    return document(title, head, body, foot=html.foot(data.about))
+
+
+def figures_of(data: SitesReport) -> list[tuple[str, int, str]]:
+    """(name, sum over all sites, kind) of what a report over all sites begins with."""
+    return [
+        ("pages fetched", sum(urls_in(site, State.INDEXED) for site in data.sites), ""),
+        ("not fetched", sum(urls_in(site, State.REGISTERED) for site in data.sites), ""),
+        *(
+            (name, sum(causes_of(site, grade) for site in data.sites), "bad" if grade is Grade.ERROR else "")
+            for grade, name in GRADE_WORDS.items()
+        ),
+        ("dead links", sum(site.dead_urls for site in data.sites), "bad"),
+    ]
+
+
+def worst_first(data: SitesReport) -> list[SiteSum]:
+    """Sites by how many errors they have, then warnings, then notices."""
+    return sorted(data.sites, key=lambda site: (*(-causes_of(site, grade) for grade in Grade), site.site))
+
+
+class SharedKind(NamedTuple):
+    """A kind of finding over all sites. sites: (causes, site), most causes first."""
+
+    group: IssueGroup
+    sites: list[tuple[int, str]]
+
+
+def shared_kinds(data: SitesReport) -> list[SharedKind]:
+    """The kinds that any site has: gravest first, of equal ones those of most sites."""
+    kinds: dict[str, SharedKind] = {}
+    for site in data.sites:
+        for group in site.groups:
+            old = kinds.get(group.kind.code) or SharedKind(replace(group, pages=0, total=0), [])
+            summed = replace(group, pages=old.group.pages + group.pages, total=old.group.total + group.total)
+            kinds[group.kind.code] = SharedKind(
+                summed, sorted([*old.sites, (group.total, site.site)], key=lambda one: (-one[0], one[1]))
+            )
+    grades = list(Grade)
+    return sorted(kinds.values(), key=lambda kind: (grades.index(kind.group.grade), -len(kind.sites)))
+
+
+def _sum_rows(sites: Sequence[SiteSum]) -> PagedTable:
+    columns = [
+        HtmlColumn("site", lambda site: (site.start, ""), "link"),
+        HtmlColumn("pages", lambda site: urls_in(site, State.INDEXED), "n"),
+        HtmlColumn("not fetched", lambda site: urls_in(site, State.REGISTERED), "n", wide=True),
+        HtmlColumn("dead links", lambda site: site.dead_urls, "n"),
+        *(
+            HtmlColumn(name, lambda site, grade=grade: causes_of(site, grade), "n", wide=grade is not Grade.ERROR)  # type: ignore[misc]
+            for grade, name in GRADE_WORDS.items()
+        ),
+        HtmlColumn("clicks", lambda site: site.depth, "n", wide=True),
+        HtmlColumn("size", lambda site: site.size_bytes, "bytes", wide=True),
+        HtmlColumn("grades", lambda site: " ".join(one.letter for one in site.grades), "n", wide=True),
+    ]
+    return PagedTable("all-sites", columns, sites, len(sites))
+
+
+def _shared_rows(kinds: Sequence[SharedKind]) -> PagedTable:
+    columns = [
+        HtmlColumn("finding", lambda kind: f"{kind.group.kind.title} ({kind.group.kind.code})"),
+        HtmlColumn("grade", lambda kind: kind.group.grade.value, wide=True),
+        HtmlColumn("sites", lambda kind: len(kind.sites), "n"),
+        HtmlColumn("pages", lambda kind: kind.group.pages, "n"),
+        HtmlColumn("most on", lambda kind: kind.sites[0][1], wide=True),
+    ]
+    return PagedTable("all-kinds", columns, kinds, len(kinds))
+
+
 def _trends(data: ReportData) -> Markup:
     """Lines over the runs; nothing where there is one run."""
     out = io.StringIO()
@@ -85,11 +184,11 @@ def _trends(data: ReportData) -> Markup:
     return Markup(out.getvalue())  # numbers and words of ours
 
 
-def urls_in(data: ReportData, state: State) -> int:
+def urls_in(data: ReportData | SiteSum, state: State) -> int:
     return sum(count.urls for count in data.counts if count.state is state)
 
 
-def causes_of(data: ReportData, grade: Grade) -> int:
+def causes_of(data: ReportData | SiteSum, grade: Grade) -> int:
     return sum(group.total for group in data.groups if group.grade is grade)
 
 

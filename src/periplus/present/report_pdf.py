@@ -9,18 +9,31 @@ from urllib.parse import urlsplit
 
 from periplus.extras import extra_needed
 from periplus.model.audit import CausedBy, Fault, Grade
-from periplus.model.results import DeadLink, IssueGroup, ReportData
+from periplus.model.results import DeadLink, IssueGroup, ReportData, SitesReport
 from periplus.model.visit import State
 from periplus.present.issues import place_of
-from periplus.present.report import GRADE_WORDS, causes_of, failure, first_address, first_issue, gravest, urls_in
-from periplus.present.wording import count_of, number, utc, visible
+from periplus.present.report import (
+    FIRST,
+    GRADE_WORDS,
+    GRADES_NOTE,
+    causes_of,
+    failure,
+    figures_of,
+    first_address,
+    first_issue,
+    gravest,
+    shared_kinds,
+    urls_in,
+    worst_first,
+)
+from periplus.present.wording import count_of, number, size, utc, visible
 
 CAUSES = 15  # of one kind that are named: a PDF does not turn pages or filter; `periplus check` lists all
 DEAD = 100
 ADDRESS_CHARS = 300
 
 
-def write_report_pdf(data: ReportData, shown: Callable[[str], str] = str) -> bytes:
+def write_report_pdf(data: ReportData | SitesReport, shown: Callable[[str], str] = str) -> bytes:
     """A4 pages: figures, grades, what to repair first, each kind of fault with its first causes, dead links.
 
     shown: what a URL is shown as. The same data gives the same bytes on the same fonts. Raises MissingExtra without
@@ -30,7 +43,8 @@ def write_report_pdf(data: ReportData, shown: Callable[[str], str] = str) -> byt
         import typst
 
     source = files("periplus.present").joinpath("report.typ").read_bytes()
-    values = json.dumps(_values(data, shown), ensure_ascii=False)
+    texts = _sums(data) if isinstance(data, SitesReport) else _values(data, shown)
+    values = json.dumps(texts, ensure_ascii=False)
     made = typst.compile(source, format="pdf", sys_inputs={"data": values})
     assert isinstance(made, bytes)
     return made
@@ -43,7 +57,6 @@ def _values(data: ReportData, shown: Callable[[str], str]) -> dict[str, object]:
         return visible(shown(url))[:ADDRESS_CHARS]
 
     start = urlsplit(data.about.start)
-    when = f"finished {utc(data.finished)}" if data.finished else "not finished: these are the figures so far"
     figures = [
         ("pages fetched", urls_in(data, State.INDEXED)),
         ("not fetched", urls_in(data, State.REGISTERED)),
@@ -52,7 +65,7 @@ def _values(data: ReportData, shown: Callable[[str], str]) -> dict[str, object]:
     ]
     return {
         "host": visible(start.netloc or data.about.start),
-        "about": f"Crawled from {address(data.about.start)}: {visible(data.about.run)}, {when}.",
+        "about": f"Crawled from {address(data.about.start)}: {visible(data.about.run)}, {_when(data)}.",
         "figures": [(name, number(value)) for name, value in figures],
         "grades": [(one.field.value, one.letter, f"{one.score} of 100") for one in data.grades],
         "repair": [_kind(group) for group in gravest(data.groups)],
@@ -60,7 +73,35 @@ def _values(data: ReportData, shown: Callable[[str], str]) -> dict[str, object]:
         "dead": [_dead(dead, address) for dead in data.dead[:DEAD]],
         "left": _left(data.dead_urls - min(DEAD, len(data.dead)), "periplus links --broken"),
         "notes": [visible(note) for note in data.notes],
+        "sites": [],
     }
+
+
+def _when(data: ReportData | SitesReport) -> str:
+    return f"finished {utc(data.finished)}" if data.finished else "not finished: these are the figures so far"
+
+
+def _sums(data: SitesReport) -> dict[str, object]:
+    """The same of several sites: sums, what to repair first, a row a site."""
+    rows = [
+        (visible(site.site), *(number(value) for value in (urls_in(site, State.INDEXED), site.dead_urls)),
+         *(number(causes_of(site, grade)) for grade in Grade), number(site.depth), size(site.size_bytes),
+         " ".join(one.letter for one in site.grades))
+        for site in worst_first(data)
+    ]  # fmt: skip
+    repair = [
+        _kind(group) | {"count": f"{count_of(len(sites), 'site')}, {count_of(group.pages, 'page')}"}
+        for group, sites in shared_kinds(data)[:FIRST]
+    ]
+    return {
+        "host": count_of(len(data.sites), "site"),
+        "about": f"{visible(data.about.run)}, {_when(data)}. `periplus report --site NAME -o NAME.pdf` writes one "
+        f"site's report. {GRADES_NOTE}",
+        "figures": [(name, number(value)) for name, value, _ in figures_of(data)],
+        "grades": [], "repair": repair, "kinds": [], "dead": [], "left": "",
+        "notes": [visible(note) for note in data.notes],
+        "sites": [("site", "pages", "dead links", *GRADE_WORDS.values(), "clicks", "size", "grades"), *rows],
+    }  # fmt: skip
 
 
 def _kind(group: IssueGroup) -> dict[str, object]:

@@ -6,7 +6,6 @@ import io
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TextIO
 from urllib.parse import urlsplit
 
@@ -34,6 +33,7 @@ from periplus.present.draw import (
     write_sheet,
 )
 from periplus.present.wording import count_of, labels, without_site_name
+from periplus.values import frozen
 
 MOST = 10_000  # circles; of a larger site folders are drawn, each of which leads to its pages
 FEWEST = 60  # folders that are worth drawing: under that one more step of their paths is taken
@@ -49,7 +49,7 @@ LEAST_R, MOST_R = 3.0, 16.0  # of circles
 OTHERS = "other folders"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteGraph:
     """n circles, pages or folders: the columns of a drawing.
 
@@ -92,7 +92,7 @@ def site_graph(facts: PageColumns, graph: LinkGraph, site_map: SiteMap, under: s
     nodes = _Nodes(
         urls, labels(urls, titles), _parts(urls), parent, [1] * len(urls), facts.rank[chosen],
     )  # fmt: skip
-    return _drawn(under or urls[0] if urls else under, about, nodes, _leading_links(graph, place, chosen))
+    return _drawn(under or urls[0] if urls else under, about, nodes, _leading_links(graph, place))
 
 
 class _Nodes(NamedTuple):
@@ -142,7 +142,7 @@ def _radii(weight: Floats) -> Floats:
     return radii
 
 
-def _leading_links(graph: LinkGraph, place: Ints, chosen: Ints) -> Ints:
+def _leading_links(graph: LinkGraph, place: Ints) -> Ints:
     """(m, 2): of each page those of its links that tell most of where it belongs."""
     counts = np.diff(graph.offsets)
     sources = np.repeat(np.arange(len(counts)), counts)

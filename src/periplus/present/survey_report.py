@@ -10,7 +10,7 @@ from typing import Any
 
 from periplus.errors import UsageError
 from periplus.model.survey import CompanionClass, SiteMark, Unit
-from periplus.model.tables import Column, ColumnKind, Table
+from periplus.model.tables import Table, columns_of
 from periplus.model.webometrics import CampaignProgress, CoLink, ImpactFactor, SurveyResults
 from periplus.present.curves import write_yield_curves
 from periplus.present.fragment import write_fragment_svg
@@ -21,148 +21,140 @@ from periplus.present.wording import count_of, number, utc
 
 Row = tuple[object, ...]
 Values = dict[str, object]  # of a row, by column
-_TEXT, _WHOLE, _REAL, _BOOLEAN = ColumnKind.TEXT, ColumnKind.INTEGER, ColumnKind.REAL, ColumnKind.BOOLEAN
-_RUN = (
-    Column("run", _TEXT, "the run that the figures come from"),
-    Column(
-        "model",
-        _TEXT,
-        ("what counts as one document: page, directory, host or site; a link is a distinct pair of them"),
-    ),
-)
+_RUN = columns_of("""
+    run text: the run that the figures come from
+    model text: what counts as one document: page, directory, host or site; a link is a distinct pair of them
+""")
 UNITS = Table(
     "sites",
     "Links between the survey’s sites, each pair of documents once.",
     (
-        Column("site", _TEXT, "the unit's name", searched=True),
-        Column("prefixes", _TEXT, "what URLs of the unit begin with", searched=True),
-        Column("bundle", _TEXT, "the organisation that it belongs to", searched=True, facet=True),
-        Column("official", _BOOLEAN, "whether it is the organisation's official site", facet=True),
-        Column("fetched", _WHOLE, "documents that were fetched"),
-        Column("waiting", _WHOLE, "documents that are known and were not fetched"),
-        Column("share", _REAL, "fetched / (fetched + waiting)"),
-        Column("in_links", _WHOLE, "links from other sites of the target set"),
-        Column("in_units", _WHOLE, "how many sites these come from"),
-        Column("in_companion", _WHOLE, "links from pages that were fetched outside the target set"),
-        Column("out_links", _WHOLE, "links to other sites of the target set"),
-        Column("out_units", _WHOLE, "how many sites these lead to"),
-        Column("out_companion", _WHOLE, "links to sites outside the target set"),
-        Column("out_sites", _WHOLE, "how many sites outside these lead to"),
-        Column("self_links", _WHOLE, "links within the site"),
-        Column("linking_pages", _WHOLE, "pages that link into the site, its own among them: the numerator of wif"),
-        Column(
-            "external_linking_pages", _WHOLE, "pages of other sites that link into it: the numerator of external_wif"
-        ),
-        Column("wif", _REAL, "linking_pages / fetched; empty where fetched is 1 or 0: linking_pages says it all"),
-        Column("external_wif", _REAL, "external_linking_pages / fetched; empty as wif is"),
-        Column("state", _TEXT, "empty, or why no page of the site was fetched", facet=True, wide=True),
+        *columns_of("""
+        site text searched: the unit's name
+        prefixes text searched: what URLs of the unit begin with
+        bundle text searched facet: the organisation that it belongs to
+        official boolean facet: whether it is the organisation's official site
+        fetched integer: documents that were fetched
+        waiting integer: documents that are known and were not fetched
+        share real: fetched / (fetched + waiting)
+        in_links integer: links from other sites of the target set
+        in_units integer: how many sites these come from
+        in_companion integer: links from pages that were fetched outside the target set
+        out_links integer: links to other sites of the target set
+        out_units integer: how many sites these lead to
+        out_companion integer: links to sites outside the target set
+        out_sites integer: how many sites outside these lead to
+        self_links integer: links within the site
+        linking_pages integer: pages that link into the site, its own among them: the numerator of wif
+        external_linking_pages integer: pages of other sites that link into it: the numerator of external_wif
+        wif real: linking_pages / fetched; empty where fetched is 1 or 0: linking_pages says it all
+        external_wif real: external_linking_pages / fetched; empty as wif is
+        state text facet wide: empty, or why no page of the site was fetched
+    """),
         *_RUN,
     ),
 )
 COMPANIONS = Table(
     "companions",
     "Sites outside the survey, by how many of its sites link to them.",
-    (
-        Column("site", _TEXT, "the site outside the target set", searched=True),
-        Column("class", _TEXT, "private, weak, strong, communicator or global", facet=True),
-        Column("units", _WHOLE, "different sites of the target set that link to it", facet=True),
-        Column("pages", _WHOLE, "pages of these that do"),
-        Column("links", _WHOLE, "distinct pairs of pages"),
-        Column("back", _WHOLE, "sites of the target set that it links to; none where no page of it was fetched"),
-        Column("documents", _WHOLE, "pages of it that are known"),
-        Column("fetched", _WHOLE, "pages of it that were fetched"),
-        Column("strong_gain", _WHOLE, "of communicators: sites that the largest strong component gains by it"),
-        Column(
-            "pairs_gain", _WHOLE, "of communicators: ordered pairs of sites that come into reach of each other by it"
-        ),
-        Column("status", _TEXT, "what the user decided: in, out, undecided, discovered", facet=True),
-        Column("tags", _TEXT, "what the user noted, parted by blanks", searched=True),
-        Column("run", _TEXT, "the run that the figures come from"),
-    ),
+    columns_of("""
+        site text searched: the site outside the target set
+        class text facet: private, weak, strong, communicator or global
+        units integer facet: different sites of the target set that link to it
+        pages integer: pages of these that do
+        links integer: distinct pairs of pages
+        back integer: sites of the target set that it links to; none where no page of it was fetched
+        documents integer: pages of it that are known
+        fetched integer: pages of it that were fetched
+        strong_gain integer: of communicators: sites that the largest strong component gains by it
+        pairs_gain integer: of communicators: ordered pairs of sites that come into reach of each other by it
+        status text facet: what the user decided: in, out, undecided, discovered
+        tags text searched: what the user noted, parted by blanks
+        run text: the run that the figures come from
+    """),
 )
 CO_LINKS = Table(
     "colinks",
     "Pairs of sites that the same sites link to, or that link to the same ones.",
-    (
-        Column("kind", _TEXT, "co-inlink: sites that link to both; coupling: sites that both link to", facet=True),
-        Column("first", _TEXT, "a site of the target set", searched=True),
-        Column("second", _TEXT, "another one", searched=True),
-        Column("sites", _WHOLE, "how many sites, global ones left out"),
-    ),
+    columns_of("""
+        kind text facet: co-inlink: sites that link to both; coupling: sites that both link to
+        first text searched: a site of the target set
+        second text searched: another one
+        sites integer: how many sites, global ones left out
+    """),
 )
 SUFFIXES = Table(
     "suffixes",
     "What the names of the sites outside are registered under.",
     (
-        Column("direction", _TEXT, "out: linked to from the target set; in: linking to it", facet=True),
-        Column("suffix", _TEXT, "what the sites' names are registered under; empty for addresses", searched=True),
-        Column("domain", _TEXT, "the top level domain"),
-        Column("country", _BOOLEAN, "whether that is a country's", facet=True),
-        Column("sites", _WHOLE, "sites outside the target set"),
-        Column("links", _WHOLE, "links from or to these"),
+        *columns_of("""
+        direction text facet: out: linked to from the target set; in: linking to it
+        suffix text searched: what the sites' names are registered under; empty for addresses
+        domain text: the top level domain
+        country boolean facet: whether that is a country's
+        sites integer: sites outside the target set
+        links integer: links from or to these
+    """),
         *_RUN,
     ),
 )
 CONNECTIVITY = Table(
     "connectivity",
     "How the sites hang together by direct links.",
-    (
-        Column(
-            "vertices",
-            _TEXT,
-            "all sites of the target set, official ones, bundles, or all with the communicators",
-            searched=True,
-        ),
-        Column("sites", _WHOLE, "vertices"),
-        Column("arcs", _WHOLE, "linked ordered pairs"),
-        Column("density", _REAL, "arcs of all that could be"),
-        Column("reciprocity", _REAL, "share of arcs that are returned"),
-        Column("largest_strong", _WHOLE, "vertices in the largest strong component"),
-        Column("strong_components", _WHOLE, "strong components"),
-        Column("largest_weak", _WHOLE, "vertices in the largest weak component"),
-        Column("weak_components", _WHOLE, "weak components"),
-    ),
+    columns_of("""
+        vertices text searched: all sites of the target set, official ones, bundles, or all with the communicators
+        sites integer: vertices
+        arcs integer: linked ordered pairs
+        density real: arcs of all that could be
+        reciprocity real: share of arcs that are returned
+        largest_strong integer: vertices in the largest strong component
+        strong_components integer: strong components
+        largest_weak integer: vertices in the largest weak component
+        weak_components integer: weak components
+    """),
 )
 INTERLINKING = Table(
     "interlinking",
     "Who links to whom.",
     (
-        Column("source", _TEXT, "the site of the target set that links", searched=True),
-        Column("target", _TEXT, "the site that is linked to", searched=True),
-        Column("links", _WHOLE, "distinct pairs of documents; of a site with itself: its self-links"),
+        *columns_of("""
+        source text searched: the site of the target set that links
+        target text searched: the site that is linked to
+        links integer: distinct pairs of documents; of a site with itself: its self-links
+    """),
         *_RUN,
     ),
 )
 RECORDS = Table(
     "records",
     "What became of each site’s URLs.",
-    (
-        Column("site", _TEXT, "the unit's name", searched=True),
-        Column("prefixes", _TEXT, "what URLs of the unit begin with", searched=True),
-        Column("fetched", _WHOLE, "URLs that were fetched"),
-        Column("waiting", _WHOLE, "URLs that are known and were not asked for"),
-        Column("robots", _WHOLE, "URLs that robots.txt forbids"),
-        Column("refused", _WHOLE, "URLs that the server refused"),
-        Column("dead", _WHOLE, "URLs that do not exist or cannot be reached"),
-        Column("redirects", _WHOLE, "URLs that redirect"),
-        Column("state", _TEXT, "empty, or why no page of the site was fetched", searched=True, facet=True),
-    ),
+    columns_of("""
+        site text searched: the unit's name
+        prefixes text searched: what URLs of the unit begin with
+        fetched integer: URLs that were fetched
+        waiting integer: URLs that are known and were not asked for
+        robots integer: URLs that robots.txt forbids
+        refused integer: URLs that the server refused
+        dead integer: URLs that do not exist or cannot be reached
+        redirects integer: URLs that redirect
+        state text searched facet: empty, or why no page of the site was fetched
+    """),
 )
 STANDING = Table(
     "standing",
     "How far each site was read and what it brought.",
-    (
-        Column("site", _TEXT, "the site's name", searched=True),
-        Column("prefixes", _TEXT, "the first prefix of each of its units", searched=True),
-        Column("pages", _WHOLE, "pages that were asked for"),
-        Column("links", _WHOLE, "external items that its pages were the first of the site to show"),
-        Column("recent", _REAL, "of them a page, over the site's last pages"),
-        Column("score", _REAL, "what the rule thinks of it; empty: too early"),
-        Column("share", _REAL, "of the known pages, those that were asked for"),
-        Column("waiting", _WHOLE, "pages that are known and were not asked for"),
-        Column("state", _TEXT, "reading, read, waiting, or why it is not available", facet=True, wide=True),
-        Column("tags", _TEXT, "what the user noted, parted by blanks", searched=True),
-    ),
+    columns_of("""
+        site text searched: the site's name
+        prefixes text searched: the first prefix of each of its units
+        pages integer: pages that were asked for
+        links integer: external items that its pages were the first of the site to show
+        recent real: of them a page, over the site's last pages
+        score real: what the rule thinks of it; empty: too early
+        share real: of the known pages, those that were asked for
+        waiting integer: pages that are known and were not asked for
+        state text facet wide: reading, read, waiting, or why it is not available
+        tags text searched: what the user noted, parted by blanks
+    """),
 )
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from itertools import groupby
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from periplus.model.duplicates import MarkedBlock, MarkedPage, SiteTemplates, TemplatePage
 from periplus.model.page import Part
 from periplus.present.markup import Html, document, macros, text
-from periplus.present.tables import aligned, json_text
+from periplus.present.tables import aligned
 from periplus.present.wording import count_of, fit, number, short, size, visible
 
 METHOD_WORDS = {"shorkin": "Shorkin's rules", "site": "the marks stored with the pages"}
@@ -50,12 +51,12 @@ def template_lines(site: SiteTemplates, *, width: int = 100, most: int = 20) -> 
             yield f"    and {number(len(site.others) - len(shown))} more; --most -1 names all"
 
 
-def write_template_json(site: SiteTemplates, out: TextIO) -> None:
-    """Everything, in the order in which pages joined their templates."""
-    value = {
+def template_values(site: SiteTemplates) -> dict[str, object]:
+    """Everything, for JSON, in the order in which pages joined their templates."""
+    return {
         "site": site.site,
         "method": site.method,
-        "rules": {name: getattr(site.rules, name) for name in site.rules.__slots__},
+        "rules": asdict(site.rules),
         "templates": [
             {
                 "pages": len(template.pages),
@@ -67,7 +68,6 @@ def write_template_json(site: SiteTemplates, out: TextIO) -> None:
         ],
         "others": [_page(page) for page in site.others],
     }
-    out.write(json_text(value))
 
 
 def _page(page: TemplatePage) -> dict[str, object]:

@@ -6,7 +6,7 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 from urllib.parse import parse_qs, quote, urlsplit
@@ -19,6 +19,7 @@ from periplus.model.topic import TellingWord, Topic
 from periplus.present.markup import escaped
 from periplus.present.tables import aligned, json_text, write_table
 from periplus.present.wording import REASON_WORDS, count_of, fit, iso, number, size, utc, visible
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     from periplus.model.page import PageSummary
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from periplus.model.visit import Headers
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanLines:
     """Lines, each about one kind of thing of which there is some."""
 
@@ -237,7 +238,7 @@ def like_of(page: Duplicate) -> str:
     return share + LIKE_WORDS[page.like]
 
 
-def duplicate_lines(duplicates: Duplicates, *, width: int = 100, most: int = 10) -> Iterator[str]:
+def duplicate_lines(duplicates: Duplicates, *, most: int = 10) -> Iterator[str]:
     """A summary, then group after group. most: pages of a group that are named, and a tenth of the groups; -1: all."""
     yield _summary(duplicates)
     yield from (f"Note: {note}" for note in duplicates.notes)

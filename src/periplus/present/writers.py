@@ -6,7 +6,7 @@ A new format is a function and a row of WRITERS, or an entry point of the group 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
@@ -19,6 +19,7 @@ from periplus.model.dataset import arrow_schema, parquet_module
 from periplus.model.tables import Column, ColumnKind, Table, sound
 from periplus.present.tables import write_table
 from periplus.present.wording import count_of
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     import pyarrow
@@ -31,7 +32,7 @@ CELL_CHARS = 32_767  # Excel's limit
 EXACT = 2**53  # Excel's numbers are doubles: whole numbers beyond lose their last digits
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Writer:
     """A file format of tables.
 

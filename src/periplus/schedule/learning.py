@@ -76,12 +76,8 @@ class AliasLearner:
         """The confirmed ones, by name."""
         return tuple(sorted(finding.name for finding in self._findings.values() if finding.confirmed))
 
-    def canonical_of(self, url: Url) -> Url:
-        """The fetched page that this URL is another address of, else the URL itself."""
-        return self.target_of(url).url
-
     def target_of(self, url: Url) -> AliasTarget:
-        """As canonical_of, with the reason.
+        """The fetched page that this URL is another address of, with the reason; else the URL itself.
 
         May be asked any number of times: when a link is found, and when its turn comes.
         """

@@ -12,6 +12,7 @@ import xxhash
 from periplus.model.arrays import Floats, Ints, Ints32, Mask
 from periplus.model.web import Url
 from periplus.urls.hosts import path_and_query
+from periplus.values import frozen
 
 # What is known of a page before it is asked for: its path, the words of it and of the links to it, where these links
 # stand, which page showed it first and what that page brought. Each of these is a feature with a weight; a page's
@@ -52,7 +53,7 @@ _ADDED = {
 PROMISING = {word: added for added, words in _ADDED.items() for word in words.split()}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sighting:
     """The first link to a page."""
 

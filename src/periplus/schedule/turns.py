@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from periplus.model.frontier import PageVisit, ReadyHost
 from periplus.model.web import HostKey, Url
 from periplus.urls.hosts import host_key
+from periplus.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteTurns:
     """`model.ports.Policy`: sites that had fewer quanta of pages go first; within a quantum, who is due first.
 

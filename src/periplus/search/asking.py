@@ -7,7 +7,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -56,6 +56,7 @@ from periplus.search.query import (
 from periplus.search.vectors import fused
 from periplus.settings import Searching
 from periplus.urls.folders import FOLDER_DOMAIN
+from periplus.values import frozen
 
 PAGES_AT_ONCE = 50_000  # whose numbers are read: 10 MB
 OPENED_AGAIN = 5  # times, while some of several indexes are written to
@@ -203,7 +204,7 @@ Holds = Callable[[Sequence[UrlId]], Iterable[UrlId]]  # which of some pages answ
 Near = Callable[[int, Holds], Sequence[tuple[UrlId, float]]]  # as `Vectors.nearest`
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MatchWindow:
     """Which of the matches are wanted."""
 

@@ -13,7 +13,7 @@ import uuid
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
@@ -34,6 +34,7 @@ from periplus.model.page import BLOCK_KIND_CODES, POSITION_CODES, TEXT_PARTS, Bl
 from periplus.model.search import PageToIndex
 from periplus.model.web import UrlId
 from periplus.urls.hosts import host_name, registered_domain
+from periplus.values import frozen
 
 # of terms, in order
 TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS = "title", "anchor", "heading", "text", "navigation", "url"
@@ -384,7 +385,7 @@ QUEUED_BYTES = 32_000_000
 NOTHING = (-(1 << 63), 0)  # the position of an empty index: before any other
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IndexState:
     """What an index says of itself.
 

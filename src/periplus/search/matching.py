@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import tantivy
 
@@ -49,6 +49,7 @@ from periplus.search.query import (
     parted,
 )
 from periplus.settings import Searching
+from periplus.values import frozen
 
 NEVER, EVER = -(2**63), 2**63 - 1
 PHRASE_WORDS = 16  # of a longer one the first: they say enough
@@ -63,7 +64,7 @@ _WITHIN = {field: (field,) for field in TERM_FIELDS} | {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matcher:
     """Makes the engine's queries.
 

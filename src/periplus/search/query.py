@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from periplus.document.words import forms
 from periplus.errors import UsageError
 from periplus.model.search import FIELDS
 from periplus.model.web import UrlId
+from periplus.values import frozen
 
 MOST_TOKENS = 64  # of a query: more make it slow and nobody writes them
 DEEPEST = 20  # parentheses
@@ -27,7 +27,7 @@ WITHIN = frozenset({"title", "url", "heading", "text", "navigation", "anchor"}) 
 INDEXED = frozenset({"site", "language", "type", "is"})  # by labels of the index
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Word:
     """A word, or the beginning of one. within: of WITHIN, or anywhere. exact: in this very form."""
 
@@ -37,7 +37,7 @@ class Word:
     exact: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Phrase:
     """Words that stand one after another."""
 
@@ -45,7 +45,7 @@ class Phrase:
     within: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Only:
     """Pages with this value of a field of INDEXED, or on which a column answers so: `narrowed` names them."""
 
@@ -53,14 +53,14 @@ class Only:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Among:
     """Pages of these ids."""
 
     pages: tuple[UrlId, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class During:
     """Pages of a time: after <= t < before, seconds since the epoch."""
 
@@ -68,21 +68,21 @@ class During:
     before: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Not:
     """What the item does not hold of."""
 
     item: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class All:
     """What every item holds of."""
 
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Any:
     """What one of the items holds of."""
 
@@ -92,7 +92,7 @@ class Any:
 Node = Word | Phrase | Only | Among | During | Not | All | Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Query:
     """What is asked for; root None: nothing, since nothing was said that could be."""
 

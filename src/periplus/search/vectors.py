@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from periplus.extras import extra_needed
 from periplus.model.search import VectorNote
 from periplus.model.web import UrlId
 from periplus.urls.canonical import canonical, url_id
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +39,7 @@ COLUMNS = ("vector", "embedding", "embeddings", "vectors")
 RRF_K = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Vectors:
     """The vectors of a collection: matrix (rows x dimensions, mapped from disk), and the page of each row."""
 

@@ -12,7 +12,6 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -23,6 +22,7 @@ from periplus.errors import UsageError
 from periplus.model.collection import ArchiveRecord
 from periplus.model.visit import Headers
 from periplus.model.web import UrlId
+from periplus.values import frozen
 
 # WARC 0.17 to 1.1 and ARC 1 and 2, plain, in gzip members, or in zstd frames with or without a dictionary; what a file
 # is its bytes tell, not its name. A damaged or truncated file gives the records before the damage, and says so.
@@ -44,7 +44,7 @@ RECORDS = re.compile(r"\.w?arc(\.gz|\.zst)?$")
 _STATUS_LINE = re.compile(r"HTTP/\S*\s+(?P<code>[0-9]{3})(?:\s|$)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArchiveFile:
     """One file of records. inner: where it stands within zip files, from the outermost; empty: it is a file itself."""
 

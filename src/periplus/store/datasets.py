@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,14 @@ from periplus.model.dataset import Block, Coded, UrlPlaces, WholeRows
 from periplus.model.page import LINK_KINDS, POSITIONS, BlockKind
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.corruption import reported
+from periplus.values import frozen
 
 # URLs whose rows are looked up at once, by table: of pages with 100 links 1,000,000 links, 64 MB; of texts 500
 URLS_AT_ONCE = {"urls": 20_000, "pages": 20_000, "links": 10_000, "texts": 2_000}
 _APART = (BlockKind.TITLE, BlockKind.ALT)  # not of a page's running text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Numbering:
     """Which number each URL and each host has. 26 bytes a URL."""
 

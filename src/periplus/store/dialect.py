@@ -6,13 +6,13 @@ A shared statement has `?` for its values and takes the words that differ from i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 import xxhash
 
 from periplus.model.web import SiteKey
 from periplus.store.rows import LinkChanges
+from periplus.values import frozen
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -24,7 +24,7 @@ def shard_of(site: SiteKey) -> int:
     return xxhash.xxh3_64_intdigest(site.encode("utf-8", "surrogatepass")) % SHARDS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dialect:
     """The words that one database has for what both can do.
 

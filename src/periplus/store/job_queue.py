@@ -1,4 +1,4 @@
-"""The queue of jobs, `model.job.JobStore`, and its schedules: in a file of a folder or in PostgreSQL."""
+"""The queue of jobs and its schedules: in a file of a folder or in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ class _JobRow(NamedTuple):
     ended: float | None
 
     def job(self) -> Job:
+        """Raises StoreError if there is none."""
         order = JobOrder(
             tuple(json.loads(self.command)),
             self.priority,
@@ -99,9 +100,14 @@ _SCHEDULE = ", ".join(_ScheduleRow._fields)
 
 
 class JobQueue:
-    """The jobs and schedules of one folder or of one collection in a database. Each call is one transaction.
+    """The jobs and schedules of one folder or of one collection in a database.
 
-    Workers that ask at one moment get different jobs, and none waits for another.
+    States of a job: see `JobState`. Always: (1) a job has at most one live lease, named by its epoch, and what an older
+    one reports is dropped; (2) the greatest priority goes first, then the oldest; (3) equal requests that are open are
+    one, but for one that was told to stop; (4) a period gives one job a tick, however many ask; (5) every lease ends,
+    by finish or by time; (6) a job's successor is asked for once, when it is done. Each call is one transaction; of
+    workers that call at one moment each gets another job, and none waits. Times: seconds since the epoch, by one clock
+    for all who share it.
     """
 
     def __init__(self, database: Database) -> None:
@@ -112,9 +118,19 @@ class JobQueue:
         self.database.close()
 
     def add(self, order: JobOrder, now: float) -> Job:
+        """The job that does this: a new one, or an equal one that is open and was not told to stop.
+
+        A joined job takes the greater priority, the earlier time and the successors of the later
+        order, where that has any.
+        """
         return self.database.run(lambda statements: _add(statements, order, now))
 
     def claim(self, runner: str, now: float, lease_s: float) -> Job | None:
+        """The next job, leased to a runner; None: nothing is due.
+
+        A job whose runners died as often as it may is failed instead.
+        """
+
         def claimed(statements: Statements) -> Job | None:
             _end_dead_leases(statements, now)
             next_job = (
@@ -132,12 +148,18 @@ class JobQueue:
         return self.database.run(claimed)
 
     def beat(self, job: Job, progress: JobProgress, now: float, lease_s: float) -> bool:
+        """Renews the lease and enters the progress. False: stop, for it was cancelled or is another runner's now."""
         update = f"UPDATE job SET lease_until = ?, done = ?, total = ?, note = ? {_MINE} RETURNING cancel_asked"
         values = (now + lease_s, progress.done, progress.total, _note(progress.note), job.id, job.epoch)
         rows = self.database.run(lambda statements: statements.rows(update, values))
         return bool(rows) and not rows[0][0]
 
     def finish(self, job: Job, state: JobState, note: str, now: float, wait_s: float = 0.0) -> bool:
+        """The job's end, or its way back into the queue for wait_s at least (one that was cancelled has none);
+        of one that is done its successor is asked for in the same moment.
+
+        False: it is another runner's now, nothing is entered.
+        """
         update = (
             "UPDATE job SET state = CASE WHEN ? <> 'queued' OR cancel_asked = 0 THEN ? ELSE 'cancelled' END, note = ?,"
             " ended = CASE WHEN ? <> 'queued' OR cancel_asked <> 0 THEN ? END,"
@@ -156,6 +178,11 @@ class JobQueue:
         return self.database.run(finished)
 
     def cancel(self, job_id: int, now: float) -> Job:
+        """A waiting job is cancelled at once, a running one at its next beat, an ended one stays as it is.
+
+        Raises StoreError if there is none.
+        """
+
         def cancelled(statements: Statements) -> Job:
             end = "UPDATE job SET state = 'cancelled', ended = ?, note = 'cancelled' WHERE id = ? AND state = 'queued'"
             statements.change(end, (now, job_id))
@@ -168,15 +195,18 @@ class JobQueue:
         return self.database.read(lambda statements: _job(statements, job_id))
 
     def jobs(self, *, most: int = 100) -> Sequence[Job]:
+        """Running ones first, then what waits in the order of its turn, then what ended, the latest first."""
         find = f"SELECT {_JOB} FROM job ORDER BY {_TURN} LIMIT ?"
         rows = self.database.read(lambda statements: statements.rows(find, (most,)))
         return [_JobRow(*row).job() for row in rows]
 
     def open_jobs(self) -> int:
+        """How many wait or run."""
         rows = self.database.read(lambda statements: statements.rows(f"SELECT count(*) FROM job WHERE {_OPEN}"))
         return int(rows[0][0])
 
     def repeat(self, order: JobOrder, period_s: float, now: float) -> Schedule:
+        """Gives the order each period from now on; of an equal schedule period and priority are changed."""
         dialect = self.database.dialect
         upsert = (
             "INSERT INTO schedule (command, priority, most_attempts, period_s, next_at, next) VALUES (?, ?, ?, ?, ?, ?)"
@@ -190,6 +220,11 @@ class JobQueue:
         return _ScheduleRow(*rows[0]).schedule()
 
     def tick(self, now: float) -> Sequence[Job]:
+        """The jobs of all periods that are over, each once.
+
+        Ticks that were missed while nobody looked are not made up.
+        """
+
         def ticked(statements: Statements) -> list[Job]:
             due = f"WHERE next_at <= ? AND paused = 0 ORDER BY id{statements.dialect.for_update}"
             schedules = _schedules(statements, due, (now,))
@@ -204,9 +239,11 @@ class JobQueue:
         return self.database.read(lambda statements: _schedules(statements, "ORDER BY id"))
 
     def pause(self, schedule_id: int, *, paused: bool) -> None:
+        """Raises StoreError if there is none."""
         self._change(schedule_id, "UPDATE schedule SET paused = ? WHERE id = ?", (int(paused), schedule_id))
 
     def forget(self, schedule_id: int) -> None:
+        """Ends a schedule; the jobs that it made stay. Raises StoreError if there is none."""
         self._change(schedule_id, "DELETE FROM schedule WHERE id = ?", (schedule_id,))
 
     def _change(self, schedule_id: int, statement: str, values: Sequence[object]) -> None:

@@ -6,13 +6,13 @@ Apart from any database.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import xxhash
 
 from periplus.model.collection import Exchange
 from periplus.model.web import Url, UrlId
+from periplus.values import frozen
 
 WRITTEN_BACK = ("survey_mark", "portal", "portal_verdict", "portal_page", "portal_words", "certificate", "file")
 """What is changed in a database's copy and then in the database: what persons decide, certificates that a check saw.
@@ -59,7 +59,7 @@ class MovedTable(NamedTuple):
         return "bytes" in self.kinds
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MovedBody:
     """What was kept of one or several pages; text and blocks are packed.
 

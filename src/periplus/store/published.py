@@ -7,7 +7,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -16,6 +16,7 @@ from xxhash import xxh3_64
 
 from periplus.errors import StoreError
 from periplus.store.segments import ObjectStorage
+from periplus.values import frozen
 
 # A set NAME is one small file, NAME.json, that names objects NAME-TOKEN-FILE. Objects are written once, under a name
 # that no other has, and before NAME.json takes the place of its earlier self: whoever reads sees the earlier set or the
@@ -30,7 +31,7 @@ BLOCK_BYTES = 1 << 20
 AGAIN_S = (0.1, 0.5, 2.0)  # waited before what storage refused is asked again: some services refuse now and then
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PublishedFile:
     """One of the set. digest: xxh3, 64 bits, in hexadecimal."""
 
@@ -40,7 +41,7 @@ class PublishedFile:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PublishedSet:
     """A set of files as it was published.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from operator import attrgetter
 from typing import NamedTuple
@@ -16,13 +15,14 @@ from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, pack_blocks, pack_headers, pack_sent
 from periplus.store.url_state import FIELDS
 from periplus.urls.canonical import url_id
+from periplus.values import frozen
 
 # Texts, for sqlite3 asks for an adapter first of what is not exactly a str, int or float: 300 ns in place of 70.
 _KINDS = tuple(kind.value for kind in LINK_KINDS)
 _POSITIONS = tuple(position.value for position in POSITIONS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PackedBody:
     """A body ready to be stored.
 
@@ -85,7 +85,7 @@ class EndedLinks(NamedTuple):
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinkChanges:
     """What a transaction says of links.
 

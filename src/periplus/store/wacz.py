@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, TextIO, cast
 from periplus.model.collection import Exchange
 from periplus.model.visit import Cut
 from periplus.store.warc import IndexLines, WarcFiles, WarcTarget, Written, draft_of, record_id, write_records
+from periplus.values import frozen
 
 # Source: https://specs.webrecorder.net/wacz/1.1.1/. Files that are compressed already are stored, so that a reader can
 # fetch any part of them; the others are deflated.
@@ -30,7 +31,7 @@ COPIED_BYTES = 1 << 16  # at a time
 _TIMESTAMP_FIELD = 0x5455  # seconds since the epoch, of Info-ZIP: extrafld.txt
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WaczNote:
     """What a WACZ file says of itself. created: seconds since the epoch, UTC; main_page: its URL."""
 

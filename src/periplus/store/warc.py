@@ -10,7 +10,6 @@ import uuid
 from base64 import b32encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +20,7 @@ from isal import igzip
 from periplus.model.collection import Exchange, RunNote
 from periplus.model.visit import Cut, Headers
 from periplus.urls.captures import capture_key
+from periplus.values import frozen
 
 # Bodies are kept without content and transfer codings. So the fields that spoke of these stand under
 # X-Crawler-Content-Encoding, X-Crawler-Transfer-Encoding and X-Crawler-Content-Length, and Content-Length says how long
@@ -45,7 +45,7 @@ _TRUNCATED = {
 Fields = list[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FirstRecord:
     """Where bytes were first written, so that a later record need not repeat them."""
 
@@ -55,7 +55,7 @@ class FirstRecord:
     payload_digest: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WarcRecord:
     """One record as bytes, with what an index says of it. payload_digest: empty where nothing is to be replayed."""
 
@@ -249,7 +249,7 @@ FILE_BYTES = 1_000_000_000  # ISO 28500, annex C: files of about 1 GB
 LEVEL = 2  # isal's usual one: 4 times as fast as zlib's level 6, and 8 % longer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WarcTarget:
     """What to write and where. path: of the first file, NAME.warc.gz; later ones are NAME-00002.warc.gz and so on."""
 
@@ -262,7 +262,7 @@ class WarcTarget:
     xml_of: Callable[[Exchange], tuple[bytes, str] | None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """What was written."""
 

@@ -12,7 +12,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from starlette.requests import Request
@@ -21,6 +21,7 @@ from starlette.responses import Response
 from periplus.settings import VERSION
 from periplus.ui.rendering import PROBLEM
 from periplus.ui.users import Role
+from periplus.values import frozen
 
 Schema = dict[str, object]
 Handler = Callable[[Request], Response]
@@ -28,7 +29,7 @@ TEXT: Schema = {"type": "string"}
 _PART = re.compile(r"\{(\w+)(?::\w+)?\}")  # of a path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Screen:
     """A row of the table of routes: what an address shows, as a page and as JSON.
 

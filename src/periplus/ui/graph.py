@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TextIO
 from urllib.parse import urlencode
@@ -34,6 +34,7 @@ from periplus.ui import rendering
 from periplus.ui.state import folder_of, now, state_of
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
+from periplus.values import frozen
 
 MOST = (30, 60, 120, 200)  # of more no name could be read
 USUAL = 60
@@ -96,7 +97,7 @@ def file(request: Request) -> Response:
     return rendering.drawing(text, f"{name}-links.{ending}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NeighbourRequest:
     """A neighbourhood. url: of the middle, or of any page in it; steps: 1 or 2; most: neighbours that are named."""
 
@@ -127,7 +128,7 @@ class Neighbour(NamedTuple):
     linked: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Around:
     """The middle first, then its neighbours by step and rank.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from periplus.present.wording import labels, without_site_name
 from periplus.ui import rendering
 from periplus.ui.state import folder_of, state_of
 from periplus.urls.scope import site_key
+from periplus.values import frozen
 
 NODES = 400  # of a tree at first; it opens branch by branch
 MOST_NODES = 5_000  # 3 MB of HTML
@@ -40,7 +41,7 @@ USUAL = ("pages", "score")
 READ_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreeLine:
     """A line of the tree. step: open (its branch follows), leaf, or close."""
 
@@ -210,7 +211,7 @@ class Step(NamedTuple):
     below: int  # pages under it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapPlace:
     """way: from the home page to the page itself; empty: no link reaches it.
 

@@ -6,7 +6,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from urllib.parse import quote
@@ -29,6 +28,7 @@ from periplus.ui.maps import place_of
 from periplus.ui.state import folder_of, named_in, now, state_of
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_key
+from periplus.values import frozen
 
 VIEWS = {
     "": "What is known",
@@ -218,7 +218,7 @@ FACETS = {
 }  # with what narrows a query to a value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageSearch:
     """What one collection answers, or all of them. fault: why it does not."""
 

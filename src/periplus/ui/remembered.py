@@ -28,6 +28,7 @@ from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import survey as stored_survey
 from periplus.store.sqlite import tables as stored_tables
 from periplus.ui.watching import SurveyMoment
+from periplus.values import frozen
 
 MAPS = 2  # of a million pages each takes 0.5 GB
 READ_S = 120.0
@@ -95,7 +96,7 @@ SHARE = 0.1  # and so that counting takes no more than this share of the time
 LINKS = 50_000  # of one look at links: more are filtered first, or written by `periplus survey links`
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counted:
     """A survey's results as they were counted. key: what they follow from; made: when."""
 
@@ -106,7 +107,7 @@ class Counted:
     good_until: float  # by the monotonic clock; later they are counted anew, if anything has changed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LazyTable:
     """A table whose rows are computed when it is looked at. key: what they follow from."""
 

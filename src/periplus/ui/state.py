@@ -27,6 +27,7 @@ from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.remembered import Indexing, Maps, Surveys
 from periplus.ui.safety import Locks
 from periplus.ui.watching import SurveyWatchers, Watchers
+from periplus.values import frozen
 
 _log = logging.getLogger(__name__)
 DATABASE = "collection.db"
@@ -38,7 +39,7 @@ COPIES_REMEMBERED = 1_000  # that they were made
 COPY_WAIT_S = 10.0  # that a screen waits for its copy: 10,000 pages take a second or two
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """Which collections this server shows, under which names.
 
@@ -129,7 +130,7 @@ class MovingPart:
     made: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AppState:
     """commands: that this program has, by name; works: whether a worker was started with the server."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
@@ -55,13 +55,14 @@ from periplus.ui.state import AppState, folder_of, now, place_of, state_of
 from periplus.ui.tables import columns_of, page_values, query_of, sent
 from periplus.ui.watching import SurveyMoment
 from periplus.urls.units import UnitChoice
+from periplus.values import frozen
 
 READ_S = 3.0  # for one collection of the list
 SITES = 50  # that are shown while they change; all of them stand in the table
 CHOSEN = "site:"  # what a ticked site's field is called, with its prefixes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SurveyRow:
     """A survey in the list. fault: why nothing else is known."""
 
@@ -291,7 +292,7 @@ HEADS = {  # of columns whose name says too little
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SurveyView:
     """One look at a survey.
 
@@ -480,7 +481,7 @@ def _gains(companions: tuple[CompanionSite, ...]) -> list[dict[str, object]]:
             "site": site.name,
             "units": site.units,
             "back": site.back,
-            **{field: getattr(site.gain, field) for field in site.gain.__slots__},
+            **asdict(site.gain),
         }
         for site in companions
         if site.gain is not None

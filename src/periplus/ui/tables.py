@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -22,6 +22,7 @@ from periplus.model.tables import ColumnKind
 from periplus.present.writers import writer_named, writers
 from periplus.ui import rendering
 from periplus.ui.state import folder_of, state_of
+from periplus.values import frozen
 
 ROWS = (50, 100, 250, 500)  # of one page
 RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format", "where", "is"})
@@ -31,7 +32,7 @@ WAIT_S = 0.6  # for one; the screen is then shown as it comes
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableScreen:
     """A table as it is shown. columns: those shown where none are asked for; fixed: conditions that make it what it is;
     sentence: what it shows, where the table's own does not say it.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.requests import Request
@@ -26,6 +25,7 @@ from periplus.ui import rendering
 from periplus.ui.live import jobs_about, pushed
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, folder_of, place_of, state_of
+from periplus.values import frozen
 
 BEST = 12  # pages and words of each kind that are named on a topic's own screen
 BLOCKS, BLOCK_CHARS = 6, 500  # of a page that is to be labelled: what one reads in some seconds
@@ -34,7 +34,7 @@ READ_S = 5.0
 ANSWERS = {"yes": True, "no": False}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopicRow:
     """A topic in the list. fault: why nothing else is known; judged: when, 0.0: never."""
 

@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from periplus.errors import StoreError, UsageError
+from periplus.values import frozen
 
 FILE = "users.json"  # in the folder of collections; only its owner may read it
 _NAME = re.compile(r"[\w][\w.@+-]{0,63}")
@@ -32,7 +33,7 @@ class Role(StrEnum):
         return list(Role).index(self) >= list(Role).index(needed)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class User:
     """One who may log in. digest: SHA-256 of the token, hexadecimal; made: seconds since the epoch, UTC."""
 

@@ -25,6 +25,7 @@ from periplus.schedule.survey import SurveyPolicy, campaign_from, survey_policy
 from periplus.store.sqlite import listing, reading, runs, survey
 from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.listing import RecentVisit
+from periplus.values import frozen
 
 STEPS = 3  # of a branch: host, and two of its path
 BRANCHES = 20_000  # that are counted apart, some 5 MB; pages of further ones count for the branch that they grow on
@@ -156,7 +157,7 @@ HOSTS = 12
 REMEMBERED = 50  # collections that are watched at once
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypeTally:
     """What a run brought of one media type."""
 
@@ -165,7 +166,7 @@ class TypeTally:
     wire_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moment:
     """A collection as it stands, its last run in detail.
 
@@ -301,7 +302,7 @@ CATCH_UP_S = 0.7  # a long campaign that nobody watched so far is caught up with
 SURVEY_REMEMBERED = 20  # campaigns that are watched at once: 8 bytes a link each
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SurveyMoment:
     """A campaign as it stands. seq: grows with every change; behind: stored pages that are not in it yet."""
 

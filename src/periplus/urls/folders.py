@@ -21,7 +21,6 @@ FOLDER_DOMAIN = ".alt"
 _NO_LABEL = re.compile(r"[^a-z0-9]+")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.alt")
 _ADDRESS = re.compile(r"http://([a-z0-9-]+\.alt)(/[^\s\"'<>|\\^`{}]*)?")
-FULL_STOPS = ".,;:)"  # after an address in a sentence
 
 
 def folder_host(folder: Path) -> str:

@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote_plus
@@ -17,6 +17,7 @@ from periplus.urls import hosts
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_key
 from periplus.urls.user_patterns import UserPattern, user_pattern
+from periplus.values import frozen
 
 # A site's rule says what never matters on a site (`www.`, a last slash, index files, session ids); a script's rule says
 # which parameters make a page of one script, as the site mapper's A3 has it: required, required of a set, optional,
@@ -27,7 +28,7 @@ from periplus.urls.user_patterns import UserPattern, user_pattern
 Pairs = list[tuple[str, str]]  # (name, the rest with its "="), as the query spells them
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteRule:
     """What never makes another page on a site. site: empty for every site of the collection."""
 
@@ -41,7 +42,7 @@ class SiteRule:
     sort: bool = False  # parameters by name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScriptRule:
     """Which parameters make a page of one script. Names are spelled as queries spell them; values are plain text."""
 
@@ -56,7 +57,7 @@ class ScriptRule:
     sort: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rules:
     """A collection's rules. All site rules that fit hold, in order; of the scripts the first that fits."""
 
@@ -71,7 +72,7 @@ NO_RULES = Rules()
 ROUNDS = 8  # more site rules that wait for one another than anybody writes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Applied:
     """What becomes of a URL."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from periplus.errors import InvalidUrl, UsageError
@@ -15,6 +14,7 @@ from periplus.urls import hosts
 from periplus.urls.canonical import canonical
 from periplus.urls.folders import FOLDER_DOMAIN
 from periplus.urls.user_patterns import UserPattern, user_pattern
+from periplus.values import frozen
 
 
 def site_key(url: Url) -> SiteKey:
@@ -34,7 +34,7 @@ def _site_of_host(host: HostKey) -> SiteKey:
     return SiteKey(name if port in ("443", "80") else f"{name}:{port}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteScope:
     """What the starts and the settings make of "the crawl". Made by `site_scope`.
 

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ from periplus.model.web import HostKey, Url
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_name, registered_domain
 from periplus.urls.scope import site_key
+from periplus.values import frozen
 
 if TYPE_CHECKING:  # a crawl starts without the values of surveys
     from periplus.model.arrays import Ints32
@@ -39,7 +40,7 @@ Path = str
 Found = int | str  # a target unit's number, or the name of a site that was met
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnitChoice:
     """How sites that no unit claims are told apart.
 
@@ -50,7 +51,7 @@ class UnitChoice:
     platforms: tuple[tuple[str, str], ...] = tuple(PLATFORMS.items())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnitsOfUrls:
     """units: the targets as given, then the sites met, by name. numbers: of each URL, its place in units."""
 

@@ -10,10 +10,10 @@ Pure: text in, text out; any canonical URL has patterns, nothing raises.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from periplus.model.web import Url
+from periplus.values import frozen
 
 ROOT = "/**"  # the widest pattern: all of a host
 MAX_ANCESTORS = 6  # directories judged per URL: the outermost three and the innermost three; bounds work on 4 KB paths
@@ -41,7 +41,7 @@ _PATH_SESSION = re.compile(r";(jsessionid|phpsessid|sid)=[^;/?]*", re.IGNORECASE
 _COOKIELESS = re.compile(r"/\([A-Z]\([0-9a-z]{24}\)\)(?=/)")  # ASP.NET: /(S(lit3py55t21z5v55vlm25s55))/page.aspx
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plain:
     """A URL without what may be a session's token.
 

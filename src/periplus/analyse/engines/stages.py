@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -21,8 +21,9 @@ from periplus.analyse.engines.dataset_files import (
 )
 from periplus.errors import StoreError
 from periplus.model.dataset import Manifest, parquet_module
-from periplus.model.tables import BOOLEAN, BYTES, INTEGER, REAL, TEXT, Column
+from periplus.model.tables import BOOLEAN, BYTES, INTEGER, REAL, TEXT, Column, columns_of
 from periplus.settings import VERSION
+from periplus.values import frozen
 
 RESULT_ROWS = 1 << 22  # of a file: some 40 MB of links, so that a cluster has tasks to give out
 
@@ -52,7 +53,7 @@ _ALIKE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageParameters:
     """What the stages are asked. near, template: shares of MinHash values from which pages are of one group."""
 
@@ -63,7 +64,7 @@ class StageParameters:
     template: float = 0.8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stage:
     """A step that is computed as a whole.
 
@@ -78,7 +79,7 @@ class Stage:
     version: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageTask:
     """One stage to be computed.
 
@@ -120,7 +121,7 @@ class TasksOnCluster(Protocol):
         """Waits for all tasks to end by themselves; then those that are left are ended."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cluster:
     """A cluster for large analyses and crawls, which a package adds as an entry point of `periplus.engines`.
 
@@ -165,10 +166,12 @@ _ALL = (
         "map", "The hierarchical map of each site", ("graph", "ranks"), (),
         {
             "map": (
-                _URL, Column("depth", INTEGER, "clicks from the home page"),
-                Column("parent", INTEGER, "the page of the depth before that it hangs from; -1: the home page"),
-                Column("below", INTEGER, "pages under it, at any depth"),
-                Column("place", INTEGER, "its place in its site's map, depth first, from 0"),
+                _URL, *columns_of("""
+                depth integer: clicks from the home page
+                parent integer: the page of the depth before that it hangs from; -1: the home page
+                below integer: pages under it, at any depth
+                place integer: its place in its site's map, depth first, from 0
+            """),
             )
         },
     ),
@@ -176,21 +179,23 @@ _ALL = (
         "broken", "Links that lead nowhere", ("ends",), (),
         {
             "broken": (
-                _SOURCE, _TARGET, Column("kind", TEXT, "a, image, ..."),
-                Column("position", TEXT, "nav, header, main, ..."),
-                Column("end", INTEGER, "where redirects lead from there: the URL that is not to be had"),
+                _SOURCE, _TARGET, *columns_of("""
+                kind text: a, image, ...
+                position text: nav, header, main, ...
+                end integer: where redirects lead from there: the URL that is not to be had
+            """),
             )
         },
     ),
     Stage(
         "external", "Links to other sites", ("ends",), (),
         {
-            "sites": (
-                Column("site", INTEGER, "the number of a site that others link to; ascending"),
-                Column("links", INTEGER, "links that lead there"),
-                Column("pages", INTEGER, "pages that have some"),
-                Column("targets", INTEGER, "distinct URLs of it where they lead"),
-            )
+            "sites": columns_of("""
+                site integer: the number of a site that others link to; ascending
+                links integer: links that lead there
+                pages integer: pages that have some
+                targets integer: distinct URLs of it where they lead
+            """)
         },
     ),
     Stage(
@@ -206,13 +211,12 @@ _ALL = (
     Stage(
         "interlinking", "How often each site links to each", ("graph",), (),
         {
-            "links": (
-                Column("model", TEXT, "what counts as a document: page, directory or site"),
-                Column("source", INTEGER, "the number of the linking site"),
-                Column("target", INTEGER,
-                    "the number of the site linked to; its own where documents of one site are linked"),
-                Column("count", INTEGER, "distinct pairs of documents"),
-            )
+            "links": columns_of("""
+                model text: what counts as a document: page, directory or site
+                source integer: the number of the linking site
+                target integer: the number of the site linked to; its own where documents of one site are linked
+                count integer: distinct pairs of documents
+            """)
         },
     ),
     Stage(
@@ -220,9 +224,11 @@ _ALL = (
         {
             "cascades": (
                 Column("story", INTEGER, "the number of the page that stands for all pages of the text"), _SITE,
-                Column("place", INTEGER, "how many sites had it before, by time, then by number"),
-                Column("when", INTEGER, "milliseconds since the epoch"),
-                Column("delay_h", REAL, "hours since the first site had it"),
+                *columns_of("""
+                place integer: how many sites had it before, by time, then by number
+                when integer: milliseconds since the epoch
+                delay_h real: hours since the first site had it
+            """),
             )
         },
     ),
@@ -308,7 +314,7 @@ COSTS = {
 PROGRAM_BYTES = 300 << 20  # Python, NumPy, Arrow and a few blocks of links
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageResult:
     """A stage that is finished. took_s: 0.0 where it was finished before."""
 
@@ -320,7 +326,7 @@ class StageResult:
     rows: Mapping[str, int]  # by table
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EngineChoice:
     """An engine and why."""
 

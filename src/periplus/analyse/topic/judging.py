@@ -23,13 +23,10 @@ from periplus.model.page import BlockKind, Blocks, Part
 from periplus.model.topic import Example, ExampleMark, Method, TellingWord, Topic, TopicReport, TopicScores
 
 # Words are runs of letters and digits that begin with a letter, folded: no case, no diacritics. In scripts that leave
-# no gaps between words, every pair of neighbouring signs is one. A word's grams are its stretches of a few letters, by
-# which its other forms are known.
+# no gaps between words, every pair of neighbouring signs is one.
 
-TEXT_CHARS = 50_000  # of a page that are judged: its topic is plain by then, and a book shall not take a second
 WORD_CHARS = 40  # longer runs are no words
-GRAM_CHARS = (4, 5)  # letters of a gram, with the word's beginning and end as one each
-GRAM_BUCKETS = 1 << 14  # 64 kB of a model
+TEXT_CHARS = 50_000  # of a page that are judged: its topic is plain by then, and a book shall not take a second
 
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORDS = re.compile(rf"[^\W\d_{_UNSPACED}][^\W_{_UNSPACED}]+|[{_UNSPACED}]+")
@@ -50,20 +47,6 @@ def word_counts(text: str) -> Mapping[str, int]:
 def _parts(word: str) -> Iterator[str]:
     """Pairs of neighbours of a run of signs; other words as they are."""
     return map("".join, pairwise(word)) if len(word) > 2 and _HAS_UNSPACED.match(word) else iter((word,))
-
-
-def grams(word: str) -> list[int]:
-    """Buckets of the word's stretches of letters; at least one."""
-    # a letter is two bytes: pieces are cut without encoding each
-    framed = f"<{word[:WORD_CHARS]}>".encode("utf-16-le", "surrogatepass")
-    low, high = GRAM_CHARS
-    length = len(framed)
-    hashes = [
-        crc32(framed[start : start + size]) % GRAM_BUCKETS
-        for size in range(2 * low, 2 * high + 1, 2)
-        for start in range(0, length - size + 1, 2)
-    ]
-    return hashes or [crc32(framed) % GRAM_BUCKETS]
 
 
 def bucket(piece: str, buckets: int) -> int:
@@ -96,7 +79,6 @@ def topic_text(topic: Topic) -> str:
         "usual": topic.usual,
         "threshold": topic.threshold,
         "steepness": topic.steepness,
-        "unknown_rarity": topic.unknown_rarity,
         "background": topic.background,
         "report": None
         if report is None
@@ -146,7 +128,6 @@ def _topic(fields: dict[str, Any]) -> Topic:
         rarities=rarities,
         weights=weights,
         hashed=hashed,
-        unknown_rarity=float(fields["unknown_rarity"]),
         usual=float(fields["usual"]),
         threshold=float(fields["threshold"]),
         steepness=float(fields["steepness"]),
@@ -159,7 +140,7 @@ def _topic(fields: dict[str, Any]) -> Topic:
 def _report(fields: dict[str, Any]) -> TopicReport:
     return TopicReport(
         TopicScores(**fields["scores"]),
-        _interval(fields.get("f_interval", (0.0, 1.0))),
+        _interval(fields["f_interval"]),
         tuple((int(size), float(f)) for size, f in fields["curve"]),
         tuple((str(source), float(recall)) for source, recall in fields["held_out"]),
         tuple(TellingWord(**word) for word in fields["telling"]),
@@ -231,11 +212,8 @@ class _Words(dict[str, complex]):
             weight = complex(topic.weights[place], topic.rarities[place])
         elif self._whole:
             weight = complex(topic.hashed[bucket(word, len(topic.hashed))], 1.0)
-        elif len(topic.hashed):  # learned by an earlier version
-            own = grams(word)
-            weight = complex(topic.hashed[own].sum() / len(own) ** 0.5, -topic.unknown_rarity)
         else:
-            weight = complex(0.0, -topic.unknown_rarity)
+            weight = 0j
         self[word] = weight
         return weight
 

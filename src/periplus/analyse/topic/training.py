@@ -334,7 +334,6 @@ def learned_of_rows(
         rarities=space.rarities.astype(np.float32),
         weights=words.astype(np.float32),
         hashed=np.zeros(0, np.float32),
-        unknown_rarity=0.0,
         usual=float(np.median(scores[~labels]) - bias),
         threshold=float(threshold - bias),
         steepness=steepness,
@@ -395,7 +394,7 @@ def _learned_online(name: str, examples: Examples, space: Space, rows: csr_array
     nothing = np.zeros(0, np.float32)
     report = _first_report(labels, chances)
     topic = Topic(
-        name, Method.ONLINE, (), nothing, nothing, table.weights, 1.0, 0.0, -table.bias, 1.0, examples.marks, 0, report
+        name, Method.ONLINE, (), nothing, nothing, table.weights, 0.0, -table.bias, 1.0, examples.marks, 0, report
     )
     return Learned(topic, space, rows, chances)
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from periplus.document.decode import text_of
 from periplus.document.metadata import Metadata
 from periplus.model.page import NO_CHARSET, NO_PUBLICATION, BadLink, Blocks, Charset, Links, Publication
 from periplus.model.visit import Headers
 from periplus.model.web import Url
+from periplus.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """A document as a parser takes it: its own markup, or the HTML that stands for it; and where it comes from."""
 
@@ -31,7 +32,7 @@ class Source:
         return text_of(self.page)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Content:
     """What a document holds."""
 

@@ -9,12 +9,13 @@ database. Only the first crawl says it. index: another, where all who search the
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from periplus.errors import UsageError
 from periplus.masking import without_secrets
+from periplus.values import frozen
 
 SCHEMES = ("postgresql://", "postgres://")
 DEFAULT_COLLECTION = "periplus"
@@ -27,7 +28,7 @@ _PLACES = ("segments", "index")
 _OWN = frozenset({"collection", *_PLACES})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Address:
     """A collection in a database.
 

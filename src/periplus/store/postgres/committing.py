@@ -150,7 +150,7 @@ class Commit:
         }
         row = connection.execute(update, values).fetchone()
         if row is None:
-            schema.refuse_newer_tables(connection)
+            schema.refuse_other_version(connection)
             return hosts.time_now(connection, now), False
         return float(row[0]), row[1] > batches
 

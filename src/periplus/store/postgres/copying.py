@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from psycopg import Cursor, DataError, IntegrityError
@@ -28,6 +27,7 @@ from periplus.store.postgres.connection import LOCK_TIMEOUT_S, LOST, Connection,
 from periplus.store.postgres.ledger import DatabaseLedger
 from periplus.store.postgres.statements import PostgresStatements, copy_rows
 from periplus.store.segments import RecordPlace, SegmentReader
+from periplus.values import frozen
 
 AT_ONCE = 5_000  # rows of a streaming cursor
 BODIES_AT_ONCE = 100
@@ -70,7 +70,7 @@ _NUMBERED = ("run", "site", "host", "body", "dictionary", "visit", "outbox")  # 
 WriteRecord = Callable[[Exchange], RecordPlace]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BodyTarget:
     """Where the bytes of moved pages go.
 
@@ -96,8 +96,7 @@ def tables(connection: Connection, theirs: Callable[[str], Sequence[str]]) -> li
         columns = [
             (column, _KINDS[kind]) for column, kind in connection.execute(find, (name,)).fetchall() if column in other
         ]
-        if columns:  # a folder of an older version lacks tables
-            made.append(MovedTable(name, tuple(column for column, _ in columns), tuple(kind for _, kind in columns)))
+        made.append(MovedTable(name, tuple(column for column, _ in columns), tuple(kind for _, kind in columns)))
     return made
 
 
@@ -267,7 +266,7 @@ def snapshot(connection: Connection) -> DatabaseSnapshot:
     row = connection.execute(ask).fetchone()
     assert row is not None
     server, timeline, table, first, following = row
-    return DatabaseSnapshot(f"{server}/{timeline}/{table}/{len(schema.MIGRATIONS)}", first, following)
+    return DatabaseSnapshot(f"{server}/{timeline}/{table}/{schema.VERSION}", first, following)
 
 
 def changed_sources(connection: Connection, since: DatabaseSnapshot) -> tuple[Sequence[int], Sequence[int]]:

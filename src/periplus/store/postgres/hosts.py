@@ -112,7 +112,7 @@ def renew(connection: Connection, member: Member, lease_s: float, batches: int, 
     }
     row = connection.execute(upsert, values).fetchone()
     if row is not None and row[0]:
-        schema.refuse_newer_tables(connection)
+        schema.refuse_other_version(connection)
 
 
 def fallen(connection: Connection, is_alive: Callable[[int], bool], now: float | None) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from psycopg import errors, sql
@@ -174,9 +174,7 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_part ON outbox (part, number);
 CREATE TABLE certificate (host text PRIMARY KEY, seen float8 NOT NULL, ends float8 NOT NULL, old_tls smallint NOT NULL, fault text NOT NULL);
 {page_links.TABLE}{page_links.INDEX}{page_links.VIEW}"""  # noqa: E501
-Steps = Sequence[tuple[str, str]]  # (name, SQL), in order
-MIGRATIONS: Final[Steps] = (("1-tables", TABLES),)
-"""After a release a change of a table is another entry, never an edit."""
+VERSION: Final = "1"
 # without shard: small
 REFERENCE: Final = frozenset(
     {"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule", *moving.WRITTEN_BACK}
@@ -204,32 +202,21 @@ def exists(connection: Connection) -> bool:
     return bool(row and row[0])
 
 
-def create(connection: Connection, collection: str, steps: Steps = MIGRATIONS) -> bool:
-    """Makes the collection's schema and tables, or applies the steps that they lack, in one transaction.
-
-    False: there was nothing to do. Raises StoreError.
+def create(connection: Connection, collection: str) -> bool:
+    """Makes the collection's schema and tables in one transaction. False: they were there. Raises StoreError.
 
     Any number of workers may come at once: one does it, the others wait for it.
     """
     with connection.transaction():
-        connection.execute("SET LOCAL statement_timeout = 0")  # tables of an older version may be written anew
         connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (LOCK_SCHEMA, collection))
         connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(collection)))
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS migration (name text PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"
-        )
-        applied = {row[0] for row in connection.execute("SELECT name FROM migration").fetchall()}
-        refuse_newer({str(name) for name in applied}, collection, steps)
-        missing = [(name, script) for name, script in steps if name not in applied]
-        if applied and missing:
-            _refuse_older_workers(connection, collection)
-        for name, script in missing:
-            connection.execute(script.encode())
-            connection.execute("INSERT INTO migration (name) VALUES (%s)", (name,))
-        if not applied:
-            reasons = [(reason.value, state.value) for reason, state in STATE_OF.items()]
-            connection.cursor().executemany("INSERT INTO reason VALUES (%s, %s)", reasons)
-    return bool(missing)
+        if exists(connection):
+            refuse_other_version(connection)
+            return False
+        connection.execute(f"{TABLES}CREATE TABLE version AS SELECT text '{VERSION}' AS name".encode())
+        reasons = [(reason.value, state.value) for reason, state in STATE_OF.items()]
+        connection.cursor().executemany("INSERT INTO reason VALUES (%s, %s)", reasons)
+    return True
 
 
 def clear(connection: Connection, places: Mapping[str, str]) -> None:
@@ -258,7 +245,7 @@ def drop(connection: Connection, collection: str) -> None:
     """Deletes all tables of the collection, and its schema unless others keep something in it."""
     with connection.transaction():
         connection.execute("DROP VIEW link")
-        for table in _tables(connection, KINDS.keys() | {"migration"}):
+        for table in _tables(connection, KINDS.keys() | {"version"}):
             connection.execute(sql.SQL("DROP TABLE {}").format(table))
         connection.execute("DROP SEQUENCE queue_seq")
     with contextlib.suppress(errors.DependentObjectsStillExist, errors.InsufficientPrivilege):
@@ -271,40 +258,17 @@ def shrink(connection: Connection) -> None:
         connection.execute(sql.SQL("VACUUM (FULL) {}").format(table))
 
 
-def _refuse_older_workers(connection: Connection, collection: str) -> None:
-    """Raises StoreError while a crawl goes on: its workers have the version of these tables, and could join no more."""
-    at_work = "SELECT count(*) FROM worker WHERE lease_until >= extract(epoch FROM clock_timestamp())"
-    row = connection.execute(at_work).fetchone()
-    if row and row[0]:
+def refuse_other_version(connection: Connection) -> None:
+    """Raises StoreError when another version of the program made the tables, perhaps while a worker was silent."""
+    row = connection.execute("SELECT name, current_schema() FROM version").fetchone()
+    if row and row[0] != VERSION:
         raise StoreError(
-            f"an older version of periplus crawls the collection {collection} (workers: {row[0]}), and this one would "
-            "change its tables. Ask with that version, or stop the crawl: this one goes on with it (a minute after its "
-            "workers, where they were killed)."
+            f"the collection {row[1]} was written by another version ({row[0]}; this is {VERSION}). Use that version."
         )
 
 
-def refuse_newer(applied: set[str], collection: str, steps: Steps = MIGRATIONS) -> None:
-    """Raises StoreError when another program than this one has changed the tables."""
-    unknown = sorted(applied - {name for name, _ in steps})
-    if unknown:
-        raise StoreError(
-            f"the collection {collection} was written by a newer version ({unknown[-1]}). Upgrade periplus."
-        )
-
-
-def refuse_newer_tables(connection: Connection) -> None:
-    """Raises StoreError where a newer version changed the tables while a worker was silent: of one that is not they
-    stay as they are (`create`).
-    """
-    rows = connection.execute("SELECT name, current_schema() FROM migration").fetchall()
-    refuse_newer({str(name) for name, _ in rows}, str(rows[0][1]))
-
-
-def check(connection: Connection, collection: str, steps: Steps = MIGRATIONS) -> None:
+def check(connection: Connection, collection: str) -> None:
     """Raises NoCollection where there is none, StoreError where it is not of this version."""
     if not exists(connection):
         raise NoCollection(f"the database holds no collection {collection}. `periplus crawl -o ADDRESS URL` makes one.")
-    applied = {str(row[0]) for row in connection.execute("SELECT name FROM migration").fetchall()}
-    refuse_newer(applied, collection, steps)
-    if len(applied) < len(steps):
-        create(connection, collection, steps)
+    refuse_other_version(connection)

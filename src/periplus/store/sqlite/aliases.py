@@ -11,7 +11,6 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.model.frontier import Candidate
@@ -27,6 +26,7 @@ from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import Rules, apply
 from periplus.urls.scope import site_key
+from periplus.values import frozen
 
 # no pages of ours: rules leave them alone
 FOREIGN = frozenset(
@@ -39,7 +39,7 @@ NO_DEPTH = 2_000_000_000
 INVENTED = "invented"  # in place of a reason: the page's URL was made by the rule, no link had shown it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RewrittenUrl:
     """What the rules make of one stored URL. page: empty when it breaks a rule."""
 
@@ -48,7 +48,7 @@ class RewrittenUrl:
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reapplied:
     """What a change of the rules did to a collection."""
 

@@ -9,7 +9,6 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from periplus.store.sqlite.schema import writing
 from periplus.store.sqlite.site_rows import joined_links, link_blocks, number_blocks
 from periplus.store.sqlite.views import numeric
 from periplus.urls.canonical import url_id
+from periplus.values import frozen
 
 _READ = any_of(READ)
 
@@ -178,7 +178,7 @@ _FOLLOWED = any_of(FOLLOWED_KINDS)
 _PAIR = np.dtype([("first", np.int64), ("second", np.int64)])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunEnd:
     """The end of a run. until: what was first seen from then on was not known."""
 
@@ -191,7 +191,7 @@ class RunEnd:
         return cls(run_id, FOREVER if started is None else started)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PastUrls:
     """The URLs of one site at a moment. statuses: 0: no answer."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from periplus.model.audit import FragmentVerdict
 from periplus.model.frontier import Look
@@ -18,6 +17,7 @@ from periplus.model.tables import any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store.sqlite import page_links
+from periplus.values import frozen
 
 CHECK = "check"  # the kind of run that checks links
 VERDICTS = """CREATE TABLE verdict (
@@ -44,7 +44,7 @@ _ADD_TALLY = (
 SINCE = "check_since"  # a note: when the check that has not ended yet began
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VisitEvidence:
     """One visit as evidence.
 

@@ -341,8 +341,7 @@ def write_files(connection: sqlite3.Connection, folder: Path) -> None:
             draft = path.with_name(path.name + ".part")
             draft.write_bytes(data)
             draft.replace(path)
-        if changed:  # 0: an earlier version did not note it
-            os.utime(path, ns=(changed, changed))
+        os.utime(path, ns=(changed, changed))
 
 
 def rules_in_force(connection: sqlite3.Connection) -> str:

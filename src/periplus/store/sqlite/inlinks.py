@@ -12,7 +12,7 @@ import json
 import sqlite3
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ from periplus.store import column_files
 from periplus.store.sqlite.page_links import TO_TARGET
 from periplus.store.sqlite.site_rows import link_blocks, number_blocks
 from periplus.urls.canonical import url_id
+from periplus.values import frozen
 
 FILE = "links.book"
 VERSION = 2  # of the file; another one is made anew
@@ -48,7 +49,7 @@ class InlinkIndexVersion(NamedTuple):
     runs: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Visited:
     """Which visits asked for each URL, by the places of a InlinkIndex."""
 
@@ -56,7 +57,7 @@ class Visited:
     visits: Unsigned32  # their numbers
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Same:
     """Pages by the beginning of the digest of their folded words: p of them, ascending by it."""
 
@@ -64,7 +65,7 @@ class Same:
     pages: Ints  # p: their ids
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredInlinkIndex:
     """A book as it lies in its file, or in memory."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeVar
@@ -23,11 +22,12 @@ from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.runs import run_records
 from periplus.store.sqlite.views import order_by, select, value_of
 from periplus.urls.canonical import canonical, url_id
+from periplus.values import frozen
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageFilter:
     """Which URLs to list. Empty and -1: any."""
 
@@ -42,7 +42,7 @@ class PageFilter:
     segment: str = ""  # wants segment_of, see reading.name_segments
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinkFilter:
     """Which links to list. Empty, False and -1: any."""
 

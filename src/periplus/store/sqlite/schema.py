@@ -1,4 +1,4 @@
-"""The tables of a collection on disk: how the file is opened, locked and upgraded,
+"""The tables of a collection on disk: how the file is opened and locked,
 and the history beside the present tables.
 """
 
@@ -74,8 +74,7 @@ def store_marks(connection: sqlite3.Connection, noted: Iterable[SiteMark], now: 
 
 
 DATABASE = "collection.db"
-UPGRADES: tuple[str, ...] = ()  # from schema 1 on: the statements that make the next schema of each
-SCHEMA_VERSION = 1 + len(UPGRADES)
+SCHEMA_VERSION = 1
 MOUNTS = Path("/proc/mounts")
 ROWS_AT_ONCE = 20  # of one statement: 82 us for 60 links instead of 108 one by one; 30 gain nothing more
 BUSY_TIMEOUT_S = 60.0  # writers queue at the lock file; this is for readers that meet a checkpoint
@@ -304,7 +303,11 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
         # a reader's long lists spill to disk when they are sorted
         connection.execute(f"PRAGMA temp_store = {'FILE' if read_only else 'MEMORY'}")
         connection.execute("PRAGMA cache_size = -32768")  # 32 MiB
-        upgrade(folder, connection)
+        (version,) = connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
+        if version != str(SCHEMA_VERSION):
+            raise StoreError(
+                f"{path} was written by schema {version}; this program knows {SCHEMA_VERSION}. Use another version."
+            )
         if read_only:
             connection.execute("PRAGMA query_only = ON")
     except (StoreError, sqlite3.DatabaseError, TypeError, ValueError) as error:
@@ -331,36 +334,6 @@ def _place(path: Path, read_only: bool) -> str:
     if read_only and not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists():
         return f"{path.resolve().as_uri()}?immutable=1"
     return path.resolve().as_uri()
-
-
-def upgrade(folder: Path, connection: sqlite3.Connection, steps: Sequence[str] = UPGRADES) -> None:
-    """Brings an older file to the newest schema in one transaction.
-
-    Raises StoreError for a file that a newer program wrote.
-    """
-    find, newest = "SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'schema'", 1 + len(steps)
-    (version,) = connection.execute(find).fetchone()
-    if version > newest:
-        raise StoreError(
-            f"{folder / DATABASE} was written by schema {version}; this program knows {newest}. Upgrade periplus."
-        )
-    if version == newest:
-        return
-    with contextlib.closing(WriteLock(folder)) as lock, lock.transaction(connection):
-        (version,) = connection.execute(find).fetchone()  # another process may have upgraded it
-        for statement in _statements("".join(steps[version - 1 :])):
-            connection.execute(statement)
-        connection.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(newest),))
-
-
-def _statements(script: str) -> Iterator[str]:
-    """One by one: `executescript` would end the transaction that they belong to."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
 
 
 class SqliteStatements:

@@ -8,7 +8,6 @@ import json
 import sqlite3
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +31,7 @@ from periplus.store.sqlite.page_links import PERHAPS_WITH_FRAGMENTS
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.urls.aliases import COPY
 from periplus.urls.canonical import url_id
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     from periplus.model.results import Tally
@@ -184,12 +184,6 @@ def redirects(connection: sqlite3.Connection) -> LinkRows:
     return LinkRows(*_pairs(connection, last))
 
 
-def site_urls(connection: sqlite3.Connection, site: SiteKey) -> UrlRows:
-    """Every URL of the site that was ever seen."""
-    find = f"SELECT u.id, u.text, u.reason, coalesce(u.depth, -1) FROM url u WHERE {SITE_OF_URL}"
-    return UrlRows.of(row_blocks(connection.execute(find, (site,))))
-
-
 def page_numbers(connection: sqlite3.Connection, site: SiteKey) -> tuple[Ints, Unsigned8]:
     """(ids, ascending, places of their reasons in REASONS) of every URL of the site that was ever seen."""
     find = f"SELECT u.id, u.reason FROM url u WHERE {SITE_OF_URL} ORDER BY u.id"
@@ -202,14 +196,9 @@ def page_numbers(connection: sqlite3.Connection, site: SiteKey) -> tuple[Ints, U
 
 
 def page_link_blocks(connection: sqlite3.Connection, site: SiteKey) -> Iterator[LinkRows]:
-    """As `page_links`, some thousand links at once, ascending by source; perhaps a pair twice."""
+    """As `FolderSite.links`, some thousand links at once, ascending by source; perhaps a pair twice."""
     for block in link_blocks(connection, _OF_SITE, (site,), FOLLOWED_KINDS):
         yield LinkRows(block.sources, block.targets)
-
-
-def page_links(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
-    """The site's links to pages, of its own or not, each pair once."""
-    return _pairs_of(link_blocks(connection, _OF_SITE, (site,), FOLLOWED_KINDS))
 
 
 def _pairs_of(blocks: Iterable[LinkBlock]) -> LinkRows:
@@ -218,20 +207,6 @@ def _pairs_of(blocks: Iterable[LinkBlock]) -> LinkRows:
         block.of(first_of_pairs(block.sources, block.targets)) for block in (one.in_order() for one in blocks)
     )
     return LinkRows(pairs.sources, pairs.targets)
-
-
-def site_pages(connection: sqlite3.Connection, site: SiteKey) -> PageRows:
-    """The pages of the site whose content is known."""
-    find = (
-        "SELECT u.id, p.title, p.media_type, p.size FROM url u CROSS"
-        f" JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
-    )
-    return PageRows.of(row_blocks(connection.execute(find, (site,))))
-
-
-def statuses(connection: sqlite3.Connection, site: SiteKey) -> tuple[Ints, Ints]:
-    """(ids, statuses) of the site's URLs that were answered."""
-    return _pairs(connection, f"SELECT u.id, u.status FROM url u WHERE {SITE_OF_URL} AND u.status > 0", (site,))
 
 
 def site_names(connection: sqlite3.Connection, some: Collection[int] | None = None) -> dict[int, SiteKey]:
@@ -292,7 +267,7 @@ _HTML = "('text/html', 'application/xhtml+xml')"
 _WITH_PLACES = "('text/html', 'application/xhtml+xml', 'text/markdown', 'text/x-markdown')"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AllUrls:
     """Every URL of the collection, ascending by id."""
 
@@ -305,18 +280,7 @@ class AllUrls:
     sites: Ints32  # numbers of site.id
 
 
-@dataclass(frozen=True, slots=True)
-class SiteLinks:
-    """Every link of one site's fetched pages and redirects, ascending by source, then target."""
-
-    sources: Ints
-    targets: Ints
-    kinds: Unsigned8  # places in KINDS
-    positions: Unsigned8  # places in POSITIONS
-    nofollow: Mask
-
-
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnyPages:
     """Every page of the collection, of whatever site: type and size, ascending by id."""
 
@@ -376,9 +340,11 @@ def all_urls(connection: sqlite3.Connection) -> AllUrls:
 _URL_TYPES = (np.int64, np.uint8, np.int32, np.int16, np.bool_, np.int32)
 
 
-def site_links(connection: sqlite3.Connection, site: SiteKey) -> SiteLinks:
-    """Every link of the site's pages; what an alias or a URL against the rules once held is left out."""
-    return SiteLinks(*joined_links(block.in_order() for block in link_blocks(connection, _OF_SITE, (site,))))
+def site_links(connection: sqlite3.Connection, site: SiteKey) -> LinkBlock:
+    """Every link of the site's fetched pages and redirects, ascending by source, then target; what an alias or a URL
+    against the rules once held is left out.
+    """
+    return joined_links(block.in_order() for block in link_blocks(connection, _OF_SITE, (site,)))
 
 
 def any_pages(connection: sqlite3.Connection) -> AnyPages:
@@ -525,16 +491,22 @@ class FolderSite:
         return url_facts(self._connection, url_id)
 
     def urls(self, site: SiteKey) -> UrlRows:
-        return site_urls(self._connection, site)
+        find = f"SELECT u.id, u.text, u.reason, coalesce(u.depth, -1) FROM url u WHERE {SITE_OF_URL}"
+        return UrlRows.of(row_blocks(self._connection.execute(find, (site,))))
 
     def links(self, site: SiteKey) -> LinkRows:
-        return page_links(self._connection, site)
+        return _pairs_of(link_blocks(self._connection, _OF_SITE, (site,), FOLLOWED_KINDS))
 
     def pages(self, site: SiteKey) -> PageRows:
-        return site_pages(self._connection, site)
+        find = (
+            "SELECT u.id, p.title, p.media_type, p.size FROM url u CROSS"
+            f" JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
+        )
+        return PageRows.of(row_blocks(self._connection.execute(find, (site,))))
 
     def statuses(self, site: SiteKey) -> tuple[Ints, Ints]:
-        return statuses(self._connection, site)
+        find = f"SELECT u.id, u.status FROM url u WHERE {SITE_OF_URL} AND u.status > 0"
+        return _pairs(self._connection, find, (site,))
 
 
 # A part of a page (an image, a style) that the crawl left alone has no row in `page`: its size is what the header
@@ -544,7 +516,7 @@ _LENGTH_DIGITS = 18  # of a Content-Length that are believed: what SQLite and nu
 HOPS_MOST = 101  # as `api.audit` looks along redirects
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerAnswer:
     """What a server said of a URL when a check asked for it."""
 

@@ -63,11 +63,6 @@ def part_filled(draft: sqlite3.Connection, source: Path, part: WebPart, notes: M
     return rows
 
 
-def row_counts(connection: sqlite3.Connection) -> dict[str, int]:
-    """Of the tables whose every row is in one part."""
-    return {table: copying.count(connection, table) for table in _ROWS}
-
-
 def _copied(draft: sqlite3.Connection, table: str, condition: str) -> int:
     """How many rows of a table left, and arrived."""
     columns = ", ".join(copying.columns_of(draft, table))

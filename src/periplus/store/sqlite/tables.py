@@ -13,7 +13,6 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from periplus.errors import UsageError
 from periplus.model.tables import (
@@ -34,6 +33,7 @@ from periplus.model.web import Url
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.views import all_of, key_of, order_by, select, source_of, value_of
 from periplus.urls.canonical import url_id
+from periplus.values import frozen
 
 COUNTED = 100_000  # rows after which counting stops: 20 ms
 SAMPLED = 10_000  # rows of which facets are told: 0.1 s; ids are hashes, so these are as good as drawn by lot
@@ -56,7 +56,7 @@ LEAFED = {"pages": SEEN} | {table.name: table for table in (LINKS, BAD_LINKS, HO
 """Tables of a collection that one may leaf through, by name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableQuery:
     """Which rows of a table, and which of their pages.
 
@@ -73,7 +73,7 @@ class TableQuery:
     within: tuple[str, tuple[int, ...]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Count:
     """How many rows answer; capped: at least so many."""
 
@@ -81,7 +81,7 @@ class Count:
     capped: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableFacet:
     """What the rows that answer have in one column, commonest first. value empty: nothing is said."""
 
@@ -89,7 +89,7 @@ class TableFacet:
     values: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableSample:
     """A first look at the rows that answer.
 
