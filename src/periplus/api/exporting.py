@@ -237,16 +237,3 @@ def issues_of_sites(connection: reading.Connection, folder: Path, *, closed: boo
     auditing = read_settings(folder / SETTINGS_FILE).auditing
     rules = audit_rules(auditing.grade, auditing.ignore)
     return issue_table(connection, site_starts(connection), rules, closed=closed)
-
-
-def _structured_rows(pages: Iterator[PageBody]) -> Iterator[tuple[object, ...]]:
-    """Rows of STRUCTURED: what pages of HTML say to machines, in the order of the pages."""
-    from periplus.document import html  # all for this table alone
-    from periplus.document.decode import decode
-    from periplus.document.structured import values_of
-
-    for page in pages:
-        if page.media_type in html.HTML_TYPES:
-            text, _ = decode(page.body, page.charset, page.media_type)
-            for value in values_of(html.parse(text), page.url):
-                yield (page.url, *value)
