@@ -11,7 +11,7 @@ from periplus.document.headers import media_type
 from periplus.document.understand import understand
 from periplus.errors import InvalidUrl
 from periplus.model.frontier import PRIORITY_NONE, PRIORITY_SITEMAP, Candidate, Completion, Lease, SideRequest, Task
-from periplus.model.page import FOLLOWED_KINDS, Document, LinkKind, link_codes
+from periplus.model.page import CLICK_KINDS, FOLLOWED_KINDS, Document, LinkKind, link_codes
 from periplus.model.ports import CrawlScope
 from periplus.model.visit import Cut, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
 from periplus.model.web import AliasDetection, SiteKey, Url
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from periplus.document.sitemaps import Sitemap
 
 _FOLLOWED = link_codes(FOLLOWED_KINDS)
+_CLICKS = link_codes(CLICK_KINDS)
 # what `keep_parts` fetches; of audio and video the size is no page's
 _PARTS = link_codes(frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, LinkKind.ICON}))
 MOST_SITES = 64  # whose lessons are kept at a time; those of others are read from the store again when their turn comes
@@ -200,14 +201,16 @@ class Discovery:
 
         Parts of pages (images, styles) and nofollow links are only noted.
 
-        Depths are counted within the site of a start: a link from another site gives its target none, for which of two
+        Depth is the number of clicks: `link rel=next`, feeds and the like give a URL as a sitemap does, without a depth.
+        It is counted within the site of a start: a link from another site gives its target none, for which of two
         sites is ahead at a moment is chance.
         """
-        below = None if depth is None else depth + 1
+        next_depth = None if depth is None else depth + 1
         home = root_of(source)  # most links stay on their host, and so within its site
         candidates: list[Candidate] = []
         links = document.links
         for target, kind, nofollow in zip(links.targets, links.kinds, links.nofollow, strict=True):
+            below = next_depth if kind in _CLICKS else None
             if kind in _FOLLOWED and not nofollow:
                 clicks = None if not target.startswith(home) and self._is_from_afar(source, target) else below
                 if self._followed.is_new(target, clicks):

@@ -16,7 +16,7 @@ from periplus.extensions import guarded, loaded
 from periplus.model.arrays import Floats, Ints, Mask, Unsigned64
 from periplus.model.audit import VERDICTS, Category, CausedBy, Grade, IssueKind, Verdict
 from periplus.model.graph import REASONS
-from periplus.model.page import PULLED_KINDS, LinkKind
+from periplus.model.page import CLICK_KINDS, PULLED_KINDS, LinkKind
 from periplus.model.visit import Reason
 from periplus.values import frozen
 
@@ -84,7 +84,7 @@ CHAIN_HOPS = 2  # the first hop that can be saved
 # Links
 
 # by which a reader comes to a page
-_WAYS = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH})
+_WAYS = CLICK_KINDS - {LinkKind.REDIRECT}
 # by browsers, or warned of, where a secure page fetches them insecurely (Mixed Content, W3C)
 _BLOCKED = PULLED_KINDS - {LinkKind.ICON}
 _OTHER_VERDICTS = [  # each has a finding of its own

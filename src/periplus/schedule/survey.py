@@ -16,7 +16,7 @@ import numpy as np
 from periplus.errors import UsageError
 from periplus.model.arrays import Ints
 from periplus.model.frontier import LinkSighting, PageVisit, ReadyHost
-from periplus.model.page import FOLLOWED_KINDS
+from periplus.model.page import CLICK_KINDS
 from periplus.model.ports import CrawlScope
 from periplus.model.survey import Unit
 from periplus.model.visit import Reason
@@ -211,7 +211,7 @@ def _wild_around(unit: Unit, holders: dict[str, int]) -> list[str]:
 
 # Which page of a site is next -----------------------------------------------------------------------------------------
 
-_FOLLOWED = frozenset(kind.value for kind in FOLLOWED_KINDS)
+_CLICKS = frozenset(kind.value for kind in CLICK_KINDS)
 _CLICKED = frozenset(kind.value for kind in CLICKED)
 
 
@@ -264,7 +264,7 @@ class PageOrders:
     def _show(self, links: Iterable[LinkSighting], site: SiteKey, source: int, new_links: int, depth: int) -> None:
         """Offers the targets on the same site. By target, for so they can be had again from what is stored."""
         for link in links:
-            follow = link.kind in _FOLLOWED and not link.nofollow
+            follow = link.kind in _CLICKS and not link.nofollow
             if follow and self._scope.site_of(link.target) == site and self._scope.decide(link.target) is None:
                 self._offer(Sighting(link.target, link.anchor, link.position, source, new_links, depth))
 
