@@ -174,8 +174,9 @@ def hreflang(site: Site, paths: dict[str, str]) -> None:
 
 
 def head_links(site: Site) -> None:
-    """What a manual's pages name in their heads, where no visitor can click: its index of terms, the page after it and a
-    feed. The index and the feed list all pages. Only the home page's head names `/unclicked.html`, and only this
+    """What a manual's pages name in their heads, where no visitor can click: an index of terms, the next page and a feed.
+
+    The index and the feed list all pages. Only the home page's head names `/unclicked.html`, and only this
     `/beyond.html`.
     """
     paths = list(site.pages)

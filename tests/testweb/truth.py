@@ -74,11 +74,7 @@ class Truth:
                 onward, step = [self.redirects[url]], 0
             else:
                 onward, step = (
-                    [
-                        link.target
-                        for link in self.links.get(url, ())
-                        if link.kind in kinds and not link.nofollow
-                    ],
+                    [link.target for link in self.links.get(url, ()) if link.kind in kinds and not link.nofollow],
                     1,
                 )
             for target in onward:
@@ -93,7 +89,10 @@ class Truth:
         """
         found = {
             url: self.reasons.get(url, Reason.OK)
-            for url in [*self.depths_from(start, FOLLOWED_KINDS), *(o for o in self.orphans if _host(o) == _host(start))]
+            for url in [
+                *self.depths_from(start, FOLLOWED_KINDS),
+                *(o for o in self.orphans if _host(o) == _host(start)),
+            ]
         }
         for source in list(found):
             for link in self.links.get(source, ()):

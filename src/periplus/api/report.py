@@ -155,8 +155,7 @@ def _to_pages(links: site_rows.LinkBlock) -> LinkRows:
     """The clicks, each pair once; as `FolderSite.links` reads them."""
     pages = np.isin(links.kinds, [site_rows.KINDS.index(kind) for kind in CLICK_KINDS])
     sources, targets = links.sources[pages], links.targets[pages]
-    first = np.ones(len(sources), np.bool_)
-    first[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
+    first = site_rows.first_of_pairs(sources, targets)
     return LinkRows(sources[first], targets[first])
 
 
