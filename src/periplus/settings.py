@@ -195,7 +195,11 @@ class Scope:
     )
     exclude: tuple[str, ...] = _row((), "URLs that match one of these regular expressions are not fetched.")
     max_depth: int = _row(
-        -1, "How many clicks from the start pages are fetched; -1: no limit.", unit="clicks", low=-1, high=1_000_000
+        -1,
+        "How many clicks from the start pages are fetched, and none that no click reaches; -1: no limit.",
+        unit="clicks",
+        low=-1,
+        high=1_000_000,
     )
     sitemaps: bool = _row(True, "Read sitemap.xml as a further source of URLs.")
     wiki_links: bool = _row(

@@ -174,7 +174,7 @@ def hreflang(site: Site, paths: dict[str, str]) -> None:
 
 
 def head_links(site: Site) -> None:
-    """What a manual's pages name in their heads, where no visitor can click: an index of terms, the next page and a feed.
+    """What a manual's pages name in their heads, where no visitor can click: index, next page and feed.
 
     The index and the feed list all pages. Only the home page's head names `/unclicked.html`, and only this
     `/beyond.html`.
