@@ -153,7 +153,7 @@ class Discovery:
     def __init__(self, scope: CrawlScope, settings: Settings, aliases: Aliases | None = None) -> None:
         self._scope, self._rules, self._aliases = scope, settings.scope, aliases or Aliases()
         self._settings = settings
-        self._parts = _PARTS if settings.storage.keep_parts else link_codes(frozenset())
+        self._parts = _PARTS if settings.storage.keep_parts else frozenset()
         self._followed, self._noted = Memory(), Memory()
 
     def candidate(self, url: Url, depth: int | None, *, hops: int = 0, in_sitemap: bool = False) -> Candidate:

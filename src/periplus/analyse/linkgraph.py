@@ -398,7 +398,7 @@ def _node(page: int, total: Ints, unit: float, children: tuple[MapNode, ...]) ->
     return MapNode(page, pages, indexed, size_bytes, weight * unit, children)
 
 
-# The two lists of the site mapper (Rimnac, Susta, Zivnustka), exactly.
+# The list of external links of the site mapper (Rimnac, Susta, Zivnustka), exactly.
 
 
 @frozen
