@@ -196,7 +196,7 @@ class Scope:
     exclude: tuple[str, ...] = _row((), "URLs that match one of these regular expressions are not fetched.")
     max_depth: int = _row(
         -1,
-        "How many clicks from the start pages are fetched, and none that no click reaches; -1: no limit.",
+        "How many clicks from the start pages are fetched, and only pages that clicks reach; -1: no limit.",
         unit="clicks",
         low=-1,
         high=1_000_000,
