@@ -162,10 +162,9 @@ def _insecure(kinds: frozenset[LinkKind]) -> Check:
 
 
 def _moved(site: AuditInput) -> IssueColumns:
-    """Followed links of own pages to what has moved.
+    """Followed links of own pages to what has moved; what leads to nothing is a broken link.
 
-    Own URLs that redirect are in our hands, whatever the status but 303, which names another page on purpose; others
-    are named when they moved for good. What leads to nothing is a broken link: there is no new place to name.
+    Own URLs count that redirect by another status than 303, others when they moved for good.
     """
     urls, redirects = site.urls, site.redirects
     moved = ((site.redirecting & urls.own) | (urls.verdict == VERDICTS.index(Verdict.MOVED))) & ~site.dead
