@@ -11,6 +11,7 @@ import numpy as np
 from periplus.analyse.engines import streamed
 from periplus.analyse.engines.alike import (
     ASKED,
+    CLICKS,
     FOLLOWED,
     directory_hashes,
     end_vector,
@@ -41,7 +42,7 @@ def graph(task: StageTask) -> None:
     urls = url_vectors(task.dataset)
     count = len(urls.site)
     end = end_vector(task.folders["ends"], count)
-    source, target = _links(task, FOLLOWED)
+    source, target = _links(task, CLICKS)
     target = end[target]
     edges = (target >= 0) & (source != target)
     source, target = source[edges], target[edges]

@@ -16,7 +16,7 @@ from pathlib import Path
 from periplus.api.moving import move
 from periplus.document.understand import understand
 from periplus.model.frontier import Batch, Candidate, Completion, HostState, Lease, Task
-from periplus.model.page import FOLLOWED_KINDS
+from periplus.model.page import CLICK_KINDS, FOLLOWED_KINDS
 from periplus.model.visit import Cause, Failed, Fetched, Headers, Outcome, Reason, Redirected, Visit
 from periplus.settings import Settings
 from periplus.store.sqlite import runs, schema
@@ -98,7 +98,7 @@ def _completion(lease: Lease, task: Task, answer: Answer, sites: set[str]) -> Co
     fetched = Fetched(200, HTML, answer.encode())
     document = understand(request.url, fetched, with_xml=True)
     found = [
-        _candidate(link.target, below, sites)
+        _candidate(link.target, below if link.kind in CLICK_KINDS else None, sites)
         if link.kind in FOLLOWED_KINDS
         else Candidate(
             link.target, url_id(link.target), host_key(link.target), site_key(link.target), Reason.RESOURCE, None

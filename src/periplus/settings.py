@@ -195,9 +195,17 @@ class Scope:
     )
     exclude: tuple[str, ...] = _row((), "URLs that match one of these regular expressions are not fetched.")
     max_depth: int = _row(
-        -1, "How many clicks from the start pages are fetched; -1: no limit.", unit="clicks", low=-1, high=1_000_000
+        -1,
+        "How many clicks from the start pages are fetched, and only pages that clicks reach; -1: no limit.",
+        unit="clicks",
+        low=-1,
+        high=1_000_000,
     )
     sitemaps: bool = _row(True, "Read sitemap.xml as a further source of URLs.")
+    wiki_links: bool = _row(
+        False,
+        "Read [[page]] in Markdown as a link; in a local folder it leads to the file of that name, wherever it is.",
+    )
     url_bytes: int = _row(4096, "Longest URL that is fetched.", unit="bytes", low=64, high=65_536)
     learn_parameters: bool = _row(
         False,

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from periplus.model.page import Link, LinkKind, Position
 from periplus.model.visit import Reason
 from periplus.model.web import Url
+from testweb.graphs import GraphRecipe, graph_site
 from testweb.site import Page, PageLink, Site
 from testweb.wire import PORT, Answer, Pause, Raw, head, raw
 
@@ -170,6 +171,39 @@ def hreflang(site: Site, paths: dict[str, str]) -> None:
     for language, path in paths.items():
         text = TONGUES.get(language, ("The old light stands on the rock above the harbour.",))
         site.add(Page(path, f"{language}: {text[0]}", text, language=language, head=alternates, known=known), "/")
+
+
+def head_links(site: Site) -> None:
+    """What a manual's pages name in their heads, where no visitor can click: index, next page and feed.
+
+    The index and the feed list all pages. Only the home page's head names `/unclicked.html`, and only this
+    `/beyond.html`.
+    """
+    paths = list(site.pages)
+    site.add(Page("/beyond.html", "Beyond", ("A page behind one that no visitor can click.",)))
+    onward = [PageLink("/beyond.html", "beyond"), PageLink("/", "home")]
+    site.add(Page("/unclicked.html", "Unclicked", ("A page that no visitor can click.",), onward))
+    terms = [PageLink(path, f"term {number}") for number, path in enumerate(paths)]
+    site.add(Page("/terms.html", "Terms", ("All terms of this book.",), terms), paths[-1])
+    items = "".join(f"<item><title>{path}</title><link>{path}</link></item>" for path in paths)
+    feed = f"<rss><channel><title>News</title><link>/</link>{items}</channel></rss>"
+    site.answer("/feed.xml", Answer(body=feed.encode(), media_type="application/rss+xml"), Reason.OK, "/")
+    for path, following in zip(paths, ["/unclicked.html", *paths], strict=False):
+        named = (
+            ("index", "/terms.html", LinkKind.RELATED),
+            ("next", following, LinkKind.RELATED),
+            ("alternate", "/feed.xml", LinkKind.ALTERNATE),
+        )
+        page = site.pages[path]
+        page.head += "".join(f'<link rel="{rel}" href="{target}">' for rel, target, _ in named)
+        page.known += tuple(Link(Url(site.url(target)), kind, Position.HEAD) for _, target, kind in named)
+
+
+def manual_site(seed: int = 1, pages: int = 60, host: str = "manual.test") -> Site:
+    """A deep site whose pages have `head_links`."""
+    site = graph_site(GraphRecipe(seed, pages, 6, "deep", 1500, host))
+    head_links(site)
+    return site
 
 
 def sitemaps(site: Site, *, orphans: Iterable[str] = ("/orphan.html",), robots: bool = True) -> None:

@@ -29,6 +29,7 @@ RECIPES: dict[str, Callable[..., Web | Site]] = {
     "series": traps.series_site,
     "identity": identity.identity_site,
     "kinds": identity.kinds_site,
+    "manual": content.manual_site,
     "mixed": content.mixed_site,
 }
 

@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterable
 from itertools import product
 
+from testweb import content
 from testweb.graphs import GraphRecipe, graph_site
 from testweb.site import Page, PageLink, Site, render
 from testweb.wire import Answer, Asked
@@ -139,4 +140,5 @@ def series_site(pages: int = 60, seed: int = 1, host: str = "series.test") -> Si
         tree(site, f"/{'/'.join(rng.choices(('tree', 'channel', 'delta'), k=rng.randint(1, 3)))}{number}/")
     if rng.random() < 0.7:
         facets(site)
+    content.head_links(site)
     return site

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from periplus.model.page import FOLLOWED_KINDS, Link, LinkKind
+from periplus.model.page import CLICK_KINDS, FOLLOWED_KINDS, Link, LinkKind
 from periplus.model.visit import Reason
 from testweb.wire import PORT, TLS_PORT
 
@@ -60,8 +60,11 @@ class Truth:
         homes = [url for url in self.pages if urlsplit(url).path == "/"]
         return {url: depth for home in homes for url, depth in self.depths_from(home).items()}
 
-    def depths_from(self, start: str) -> dict[str, int]:
-        """Clicks from start within start's host. A redirect is no click: its target has the depth of its source."""
+    def depths_from(self, start: str, kinds: frozenset[LinkKind] = CLICK_KINDS) -> dict[str, int]:
+        """Clicks from start within start's host. A redirect is no click: its target has the depth of its source.
+
+        With other kinds of links: steps along those.
+        """
         home = urlsplit(start).netloc
         depths = {start: 0}
         queue = deque([start])
@@ -71,11 +74,7 @@ class Truth:
                 onward, step = [self.redirects[url]], 0
             else:
                 onward, step = (
-                    [
-                        link.target
-                        for link in self.links.get(url, ())
-                        if link.kind in FOLLOWED_KINDS and not link.nofollow
-                    ],
+                    [link.target for link in self.links.get(url, ()) if link.kind in kinds and not link.nofollow],
                     1,
                 )
             for target in onward:
@@ -90,7 +89,10 @@ class Truth:
         """
         found = {
             url: self.reasons.get(url, Reason.OK)
-            for url in [*self.depths_from(start), *(o for o in self.orphans if _host(o) == _host(start))]
+            for url in [
+                *self.depths_from(start, FOLLOWED_KINDS),
+                *(o for o in self.orphans if _host(o) == _host(start)),
+            ]
         }
         for source in list(found):
             for link in self.links.get(source, ()):

@@ -9,7 +9,7 @@ import pytest
 
 from datasets import chance_dataset, rows_of
 from periplus.analyse.cascades import cascades_of_lines
-from periplus.analyse.engines.alike import ASKED, FETCHED_REASONS, FOLLOWED, INVALID_REASONS, PAGE_REASONS
+from periplus.analyse.engines.alike import ASKED, CLICKS, FETCHED_REASONS, FOLLOWED, INVALID_REASONS, PAGE_REASONS
 from periplus.analyse.engines.dataset_files import blocks
 from periplus.analyse.engines.stages import STAGES, StageParameters, compute
 from periplus.analyse.engines.streamed import ENGINE
@@ -79,7 +79,7 @@ def test_the_graph_holds_pages_and_each_link_between_two_once(world):
     assert {url for url, *_ in world.found("graph", "nodes")} == pages
     edges = {
         (source, end, world.site(source) == world.site(end))
-        for source, _, end, *_ in world.led(FOLLOWED)
+        for source, _, end, *_ in world.led(CLICKS)
         if end in pages and end != source
     }
     assert world.found("graph", "edges") == sorted(edges)

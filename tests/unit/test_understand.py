@@ -210,7 +210,7 @@ def test_a_link_in_a_feed_is_resolved_against_xml_base_else_its_entrys_page_else
             feed.format(text=text, atom="xmlns='http://www.w3.org/2005/Atom'").encode(), "application/rss+xml"
         ).links
     }
-    assert (found.get(expected + "sub"), found.get(expected + "i.png")) == (LinkKind.ANCHOR, LinkKind.IMAGE)
+    assert (found.get(expected + "sub"), found.get(expected + "i.png")) == (LinkKind.RELATED, LinkKind.IMAGE)
 
 
 def test_one_document_in_three_encodings_is_one_text():

@@ -21,10 +21,15 @@ FILES = {
     "depths.md": "# Depths\n\n## Set by hand {#own-name}\n\n#### Pier 1\n",
     "chart.html": '<!doctype html><title>Chart</title><p id="soundings">s<p id="Ober-ÄÖö">o<p id="reef%3A-north">r',
     "pilots/index.html": '<!doctype html><title>Pilots</title><p id="fees">fees',
+    "tides.html": (
+        "<!doctype html><title>Tides</title><style>.ebb { color: red }</style><script>var neap = 1</script>"
+        '<p>The stream turns at noon.</p><p>Wait for the <b>sla</b>ck. <x-mark hour="spring">\n o\n p\n qr'
+    ),
     "quays/.keep": "",
     "empty": "",
     "tide.bin": "\0\0\0\0",
 }
+WRONG = ("broken-link", "broken-fragment", "missing-text")
 CASES = {  # a link of home.md, or of home.html where that is written before it: what is wrong
     "#pier-1": "",
     "harbour.md#pier-1": "",
@@ -49,6 +54,16 @@ CASES = {  # a link of home.md, or of home.html where that is written before it:
     "chart.html#reef%3A-north": "",
     "chart.html#SOUNDINGS": "broken-fragment",  # ids of HTML are compared letter by letter
     "chart.html#nowhere": "broken-fragment",
+    "tides.html#:~:text=stream": "",
+    "tides.html#:~:text=stream%20turns%20at": "",
+    "tides.html#:~:text=noon.,Wait": "",
+    "tides.html#:~:text=The%20stream-,turns,-at%20noon": "",
+    "tides.html#:~:text=the%20slack": "",
+    "tides.html#:~:text=o-,p%20qr": "",
+    "tides.html#:~:text=flood": "missing-text",
+    "tides.html#:~:text=ebb": "missing-text",
+    "tides.html#:~:text=neap": "missing-text",
+    "tides.html#:~:text=spring": "missing-text",
     "pilots": "",
     "pilots/": "",
     "pilots#fees": "",
@@ -87,11 +102,7 @@ def test_each_link_of_a_folder_has_its_verdict(tmp_path, monkeypatch, kind):
         )
         write(tmp_path / "docs", {name: text})
     listed = CliRunner().invoke(main, ["check", "docs", "--no-external", "-q", "-f", "csv"]).stdout
-    wrong = {
-        Path(row["url"]).name: row["code"]
-        for row in csv.DictReader(listed.splitlines())
-        if row["code"].startswith("broken")
-    }
+    wrong = {Path(row["url"]).name: row["code"] for row in csv.DictReader(listed.splitlines()) if row["code"] in WRONG}
     assert {link: wrong.get(name, "") for name, link in pages.items()} == CASES
 
 
@@ -130,3 +141,107 @@ def test_a_redirect_that_names_a_place_overrules_the_links(tmp_path):
     with serve(site) as server:
         _, issues = checked(tmp_path, server, "a.test")
     assert of_links(issues) == {("broken-fragment", "old#nowhere")}
+
+
+WIKI = {
+    "Anchorage.md": "# Good ground\n\n## Holding: what's best?\n",
+    "Deep water.md": "# Depths\n",
+    "north/Far-Light.md": "# Light\n",
+    "north/Low_Rock.md": "# Rock\n",
+    "north/Anchorage.md": "# Another\n",
+    "chart.png": "png",
+    "guides/index.html": "<!doctype html><title>Guides</title><p>g",
+    "guides.md": "# Guides\n\n## Pilots\n",
+}
+WIKI_CASES = {  # by `[[...]]` in home.md, whose heading is `Own heading`
+    "[[Anchorage]]": "",
+    "[[anchorage.md]]": "",
+    "[[Anchorage|a label]]": "",
+    "[[Anchorage#Good ground]]": "",
+    "[[Anchorage#Holding: what's best?|label]]": "",
+    "[[Anchorage#Good ground#Holding: what's best?]]": "",
+    "[[Anchorage#^block-1]]": "",
+    "[[Anchorage#Nowhere]]": "broken-fragment",
+    "[[Deep water#Depths|label]]": "",
+    "[[deep-water]]": "",
+    "[[Far Light#Light]]": "",
+    "[[Low rock]]": "",
+    "[[north/Far-Light]]": "",
+    "![[chart.png]]": "",
+    "[[guides#Pilots]]": "",
+    "[[#Own heading]]": "",
+    "[[#Nowhere]]": "broken-fragment",
+    "[[Nowhere]]": "broken-link",
+    "[[Nowhere.md]]": "broken-link",
+    "[[Now_here|Anchorage]]": "broken-link",
+    "`[[Nowhere]]`": "",
+    "[[_TOC_]]": "",
+    "[[]]": "",
+    "| a |\n|---|\n| [[Nowhere\\|label]] |": "broken-link",
+    "[x](Anchorage.md)": "",
+    "[x](Deep.md)": "broken-link",
+}
+
+
+def wiki_check(folder: Path, *flags: str) -> dict[str, dict[str, str]]:
+    """What is wrong with each case, in a page of its own."""
+    write(folder / "wiki", WIKI | {f"case{n}.md": f"# Own heading\n\n{case}\n" for n, case in enumerate(WIKI_CASES)})
+    listed = CliRunner().invoke(main, ["check", "wiki", "--no-external", "-q", "-f", "csv", *flags])
+    cases = list(WIKI_CASES)
+    return {
+        cases[int(Path(row["url"]).stem[4:])]: row
+        for row in csv.DictReader(listed.stdout.splitlines())
+        if Path(row["url"]).stem.startswith("case") and row["category"] in ("links", "redirects")
+    }
+
+
+def test_wiki_links_lead_to_the_file_of_that_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    wrong = wiki_check(tmp_path, "--wiki-links")
+    assert {case: wrong[case]["code"] if case in wrong else "" for case in WIKI_CASES} == WIKI_CASES
+    assert (wrong["[[Nowhere]]"]["line"], wrong["[[Anchorage#Nowhere]]"]["line"]) == ("3", "3")
+
+
+def test_without_the_option_wiki_links_are_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert list(wiki_check(tmp_path)) == ["[x](Deep.md)"]
+
+
+FEED = """<?xml version="1.0"?><rss version="2.0"><channel><title>Log</title><link>/</link>
+<item><title>Out</title><link>/log/out/</link><guid>/log/out/</guid><description>{text}</description></item>
+</channel></rss>"""
+
+
+def test_relative_links_in_a_feeds_items_begin_at_the_items_page(tmp_path):
+    """As Hugo writes feeds: the text of each page, its links as they stand there."""
+    text = '&lt;a href="map/"&gt;m&lt;/a&gt;&lt;a href="../in/"&gt;i&lt;/a&gt;&lt;a href="lost/"&gt;l&lt;/a&gt;'
+    site = Site("a.test")
+    site.add(Page("/", "Home"))
+    for path in ("/log/out/", "/log/out/map/", "/log/in/"):
+        site.add(Page(path, f"The page {path}"))
+    site.answer("/index.xml", Answer(200, FEED.format(text=text).encode(), "application/rss+xml"))
+    with serve(site) as server:
+        _, issues = checked(tmp_path, server, "a.test")
+    assert of_links(issues) == {("broken-link", "log/out/lost/")}
+
+
+def test_each_link_over_http_has_its_verdict(tmp_path):
+    """The cases of a folder, by a server that sends Markdown as such and redirects to the slash of a folder."""
+    site = Site("a.test")
+    links = {link: f"/case{number}.html" for number, link in enumerate(CASES)}
+    listed = "".join(f'<a href="{path}">{path}</a>' for path in links.values())
+    site.answer("/", Answer(200, f"<!doctype html><title>Home</title>{listed}".encode()), linked_from=None)
+    for link, path in links.items():
+        text = f'<!doctype html><title>{path}</title><h1 id="pier-1">P</h1><a href="{link}">x</a>'
+        site.answer(path, Answer(200, text.encode()), linked_from=None)
+    kinds = {".md": "text/markdown; charset=utf-8", ".html": "text/html; charset=utf-8"}
+    for name, text in FILES.items():
+        answer = Answer(200, text.encode(), kinds.get(Path(name).suffix, "application/octet-stream"))
+        site.answer("/" + name.removesuffix("index.html").removesuffix(".keep"), answer, linked_from=None)
+    site.answer("/quays/", Answer(200, b"<!doctype html><title>Quays</title>"), linked_from=None)
+    for folder in ("pilots", "quays"):
+        site.answer(f"/{folder}", Answer(301, b"", headers=(("Location", f"/{folder}/"),)), linked_from=None)
+    with serve(site) as server:
+        _, issues = checked(tmp_path, server, "a.test")
+    wrong = {"/" + issue.url.rpartition("/")[2]: issue.code for issue in issues if issue.code in WRONG}
+    assert {link: wrong.get(path, "") for link, path in links.items()} == CASES

@@ -28,7 +28,8 @@ def visits(collection: Collection) -> list[tuple]:
 
 
 @pytest.mark.parametrize(
-    "recipe", ["linked seed=5 sites=4 pages=12 links_between=20 links_per_page=8", "faults", "identity", "mixed"]
+    "recipe",
+    ["linked seed=5 sites=4 pages=12 links_between=20 links_per_page=8", "faults", "identity", "mixed", "manual"],
 )
 def test_a_crawl_in_a_database_finds_what_one_in_a_folder_finds(recipe: str, tmp_path, address) -> None:
     web = web_of(recipe)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from periplus.document.formats.table import is_part
 from periplus.document.headers import media_type
 from periplus.document.understand import understand
 from periplus.errors import InvalidUrl
 from periplus.model.frontier import PRIORITY_NONE, PRIORITY_SITEMAP, Candidate, Completion, Lease, SideRequest, Task
-from periplus.model.page import FOLLOWED_KINDS, Document, LinkKind, link_codes
+from periplus.model.page import CLICK_KINDS, FOLLOWED_KINDS, Document, LinkKind, link_codes
 from periplus.model.ports import CrawlScope
 from periplus.model.visit import Cut, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
 from periplus.model.web import AliasDetection, SiteKey, Url
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from periplus.document.sitemaps import Sitemap
 
 _FOLLOWED = link_codes(FOLLOWED_KINDS)
+_CLICKS = link_codes(CLICK_KINDS)
 # what `keep_parts` fetches; of audio and video the size is no page's
 _PARTS = link_codes(frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, LinkKind.ICON}))
 MOST_SITES = 64  # whose lessons are kept at a time; those of others are read from the store again when their turn comes
@@ -152,7 +153,7 @@ class Discovery:
     def __init__(self, scope: CrawlScope, settings: Settings, aliases: Aliases | None = None) -> None:
         self._scope, self._rules, self._aliases = scope, settings.scope, aliases or Aliases()
         self._settings = settings
-        self._parts = _PARTS if settings.storage.keep_parts else link_codes(frozenset())
+        self._parts = _PARTS if settings.storage.keep_parts else frozenset()
         self._followed, self._noted = Memory(), Memory()
 
     def candidate(self, url: Url, depth: int | None, *, hops: int = 0, in_sitemap: bool = False) -> Candidate:
@@ -162,9 +163,11 @@ class Discovery:
             reason, rule = Reason.SCOPE, self._scope.rule_for(url)
         elif self._is_too_deep(depth):
             reason, rule = Reason.DEPTH, f"max-depth {self._rules.max_depth}"
-        return Candidate(
-            url, url_id(url), host_key(url), self._scope.site_of(url), reason, depth, rule, hops, in_sitemap
-        )
+        return self._stated(url, reason, depth, rule, hops=hops, in_sitemap=in_sitemap)
+
+    def _stated(self, url: Url, reason: Reason, depth: int | None, rule: str = "", **facts: Any) -> Candidate:
+        """facts: further fields of the candidate."""
+        return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), reason, depth, rule, **facts)
 
     def _is_too_deep(self, depth: int | None) -> bool:
         return self._rules.max_depth >= 0 and (depth is None or depth > self._rules.max_depth)
@@ -186,46 +189,41 @@ class Discovery:
         naming = self._aliases.of(url) if self._aliases and self._scope.decide(url) is None else None
         if naming is None or (naming.page is not None and url_id(naming.page) == url_id(url)):
             return (self.candidate(url, depth, hops=hops, in_sitemap=in_sitemap),)
-        host, site = host_key(url), self._scope.site_of(url)
         if naming.page is None:
-            return (Candidate(url, url_id(url), host, site, Reason.RULE, depth, naming.rule, in_sitemap=in_sitemap),)
+            return (self._stated(url, Reason.RULE, depth, naming.rule, in_sitemap=in_sitemap),)
         page = self.candidate(naming.page, depth, hops=hops, in_sitemap=in_sitemap)
-        alias = Candidate(
-            url, url_id(url), host, site, Reason.ALIAS, depth, naming.rule, page=page.url_id, learned=naming.learned
-        )
-        return page, alias
+        return page, self._stated(url, Reason.ALIAS, depth, naming.rule, page=page.url_id, learned=naming.learned)
 
     def of_page(self, source: Url, document: Document, depth: int | None) -> tuple[Candidate, ...]:
         """Candidates among the links of a page in `depth`.
 
         Parts of pages (images, styles) and nofollow links are only noted.
 
-        Depths are counted within the site of a start: a link from another site gives its target none, for which of two
-        sites is ahead at a moment is chance.
+        Depth is the number of clicks: `link rel=next`, feeds and the like give a URL as a sitemap does, without a
+        depth. It is counted within the site of a start: a link from another site gives its target none, for which of
+        two sites is ahead at a moment is chance.
         """
-        below = None if depth is None else depth + 1
+        next_depth = None if depth is None else depth + 1
         home = root_of(source)  # most links stay on their host, and so within its site
         candidates: list[Candidate] = []
         links = document.links
         for target, kind, nofollow in zip(links.targets, links.kinds, links.nofollow, strict=True):
+            below = next_depth if kind in _CLICKS else None
             if kind in _FOLLOWED and not nofollow:
                 clicks = None if not target.startswith(home) and self._is_from_afar(source, target) else below
                 if self._followed.is_new(target, clicks):
                     candidates += self.named(target, clicks)
             elif kind in self._parts:  # wherever it lies, as near as its page
                 if self._noted.is_new(target, depth):
-                    host, site = host_key(target), self._scope.site_of(target)
-                    candidates.append(Candidate(target, url_id(target), host, site, Reason.WAITING, depth))
+                    candidates.append(self._stated(target, Reason.WAITING, depth))
             elif self._noted.is_new(target):
-                reason = Reason.NOFOLLOW if kind in _FOLLOWED else Reason.RESOURCE
-                candidates.append(self._noted_only(target, reason, below))
+                if kind not in _FOLLOWED:
+                    candidates.append(self._stated(target, Reason.RESOURCE, None))
+                elif self._scope.decide(target) is None:
+                    candidates.append(self._stated(target, Reason.NOFOLLOW, below))
+                else:
+                    candidates.append(self.candidate(target, below))
         return tuple(candidates)
-
-    def _noted_only(self, url: Url, reason: Reason, depth: int | None) -> Candidate:
-        if reason is Reason.NOFOLLOW and self._scope.decide(url) is not None:
-            return self.candidate(url, depth)
-        clicks = depth if reason is Reason.NOFOLLOW else None
-        return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), reason, clicks)
 
     def _is_from_afar(self, source: Url, target: Url) -> bool:
         site = self._scope.site_of(target)
@@ -284,7 +282,9 @@ class Discovery:
                 if self._settings.storage.keep_parts and (part := as_part(fetched)):
                     fetched = part
                     read = replace(read, visit=replace(visit, outcome=part))
-                document = understand(request.url, fetched, with_xml=self._settings.storage.keep_xml)
+                document = understand(
+                    request.url, fetched, with_xml=self._settings.storage.keep_xml, wiki_links=self._rules.wiki_links
+                )
                 candidates = self.of_page(request.url, document, request.depth)
                 return replace(read, document=document, candidates=candidates)
             case Redirected(target=target) if (

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import mimetypes
 import os
+import re
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from html import escape
 from pathlib import Path
 from urllib.parse import unquote
@@ -34,8 +35,17 @@ class FolderTransport:
     folder is refused (403), what is no file is not there.
     """
 
-    def __init__(self, inner: Transport, folders: Mapping[HostKey, Path], wire: Wire, clock: Clock) -> None:
+    def __init__(
+        self,
+        inner: Transport,
+        folders: Mapping[HostKey, Path],
+        wire: Wire,
+        clock: Clock,
+        wiki_links: bool = False,
+    ) -> None:
+        """wiki_links: an address that is no file redirects to the file of that name, wherever it is in the folder."""
         self._inner, self._wire, self._clock = inner, wire, clock
+        self._files_of = cache(_files_by_name) if wiki_links else None
         self._folders = {host: Path(os.path.realpath(folder)) for host, folder in folders.items()}
         self._ready: list[Response] = []
 
@@ -80,9 +90,16 @@ class FolderTransport:
         """(status, header fields, body, why it is not whole)."""
         address = path_and_query(request.url).partition("?")[0]
         parts = parts_of(address)
-        if parts is None or not _is_spelled_so(folder, parts):
+        if parts is None:
             return 404, [], b"", Cut.NONE
-        path = Path(os.path.realpath(folder.joinpath(*parts)))
+        path, is_spelled_so = Path(os.path.realpath(folder.joinpath(*parts))), _is_spelled_so(folder, parts)
+        if self._files_of and not address.endswith("/") and not (is_spelled_so and path.is_file()):
+            files, name = self._files_of(folder), _wiki_name(parts[-1])
+            if file := files.get(name) or files.get(name + ".md"):
+                way = file.relative_to(folder).parts
+                return 303, [("location", url_of_path(host_name(request.url), way, is_folder=False))], b"", Cut.NONE
+        if not is_spelled_so:
+            return 404, [], b"", Cut.NONE
         if not path.is_relative_to(folder):
             return 403, [], b"", Cut.NONE
         if path.is_dir():
@@ -163,6 +180,17 @@ def _is_spelled_so(folder: Path, parts: Sequence[str]) -> bool:
 @lru_cache(maxsize=1_024)
 def _names(folder: Path, changed_ns: int) -> frozenset[str]:
     return frozenset(path.name for path in folder.iterdir())
+
+
+def _files_by_name(folder: Path) -> dict[str, Path]:
+    """The files of a folder by `_wiki_name`; of several with one name the one nearest to the top."""
+    paths = sorted(folder.rglob("*"), key=lambda path: (-len(path.parts), path))
+    return {_wiki_name(path.name): path for path in paths if path.is_file()}
+
+
+def _wiki_name(name: str) -> str:
+    """As wikis compare names: without regard to case; blanks, `-` and `_` are alike."""
+    return re.sub(r"[ _-]+", " ", name).casefold()
 
 
 def _listing(folder: Path, parts: Sequence[str]) -> bytes:

@@ -16,7 +16,7 @@ from periplus.extensions import guarded, loaded
 from periplus.model.arrays import Floats, Ints, Mask, Unsigned64
 from periplus.model.audit import VERDICTS, Category, CausedBy, Grade, IssueKind, Verdict
 from periplus.model.graph import REASONS
-from periplus.model.page import PULLED_KINDS, LinkKind
+from periplus.model.page import CLICK_KINDS, PULLED_KINDS, LinkKind
 from periplus.model.visit import Reason
 from periplus.values import frozen
 
@@ -84,7 +84,7 @@ CHAIN_HOPS = 2  # the first hop that can be saved
 # Links
 
 # by which a reader comes to a page
-_WAYS = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH})
+_WAYS = CLICK_KINDS - {LinkKind.REDIRECT}
 # by browsers, or warned of, where a secure page fetches them insecurely (Mixed Content, W3C)
 _BLOCKED = PULLED_KINDS - {LinkKind.ICON}
 _OTHER_VERDICTS = [  # each has a finding of its own
@@ -162,13 +162,13 @@ def _insecure(kinds: frozenset[LinkKind]) -> Check:
 
 
 def _moved(site: AuditInput) -> IssueColumns:
-    """Followed links of own pages to what has moved.
+    """Followed links of own pages to what has moved; what leads to nothing is a broken link.
 
-    Own URLs that redirect are in our hands, whatever the status; others are named when they moved for good. What leads
-    to nothing is a broken link: there is no new place to name.
+    Own URLs count that redirect by another status than 303, others when they moved for good.
     """
-    urls = site.urls
+    urls, redirects = site.urls, site.redirects
     moved = ((site.redirecting & urls.own) | (urls.verdict == VERDICTS.index(Verdict.MOVED))) & ~site.dead
+    moved[redirects.sources[redirects.statuses == 303]] = False
     return _links(site, site.followed & moved[site.links.target])
 
 

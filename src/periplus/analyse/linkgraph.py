@@ -28,7 +28,7 @@ IS_PAGE = np.array([reason in PAGES for reason in REASONS])
 def link_graph(urls: UrlRows, links: LinkRows, redirects: LinkRows) -> LinkGraph:
     """The pages among urls (of one site) and the links between them.
 
-    links: of the kinds that lead to pages. redirects: one for each URL that redirects, of any site. A link to a URL
+    links: of CLICK_KINDS. redirects: one for each URL that redirects, of any site. A link to a URL
     that redirects is a link to where the redirects end; circles of redirects, links out of what was not fetched, to
     other URLs than these and to the page itself fall away, and parallel links are one. The order of the rows does not
     matter. O(urls log urls + links log links).
@@ -398,7 +398,7 @@ def _node(page: int, total: Ints, unit: float, children: tuple[MapNode, ...]) ->
     return MapNode(page, pages, indexed, size_bytes, weight * unit, children)
 
 
-# The two lists of the site mapper (Rimnac, Susta, Zivnustka), exactly.
+# The list of external links of the site mapper (Rimnac, Susta, Zivnustka), exactly.
 
 
 @frozen

@@ -322,7 +322,7 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
     archive = past_transport(settings, wire, clock)
     transport: Transport = archive or CurlTransport(wire, clock)
     if folders := folders_of(settings.identity.folders):
-        transport = FolderTransport(transport, folders, wire, clock)
+        transport = FolderTransport(transport, folders, wire, clock, settings.scope.wiki_links)
     deps = WorkerDeps(
         store=store,
         transport=transport,

@@ -33,7 +33,7 @@ from periplus.api.segments import site_sums
 from periplus.model.arrays import Ints, Mask
 from periplus.model.audit import VERDICTS, Fault, FieldGrade, Grade, GradedField, Verdict
 from periplus.model.graph import REASONS, LinkRows
-from periplus.model.page import FOLLOWED_KINDS, MediaClass
+from periplus.model.page import CLICK_KINDS, MediaClass
 from periplus.model.results import (
     ClassSize,
     DeadLink,
@@ -152,11 +152,10 @@ def _pages_by_grade(audit: SiteAudit) -> dict[str, Ints]:
 
 
 def _to_pages(links: site_rows.LinkBlock) -> LinkRows:
-    """The links of the kinds that lead to pages, each pair once; as `FolderSite.links` reads them."""
-    pages = np.isin(links.kinds, [site_rows.KINDS.index(kind) for kind in FOLLOWED_KINDS])
+    """The clicks, each pair once; as `FolderSite.links` reads them."""
+    pages = np.isin(links.kinds, [site_rows.KINDS.index(kind) for kind in CLICK_KINDS])
     sources, targets = links.sources[pages], links.targets[pages]
-    first = np.ones(len(sources), np.bool_)
-    first[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
+    first = site_rows.first_of_pairs(sources, targets)
     return LinkRows(sources[first], targets[first])
 
 

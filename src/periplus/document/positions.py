@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from periplus.document import html, whitespace
 from periplus.document.decode import decode
-from periplus.document.formats.table import TEXTS
+from periplus.document.formats.table import WIKI_TEXTS
 from periplus.document.link_rows import split_of_attribute, with_query_in
 from periplus.document.links import urls
 from periplus.document.page_rules import ROLES, SOURCES
@@ -73,7 +74,7 @@ def positions_of(page: PageSource, issues: Sequence[Issue]) -> list[LineColumn |
     Of what is missing it is the element that lacks it. Documents in frames' `srcdoc` are left out.
     """
     text, _ = decode(page.body, page.charset, page.media_type)
-    convert = TEXTS.get(page.media_type)
+    convert = WIKI_TEXTS.get(page.media_type)
     if page.media_type == _SHEET:
         links = _Links([_Written(None, url) for url, _ in urls(text)], page.url, page)
         return [_in_text(text, link.text) if (link := links.of(issue)) else None for issue in issues]
@@ -187,7 +188,9 @@ def _part_of(element: html.Element) -> Position:
 
 def _in_text(text: str, link: str) -> LineColumn | None:
     """Where a link is written first in what is no HTML: Markdown, a style sheet. text: as decoded."""
-    match = re.search(rf"(?<![\w/.#?=-]){re.escape(link)}(?![\w/#?=-])", text) if link else None
+    page = re.escape(unquote(link.partition("#")[0]))
+    words = rf"(?<![\w/.#?=-]){re.escape(link)}(?![\w/#?=-])|\[\[{page}(?=[]|#])"  # the latter: a wiki link
+    match = re.search(words, text) if link else None
     if match is None:
         return None
     before = re.split(r"\r\n|\r|\n", text[: match.start()])

@@ -11,7 +11,7 @@ from periplus.document.decode import decode, text_of, utf_8_of
 from periplus.document.digest import digests
 from periplus.document.formats.content import Content, Source
 from periplus.document.formats.converted import END, HTML_CHARS, Converted
-from periplus.document.formats.table import MARKUP, TEXTS, file_readers
+from periplus.document.formats.table import MARKUP, TEXTS, WIKI_TEXTS, file_readers
 from periplus.document.headers import binary_type, media_type_of
 from periplus.document.language import page_language
 from periplus.document.link_rows import GatheredLinks
@@ -28,14 +28,14 @@ MOST_SESSION_VALUES = 32  # of one page: a site that gives out session ids gives
 TEXT_CHARS = 5_000_000  # of one page that are kept; the King James Bible has 4.3 million
 
 
-def source_of(url: Url, fetched: Fetched) -> Source:
+def source_of(url: Url, fetched: Fetched, wiki_links: bool = False) -> Source:
     """What a parser is given of a document. Pure, and total."""
     declared, header_charset = headers.media_type(fetched.headers)
     media_type = media_type_of(declared, fetched.body, url.partition("?")[0])
     if (from_bytes := file_readers().get(media_type)) is not None:
         source = Source(url, fetched.headers, b"", media_type=media_type)
         return _converted(source, from_bytes(fetched.body) if fetched.body else Converted(""))
-    from_text = TEXTS.get(media_type)
+    from_text = (WIKI_TEXTS if wiki_links else TEXTS).get(media_type)
     if from_text is None and media_type not in MARKUP:
         return Source(url, fetched.headers, b"", media_type=media_type)
     if binary := binary_type(fetched.body):
@@ -77,13 +77,13 @@ def _xml_of(source: Source) -> tuple[bytes, str] | None:
     return xml_of_html(source.text), "application/xhtml+xml"
 
 
-def understand(url: Url, fetched: Fetched, *, with_xml: bool = False) -> Document:
+def understand(url: Url, fetched: Fetched, *, with_xml: bool = False, wiki_links: bool = False) -> Document:
     """Everything that a page says and links to. Pure, and total: no bytes and no header make it raise.
 
     A media type that we do not read gives its digests and what the header says, no more. with_xml: as canonical XML,
-    too.
+    too. wiki_links: `[[page]]` in Markdown is a link.
     """
-    source = source_of(url, fetched)
+    source = source_of(url, fetched, wiki_links)
     reader = MARKUP.get(source.kind)
     content = reader(source) if reader else _unread(source, fetched.body)
     metadata, links = content.metadata, content.links

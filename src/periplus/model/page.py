@@ -68,7 +68,9 @@ def media_class(media_type: str) -> MediaClass:
 
 
 class LinkKind(StrEnum):
-    """What a link is for. `FOLLOWED_KINDS` lead to pages; the others are parts of the page or remarks on it."""
+    """What a link is for. `FOLLOWED_KINDS` lead to pages, `CLICK_KINDS` take a visitor there; the others are parts of
+    the page or remarks on it.
+    """
 
     ANCHOR = "a"
     AREA = "area"
@@ -78,7 +80,7 @@ class LinkKind(StrEnum):
     REDIRECT = "redirect"  # recorded by the crawler, not found in a document
     CANONICAL = "canonical"
     ALTERNATE = "alternate"  # link rel=alternate: hreflang, feeds, other media
-    RELATED = "related"  # link rel=next, prev, up, help, ...; the Link header
+    RELATED = "related"  # link rel=next, prev, up, help, ...; the Link header; any link of a feed
     FORM = "form"
     IMAGE = "image"
     STYLE = "style"
@@ -92,7 +94,7 @@ class LinkKind(StrEnum):
     __hash__ = str.__hash__  # Enum's own is written in Python; on each page these are looked up some hundreds of times
 
 
-FOLLOWED_KINDS = frozenset(
+CLICK_KINDS = frozenset(
     {
         LinkKind.ANCHOR,
         LinkKind.AREA,
@@ -100,11 +102,12 @@ FOLLOWED_KINDS = frozenset(
         LinkKind.IFRAME,
         LinkKind.REFRESH,
         LinkKind.REDIRECT,
-        LinkKind.CANONICAL,
-        LinkKind.ALTERNATE,
-        LinkKind.RELATED,
     }
 )
+"""Links that a browser shows or follows. Depth, the site map and PageRank are computed from these alone."""
+
+FOLLOWED_KINDS = CLICK_KINDS | {LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED}
+"""Links to pages. A visitor cannot click those that are not `CLICK_KINDS`: they give a URL without a depth."""
 
 PULLED_KINDS = frozenset(
     {

@@ -16,7 +16,7 @@ import numpy as np
 from periplus.errors import UsageError
 from periplus.model.arrays import Ints
 from periplus.model.frontier import LinkSighting, PageVisit, ReadyHost
-from periplus.model.page import FOLLOWED_KINDS
+from periplus.model.page import CLICK_KINDS
 from periplus.model.ports import CrawlScope
 from periplus.model.survey import Unit
 from periplus.model.visit import Reason
@@ -211,9 +211,6 @@ def _wild_around(unit: Unit, holders: dict[str, int]) -> list[str]:
 
 # Which page of a site is next -----------------------------------------------------------------------------------------
 
-_FOLLOWED = frozenset(kind.value for kind in FOLLOWED_KINDS)
-_CLICKED = frozenset(kind.value for kind in CLICKED)
-
 
 @dataclass(slots=True)
 class _Host:
@@ -264,7 +261,7 @@ class PageOrders:
     def _show(self, links: Iterable[LinkSighting], site: SiteKey, source: int, new_links: int, depth: int) -> None:
         """Offers the targets on the same site. By target, for so they can be had again from what is stored."""
         for link in links:
-            follow = link.kind in _FOLLOWED and not link.nofollow
+            follow = link.kind in CLICK_KINDS and not link.nofollow
             if follow and self._scope.site_of(link.target) == site and self._scope.decide(link.target) is None:
                 self._offer(Sighting(link.target, link.anchor, link.position, source, new_links, depth))
 
@@ -376,7 +373,7 @@ class SurveyPolicy:
         """A page is worth the sites of the survey that it links to."""
         self.companions[site] += visit.asked
         if self.orders is not None:
-            ends = {self.scope.site_of(link.target) for link in visit.links if link.kind in _CLICKED}
+            ends = {self.scope.site_of(link.target) for link in visit.links if link.kind in CLICKED}
             self.orders.learn(visit, len((ends & self.scope.sites) - self.companions.keys()))
 
     def _book(self, site: SiteKey, visit: PageVisit) -> None:
@@ -384,7 +381,7 @@ class SurveyPolicy:
         if visit.asked:
             if not self._has_chosen:  # an earlier process did, and its block goes on
                 self.rule.resume(site)
-            new = self.book(site, [link.target for link in visit.links if link.kind in _CLICKED], visit.took_s)
+            new = self.book(site, [link.target for link in visit.links if link.kind in CLICKED], visit.took_s)
         if self.orders is not None:
             self.orders.learn(visit, new)
 

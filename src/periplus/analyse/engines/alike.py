@@ -25,7 +25,7 @@ from periplus.analyse.engines.stages import StageTask
 from periplus.analyse.linkgraph import PAGES
 from periplus.document.digest import without_marks
 from periplus.model.arrays import Floats, Ints, Mask
-from periplus.model.page import FOLLOWED_KINDS, LinkKind
+from periplus.model.page import CLICK_KINDS, FOLLOWED_KINDS, LinkKind
 from periplus.model.visit import FETCHED, STATE_OF, Reason, State
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 PAGE_REASONS = sorted(reason.value for reason in PAGES)
 FETCHED_REASONS = sorted(reason.value for reason in FETCHED)
 INVALID_REASONS = sorted(reason.value for reason in Reason if STATE_OF[reason] is State.INVALID)
+CLICKS = sorted(kind.value for kind in CLICK_KINDS)
 FOLLOWED = sorted(kind.value for kind in FOLLOWED_KINDS)
 ASKED = sorted(kind.value for kind in LinkKind if kind not in NOT_FOLLOWED)
 

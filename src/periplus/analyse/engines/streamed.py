@@ -11,6 +11,7 @@ import numpy as np
 
 from periplus.analyse.engines.alike import (
     ASKED,
+    CLICKS,
     FOLLOWED,
     UrlVectors,
     cascades,
@@ -119,7 +120,7 @@ def write_graph(task: StageTask, urls: UrlVectors, end: Ints, home: Ints, source
 
 
 def _edges(task: StageTask, urls: UrlVectors, end: Ints, sources: Span) -> Iterator[tuple[Ints, Ints]]:
-    for source, target in _links(task, FOLLOWED, sources):
+    for source, target in _links(task, CLICKS, sources):
         led = end[target]
         followed = (led >= 0) & (source != led) & urls.fetched[source]
         followed &= urls.page[led]  # of -1 the last URL: left out already

@@ -89,19 +89,23 @@ def _links(root: etree._Element, url: Url, home: Url) -> Iterator[FeedLink]:
         if name not in ("link", "enclosure"):
             continue
         around = element.getparent()
-        own, base = _own_base(element, url), home if around is not None and local(around) in _ENTRIES else url
+        base = _own_base(element, url)
+        if base is None and around is not None:
+            base = home if local(around) in _ENTRIES else url
+            base = (name == "enclosure" and _page_of(around, base)) or base
+        base = base or url
         if name == "enclosure":
-            page_of = None if around is None else _page_of(around, base)
-            yield FeedLink(attribute(element, "url"), own or page_of or base, "", is_enclosure=True)
+            yield FeedLink(attribute(element, "url"), base, "", is_enclosure=True)
         elif href := attribute(element, "href"):  # Atom: without rel it is the entry's page
-            yield FeedLink(href, own or base, attribute(element, "rel") or "bookmark", attribute(element, "title"))
-        elif text := " ".join("".join(map(str, element.itertext())).split()):
-            yield FeedLink(text, own or base, "")
+            yield FeedLink(href, base, attribute(element, "rel") or "bookmark", attribute(element, "title"))
+        elif text := _words(element):
+            yield FeedLink(text, base, "")
 
 
-def _words(element: etree._Element, name: str) -> str:
-    element_of_name = child(element, name)
-    return " ".join("".join(map(str, element_of_name.itertext())).split()) if element_of_name is not None else ""
+def _words(element: etree._Element, name: str = "") -> str:
+    """Of the element, or of its first child of that name."""
+    of = child(element, name) if name else element
+    return " ".join("".join(map(str, of.itertext())).split()) if of is not None else ""
 
 
 def _entry(entry: etree._Element, url: Url, home: Url) -> Iterator[tuple[Url, str]]:

@@ -8,12 +8,14 @@ from collections import Counter
 from functools import lru_cache
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from periplus.document.formats.converted import Converted, block, escape, page
 from periplus.extras import absence, is_installed
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
 TEXT_CHARS = 1_000_000  # 0.3 s
@@ -25,11 +27,19 @@ LINE_CHARS = 1_000  # a line that is longer is cut where it stands
 _SIGN = re.compile(r"[\[!*_~<&\\`|]|^[ \t]*(?:[-+>#]|\d+[.)])", re.M)
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)?---[ \t]*(?:\n|\Z)", re.S)
 _OWN_NAME = re.compile(r"[ \t]*\{:?[ \t]*#([\w.:-]+)[^{}]*\}[ \t]*$")  # of a heading: attribute lists of MkDocs, Pandoc
+# `[[page#heading|label]]` as Obsidian writes it; `[[_TOC_]]` is GitLab's table of contents
+# and `#^` names a paragraph
+_WIKI_LINK = re.compile(
+    r"\[\[(?!_TOC_\]\]|\]\])([^\[\]|#\n]*)(?:#(?:[^\[\]|\n]*#)?(?:\^[^\[\]|\n]*|([^\[\]|\n]*)))?(?:\|([^\[\]\n]*))?\]\]"
+)
 _TITLE = re.compile(r"^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$", re.M)
 
 
-def html_of(text: str) -> Converted:
-    """The title is the front matter's; without one, that of the first heading stands for it when the page is shown."""
+def html_of(text: str, wiki_links: bool = False) -> Converted:
+    """The title is the front matter's; without one, that of the first heading stands for it when the page is shown.
+
+    wiki_links: `[[page]]` is a link to the address `page`.
+    """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     title = ""
     if matter := _FRONT_MATTER.match(text):
@@ -39,12 +49,12 @@ def html_of(text: str) -> Converted:
     fault = f"long: what stands behind {end:,} characters was read as plain text" if end < len(text) else ""
     if not is_installed("markdown_it"):
         return Converted(page((block("pre", text),), title), absence("markdown_it"))
-    return Converted(page((_rendered(text[:end]), block("pre", text[end:])), title), fault)
+    return Converted(page((_rendered(text[:end], wiki_links), block("pre", text[end:])), title), fault)
 
 
-def _rendered(text: str) -> str:
+def _rendered(text: str, wiki_links: bool) -> str:
     """As HTML, with the names that links to its headings use: see `_heading_names`."""
-    renderer, met = _renderer(), Counter[str]()
+    renderer, met = _renderer(wiki_links), Counter[str]()
     tokens = renderer.parse(text)
     for opening, content in pairwise(tokens):
         if opening.type == "heading_open":
@@ -87,8 +97,25 @@ def _end(text: str) -> int:
     return end if end >= len(text) else text.rfind("\n", max(0, end - LINE_CHARS), end) + 1 or end
 
 
-@lru_cache(maxsize=1)
-def _renderer() -> MarkdownIt:
+@lru_cache(maxsize=2)
+def _renderer(wiki_links: bool) -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    renderer = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    if wiki_links:
+        renderer.inline.ruler.before("link", "wiki_link", _wiki_link)
+    return renderer
+
+
+def _wiki_link(state: StateInline, silent: bool) -> bool:
+    """A rule of markdown-it: whether a wiki link begins here; unless silent, its tokens are added."""
+    match = _WIKI_LINK.match(state.src, state.pos)
+    if match is None:
+        return False
+    if not silent:
+        place = _heading_names(match[2] or "", Counter())[0]
+        state.push("link_open", "a", 1).attrSet("href", f"{quote(match[1].strip())}#{place}")
+        state.push("text", "", 0).content = match[3] or match[0][2:-2]
+        state.push("link_close", "a", -1)
+    state.pos = match.end()
+    return True

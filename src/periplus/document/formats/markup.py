@@ -16,7 +16,7 @@ from periplus.document.metadata import Metadata, metadata, metadata_of_headers
 from periplus.document.publication import publication_of
 from periplus.document.reader import Reader, read_page
 from periplus.document.tree import parse
-from periplus.model.page import BLOCK_KIND_CODES, BlockKind, Blocks, LinkKind, Links, Position
+from periplus.model.page import BLOCK_KIND_CODES, CLICK_KINDS, BlockKind, Blocks, LinkKind, Links, Position
 from periplus.model.visit import Headers
 from periplus.urls.canonical import identity
 
@@ -106,7 +106,10 @@ def read_xml(source: Source) -> Content:
 
 
 def _feed(source: Source, text: str, rows: GatheredLinks, facts: Metadata) -> Content:
-    """A feed's blocks and language come from its HTML; of the links there those that are not the feed's own already."""
+    """A feed's blocks and language come from its HTML; of the links there those that are not the feed's own already.
+
+    Links to pages are RELATED: readers of a feed click them elsewhere, not on the site.
+    """
     from periplus.document.formats.feed import feed_of
 
     feed = feed_of(text, source.url)
@@ -130,7 +133,12 @@ def _feed(source: Source, text: str, rows: GatheredLinks, facts: Metadata) -> Co
     facts = replace(facts, title=of_page.title, language=of_page.language or facts.language)
     own = rows.links()
     identities = set(map(identity, own.targets))
-    links = Links.of((*own, *(link for link in inner.links() if identity(link.target) not in identities)))
+    further = [
+        link._replace(kind=LinkKind.RELATED) if link.kind in CLICK_KINDS else link
+        for link in inner.links()
+        if identity(link.target) not in identities
+    ]
+    links = Links.of((*own, *{link[:3] + link[4:5]: link for link in further}.values()))
     blocks = blocks_of(page, of_page.language)
     return Content(
         facts,

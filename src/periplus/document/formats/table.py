@@ -9,7 +9,7 @@ bytes: so links, metadata, blocks and canonical XML come from one path.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import cast
 
@@ -33,11 +33,13 @@ MARKUP: dict[str, Callable[[Source], Content]] = {
     "application/rdf+xml": markup.read_xml,
     "image/svg+xml": markup.read_xml,
 }
+MARKDOWN = ("text/markdown", "text/x-markdown")
 TEXTS: dict[str, Callable[[str], Converted]] = {
     "text/plain": text.html_of,
-    **dict.fromkeys(("text/markdown", "text/x-markdown"), markdown.html_of),
+    **dict.fromkeys(MARKDOWN, markdown.html_of),
     **dict.fromkeys(("text/sgml", "application/sgml", "text/x-sgml"), sgml.html_of),
 }
+WIKI_TEXTS = TEXTS | dict.fromkeys(MARKDOWN, partial(markdown.html_of, wiki_links=True))
 
 
 def _imported(module: str, name: str = "html_of") -> Callable[[bytes], Converted]:

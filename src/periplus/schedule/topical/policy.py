@@ -468,7 +468,6 @@ def taken_from(queue: TopicalQueue, host: HostKey) -> Url | None:
 
 WINDOW = 500  # pages of the latest harvest rate: one since the start says how good the seeds were
 MOST_HELD = 256  # hosts leased at a time: each commit tells how all of them stand
-_FOLLOWED = frozenset(kind.value for kind in FOLLOWED_KINDS)
 
 Judge = Callable[[Sequence[str]], Floats]  # how relevant texts are, 0 to 1
 
@@ -557,7 +556,7 @@ class TopicalPolicy:
         followed = sorted(
             link
             for link in links
-            if link.kind in _FOLLOWED and not link.nofollow and self.scope.decide(link.target) is None
+            if link.kind in FOLLOWED_KINDS and not link.nofollow and self.scope.decide(link.target) is None
         )
         anchors = sorted({link.anchor for link in followed})
         promises = dict(zip(anchors, self.judge(anchors).tolist(), strict=True)) if anchors else {}

@@ -17,7 +17,7 @@ from periplus.children import process_lives
 from periplus.errors import StoreError
 from periplus.model.arrays import Ints
 from periplus.model.graph import LinkRows, PageRows, UrlFacts, UrlRows
-from periplus.model.page import FOLLOWED_KINDS
+from periplus.model.page import CLICK_KINDS
 from periplus.model.ports import RunRecord
 from periplus.model.tables import RUNS, Column, ColumnKind, Table, any_of
 from periplus.model.visit import Reason
@@ -125,7 +125,7 @@ def number_blocks(connection: Connection, find: str, width: int) -> Iterator[Int
 # All of a site lies in one shard.
 
 ROWS_AT_ONCE = 10_000
-_FOLLOWED = any_of(FOLLOWED_KINDS)
+_CLICKS = any_of(CLICK_KINDS)
 # in whatever shard: so many looks into an index, of which BETWEEN would read all
 _ANYWHERE = f"u.shard IN ({', '.join(map(str, range(SHARDS)))}) AND u.id = %s"
 _LEADS = """
@@ -184,7 +184,7 @@ class DatabaseSite:
     def links(self, site: SiteKey) -> LinkRows:
         find = (
             "SELECT l.source, l.target FROM url u JOIN link l ON l.shard = u.shard AND l.source = u.id"
-            f" WHERE {self._of(site)} AND l.kind IN {_FOLLOWED} AND u.reason NOT IN ('redirect', 'alias', 'rule')"
+            f" WHERE {self._of(site)} AND l.kind IN {_CLICKS} AND u.reason NOT IN ('redirect', 'alias', 'rule')"
         )
         return LinkRows(*_pairs(self._connection, find))
 

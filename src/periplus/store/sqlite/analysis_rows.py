@@ -18,7 +18,7 @@ from periplus.model.arrays import Ints, Ints16
 from periplus.model.dataset import LINKS, PAGES, URLS, ComputedTable, ResultNote, UrlPlaces
 from periplus.model.frontier import READ
 from periplus.model.graph import REASON_CODES, LinkRows, UrlRows
-from periplus.model.page import FOLLOWED_KINDS, LinkKind
+from periplus.model.page import CLICK_KINDS, LinkKind
 from periplus.model.ports import RunRecord
 from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.visit import Reason
@@ -174,7 +174,7 @@ PAST_FIELDS = (
     "language",
     "robots",
 )
-_FOLLOWED = any_of(FOLLOWED_KINDS)
+_CLICKS = any_of(CLICK_KINDS)
 _PAIR = np.dtype([("first", np.int64), ("second", np.int64)])
 
 
@@ -286,10 +286,10 @@ def redirects(connection: sqlite3.Connection, moment: RunEnd, past: UrlPast) -> 
 def page_links(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) -> LinkRows:
     """The site's links to pages, whatever became of their sources; pairs may be twice."""
     now = f"url u CROSS JOIN page_links l ON l.source = u.id WHERE {SITE_OF_URL} AND l.first_seen < ? ORDER BY u.id"
-    links = joined_links(link_blocks(connection, now, (site, moment.until), FOLLOWED_KINDS - {LinkKind.REDIRECT}))
+    links = joined_links(link_blocks(connection, now, (site, moment.until), CLICK_KINDS - {LinkKind.REDIRECT}))
     ended = (
         "SELECT l.source, l.target FROM link_history l JOIN url u ON u.id = l.source WHERE l.run_id > ?"
-        f" AND l.first_seen < ? AND {SITE_OF_URL} AND l.kind IN {_FOLLOWED} AND l.kind <> 'redirect'"
+        f" AND l.first_seen < ? AND {SITE_OF_URL} AND l.kind IN {_CLICKS} AND l.kind <> 'redirect'"
     )
     pairs = np.fromiter(rows(connection.execute(ended, (moment.run_id, moment.until, site))), dtype=_PAIR)
     return LinkRows(np.append(links.sources, pairs["first"]), np.append(links.targets, pairs["second"]))

@@ -16,7 +16,7 @@ from typing import Any
 
 from periplus.model.collection import Exchange
 from periplus.model.frontier import Batch, Candidate, Completion
-from periplus.model.page import FOLLOWED_KINDS
+from periplus.model.page import CLICK_KINDS
 from periplus.model.tables import any_of
 from periplus.model.visit import FETCHED, Headers, Reason
 from periplus.model.web import SiteKey, Url, UrlId
@@ -446,11 +446,11 @@ def shared_bodies(connection: sqlite3.Connection) -> frozenset[int]:
 
 # Completions enter one by one, in transactions of many.
 
-_FOLLOWED = any_of(FOLLOWED_KINDS)
+_CLICKS = any_of(CLICK_KINDS)
 _TARGETS = (
     "SELECT l.target, l.kind = 'redirect', h.site_id FROM link l JOIN url u ON u.id = l.target"
     " JOIN host h ON h.id = u.host_id"
-    f" WHERE l.source = ? AND l.kind IN {_FOLLOWED} AND NOT l.nofollow"
+    f" WHERE l.source = ? AND l.kind IN {_CLICKS} AND NOT l.nofollow"
 )
 _BY_NOFOLLOW = f"('{Reason.NOFOLLOW.value}', '{Reason.RESOURCE.value}')"
 
@@ -528,7 +528,7 @@ class Filler:
     def count_depths(self, starts: Iterable[UrlId]) -> None:
         """Depths anew, breadth first from the starts: archives need not be in any order.
 
-        As a crawl counts them: along links that are followed, redirects for free, not from one start's site to
+        As a crawl counts them: along clicks that are followed, redirects for free, not from one start's site to
         another's. O(pages + links).
         """
         self._connection.execute(

@@ -18,7 +18,7 @@ from periplus.document.headers import media_type
 from periplus.model.arrays import Ints, Ints16, Ints32, Mask, Unsigned8
 from periplus.model.frontier import READ
 from periplus.model.graph import REASON_CODES, LinkRows, PageRows, UrlFacts, UrlRows
-from periplus.model.page import FOLLOWED_KINDS, LINK_KIND_CODES, PULLED_KINDS, LinkKind, Position
+from periplus.model.page import CLICK_KINDS, LINK_KIND_CODES, PULLED_KINDS, LinkKind, Position
 from periplus.model.ports import RunRecord
 from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.visit import Reason
@@ -197,7 +197,7 @@ def page_numbers(connection: sqlite3.Connection, site: SiteKey) -> tuple[Ints, U
 
 def page_link_blocks(connection: sqlite3.Connection, site: SiteKey) -> Iterator[LinkRows]:
     """As `FolderSite.links`, some thousand links at once, ascending by source; perhaps a pair twice."""
-    for block in link_blocks(connection, _OF_SITE, (site,), FOLLOWED_KINDS):
+    for block in link_blocks(connection, _OF_SITE, (site,), CLICK_KINDS):
         yield LinkRows(block.sources, block.targets)
 
 
@@ -495,7 +495,7 @@ class FolderSite:
         return UrlRows.of(row_blocks(self._connection.execute(find, (site,))))
 
     def links(self, site: SiteKey) -> LinkRows:
-        return _pairs_of(link_blocks(self._connection, _OF_SITE, (site,), FOLLOWED_KINDS))
+        return _pairs_of(link_blocks(self._connection, _OF_SITE, (site,), CLICK_KINDS))
 
     def pages(self, site: SiteKey) -> PageRows:
         find = (
