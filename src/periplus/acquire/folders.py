@@ -6,7 +6,7 @@ import math
 import mimetypes
 import os
 import stat
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from html import escape
 from pathlib import Path
@@ -165,13 +165,25 @@ def _names(folder: Path, changed_ns: int) -> frozenset[str]:
     return frozenset(path.name for path in folder.iterdir())
 
 
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """What is listed of a folder: hidden names and collections are left out."""
+    for entry in os.scandir(folder):
+        if not entry.name.startswith(".") and not entry.name.endswith(SUFFIX) and entry.name != "node_modules":
+            yield entry
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """What is listed of a folder and of folders in it, except folders. Symbolic links are not followed."""
+    for entry in _entries(folder):
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files(Path(entry.path))
+        else:
+            yield entry.name
+
+
 def _listing(folder: Path, parts: Sequence[str]) -> bytes:
-    """What a folder holds, as a page: folders first, hidden names and collections left out."""
-    entries = sorted(
-        (not entry.is_dir(), entry.name)
-        for entry in os.scandir(folder)
-        if not entry.name.startswith(".") and not entry.name.endswith(SUFFIX) and entry.name != "node_modules"
-    )
+    """What a folder holds, as a page: folders first."""
+    entries = sorted((not entry.is_dir(), entry.name) for entry in _entries(folder))
     title = escape("/".join(parts).encode("utf-8", "replace").decode())
     rows = "".join(
         f'<li><a href="{escape(_href(name, is_folder=not is_file))}">{escape(_shown(name))}</a></li>\n'
@@ -218,6 +230,8 @@ def folder_start(text: str) -> tuple[Url, str]:
     place, here, is_folder = Path(os.path.realpath(path)), Path.cwd(), path.is_dir()
     own = place if is_folder else place.parent
     root = here if own.is_relative_to(here) and _is_markdown(place) else own
+    if is_folder and not any(_files(place)):
+        raise UsageError(f"{text}: there is no file in this folder to read")
     try:
         host = folder_host(own if is_folder else root)
         url = url_of_path(host, place.relative_to(root).parts, is_folder=is_folder)

@@ -22,7 +22,7 @@ from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.crawl_reads import backlog, state_tallies, traps
 from periplus.store.runs import is_paused
-from periplus.store.sqlite import listing, reading, schema
+from periplus.store.sqlite import listing, reading
 from periplus.store.sqlite import runs as collection_runs
 from periplus.store.sqlite.listing import LinkFilter, PageFilter
 from periplus.store.sqlite.schema import SqliteStatements
@@ -132,7 +132,7 @@ class Collection:
             work = backlog(statements, most_hosts, now)
             return Status(
                 folder=self.folder,
-                size_bytes=sum(map(_size, contents(self.folder))),
+                size_bytes=sum(map(_size, collection_runs.contents(self.folder))),
                 running=reading.is_being_crawled(self._connection, now)
                 or reading.is_copy_of_running(self._connection, now),
                 paused=is_paused(statements),
@@ -509,26 +509,6 @@ def _without_collector() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def contents(folder: Path) -> list[Path]:
-    """The files that make up the collection in folder: what `--fresh` deletes.
-
-    Settings (periplus.toml) are not among them.
-    """
-    names = (
-        schema.DATABASE,
-        schema.DATABASE + "-wal",
-        schema.DATABASE + "-shm",
-        "write.lock",
-        "search",
-        "search.lock",
-        "vectors",
-        "links.book",
-        "stories.read",
-        "site.layout",
-    )
-    return [folder / name for name in names if (folder / name).exists()]
 
 
 def _size(path: Path) -> int:

@@ -11,6 +11,7 @@ import os
 import shlex
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from io import TextIOWrapper
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import click
 
-from periplus.errors import NoCollection, UnknownSetting, UsageError
+from periplus.errors import NoCollection, StoreError, UnknownSetting, UsageError
 from periplus.model.page import ALL_PARTS, PART_CHOICES, TEXT_PARTS, Part
 from periplus.settings import (
     SETTINGS_FILE,
@@ -328,6 +329,8 @@ site_option = option("--site", "Which site, where the collection has several sta
 def collection_folder(named: Place | None) -> Path:
     """The folder named, or the only collection here, to be read; of one in a database its copy, as it stands now.
 
+    Collections without pages count only where there is no other.
+
     Raises NoCollection, saying what there is, and what `api.copies.copied` raises.
     """
     if isinstance(named, str):
@@ -337,6 +340,8 @@ def collection_folder(named: Place | None) -> Path:
         watch = Watch()
         return folder_of(named, lambda what, rows: watch(what, rows, 0))
     here = [named] if named is not None else sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_dir())
+    if len(here) > 1:
+        here = [folder for folder in here if not _is_unused(folder)] or here
     if len(here) == 1:
         if (context := click.get_current_context(silent=True)) is not None:
             context.meta[COLLECTION] = here[0]
@@ -347,6 +352,15 @@ def collection_folder(named: Place | None) -> Path:
             f"folder ending in {SUFFIX})."
         )
     raise NoCollection(f"several collections here: {', '.join(map(str, here))}. Choose one with -c FOLDER.")
+
+
+def _is_unused(folder: Path) -> bool:
+    from periplus.store.sqlite.reading import is_unused
+
+    try:
+        return is_unused(folder, time.time())
+    except StoreError:  # the command that reads it says why
+        return False
 
 
 def opened_collection(named: Place | None) -> Collection:

@@ -29,6 +29,10 @@ from periplus.ui.state import AppState, now, state_of
 
 NO_RUN = "none"  # in place of the state of a collection without a run
 READ_S = 3.0  # for one collection of the list
+NO_CONSENT = (
+    "private addresses are asked for only where this server listens on this machine alone: else write "
+    "allow_private = true into the periplus.toml beside the collections, or into the collection's own"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +140,18 @@ def offered(state: AppState) -> dict[str, str]:
     }
 
 
+def allows_private(state: AppState, form: Mapping[str, str]) -> bool:
+    """Whether a form consents to private addresses. Raises UsageError where others can ask this server."""
+    if form.get("consent_private") and state.locks.others_can_ask:
+        raise UsageError(NO_CONSENT)
+    return form.get("consent_private") == "yes"
+
+
 def begin(request: Request) -> Response:
     """Asks for the job, and shows its collection as it comes."""
     state, form = state_of(request), form_of(request)
     try:
-        if form.get("consent_private") and state.locks.others_can_ask:
-            raise UsageError(
-                "private addresses are asked for only where this server listens on this machine alone: else write "
-                "allow_private = true into the collection's periplus.toml"
-            )
+        allows_private(state, form)
         job = job_request(form, read_presets(state.settings_files()), local=not state.locks.others_can_ask)
         if job.campaign is not None:
             survey.create(state.places.base / job.folder, job.campaign)

@@ -193,6 +193,7 @@ class _Watch:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     run_id: int = -1
+    began: float = 0.0  # the run: one that failed first left nothing, and the next has its number
     last: int = 0  # visit
     asked: int = 0
     types: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -252,9 +253,10 @@ def _moment(folder: Path, watch: _Watch, now: float) -> Moment:
         status = collection.status(HOSTS)
     run = status.runs[-1] if status.runs else None
     with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):
-        run_id = run.id if run else 0
-        if run_id != watch.run_id:
-            before = listing.pages_before(connection, run.started if run else now, TREE_URLS)
+        run_id, began = (run.id, run.started) if run else (0, 0.0)
+        if (run_id, began) != (watch.run_id, watch.began):
+            watch.began = began
+            before = listing.pages_before(connection, began or now, TREE_URLS)
             watch.begin(run_id, listing.before_run(connection, run_id), before)
         behind = _take_new(watch, lambda last: listing.visits_after(connection, last, ROWS_A_STEP))
         newest = tuple(listing.newest(connection, run_id, NEWEST)) if behind else tuple(reversed(watch.newest))

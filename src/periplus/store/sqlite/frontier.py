@@ -458,21 +458,24 @@ class FolderHome:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._before: list[str] | None = None  # names in the folder before it was held; None: there was no folder
+        self._is_new = False
 
     def __str__(self) -> str:
         return f"{self._folder}/"
 
     def only_crawl(self) -> AbstractContextManager[None]:
         schema.refuse_network_disk(self._folder)
+        self._before = folder_runs.names_in(self._folder)
         return folder_runs.only_crawl(self._folder)
 
     def prepare(self, rules: str, now: float) -> bool:
-        is_there = schema.exists(self._folder)
-        if is_there:
-            aliases.reapply(self._folder, rules_of(rules), rules_key(rules), now)
-        else:
+        self._is_new = not schema.exists(self._folder)
+        if self._is_new:
             schema.create(self._folder)
-        return is_there
+        else:
+            aliases.reapply(self._folder, rules_of(rules), rules_key(rules), now)
+        return not self._is_new
 
     def rules_text(self) -> str:
         return ""
@@ -518,6 +521,9 @@ class FolderHome:
 
     def end_run(self, run_id: int, state: str, note: str, now: float) -> None:
         folder_runs.end_run(self._folder, run_id, state, note, now)
+
+    def discard(self) -> bool:
+        return self._is_new and folder_runs.discard(self._folder, self._before)
 
     def pause(self, now: float) -> bool:
         with schema.writing(self._folder) as connection:

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from periplus.errors import StoreError, UsageError
+from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.page import LinkKind, Position
 from periplus.model.tables import VIEWS
 from periplus.model.visit import Purpose, Reason
@@ -125,6 +125,18 @@ def is_being_crawled(connection: sqlite3.Connection, now: float) -> bool:
     """Whether a worker of this machine lives and holds a lease; a run that was killed still stands as running."""
     workers = connection.execute("SELECT pid FROM worker WHERE lease_until >= ?", (now,)).fetchall()
     return any(process_lives(pid) for (pid,) in workers)
+
+
+def is_unused(folder: Path, now: float) -> bool:
+    """Whether a folder holds no collection, or one without a page, a survey and a crawl at work: one that was killed
+    before its first page. Raises StoreError.
+    """
+    find = "SELECT NOT EXISTS (SELECT 1 FROM page) AND NOT EXISTS (SELECT 1 FROM meta WHERE name = 'survey')"
+    try:
+        with contextlib.closing(connect(folder)) as connection, reading():
+            return bool(connection.execute(find).fetchone()[0]) and not is_being_crawled(connection, now)
+    except NoCollection:
+        return True
 
 
 def is_copy_of_running(connection: sqlite3.Connection, now: float) -> bool:
