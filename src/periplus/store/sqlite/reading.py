@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import re
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from periplus.errors import NoCollection, StoreError, UsageError
+from periplus.errors import NoCollection, OutOfTime, StoreError, UsageError
 from periplus.model.page import LinkKind, Position
 from periplus.model.tables import VIEWS
 from periplus.model.visit import Purpose, Reason
@@ -64,8 +65,8 @@ def reading(limit_s: float = 0.0) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         if str(error) == "interrupted":
-            raise StoreError(
-                f"reading took longer than {limit_s:g} s and was stopped: ask for less, or allow more time"
+            raise OutOfTime(
+                f"reading took longer than {limit_s:g} s of CPU and was stopped: ask for less, or allow more time"
             ) from None
         raise StoreError(f"the collection cannot be read: {error}") from error
     except sqlite3.ProgrammingError as error:
@@ -88,14 +89,25 @@ def reading(limit_s: float = 0.0) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def limited(connection: sqlite3.Connection, limit_s: float) -> Iterator[None]:
-    """Stops what reads longer than limit_s seconds within, with StoreError; 0: no limit."""
+def limited(
+    connection: sqlite3.Connection, limit_s: float, cpu_s: Callable[[], float] = time.thread_time
+) -> Iterator[None]:
+    """Stops what reads for more than limit_s seconds of CPU within, with OutOfTime; 0: no limit.
+
+    cpu_s: CPU seconds of the thread that calls it. Wall time does not count: on a busy machine each question takes
+    long, and none is too large. A stream may be read by several threads, and each has the whole limit.
+    """
     if not limit_s:
         with reading():
             yield
         return
-    deadline = time.monotonic() + limit_s
-    connection.set_progress_handler(lambda: time.monotonic() > deadline, LIMIT_STEPS)
+    began: dict[int, float] = {}
+
+    def is_over() -> bool:
+        now = cpu_s()
+        return now - began.setdefault(threading.get_ident(), now) > limit_s
+
+    connection.set_progress_handler(is_over, LIMIT_STEPS)
     try:
         with reading(limit_s):
             yield
