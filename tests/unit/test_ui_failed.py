@@ -41,13 +41,13 @@ def test_a_first_crawl_that_failed_says_why_and_offers_the_consent(tmp_path: Pat
     failed(queue)
     asking = client(tmp_path)
     text = asking.get("/c/x/live").text
-    assert "no page was read; http://127.0.0.1:9/: private address, not asked" in text
+    assert "<p>http://127.0.0.1:9/: private address, not asked — after 0.5 s</p>" in text
     assert "start it again with the consent for private addresses" in text
     assert '<input type="checkbox" name="consent_private" value="yes" form="steer">' in text
     assert 'formaction="resume">Start it again</button>' in text
     assert "--allow-private" not in text and "Nothing was found wrong" not in text
     shown = asking.get("/c/x/live?format=json").json()
-    assert (shown["failure"]["why"], shown["read"]) == (NOTE.removeprefix("Failed: "), 0)
+    assert (shown["failure"]["why"], shown["read"]) == (NOTE.removeprefix("Failed: no page was read; "), 0)
 
 
 def test_one_click_starts_it_again_with_the_consent(tmp_path: Path, queue: JobQueue) -> None:

@@ -134,7 +134,11 @@ def failure(state: AppState, note: str) -> dict[str, str]:
     """
     if not note:
         return {}
-    made = {"why": note.removeprefix("Failed: "), "remedy": job_remedy(note), "consent": ""}
+    made = {
+        "why": note.removeprefix("Failed: ").removeprefix("no page was read; "),
+        "remedy": job_remedy(note),
+        "consent": "",
+    }
     if f": {REASON_WORDS[Reason.PRIVATE]}" not in note:
         return made
     consent = offered(state).get("consent_private", "")
