@@ -6,7 +6,7 @@ import math
 import mimetypes
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from html import escape
 from pathlib import Path
@@ -165,20 +165,18 @@ def _names(folder: Path, changed_ns: int) -> frozenset[str]:
     return frozenset(path.name for path in folder.iterdir())
 
 
-def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
     """What is listed of a folder: hidden names and collections are left out."""
-    for entry in os.scandir(folder):
-        if not entry.name.startswith(".") and not entry.name.endswith(SUFFIX) and entry.name != "node_modules":
-            yield entry
+    return [
+        entry
+        for entry in os.scandir(folder)
+        if not entry.name.startswith(".") and not entry.name.endswith(SUFFIX) and entry.name != "node_modules"
+    ]
 
 
-def _files(folder: Path) -> Iterator[str]:
-    """What is listed of a folder and of folders in it, except folders. Symbolic links are not followed."""
-    for entry in _entries(folder):
-        if entry.is_dir(follow_symlinks=False):
-            yield from _files(Path(entry.path))
-        else:
-            yield entry.name
+def _is_empty(folder: Path) -> bool:
+    """Whether nothing but folders is listed of it and of those in it."""
+    return all(entry.is_dir(follow_symlinks=False) and _is_empty(Path(entry.path)) for entry in _entries(folder))
 
 
 def _listing(folder: Path, parts: Sequence[str]) -> bytes:
@@ -230,7 +228,7 @@ def folder_start(text: str) -> tuple[Url, str]:
     place, here, is_folder = Path(os.path.realpath(path)), Path.cwd(), path.is_dir()
     own = place if is_folder else place.parent
     root = here if own.is_relative_to(here) and _is_markdown(place) else own
-    if is_folder and not any(_files(place)):
+    if is_folder and _is_empty(place):
         raise UsageError(f"{text}: there is no file in this folder to read")
     try:
         host = folder_host(own if is_folder else root)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import click
 
-from periplus.errors import NoCollection, StoreError, UnknownSetting, UsageError
+from periplus.errors import NoCollection, UnknownSetting, UsageError
 from periplus.model.page import ALL_PARTS, PART_CHOICES, TEXT_PARTS, Part
 from periplus.settings import (
     SETTINGS_FILE,
@@ -341,7 +341,9 @@ def collection_folder(named: Place | None) -> Path:
         return folder_of(named, lambda what, rows: watch(what, rows, 0))
     here = [named] if named is not None else sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_dir())
     if len(here) > 1:
-        here = [folder for folder in here if not _is_unused(folder)] or here
+        from periplus.store.sqlite.reading import is_unused
+
+        here = [folder for folder in here if not is_unused(folder, time.time())] or here
     if len(here) == 1:
         if (context := click.get_current_context(silent=True)) is not None:
             context.meta[COLLECTION] = here[0]
@@ -352,15 +354,6 @@ def collection_folder(named: Place | None) -> Path:
             f"folder ending in {SUFFIX})."
         )
     raise NoCollection(f"several collections here: {', '.join(map(str, here))}. Choose one with -c FOLDER.")
-
-
-def _is_unused(folder: Path) -> bool:
-    from periplus.store.sqlite.reading import is_unused
-
-    try:
-        return is_unused(folder, time.time())
-    except StoreError:  # the command that reads it says why
-        return False
 
 
 def opened_collection(named: Place | None) -> Collection:

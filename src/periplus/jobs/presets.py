@@ -49,7 +49,7 @@ _FLAGS = _PATTERNS | {name: flag for name, (flag, _, _) in _NUMBERS.items()} | {
 CONSENTS = {
     "consent_mine": "These sites are mine: they may be asked with less than half a second between two requests, "
     "and several at once.",
-    "consent_private": "These sites may lie on this machine or in this network: the crawl can then reach services there.",
+    "consent_private": "These sites may lie on this machine or in this network: a crawl can then reach its services.",
 }
 LIFTED = "-"  # in place of a limit or pattern: none from now on
 

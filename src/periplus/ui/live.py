@@ -33,11 +33,11 @@ from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.visit import FETCHED, Reason, State
 from periplus.present.charts import Area, write_areas
 from periplus.present.curves import GRADE_LINES, trend_lines, write_run_lines
-from periplus.present.wording import REASON_WORDS, job_remedy, why_waits
+from periplus.present.wording import why_waits
 from periplus.settings import SETTINGS_FILE, read_tables, segments_written
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
-from periplus.ui.start import NO_CONSENT, allows_private, offered
+from periplus.ui.start import allows_private, offered
 from periplus.ui.state import OPEN, AppState, MovingPart, now, place_of, state_of
 from periplus.ui.watching import Moment
 
@@ -108,9 +108,9 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
             if job.state is JobState.QUEUED
             else "Its first job " + ("begins." if job.state in OPEN else "ended without it.")
         )
-        note = job.note if job.state is JobState.FAILED else ""
         return {"name": name, "moment": None, "job": job, "missing": missing, "figures": (), "hosts": (),
-            "failure": failure(state, note), "read": 0, "overview": None, "left_out": (), "drawings": {}}  # fmt: skip
+            "failure": job.note if job.state is JobState.FAILED else "", "consents": offered(state), "read": 0,
+            "overview": None, "left_out": (), "drawings": {}}  # fmt: skip
     moment = state.watchers.look(folder)
     hosts = [(host, why_waits(host, moment.state)) for host in moment.status.busiest]
     overview = None
@@ -119,30 +119,12 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
         overview = state.browser.overview(folder, WAIT_S if rendering.wants_json(request) and not wait_s else wait_s)
     values: dict[str, object] = {
         "name": name, "moment": moment, "job": job, "missing": "", "figures": figures(moment), "hosts": hosts,
-        "failure": failure(state, moment.note if moment.state == "failed" else ""), "read": read,
+        "failure": moment.note if moment.state == "failed" else "", "consents": offered(state), "read": read,
         "overview": overview, "left_out": left_out(moment),
     }  # fmt: skip
     if not rendering.wants_json(request):
         values["drawings"] = drawings(name, moment, overview)
     return values
-
-
-def failure(state: AppState, note: str) -> dict[str, str]:
-    """why: a run failed; remedy: what to do; consent: to private addresses, in words, where it can be given.
-
-    note: of the run, or of its job; empty: none failed.
-    """
-    if not note:
-        return {}
-    made = {
-        "why": note.removeprefix("Failed: ").removeprefix("no page was read; "),
-        "remedy": job_remedy(note),
-        "consent": "",
-    }
-    if f": {REASON_WORDS[Reason.PRIVATE]}" not in note:
-        return made
-    consent = offered(state).get("consent_private", "")
-    return made | {"consent": consent, "remedy": made["remedy"] if consent else f"This server cannot: {NO_CONSENT}."}
 
 
 def left_out(moment: Moment) -> list[tuple[Reason, int]]:
@@ -343,7 +325,7 @@ def resume(request: Request) -> Response:
 
 def _allowing(order: JobOrder) -> JobOrder:
     """The order, with consent to private addresses in each of its commands that asks any."""
-    first, *then = ((*one, *(["--allow-private"] if _fetches(one) else [])) for one in (order.command, *order.then))
+    first, *then = ((*one, "--allow-private") if _fetches(one) else one for one in (order.command, *order.then))
     return replace(order, command=first, then=tuple(then))
 
 

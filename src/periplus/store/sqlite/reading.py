@@ -141,7 +141,7 @@ def is_being_crawled(connection: sqlite3.Connection, now: float) -> bool:
 
 def is_unused(folder: Path, now: float) -> bool:
     """Whether a folder holds no collection, or one without a page, a survey and a crawl at work: one that was killed
-    before its first page. Raises StoreError.
+    before its first page. One that cannot be read counts as used.
     """
     find = "SELECT NOT EXISTS (SELECT 1 FROM page) AND NOT EXISTS (SELECT 1 FROM meta WHERE name = 'survey')"
     try:
@@ -149,6 +149,8 @@ def is_unused(folder: Path, now: float) -> bool:
             return bool(connection.execute(find).fetchone()[0]) and not is_being_crawled(connection, now)
     except NoCollection:
         return True
+    except StoreError:  # the command that reads it says why
+        return False
 
 
 def is_copy_of_running(connection: sqlite3.Connection, now: float) -> bool:
