@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -114,20 +115,23 @@ class Collection:
         """Lets go of the folder; nothing can be asked afterwards."""
         self._connection.close()
 
+    def _limited(self) -> AbstractContextManager[None]:
+        return reading.limited(self._connection, self._limit_s)
+
     def runs(self) -> list[RunRecord]:
         """All runs, oldest first."""
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             return collection_runs.run_records(self._connection)
 
     def counts(self) -> list[StateTally]:
         """How many URLs are in which state, for which reason."""
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             return state_tallies(SqliteStatements(self._connection))
 
     def status(self, most_hosts: int = 10) -> Status:
         """What there is, in one value."""
         now = self._clock.now()
-        with reading.limited(self._connection, self._limit_s), reading.snapshot(self._connection):
+        with self._limited(), reading.snapshot(self._connection):
             statements = SqliteStatements(self._connection)
             work = backlog(statements, most_hosts, now)
             return Status(
@@ -225,7 +229,7 @@ class Collection:
 
     def __contains__(self, url: str) -> bool:
         """Whether the URL, in any spelling, was ever seen."""
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             return listing.is_known(self._connection, listing.resolved(self._connection, url))
 
     def resolve(self, text: str) -> Url:
@@ -233,7 +237,7 @@ class Collection:
 
         Raises InvalidUrl, and UsageError for a URL that was never seen.
         """
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             try:
                 url = listing.resolved(self._connection, text)
             except InvalidUrl:
@@ -252,7 +256,7 @@ class Collection:
         from periplus.api.page import Page
 
         index = indexes.of(self.folder, self._connection) if indexes else None
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             return Page(self._connection, listing.resolved(self._connection, url), index, self._samples)
 
     def map(
@@ -267,7 +271,7 @@ class Collection:
         from periplus.api.segments import rules_at, segments_of
         from periplus.api.site import site_of
 
-        with _without_collector(), reading.limited(self._connection, self._limit_s):
+        with _without_collector(), self._limited():
             made = site_of(self._connection, site, RankOrder(scale, damping, rounds), self._clock.now())
             rules = rules_at(self.folder)
             return made.with_segments(segments_of(self._connection, rules) if rules else None)
@@ -295,7 +299,7 @@ class Collection:
         """
         from periplus.api.templates import site_templates
 
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             return site_templates(self._connection, site, method=method, rules=rules, watch=watch)
 
     def duplicates(
@@ -309,7 +313,7 @@ class Collection:
         """
         from periplus.api import duplicates
 
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             if near < 1.0:
                 duplicates.mark(self.folder, self._connection, self._clock.now(), watch)
             return duplicates.duplicates(self._connection, site, near, watch)
@@ -322,7 +326,7 @@ class Collection:
         """
         from periplus.api.site import write_sitemaps
 
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             return write_sitemaps(self._connection, site, Path(folder))
 
     def search(
@@ -347,7 +351,7 @@ class Collection:
             weights = read_settings(self.folder / SETTINGS_FILE).searching
             self._search = Search([SearchedFolder("", self.folder, self._connection)], weights)
         target = url_id(self.resolve(like)) if isinstance(like, str) else like
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             behind = self._search.catch_up(self._clock.now(), watch)
             return self._search.find(query, limit, page, facets=facets, behind=behind, like=target)
 
@@ -378,7 +382,7 @@ class Collection:
         from periplus.api.keywords import ANSWERS, KeywordFinder
 
         hits = self.search(query, limit=ANSWERS).hits if query is not None else ()
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             finder = KeywordFinder(self._connection, most, method, watch)
             if query is not None:
                 return finder.of_some(query, [hit.url for hit in hits])
@@ -407,7 +411,7 @@ class Collection:
         target = Path(path) if path is not None else self.folder / REPORT_FILE
         take_notes(self.folder)
         with _without_collector():
-            with reading.limited(self._connection, self._limit_s):
+            with self._limited():
                 rules, now = rules_at(self.folder), self._clock.now()
                 if not site and len(site_starts(self._connection)) > 1:
                     data: ReportData | SitesReport = sites_report(self._connection, now, near)
@@ -480,7 +484,7 @@ class Collection:
             require_segment(self.folder, only)
         if not (rules := rules_at(self.folder)):
             return table
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             segments = segments_of(self._connection, rules)
         reading.name_segments(self._connection, segments.of)
         return with_segments(table)
@@ -491,7 +495,7 @@ class Collection:
         """Rows that are read within the time limit."""
 
         def limited(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            with reading.limited(self._connection, self._limit_s):
+            with self._limited():
                 yield from read(names)
 
         return Rows(table.name, table.select(columns), limited)

@@ -41,7 +41,7 @@ def grades_now(folder: Path, sums: Iterable[KindSum]) -> tuple[FieldGrade, ...]:
 
 def trends(folder: Path) -> tuple[TrendPoint, ...]:
     """The collection at the end of each run, oldest first. Raises NoCollection, StoreError."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):
+    with reading.opened(folder, READ_S) as connection:
         return trend_points(connection)
 
 

@@ -206,7 +206,7 @@ def searched(
 
 @contextlib.contextmanager
 def _searched_folder(name: str, folder: Path, limit_s: float) -> Iterator[SearchedCollection]:
-    with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, limit_s):
+    with reading.opened(folder, limit_s) as connection:
         yield SearchedFolder(name, folder, connection)
 
 

@@ -296,7 +296,7 @@ class Browser:
             return None
 
         def make() -> Segmentation:
-            with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):
+            with reading.opened(folder, READ_S) as connection:
                 return segments_of(connection, rules)
 
         return self._segments.of(_version(folder), make)
@@ -354,8 +354,7 @@ class Browser:
             require_segment(folder, only)
         if table.source:
             with (
-                contextlib.closing(reading.connect(folder)) as connection,
-                reading.reading(),
+                reading.opened(folder) as connection,
                 reading.snapshot(connection),
             ):
                 if segments:
@@ -394,7 +393,7 @@ class Browser:
 
     def _noted(self, folder: Path) -> NotedCauses:
         """Every cause with its note. What a person notes takes no other audit."""
-        with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        with reading.opened(folder) as connection:
 
             def make() -> tuple[IssueTable, tuple[Causes, ...]]:
                 with reading.limited(connection, AUDIT_S), reading.snapshot(connection):
@@ -455,7 +454,7 @@ def _notes(connection: reading.Connection) -> tuple[FaultNote, ...]:
 
 def _version(folder: Path) -> _Key:
     """Of what the store has, and of the rules for it; another one after each change."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+    with reading.opened(folder) as connection:
         return (folder.resolve(), *stored_tables.version(connection), _notes(connection), rules_changed(folder))
 
 

@@ -534,16 +534,18 @@ class DatabaseHome:
 
     def discard(self) -> bool:
         """A collection with jobs, with workers of other machines, or with a shared index stays."""
-        find = "SELECT EXISTS (SELECT 1 FROM page) OR EXISTS (SELECT 1 FROM job)"
+        find = (
+            "SELECT EXISTS (SELECT 1 FROM page) OR EXISTS (SELECT 1 FROM job)"
+            " OR EXISTS (SELECT 1 FROM worker WHERE lease_until >= extract(epoch FROM clock_timestamp()))"
+        )
 
         def dropped(connection: Connection) -> bool:
-            used = connection.execute(find).fetchone() != (False,) or hosts.workers_with_lease(connection) > 0
-            if used or index_place.place_of_index(connection):
-                return False
-            schema.drop(connection, self.address.collection)
-            return True
+            is_unused = connection.execute(find).fetchone() == (False,)
+            if is_unused:
+                schema.drop(connection, self.address.collection)
+            return is_unused
 
-        return self._is_new and self._do(dropped)
+        return self._is_new and not self.address.index and self._do(dropped)
 
     def pause(self, now: float) -> bool:
         def paused(connection: Connection) -> bool:

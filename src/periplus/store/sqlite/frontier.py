@@ -503,8 +503,7 @@ class FolderHome:
         from periplus.store.sqlite import survey
 
         with (
-            contextlib.closing(reading.connect(self._folder)) as connection,
-            reading.reading(),
+            reading.opened(self._folder) as connection,
             reading.snapshot(connection),
         ):
             yield survey.SurveyReader(connection)

@@ -118,6 +118,16 @@ def limited(
 
 
 @contextlib.contextmanager
+def opened(folder: Path, limit_s: float = 0.0) -> Iterator[sqlite3.Connection]:
+    """A connection that only reads, closed at the end. limit_s: of CPU, see `limited`.
+
+    Raises NoCollection, StoreError.
+    """
+    with contextlib.closing(connect(folder)) as connection, limited(connection, limit_s):
+        yield connection
+
+
+@contextlib.contextmanager
 def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
     """Everything within sees the collection as it is at the first statement."""
     connection.execute("BEGIN")
@@ -145,7 +155,7 @@ def is_unused(folder: Path, now: float) -> bool:
     """
     find = "SELECT NOT EXISTS (SELECT 1 FROM page) AND NOT EXISTS (SELECT 1 FROM meta WHERE name = 'survey')"
     try:
-        with contextlib.closing(connect(folder)) as connection, reading():
+        with opened(folder) as connection:
             return bool(connection.execute(find).fetchone()[0]) and not is_being_crawled(connection, now)
     except NoCollection:
         return True
@@ -186,7 +196,7 @@ def wrong_value(folder: Path) -> str:
 
     Raises NoCollection, StoreError.
     """
-    with contextlib.closing(connect(folder)) as connection, limited(connection, LOOK_S), snapshot(connection):
+    with opened(folder, LOOK_S) as connection, snapshot(connection):
         there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         for table, columns in _columns().items():
             tests = {
