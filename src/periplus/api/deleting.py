@@ -128,7 +128,7 @@ def _tell_index(folder: Path) -> None:
     """
     from periplus.api.search_index import IndexWorker
 
-    with contextlib.closing(reading.connect(folder)) as connection:
+    with reading.opened(folder) as connection:
         followed = changes.place_of(connection, changes.INDEX) is not None
     if followed and read_state(folder) is not None:
         with contextlib.suppress(IndexBusy), IndexWorker(folder) as follower:

@@ -166,7 +166,7 @@ class SearchedDatabase:
     def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
         """From the copy: a condition looks at every page."""
         folder = folder_of(self._shared.address.text)
-        with contextlib.closing(reading.connect(folder)) as connection:
+        with reading.opened(folder) as connection:
             return pages_with(folder, connection, column, text)
 
     def take_over_vectors(self) -> None:

@@ -175,7 +175,7 @@ def configure_logs(verbose: int) -> None:
 
 def _delete(folder: Path) -> None:
     """--fresh. Deletes only what a collection consists of, and says so first."""
-    from periplus.store.sqlite.runs import contents, delete_contents, only_crawl
+    from periplus.store.sqlite.runs import contents, delete, only_crawl
 
     parts = contents(folder)
     if not parts:
@@ -189,7 +189,7 @@ def _delete(folder: Path) -> None:
             ),
             "yellow",
         )
-        delete_contents(folder)
+        delete(parts)
 
 
 def _delete_stored(store: str) -> None:

@@ -241,27 +241,21 @@ def folder_name(name: str) -> str:
 
 def flags(form: Form) -> tuple[str, ...]:
     """Limits and patterns as flags. Raises UsageError for what is none."""
-    words: list[str] = []
-    for name, (flag, least, most) in _NUMBERS.items():
-        if form.get(name, "").strip():
-            words += [flag, str(whole(form, name, least, least, most))]
-    if form.get("delay", "").strip():
-        least_s = 0.0 if form.get("consent_mine") == "yes" else _DELAY_S[0]
-        words += ["--delay", f"{decimal(form, 'delay', 0, least_s, _DELAY_S[1]):g}"]
-    for name, flag in _PATTERNS.items():
-        words += [f"{flag}={_pattern(line.strip())}" for line in form.get(name, "").split("\n") if line.strip()]
-    return tuple(words)
+    values = everyday_values(form, 0.0 if form.get("consent_mine") == "yes" else _DELAY_S[0])
+    words = [word for name in _NUMBERS if name in values for word in (_FLAGS[name], str(values[name]))]
+    words += ["--delay", f"{values['delay_s']:g}"] if "delay_s" in values else []
+    return (*words, *(f"{flag}={text}" for name, flag in _PATTERNS.items() for text in values.get(name, ())))
 
 
-def everyday_values(form: Form) -> dict[str, Any]:
-    """The limits and patterns of a form as settings. Raises UsageError for what is none."""
+def everyday_values(form: Form, least_s: float = _DELAY_S[0]) -> dict[str, Any]:
+    """The limits and patterns of a form as settings. least_s: of the delay. Raises UsageError for what is none."""
     values: dict[str, Any] = {
         name: whole(form, name, least, least, most)
         for name, (_, least, most) in _NUMBERS.items()
         if form.get(name, "").strip()
     }
     if form.get("delay", "").strip():
-        values["delay_s"] = decimal(form, "delay", 0, *_DELAY_S)
+        values["delay_s"] = decimal(form, "delay", 0, least_s, _DELAY_S[1])
     for name in _PATTERNS:
         if lines := [_pattern(line.strip()) for line in form.get(name, "").split("\n") if line.strip()]:
             values[name] = lines

@@ -108,9 +108,9 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
             if job.state is JobState.QUEUED
             else "Its first job " + ("begins." if job.state in OPEN else "ended without it.")
         )
-        return {"name": name, "moment": None, "job": job, "missing": missing, "figures": (), "hosts": (),
+        return {"name": name, "moment": None, "job": job, "missing": missing, "figures": (),
             "failure": job.note if job.state is JobState.FAILED else "", "consents": offered(state), "read": 0,
-            "overview": None, "left_out": (), "drawings": {}}  # fmt: skip
+            "overview": None}  # fmt: skip
     moment = state.watchers.look(folder)
     hosts = [(host, why_waits(host, moment.state)) for host in moment.status.busiest]
     overview = None

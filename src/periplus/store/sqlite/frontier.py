@@ -491,7 +491,7 @@ class FolderHome:
         return folder_runs.begin_run(self._folder, kind, starts, settings, now, further)
 
     def note(self, name: str) -> str:
-        with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection, reading.reading():
+        with reading.opened(self._folder) as connection:
             return notes.note(schema.SqliteStatements(connection), name)
 
     def change_note(self, name: str, changed: Callable[[str], str]) -> str:
@@ -540,13 +540,13 @@ class FolderHome:
             notes.put_fault_note(schema.SqliteStatements(connection), note)
 
     def fault_notes(self) -> tuple[FaultNote, ...]:
-        with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection:
+        with reading.opened(self._folder) as connection:
             return notes.fault_notes(schema.SqliteStatements(connection))
 
     def runs(self) -> Sequence[RunRecord]:
-        with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection:
+        with reading.opened(self._folder) as connection:
             return folder_runs.run_records(connection)
 
     def findings(self, run_id: int) -> Mapping[RefreshFinding, int]:
-        with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection:
+        with reading.opened(self._folder) as connection:
             return runs.findings(schema.SqliteStatements(connection), run_id)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from periplus.errors import StoreError
@@ -103,11 +103,9 @@ def names_in(folder: Path) -> list[str] | None:
     return [path.name for path in folder.iterdir()] if folder.is_dir() else None
 
 
-def delete_contents(folder: Path, kept: Collection[str] = ()) -> None:
-    """Deletes `contents`, except files of these names."""
-    for path in contents(folder):
-        if path.name not in kept:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+def delete(paths: Iterable[Path]) -> None:
+    for path in paths:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def discard(folder: Path, before: Collection[str] | None) -> bool:
@@ -118,9 +116,7 @@ def discard(folder: Path, before: Collection[str] | None) -> bool:
     with contextlib.closing(schema.connect(folder, read_only=True)) as connection:
         if connection.execute("SELECT EXISTS (SELECT 1 FROM page)").fetchone()[0]:
             return False
-    delete_contents(folder, before or ())
-    if CRAWL_LOCK not in (before or ()):
-        (folder / CRAWL_LOCK).unlink()
+    delete(path for path in (*contents(folder), folder / CRAWL_LOCK) if path.name not in (before or ()))
     if before is None:
         with contextlib.suppress(OSError):  # the user put something into it meanwhile
             folder.rmdir()
