@@ -81,7 +81,7 @@ class Collection:
     """One collection, read. A crawl may go on meanwhile. Use as a context, or close it."""
 
     def __init__(self, folder: Path, time_limit_s: float = 0.0) -> None:
-        """time_limit_s: longest time of one question, its reader's pauses included; 0: no limit.
+        """time_limit_s: most CPU seconds of one question; 0: no limit.
 
         Raises NoCollection, StoreError.
         """
