@@ -78,7 +78,7 @@ def _target(
     folder: Path, path: Path, file_bytes: int, *, with_xml: bool
 ) -> Iterator[tuple[WarcTarget, reading.Connection]]:
     """What to write, and the collection as it stands at one moment. Raises NoCollection, StoreError."""
-    with reading.opened(folder) as connection, reading.snapshot(connection):
+    with reading.moment(folder) as connection:
         notes = {record.id: _note(record) for record in runs.run_records(connection)}
         xml_of = _xml_of(connection) if with_xml else None
         try:

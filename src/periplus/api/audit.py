@@ -525,7 +525,7 @@ def issues_of(
     if not fragments:
         rules = dataclasses.replace(rules, off=rules.off | {"broken-fragment", "missing-text"})
     take_notes(folder)
-    with reading.opened(folder) as connection, reading.snapshot(connection):
+    with reading.moment(folder) as connection:
         starts = chosen_starts(site_starts(connection), site)
         return issue_table(connection, starts, rules, near=near, note=note).sorted()
 

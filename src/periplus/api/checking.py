@@ -252,7 +252,7 @@ def _store_judgement(order: CrawlOrder, run_id: int, now: float, *, net_down: bo
         if net_down:
             with schema.writing(folder) as connection, follow(connection):
                 checks.net_was_down(connection, run_id)
-        with reading.opened(folder) as connection, reading.snapshot(connection):
+        with reading.moment(folder) as connection:
             seen = UrlEvidence(
                 connection,
                 site_rows.all_urls(connection),
@@ -271,7 +271,7 @@ def planned(order: CheckOrder, since: float, now: float) -> list[SideRequest]:
     when its time comes.
     """
     folder = folder_of(order.crawl.place)
-    with reading.opened(folder) as connection, reading.snapshot(connection):
+    with reading.moment(folder) as connection:
         urls, settings = site_rows.all_urls(connection), order.crawl.settings
         seen = UrlEvidence(connection, urls, settings.politeness.recheck_wait_s, settings.limits.redirect_hops)
         plan = _Plan(order, seen, since, now)

@@ -106,8 +106,7 @@ def _stored_rows(place: Path | str, name: str, *, ranks: bool) -> Iterator[Table
                 yield TableRows(exported, rows)
             return
         place = folder_of(place)
-    connecting = contextlib.closing(reading.connect(Path(place)))
-    with connecting as connection, reading.reading(), reading.snapshot(connection):
+    with reading.moment(Path(place)) as connection:
         yield TableRows(exported, _rows(connection, Path(place), exported))
 
 

@@ -421,7 +421,7 @@ def edition_of(place: Path | str, portal: Portal, now: float, watch: Watch = lam
     """
     folder = folder_of(place)
     stories, state = stories_and_state(folder, watch=watch)
-    with reading.opened(folder) as connection, reading.snapshot(connection):
+    with reading.moment(folder) as connection:
         decided = portal_rows.decisions(connection, portal.name)
         entry_keys = portal_rows.known_pages(connection, portal.name)
         allowed = _without_banned(stories, decided)

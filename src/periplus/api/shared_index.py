@@ -204,7 +204,7 @@ def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
                 return
             there = {file.name: file for file in earlier.files if file.name.endswith(SEGMENT_ENDINGS)}
         files = {name: there.get(name, path) for name, path in linked_files(folder, linked).items()}
-        with reading.opened(folder) as connection, reading.snapshot(connection):
+        with reading.moment(folder) as connection:
             place = changes.place_of(connection, changes.INDEX)
             if place is None or state.position < place.position:
                 return

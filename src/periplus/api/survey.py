@@ -437,7 +437,7 @@ class LinkChoice:
 
 def links(folder: Path, choice: LinkChoice) -> Iterator[Row]:
     """The rows of one of SURVEY_LINKS, page by page; streamed. Raises UsageError, NoCollection, StoreError."""
-    with reading.opened(folder) as connection, reading.snapshot(connection):
+    with reading.moment(folder) as connection:
         for _, row in _chosen(connection, folder, choice):
             yield row
 
@@ -454,7 +454,7 @@ def delete(place: Place, choice: LinkChoice) -> int:
         if isinstance(place, str):
             stack.enter_context(home_of(place).only_crawl())
         folder, follow = stack.enter_context(changing(place))
-        with reading.opened(folder) as connection, reading.snapshot(connection):
+        with reading.moment(folder) as connection:
             keys = [key for key, _ in _chosen(connection, folder, choice)]
         connection = stack.enter_context(schema.writing(folder))
         stack.enter_context(follow(connection))

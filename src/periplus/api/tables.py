@@ -354,8 +354,7 @@ class Browser:
             require_segment(folder, only)
         if table.source:
             with (
-                reading.opened(folder) as connection,
-                reading.snapshot(connection),
+                reading.moment(folder) as connection,
             ):
                 if segments:
                     reading.name_segments(connection, segments.of)

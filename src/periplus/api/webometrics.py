@@ -354,8 +354,7 @@ def pages_of_set(connection: reading.Connection, units: Sequence[Unit], name: st
 def external_links(folder: Path | str) -> Iterator[survey.ExternalLink]:
     """Every link between hosts with its anchor, position and page's title; streamed."""
     with (
-        reading.opened(Path(folder)) as connection,
-        reading.snapshot(connection),
+        reading.moment(Path(folder)) as connection,
     ):
         yield from survey.external_links(connection)
 

@@ -503,8 +503,7 @@ class FolderHome:
         from periplus.store.sqlite import survey
 
         with (
-            reading.opened(self._folder) as connection,
-            reading.snapshot(connection),
+            reading.moment(self._folder) as connection,
         ):
             yield survey.SurveyReader(connection)
 

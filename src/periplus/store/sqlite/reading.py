@@ -137,6 +137,13 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("COMMIT")
 
 
+@contextlib.contextmanager
+def moment(folder: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that sees the collection as it is at the first statement. Raises as `opened`."""
+    with opened(folder) as connection, snapshot(connection):
+        yield connection
+
+
 def rows(cursor: sqlite3.Cursor) -> Iterator[tuple[object, ...]]:
     """A cursor's rows, a block at a time."""
     while block := cursor.fetchmany(BLOCK_ROWS):

@@ -113,7 +113,7 @@ def discard(folder: Path, before: Collection[str] | None) -> bool:
 
     before: `names_in` the folder before it was made. What they name stays.
     """
-    with contextlib.closing(schema.connect(folder, read_only=True)) as connection:
+    with contextlib.closing(schema.connect(folder)) as connection:
         if connection.execute("SELECT EXISTS (SELECT 1 FROM page)").fetchone()[0]:
             return False
     delete(path for path in (*contents(folder), folder / CRAWL_LOCK) if path.name not in (before or ()))
