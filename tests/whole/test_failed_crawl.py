@@ -13,6 +13,7 @@ from voyage import QUICK, Collection, crawled, settings_for
 
 from periplus.api import survey
 from periplus.api.crawling import CrawlOrder, crawl
+from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
@@ -104,6 +105,25 @@ def test_a_survey_that_read_nothing_stays_with_its_plan(tmp_path: Path) -> None:
     assert (end.state, end.is_kept) == ("failed", True)
     assert survey.campaign_of(folder).pages == 3
     assert not reading.is_unused(folder, NOW)
+
+
+def test_a_topical_crawl_that_read_nothing_leaves_nothing(tmp_path: Path) -> None:
+    settings = settings_from({**QUICK, "allow_private": False}, DEFAULTS)
+    order = TopicalOrder(tmp_path / "t", (Url("http://127.0.0.1:9/"),), "ships", lambda text: 1.0, settings)
+    end = crawl_topic(order, lambda progress: False).end
+    assert (end.state, end.is_kept, names(tmp_path)) == ("failed", False, [])
+
+
+def test_an_import_that_read_no_page_leaves_nothing(here: Path) -> None:
+    file, record = here / "a.warc", b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: https://e.org/\r\n"
+    answer = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\ngone"
+    record += b"WARC-Date: 2024-01-01T00:00:00Z\r\nWARC-Record-ID: <urn:uuid:1>\r\nContent-Type: application/http\r\n"
+    file.write_bytes(record + b"Content-Length: %d\r\n\r\n%s\r\n\r\n" % (len(answer), answer))
+    ran = CliRunner().invoke(main, ["import", "warc", "a.warc", "--start", "https://e.org/"])
+    assert ran.exit_code == 1 and "no page was read" in ran.stderr and "No collection was made" in ran.stderr, (
+        ran.output
+    )
+    assert names(here) == ["a.warc"]
 
 
 def test_an_error_before_the_first_page_leaves_nothing(tmp_path: Path, web: Server) -> None:
