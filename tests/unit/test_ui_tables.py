@@ -211,7 +211,7 @@ def test_rows_are_shown_without_facets_where_there_was_no_time_for_them(folder, 
     for address in ("links", "links?per=2", "links?q=b", "pages?at=2&per=2", "pages?sort=-title"):
         times = chain((0.0, 0.0), repeat(FACETS_S + 1))
         answer = client(folder, browser=Browser(cpu_s=times.__next__)).get(f"/c/e/t/{address}")
-        assert answer.status_code == 200 and "counting it took too long" in answer.text, address
+        assert answer.status_code == 200 and "counting them took too long" in answer.text, address
         assert 'class="facets"' not in answer.text and '<tbody id="rows"' in answer.text
     times = chain((0.0, 0.0), repeat(FACETS_S + 1))
     browser = Browser(cpu_s=times.__next__)
