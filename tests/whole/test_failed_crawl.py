@@ -136,10 +136,13 @@ def test_an_error_before_the_first_page_leaves_nothing(tmp_path: Path, web: Serv
     assert names(tmp_path) == []
 
 
-def test_nothing_is_deleted_that_holds_a_page(tmp_path: Path) -> None:
+def test_nothing_is_deleted_that_holds_a_page_or_a_survey(tmp_path: Path) -> None:
     folder = stored(tmp_path / "c", {"https://e.org/": page("Home")}, ["https://e.org/"])
     assert not runs.discard(folder, None)
     assert list(Collection(folder).titles.values()) == ["Home"]
+    planned = tmp_path / "s"
+    survey.create(planned, Campaign(units=unit_list("https://e.org/")))
+    assert not runs.discard(planned, None), "a survey that was written while the crawl ran"
 
 
 def test_bare_commands_leave_collections_without_pages_aside(here: Path) -> None:

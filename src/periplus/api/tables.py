@@ -353,9 +353,7 @@ class Browser:
         if only:
             require_segment(folder, only)
         if table.source:
-            with (
-                reading.moment(folder) as connection,
-            ):
+            with reading.moment(folder) as connection:
                 if segments:
                     reading.name_segments(connection, segments.of)
                 yield connection, table

@@ -533,9 +533,10 @@ class DatabaseHome:
         self._do_at(lambda statements, moment: runs.end(statements, run_id, state, note, moment))
 
     def discard(self) -> bool:
-        """A collection with jobs, with workers of other machines, or with a shared index stays."""
+        """A collection with jobs, a survey, workers of other machines, or a shared index stays."""
         find = (
             "SELECT EXISTS (SELECT 1 FROM page) OR EXISTS (SELECT 1 FROM job)"
+            " OR EXISTS (SELECT 1 FROM meta WHERE name = 'survey')"
             " OR EXISTS (SELECT 1 FROM worker WHERE lease_until >= extract(epoch FROM clock_timestamp()))"
         )
 

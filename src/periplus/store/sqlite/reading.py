@@ -163,7 +163,7 @@ def is_unused(folder: Path, now: float) -> bool:
     find = "SELECT NOT EXISTS (SELECT 1 FROM page) AND NOT EXISTS (SELECT 1 FROM meta WHERE name = 'survey')"
     try:
         with opened(folder) as connection:
-            return bool(connection.execute(find).fetchone()[0]) and not is_being_crawled(connection, now)
+            return connection.execute(find).fetchone() == (1,) and not is_being_crawled(connection, now)
     except NoCollection:
         return True
     except StoreError:  # the command that reads it says why

@@ -109,12 +109,13 @@ def delete(paths: Iterable[Path]) -> None:
 
 
 def discard(folder: Path, before: Collection[str] | None) -> bool:
-    """Deletes a new collection that holds no page; the caller holds `only_crawl`. False: it holds pages, and stays.
+    """Deletes a new collection without pages and survey; the caller holds `only_crawl`. False: it has some, and stays.
 
     before: `names_in` the folder before it was made. What they name stays.
     """
+    find = "SELECT EXISTS (SELECT 1 FROM page) OR EXISTS (SELECT 1 FROM meta WHERE name = 'survey')"
     with contextlib.closing(schema.connect(folder)) as connection:
-        if connection.execute("SELECT EXISTS (SELECT 1 FROM page)").fetchone()[0]:
+        if connection.execute(find).fetchone()[0]:
             return False
     delete(path for path in (*contents(folder), folder / CRAWL_LOCK) if path.name not in (before or ()))
     if before is None:
