@@ -7,6 +7,7 @@
         NoCollection         the folder named holds no collection
       StoreError             the collection is locked, damaged, newer than this program, or on a
                              disk that cannot hold it
+        OutOfTime            a question of a collection took more CPU time than it may
       NotConverged           an analysis stopped short; carries rounds and residual
       ExtensionError         an installed package that adds to Periplus failed
 
@@ -38,6 +39,10 @@ class NoCollection(UsageError):
 
 class StoreError(PeriplusError):
     """The collection cannot be opened or written."""
+
+
+class OutOfTime(StoreError):
+    """A question took more CPU time than its limit."""
 
 
 class NotConverged(PeriplusError):

@@ -212,8 +212,11 @@ def test_a_screen_says_that_its_copy_is_being_made(served, monkeypatch):
 
     monkeypatch.setattr(ui_state, "folder_of_place", slow)
     monkeypatch.setattr(ui_state, "COPY_WAIT_S", 0.01)
-    copied = client.get(f"/c/{address.collection}/t/pages")
-    assert begun.wait(60) and copied.status_code == 503 and "is being copied from its database" in copied.text
+    path = f"/c/{address.collection}/t/pages"
+    copied = client.get(path)
+    assert begun.wait(60) and copied.status_code == 200 and "is being copied from its database" in copied.text
+    assert 'data-again="1"' in copied.text, "the screen asks again by itself"
+    assert client.get(f"{path}?format=json").status_code == 503, "a program asks again"
     assert client.get("/").status_code == 200
     go_on.set()
     monkeypatch.setattr(ui_state, "COPY_WAIT_S", 60.0)

@@ -1,6 +1,8 @@
 """What a collection answers when it is asked from Python."""
 
+import contextlib
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -278,6 +280,19 @@ def test_a_time_limit_stops_a_long_question(folder):
         collection._connection.execute(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
         ).fetchone()
+
+
+def test_a_limit_counts_cpu_time_and_no_wall_time(folder, monkeypatch):
+    """A question that waits, as on a machine that others load, is not stopped."""
+    from periplus.store.sqlite import reading
+
+    monkeypatch.setattr(reading, "LIMIT_STEPS", 1)
+    with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, 0.5):
+        connection.create_function("wait", 0, lambda: time.sleep(0.3) or 1)
+        question = (
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT sum(wait()) FROM n"
+        )
+        assert connection.execute(question).fetchone() == (3,)
 
 
 def test_no_collection_and_no_such_name(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from itertools import chain, repeat
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from interface import client
-from periplus.api.tables import TABLES, Browser, TableQuery
+from periplus.api.tables import FACETS_S, TABLES, Browser, TableQuery
 from periplus.errors import UsageError
 from periplus.store.sqlite.tables import LEAFED, condition
 from periplus.ui.tables import SCREENS
@@ -201,6 +202,32 @@ def test_a_large_collection_is_looked_at_less_and_shows_the_same_rows(folder, wi
     assert len(pages["rows"]) == 6
     monkeypatch.setattr("periplus.store.sqlite.tables.FEW", 4)  # the first look brings the rows along
     assert [rows(folder, f"links?{wish}&per=2&at={at}") for at in (1, 2, 3)] == [whole[:2], whole[2:4], whole[4:6]]
+
+
+def test_rows_are_shown_without_facets_where_there_was_no_time_for_them(folder, monkeypatch):
+    """The clock of CPU time jumps by three seconds while facets are counted."""
+    monkeypatch.setattr("periplus.store.sqlite.reading.LIMIT_STEPS", 1)
+    whole = client(folder).get("/c/e/t/links?format=json").json()
+    for address in ("links", "links?per=2", "links?q=b", "pages?at=2&per=2", "pages?sort=-title"):
+        times = chain((0.0, 0.0), repeat(FACETS_S + 1))
+        answer = client(folder, browser=Browser(cpu_s=times.__next__)).get(f"/c/e/t/{address}")
+        assert answer.status_code == 200 and "counting them took too long" in answer.text, address
+        assert 'class="facets"' not in answer.text and '<tbody id="rows"' in answer.text
+    times = chain((0.0, 0.0), repeat(FACETS_S + 1))
+    browser = Browser(cpu_s=times.__next__)
+    found = client(folder, browser=browser).get("/c/e/t/links?format=json").json()
+    assert (found["rows"], found["facets"], found["count"]) == (whole["rows"], [], whole["count"])
+    again = client(folder, browser=browser).get("/c/e/t/links?format=json").json()
+    assert again["facets"] == whole["facets"] != [], "the next look may have the time"
+
+
+def test_a_machine_that_gives_no_cpu_time_stops_no_question(folder, monkeypatch):
+    """Whatever wall time goes by."""
+    monkeypatch.setattr("periplus.store.sqlite.reading.LIMIT_STEPS", 1)
+    monkeypatch.setattr("periplus.api.tables.READ_S", 0.0001)
+    monkeypatch.setattr("periplus.api.tables.FACETS_S", 0.0001)
+    shown = client(folder, browser=Browser(cpu_s=lambda: 5.0)).get("/c/e/t/links")
+    assert shown.status_code == 200 and 'class="facets"' in shown.text
 
 
 @pytest.mark.parametrize("sign", ["%", "_", "\\", "a%", "_lpha"])

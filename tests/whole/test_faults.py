@@ -16,6 +16,7 @@ from voyage import Collection, Served, command, crawled, environment, flags_for,
 
 from periplus.acquire import discovery
 from periplus.model.visit import Reason
+from periplus.store.sqlite import schema
 from testweb import Page, Reset, Server, Site, Web, content, faults, serve
 from testweb.wire import Answer, head, raw
 
@@ -277,6 +278,7 @@ def test_nobody_there(tmp_path: Path) -> None:
     """No name, and no listener: given up soon, and asked again by the next run."""
     with serve(Site("a.test")) as server:
         starts = ("http://no-such-name.invalid/", f"http://127.0.0.1:{GONE_PORT}/")
+        schema.create(tmp_path)  # a collection that a crawl makes and cannot fill goes
         collection, end = crawled(tmp_path, server, *starts)
         assert end.state == "failed" and end.note
         assert [(row.reason, bool(row.rule)) for row in collection.urls.values()] == [(Reason.HOST_DOWN, True)] * 2
@@ -290,6 +292,7 @@ def test_private_addresses_are_refused_unless_allowed(tmp_path: Path) -> None:
     site = Site("a.test")
     site.add(Page("/", "Inside", ("Behind the wall.",)))
     with serve(site) as server:
+        schema.create(tmp_path)  # a collection that a crawl makes and cannot fill goes
         collection, end = crawled(tmp_path, server, "a.test", allow_private=False, retry_wait_s=3_600.0)
         assert (end.state, collection.reasons[server.url("a.test")]) == ("failed", Reason.PRIVATE)
         assert server.log.of("a.test") == []

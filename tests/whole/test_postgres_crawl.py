@@ -5,19 +5,23 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from postgres_voyage import StoredCollection, crawled_into, crawling_order
 from voyage import PATIENCE_S, Collection, crawled, flags_for, plain, told
 
 from periplus.api.crawling import crawl, refresh, refresh_order
+from periplus.api.database import remove
 from periplus.api.homes import home_of
 from periplus.api.joining import join, run_in_progress, settings_of_run
-from periplus.errors import StoreError, UsageError
+from periplus.errors import NoCollection, StoreError, UsageError
+from periplus.jobs.runner import opened_queue
+from periplus.model.job import JobOrder
 from periplus.model.visit import Reason
 from periplus.store.postgres.address import address_of
 from periplus.store.postgres.connection import connect
-from testweb import Web, linked_sites, serve
+from testweb import Site, Web, linked_sites, serve
 from testweb.recipes import web_of
 
 LIMITS = {"first_byte_timeout_s": 0.6, "total_timeout_s": 1.0, "retry_wait_s": 0.02, "delay_s": 0.0}
@@ -61,6 +65,30 @@ def test_pages_are_kept_in_segments_where_a_place_for_them_is_named(tmp_path, ad
         )
         with pytest.raises(UsageError, match="leave segments= out"):
             home_of(f"{address.text}&segments={tmp_path / 'elsewhere'}").prepare("", 0.0)
+
+
+def test_a_first_crawl_that_reads_no_page_leaves_no_collection(address) -> None:
+    new = address.text.replace(address.collection, f"{address.collection}_new")
+    with serve(Site("a.test")) as server:
+        for place, stays in ((new, False), (address.text, True)):  # the latter was there before
+            end = crawl(crawling_order(place, server, "a.test", allow_private=False), lambda progress: False)
+            assert (end.state, end.is_kept) == ("failed", stays), end.note
+    with pytest.raises(NoCollection):
+        home_of(new).runs()
+    assert [run.state for run in home_of(address.text).runs()] == ["failed"]
+
+
+def test_a_new_collection_with_a_job_stays_when_its_first_crawl_fails(address) -> None:
+    new = address.text.replace(address.collection, f"{address.collection}_new")
+    home = home_of(new)
+    home.prepare("", 0.0)
+    try:
+        with opened_queue(Path(), new) as (queue, clock):
+            queue.add(JobOrder(("check", "-c", new)), clock.now())
+        assert not home.discard()
+        assert list(home.runs()) == []
+    finally:
+        remove(new)
 
 
 def test_a_stopped_crawl_goes_on_and_asks_for_nothing_again(address) -> None:

@@ -86,6 +86,24 @@ def test_a_newcomer_maps_a_site_and_finds_what_is_dead(tmp_path: Path, web: Serv
         assert browser.alarms == []
 
 
+def test_a_refused_site_is_read_after_the_consent_on_its_screen(tmp_path: Path, web: Server, browser: Browser) -> None:
+    prepared(tmp_path, web, delay_s=0.02, allow_private=False, max_pages=5)
+    with served(tmp_path) as address:
+        browser.open(address)
+        browser.value(
+            f"document.getElementById('url').value = '{web.url(HOST)}'; "
+            "document.querySelector('[name=name]').value = 'demo'"
+        )
+        press(browser, "Start")
+        browser.until("!!document.getElementById('live-failure')")
+        assert [path.name for path in (tmp_path / "demo.periplus").iterdir()] == ["periplus.toml"]
+        browser.value("document.querySelector('#live-failure input').click()")
+        press(browser, "Start it again")
+        browser.until("/max-pages 5/.test(document.getElementById('live-state').textContent)")
+        assert len(Collection(tmp_path / "demo.periplus").titles) == 5
+        assert browser.alarms == []
+
+
 def _pauses(browser: Browser, web: Server) -> None:
     """Nothing is asked for, through a reload too; then it goes on. What the button says follows the crawl."""
     press(browser, "Pause")

@@ -193,13 +193,23 @@ def _wiki_name(name: str) -> str:
     return re.sub(r"[ _-]+", " ", name).casefold()
 
 
-def _listing(folder: Path, parts: Sequence[str]) -> bytes:
-    """What a folder holds, as a page: folders first, hidden names and collections left out."""
-    entries = sorted(
-        (not entry.is_dir(), entry.name)
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """What is listed of a folder: hidden names and collections are left out."""
+    return [
+        entry
         for entry in os.scandir(folder)
         if not entry.name.startswith(".") and not entry.name.endswith(SUFFIX) and entry.name != "node_modules"
-    )
+    ]
+
+
+def _is_empty(folder: Path) -> bool:
+    """Whether nothing but folders is listed of it and of those in it."""
+    return all(entry.is_dir(follow_symlinks=False) and _is_empty(Path(entry.path)) for entry in _entries(folder))
+
+
+def _listing(folder: Path, parts: Sequence[str]) -> bytes:
+    """What a folder holds, as a page: folders first."""
+    entries = sorted((not entry.is_dir(), entry.name) for entry in _entries(folder))
     title = escape("/".join(parts).encode("utf-8", "replace").decode())
     rows = "".join(
         f'<li><a href="{escape(_href(name, is_folder=not is_file))}">{escape(_shown(name))}</a></li>\n'
@@ -246,6 +256,8 @@ def folder_start(text: str) -> tuple[Url, str]:
     place, here, is_folder = Path(os.path.realpath(path)), Path.cwd(), path.is_dir()
     own = place if is_folder else place.parent
     root = here if own.is_relative_to(here) and _is_markdown(place) else own
+    if is_folder and _is_empty(place):
+        raise UsageError(f"{text}: there is no file in this folder to read")
     try:
         host = folder_host(own if is_folder else root)
         url = url_of_path(host, place.relative_to(root).parts, is_folder=is_folder)

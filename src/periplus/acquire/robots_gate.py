@@ -224,7 +224,7 @@ class RobotsGate:
         strikes: before the answer.
         """
         if answer.cause == Cause.PRIVATE:  # nobody was asked: nothing to wait for
-            self.give_up(host, origin, Reason.PRIVATE, "private-address: allowed by --allow-private")
+            self.give_up(host, origin, Reason.PRIVATE, "")
             return
         pace = host.pace_of(origin)
         if pace.strikes <= strikes:  # an answer like 500, which says nothing against the host itself

@@ -78,7 +78,7 @@ def _target(
     folder: Path, path: Path, file_bytes: int, *, with_xml: bool
 ) -> Iterator[tuple[WarcTarget, reading.Connection]]:
     """What to write, and the collection as it stands at one moment. Raises NoCollection, StoreError."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
+    with reading.moment(folder) as connection:
         notes = {record.id: _note(record) for record in runs.run_records(connection)}
         xml_of = _xml_of(connection) if with_xml else None
         try:
@@ -160,13 +160,14 @@ def import_archives(
     """Makes a new collection of archives: WARC, ARC or WACZ files.
 
     starts: empty: as the archive says, else its first page; settings: None: likewise, else the defaults. watch: called
-    with the number of records read; True stops. times: None: the usual ones. Raises UsageError for what is no archive
-    or holds no page, StoreError where a collection is already.
+    with the number of records read; True stops. times: None: the usual ones. An import that read no page leaves no
+    collection. Raises UsageError for what is no archive or holds no page, StoreError where a collection is already.
     """
     if not starts or settings is None:
         starts, settings = origin_of_archives(archives, starts, settings)
     times = times or ImportTimes()
     groups = _by_date([file for path in archives for file in archive_files(path)], times)
+    before = runs.names_in(folder)
     schema.create(folder)
     with runs.only_crawl(folder), contextlib.closing(Payloads()) as payloads:
         done: list[Imported] = []
@@ -174,7 +175,10 @@ def import_archives(
             done.append(_Import(folder, files, tuple(starts), settings, payloads).run(began, times.until, watch))
             if done[-1].state == "stopped":
                 break
-    return _summed(done)
+        end = _summed(done)
+        if end.state == "failed":
+            runs.discard(folder, before)
+    return end
 
 
 def _by_date(files: Sequence[ArchiveFile], times: ImportTimes) -> list[tuple[float | None, list[ArchiveFile]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -526,7 +525,7 @@ def issues_of(
     if not fragments:
         rules = dataclasses.replace(rules, off=rules.off | {"broken-fragment", "missing-text"})
     take_notes(folder)
-    with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
+    with reading.moment(folder) as connection:
         starts = chosen_starts(site_starts(connection), site)
         return issue_table(connection, starts, rules, near=near, note=note).sorted()
 
@@ -586,7 +585,7 @@ def store_issues(place: Path | str, run_id: int, issues: IssueTable) -> None:
 
 def baseline_run(folder: Path, name: str) -> int:
     """The run that `--baseline` names: its number, or `last` for the latest check that ended. Raises UsageError."""
-    with contextlib.closing(reading.connect(folder)) as connection:
+    with reading.opened(folder) as connection:
         ended = [run.id for run in runs.run_records(connection) if run.kind == checks.CHECK and run.state == "done"]
     if name == "last" and ended:
         return ended[-1]
@@ -598,7 +597,7 @@ def baseline_run(folder: Path, name: str) -> int:
 
 def new_since(folder: Path, issues: IssueTable, run_id: int) -> IssueTable:
     """Those that the run's own lack. Wording and grade make no issue new."""
-    with contextlib.closing(reading.connect(folder)) as connection:
+    with reading.opened(folder) as connection:
         return issues.of(
             kind.rows(~np.isin(pair_keys(issues, kind.pages, kind.related), before))
             for kind in issues.kinds

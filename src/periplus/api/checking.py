@@ -204,7 +204,7 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
 def _hosts_since(order: CrawlOrder, since: float) -> tuple[set[HostKey], set[HostKey]]:
     """(hosts of other sites that were asked since then, those of them that gave no answer)."""
     own = site_scope(order.starts, order.settings.scope).sites
-    with contextlib.closing(reading.connect(folder_of(order.place))) as connection:
+    with reading.opened(folder_of(order.place)) as connection:
         rows = [
             row
             for row in checks.asked_since(connection, since)
@@ -251,7 +251,7 @@ def _store_judgement(order: CrawlOrder, run_id: int, now: float, *, net_down: bo
         if net_down:
             with schema.writing(folder) as connection, follow(connection):
                 checks.net_was_down(connection, run_id)
-        with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
+        with reading.moment(folder) as connection:
             seen = UrlEvidence(
                 connection,
                 site_rows.all_urls(connection),
@@ -270,7 +270,7 @@ def planned(order: CheckOrder, since: float, now: float) -> list[SideRequest]:
     when its time comes.
     """
     folder = folder_of(order.crawl.place)
-    with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
+    with reading.moment(folder) as connection:
         urls, settings = site_rows.all_urls(connection), order.crawl.settings
         seen = UrlEvidence(connection, urls, settings.politeness.recheck_wait_s, settings.limits.redirect_hops)
         plan = _Plan(order, seen, since, now)

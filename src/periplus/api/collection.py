@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.crawl_reads import backlog, state_tallies, traps
 from periplus.store.runs import is_paused
-from periplus.store.sqlite import listing, reading, schema
+from periplus.store.sqlite import listing, reading
 from periplus.store.sqlite import runs as collection_runs
 from periplus.store.sqlite.listing import LinkFilter, PageFilter
 from periplus.store.sqlite.schema import SqliteStatements
@@ -80,7 +81,7 @@ class Collection:
     """One collection, read. A crawl may go on meanwhile. Use as a context, or close it."""
 
     def __init__(self, folder: Path, time_limit_s: float = 0.0) -> None:
-        """time_limit_s: longest time of one question, its reader's pauses included; 0: no limit.
+        """time_limit_s: most CPU seconds of one question; 0: no limit.
 
         Raises NoCollection, StoreError.
         """
@@ -114,25 +115,28 @@ class Collection:
         """Lets go of the folder; nothing can be asked afterwards."""
         self._connection.close()
 
+    def _limited(self) -> AbstractContextManager[None]:
+        return reading.limited(self._connection, self._limit_s)
+
     def runs(self) -> list[RunRecord]:
         """All runs, oldest first."""
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             return collection_runs.run_records(self._connection)
 
     def counts(self) -> list[StateTally]:
         """How many URLs are in which state, for which reason."""
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             return state_tallies(SqliteStatements(self._connection))
 
     def status(self, most_hosts: int = 10) -> Status:
         """What there is, in one value."""
         now = self._clock.now()
-        with reading.limited(self._connection, self._limit_s), reading.snapshot(self._connection):
+        with self._limited(), reading.snapshot(self._connection):
             statements = SqliteStatements(self._connection)
             work = backlog(statements, most_hosts, now)
             return Status(
                 folder=self.folder,
-                size_bytes=sum(map(_size, contents(self.folder))),
+                size_bytes=sum(map(_size, collection_runs.contents(self.folder))),
                 running=reading.is_being_crawled(self._connection, now)
                 or reading.is_copy_of_running(self._connection, now),
                 paused=is_paused(statements),
@@ -225,7 +229,7 @@ class Collection:
 
     def __contains__(self, url: str) -> bool:
         """Whether the URL, in any spelling, was ever seen."""
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             return listing.is_known(self._connection, listing.resolved(self._connection, url))
 
     def resolve(self, text: str) -> Url:
@@ -233,7 +237,7 @@ class Collection:
 
         Raises InvalidUrl, and UsageError for a URL that was never seen.
         """
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             try:
                 url = listing.resolved(self._connection, text)
             except InvalidUrl:
@@ -252,7 +256,7 @@ class Collection:
         from periplus.api.page import Page
 
         index = indexes.of(self.folder, self._connection) if indexes else None
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             return Page(self._connection, listing.resolved(self._connection, url), index, self._samples)
 
     def map(
@@ -267,7 +271,7 @@ class Collection:
         from periplus.api.segments import rules_at, segments_of
         from periplus.api.site import site_of
 
-        with _without_collector(), reading.limited(self._connection, self._limit_s):
+        with _without_collector(), self._limited():
             made = site_of(self._connection, site, RankOrder(scale, damping, rounds), self._clock.now())
             rules = rules_at(self.folder)
             return made.with_segments(segments_of(self._connection, rules) if rules else None)
@@ -295,7 +299,7 @@ class Collection:
         """
         from periplus.api.templates import site_templates
 
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             return site_templates(self._connection, site, method=method, rules=rules, watch=watch)
 
     def duplicates(
@@ -309,7 +313,7 @@ class Collection:
         """
         from periplus.api import duplicates
 
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             if near < 1.0:
                 duplicates.mark(self.folder, self._connection, self._clock.now(), watch)
             return duplicates.duplicates(self._connection, site, near, watch)
@@ -322,7 +326,7 @@ class Collection:
         """
         from periplus.api.site import write_sitemaps
 
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             return write_sitemaps(self._connection, site, Path(folder))
 
     def search(
@@ -347,7 +351,7 @@ class Collection:
             weights = read_settings(self.folder / SETTINGS_FILE).searching
             self._search = Search([SearchedFolder("", self.folder, self._connection)], weights)
         target = url_id(self.resolve(like)) if isinstance(like, str) else like
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             behind = self._search.catch_up(self._clock.now(), watch)
             return self._search.find(query, limit, page, facets=facets, behind=behind, like=target)
 
@@ -378,7 +382,7 @@ class Collection:
         from periplus.api.keywords import ANSWERS, KeywordFinder
 
         hits = self.search(query, limit=ANSWERS).hits if query is not None else ()
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             finder = KeywordFinder(self._connection, most, method, watch)
             if query is not None:
                 return finder.of_some(query, [hit.url for hit in hits])
@@ -407,7 +411,7 @@ class Collection:
         target = Path(path) if path is not None else self.folder / REPORT_FILE
         take_notes(self.folder)
         with _without_collector():
-            with reading.limited(self._connection, self._limit_s):
+            with self._limited():
                 rules, now = rules_at(self.folder), self._clock.now()
                 if not site and len(site_starts(self._connection)) > 1:
                     data: ReportData | SitesReport = sites_report(self._connection, now, near)
@@ -480,7 +484,7 @@ class Collection:
             require_segment(self.folder, only)
         if not (rules := rules_at(self.folder)):
             return table
-        with reading.limited(self._connection, self._limit_s):
+        with self._limited():
             segments = segments_of(self._connection, rules)
         reading.name_segments(self._connection, segments.of)
         return with_segments(table)
@@ -491,7 +495,7 @@ class Collection:
         """Rows that are read within the time limit."""
 
         def limited(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            with reading.limited(self._connection, self._limit_s):
+            with self._limited():
                 yield from read(names)
 
         return Rows(table.name, table.select(columns), limited)
@@ -509,26 +513,6 @@ def _without_collector() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def contents(folder: Path) -> list[Path]:
-    """The files that make up the collection in folder: what `--fresh` deletes.
-
-    Settings (periplus.toml) are not among them.
-    """
-    names = (
-        schema.DATABASE,
-        schema.DATABASE + "-wal",
-        schema.DATABASE + "-shm",
-        "write.lock",
-        "search",
-        "search.lock",
-        "vectors",
-        "links.book",
-        "stories.read",
-        "site.layout",
-    )
-    return [folder / name for name in names if (folder / name).exists()]
 
 
 def _size(path: Path) -> int:

@@ -106,7 +106,7 @@ def _compared(first: _End, start: Start, second: _End, their: Start) -> Comparis
 
 @contextlib.contextmanager
 def _opened(folder: Path) -> Iterator[reading.Connection]:
-    with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
+    with reading.moment(folder) as connection:
         yield connection
 
 

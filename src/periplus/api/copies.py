@@ -188,7 +188,7 @@ def _snapshot_of(folder: Path) -> tuple[DatabaseSnapshot | None, bool]:
     """
     if not exists(folder):
         return None, False
-    with contextlib.closing(reading.connect(folder)) as connection:
+    with reading.opened(folder) as connection:
         notes = dict(connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", (_NOTE, _EDITED)))
     version, *moment = json.loads(notes.get(_NOTE, "[0]"))
     return DatabaseSnapshot(*moment) if version == SCHEMA_VERSION else None, _EDITED in notes

@@ -29,7 +29,7 @@ from periplus.api.parts import UrlExchange, check_part, settled_part
 from periplus.api.rules import rules_text
 from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
 from periplus.document.formats.table import may_be_kept, may_be_read
-from periplus.errors import UsageError
+from periplus.errors import PeriplusError, UsageError
 from periplus.masking import without_secrets
 from periplus.model.frontier import HostRow, RefreshFinding, RunCounts, TrapTally
 from periplus.model.job import JobProgress
@@ -127,6 +127,7 @@ class CrawlEnd:
     went_on: bool  # the collection held an unfinished crawl before
     traps: tuple[TrapTally, ...] = ()  # patterns of URLs that were left out as endless series
     part: str = ""  # of a web that several collections share: others may hand it more
+    is_kept: bool = True  # False: no page was read, and the collection that the run made is deleted again
 
 
 class RunPolicy(Policy, Protocol):
@@ -182,10 +183,15 @@ def crawl(order: CrawlOrder, watch: Callable[[Progress], bool], labour: Labour |
     UsageError and StoreError.
     """
     check_order(order)
-    with order.home.only_crawl():
-        return _crawl_alone(
-            _ruled(dataclasses.replace(order, settings=workable(order.settings))), watch, labour or work
-        )
+    home = order.home
+    with home.only_crawl():
+        order = _ruled(dataclasses.replace(order, settings=workable(order.settings)))
+        try:
+            return _crawl_alone(order, home, watch, labour or work)
+        except PeriplusError:
+            with contextlib.suppress(PeriplusError):
+                leave_nothing(home, order)
+            raise
 
 
 def workable(settings: Settings) -> Settings:
@@ -214,8 +220,16 @@ def _ruled(order: CrawlOrder) -> CrawlOrder:
     return dataclasses.replace(order, rules=text, starts=starts)
 
 
-def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool], labour: Labour) -> CrawlEnd:
-    clock, home = SystemClock(), order.home
+def leave_nothing(home: CrawlHome, order: CrawlOrder) -> bool:
+    """Deletes the collection that a failed first run made, unless a page was stored.
+
+    A part of a web stays: it has counted the messages that it took from others. False: the collection stays.
+    """
+    return not order.part and home.discard()
+
+
+def _crawl_alone(order: CrawlOrder, home: CrawlHome, watch: Callable[[Progress], bool], labour: Labour) -> CrawlEnd:
+    clock = SystemClock()
     went_on = home.prepare(order.rules, clock.now())
     own = settled_part(home, order.part, order.exchange)
     if own is not None:
@@ -232,7 +246,9 @@ def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool], labour: L
     finally:
         store.close()
     home.end_run(run_id, state, note, clock.now())
-    return CrawlEnd(run_id, state, note, counts, elapsed_s, went_on, traps, "" if order.until_all_done else order.part)
+    left = state != "failed" or not leave_nothing(home, order)
+    part = "" if order.until_all_done else order.part
+    return CrawlEnd(run_id, state, note, counts, elapsed_s, went_on, traps, part, is_kept=left)
 
 
 def verdict(store: RunStore, order: CrawlOrder, stop_note: str) -> tuple[str, str]:

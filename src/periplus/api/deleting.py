@@ -47,7 +47,7 @@ def ids_of(folder: Path, pages: Sequence[str]) -> tuple[UrlId, ...]:
     """
     if not pages:
         return ()
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+    with reading.opened(folder) as connection:
         urls = tuple(dict.fromkeys(listing.resolved(connection, text) for text in pages))
         ids = tuple(map(url_id, urls))
         there = deletion.texts_of(connection, ids)
@@ -100,7 +100,7 @@ def delete(
 def _check(folder: Path, request: Deletion) -> None:
     if not (request.pages or request.site is not None or request.run):
         raise UsageError("nothing was chosen: name pages, a site or a run")
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+    with reading.opened(folder) as connection:
         records = runs.run_records(connection)
     if request.run and [record.id for record in records] == [request.run]:
         raise UsageError("the collection has no other run: delete the whole collection, or single pages")
@@ -128,7 +128,7 @@ def _tell_index(folder: Path) -> None:
     """
     from periplus.api.search_index import IndexWorker
 
-    with contextlib.closing(reading.connect(folder)) as connection:
+    with reading.opened(folder) as connection:
         followed = changes.place_of(connection, changes.INDEX) is not None
     if followed and read_state(folder) is not None:
         with contextlib.suppress(IndexBusy), IndexWorker(folder) as follower:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import subprocess
@@ -42,7 +41,7 @@ def take_in(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows
 
 
 def _take_in(folder: Path, path: Path, watch: Callable[[int], None]) -> VectorNote:
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+    with reading.opened(folder) as connection:
 
         def present(pages: Sequence[UrlId]) -> int:
             parts = (pages[start : start + AT_ONCE] for start in range(0, len(pages), AT_ONCE))

@@ -32,7 +32,7 @@ def asked(folder: Path, question: str, time_limit_s: float = 10.0, most: int = -
 
     most: rows, -1: all; time_limit_s: 0: none. Raises UsageError, StoreError.
     """
-    with contextlib.closing(reading.connect(folder)) as connection:
+    with reading.opened(folder) as connection:
         answer = ask(connection, question, time_limit_s, most)
         # a generator, closed so that its limit ends before the connection
         with contextlib.closing(answer.rows):  # type: ignore[type-var]
@@ -106,8 +106,7 @@ def _stored_rows(place: Path | str, name: str, *, ranks: bool) -> Iterator[Table
                 yield TableRows(exported, rows)
             return
         place = folder_of(place)
-    connecting = contextlib.closing(reading.connect(Path(place)))
-    with connecting as connection, reading.reading(), reading.snapshot(connection):
+    with reading.moment(Path(place)) as connection:
         yield TableRows(exported, _rows(connection, Path(place), exported))
 
 

@@ -50,7 +50,7 @@ def extracted_at(place: Path | str, rules: Sequence[ExtractRule]) -> Iterator[Ca
     from periplus.document.extraction import extracted
 
     if not is_address(str(place)):
-        with contextlib.closing(reading.connect(Path(place))) as connection, reading.reading():
+        with reading.opened(Path(place)) as connection:
             yield extracted_in(connection, rules)
         return
     from periplus.api.homes import pages_of
@@ -79,7 +79,7 @@ def extracted_of(folder: Path, url: Url) -> list[tuple[ExtractRule, str | None]]
     rules = extract_rules_at(folder)
     if not rules or not (folder / schema.DATABASE).exists():
         return []
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+    with reading.opened(folder) as connection:
         if page_rows.read_as(connection, UrlId(url_id(url))) is None:
             return []
         return list(zip(rules, extracted_in(connection, rules)(url_id(url)), strict=True))

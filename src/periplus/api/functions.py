@@ -55,7 +55,7 @@ Watch = Callable[["Progress"], bool]
 def open_collection(place: Path | str, *, time_limit_s: float = 0.0) -> Collection:
     """The collection in a folder, or at an address (`postgresql://...`), to be read. Use it as a context, or close it.
 
-    time_limit_s: longest time of one question; 0: no limit. Raises NoCollection, StoreError.
+    time_limit_s: most CPU seconds of one question; 0: no limit. Raises NoCollection, StoreError.
     """
     if is_address(str(place)):
         from periplus.api.database import DatabaseCollection

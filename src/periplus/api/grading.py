@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -33,7 +32,7 @@ def unmeasured(connection: reading.Connection) -> frozenset[GradedField]:
 def grades_now(folder: Path, sums: Iterable[KindSum]) -> tuple[FieldGrade, ...]:
     """The grades of a collection. sums: of all its issues, as the user grades them. Raises NoCollection."""
     pages_with = {(one.kind.code, one.grade): one.pages for one in sums}
-    with contextlib.closing(reading.connect(folder)) as connection:
+    with reading.opened(folder) as connection:
         tallies = state_tallies(SqliteStatements(connection), None)
         pages = sum(tally.urls for tally in tallies if tally.state is State.INDEXED)
         return graded(pages_with, pages, unmeasured(connection))
@@ -41,7 +40,7 @@ def grades_now(folder: Path, sums: Iterable[KindSum]) -> tuple[FieldGrade, ...]:
 
 def trends(folder: Path) -> tuple[TrendPoint, ...]:
     """The collection at the end of each run, oldest first. Raises NoCollection, StoreError."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):
+    with reading.opened(folder, READ_S) as connection:
         return trend_points(connection)
 
 

@@ -163,8 +163,7 @@ def pages_of(place: Path | str) -> Iterator[Iterator[PageBody]]:
     if isinstance(place, Path):
         from periplus.store.sqlite import copying, reading
 
-        connecting = contextlib.closing(reading.connect(place))
-        with connecting as connection, reading.reading(), reading.snapshot(connection):
+        with reading.moment(place) as connection:
             yield copying.pages_out(connection)
         return
     with extra_needed():

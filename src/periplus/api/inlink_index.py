@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -109,7 +108,7 @@ def _made(connection: reading.Connection) -> StoredInlinkIndex:
 def make(folder: Path) -> None:
     """Writes the collection's index. Raises NoCollection, StoreError, OSError."""
     # no snapshot: for its time a crawl's log could not be cut
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+    with reading.opened(folder) as connection:
         inlinks.write(folder, _made(connection))
 
 

@@ -96,7 +96,7 @@ def into_database(folder: Path, store: str, watch: Watch) -> Moved:
     with contextlib.ExitStack() as stack:
         stack.enter_context(database_copying.reported())
         stack.enter_context(runs.only_crawl(folder))
-        connection = stack.enter_context(contextlib.closing(reading.connect(folder)))
+        connection = stack.enter_context(reading.opened(folder))
         stack.enter_context(reading.reading())
         folder_copying.lay_files(connection, folder)
         stack.enter_context(reading.snapshot(connection))

@@ -156,8 +156,7 @@ def look(folder: Path, place: Path | str, now: float) -> list[Notice]:
     """
     collection, name = folder_of(place), noticed_name(place)
     with (
-        contextlib.closing(reading.connect(collection)) as connection,
-        reading.limited(connection, READ_S),
+        reading.opened(collection, READ_S) as connection,
         reading.snapshot(connection),
     ):
         facts, run = notices.facts(connection), notices.newest_run(connection)

@@ -46,7 +46,7 @@ _NAMED = 5  # crawlers
 
 def take_certificates(place: Path | str, sites: Collection[SiteKey], settings: Settings, now: float) -> None:
     """Looks at the certificate of each own host that has pages by https, and keeps what was seen."""
-    with contextlib.closing(reading.connect(folder_of(place))) as connection:
+    with reading.opened(folder_of(place)) as connection:
         pages = [url for url in page_notes.secure_pages(connection, CERTIFICATES) if site_key(url) in sites]
     identity = revealed(settings.identity, Path())
     looks = ((host_key(url), certificate_of(url, identity, settings.limits)) for url in pages)
@@ -72,7 +72,7 @@ def take_notes(folder: Path) -> None:
 
     Where the collection cannot be written, an audit looks at UNNOTED_PAGES by itself, each time.
     """
-    with contextlib.suppress(StoreError), contextlib.closing(reading.connect(folder)) as connection:
+    with contextlib.suppress(StoreError), reading.opened(folder) as connection:
         for start in site_starts(connection):
             lot = page_notes.unnoted(connection, start.site, AT_ONCE)
             while lot:

@@ -277,7 +277,7 @@ def keep(folder: Path, edition: Edition) -> None:
 
 def desk_of(folder: Path, name: str) -> Desk:
     """Raises UsageError for a portal that there is not, StoreError for a damaged file."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+    with reading.opened(folder) as connection:
         by_name = {portal.name: (portal, built) for portal, built in portal_rows.portals(connection)}
         if name not in by_name:
             raise UsageError(
@@ -394,7 +394,7 @@ def remove(place: Path | str, name: str) -> None:
 
 def portals(folder: Path) -> list[tuple[Portal, float]]:
     """The collection's portals, each with the time when it was last built, 0.0: never."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+    with reading.opened(folder) as connection:
         return portal_rows.portals(connection)
 
 
@@ -421,7 +421,7 @@ def edition_of(place: Path | str, portal: Portal, now: float, watch: Watch = lam
     """
     folder = folder_of(place)
     stories, state = stories_and_state(folder, watch=watch)
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
+    with reading.moment(folder) as connection:
         decided = portal_rows.decisions(connection, portal.name)
         entry_keys = portal_rows.known_pages(connection, portal.name)
         allowed = _without_banned(stories, decided)
@@ -470,7 +470,7 @@ class Edit(NamedTuple):
 
 def picture_of(folder: Path, portal: Portal, key: EntryKey) -> bytes:
     """The editor's picture of an entry; empty: there is none."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+    with reading.opened(folder) as connection:
         words = portal_rows.words_of(connection, portal.name).get(key)
     return words.picture if words else b""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -31,13 +30,13 @@ _PAGES = 10_000  # whose issues are in words at once: each page with one that ha
 
 def looked_up(folder: Path, issues: IssueTable) -> IssueTable:
     """`placed` of a collection's folder."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+    with reading.opened(folder) as connection:
         return placed(connection, issues)
 
 
 def some_looked_up(folder: Path, issues: Iterable[Issue]) -> list[Issue]:
     """`with_positions` of a collection's folder."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+    with reading.opened(folder) as connection:
         return list(with_positions(connection, issues))
 
 

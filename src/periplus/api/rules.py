@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 from periplus.analyse.equivalences import Proposal, SeenPage, propose
@@ -38,7 +37,7 @@ def checked(folder: Path, text: str) -> Applied:
 
 def proposals(folder: Path) -> tuple[Proposal, ...]:
     """What the collection's pages say of their parameters and spellings, surest first."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
+    with reading.moment(folder) as connection:
         contents = Contents(connection)
         pages = list(aliases.fetched_pages(connection))
         near = cores_shared(url for _, url, _ in pages)

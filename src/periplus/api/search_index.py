@@ -373,7 +373,7 @@ def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
 
     Raises StoreError while another process is at it.
     """
-    with contextlib.closing(reading.connect(folder)) as connection:
+    with reading.opened(folder) as connection:
         waiting = text_rows.tally(connection)[0] if anew else standing_of(folder, connection)[0]
     try:
         is_whole = catch_up(folder, watch, anew=anew)
@@ -390,7 +390,7 @@ def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
 
 def standing(folder: Path) -> tuple[int, bool]:
     """(pages and changes that the index does not hold yet, whether it is settled); changes nothing."""
-    with contextlib.closing(reading.connect(folder)) as connection:
+    with reading.opened(folder) as connection:
         return standing_of(folder, connection)
 
 

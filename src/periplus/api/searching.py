@@ -166,7 +166,7 @@ class SearchedDatabase:
     def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
         """From the copy: a condition looks at every page."""
         folder = folder_of(self._shared.address.text)
-        with contextlib.closing(reading.connect(folder)) as connection:
+        with reading.opened(folder) as connection:
             return pages_with(folder, connection, column, text)
 
     def take_over_vectors(self) -> None:
@@ -206,7 +206,7 @@ def searched(
 
 @contextlib.contextmanager
 def _searched_folder(name: str, folder: Path, limit_s: float) -> Iterator[SearchedCollection]:
-    with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, limit_s):
+    with reading.opened(folder, limit_s) as connection:
         yield SearchedFolder(name, folder, connection)
 
 

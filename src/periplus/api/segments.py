@@ -150,7 +150,7 @@ def _read(place: Path | str, names: Sequence[str]) -> Iterator[dict[str, Sequenc
         with rows_of(str(place), _table(names)) as rows:
             yield _columns(names, rows)
         return
-    with contextlib.closing(reading.connect(Path(place))) as connection, reading.reading():
+    with reading.opened(Path(place)) as connection:
         yield _columns(names, listing.whole(connection, _table(names)))
 
 

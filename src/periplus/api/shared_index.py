@@ -90,7 +90,7 @@ def shared_index(folder: Path) -> SharedIndex | None:
     address = address_of_copy(folder)
     if not address:
         return None
-    with contextlib.closing(reading.connect(folder)) as connection:
+    with reading.opened(folder) as connection:
         place = reading.note_of(connection, "index")
     return SharedIndex(folder, address_of(address), place) if place else None
 
@@ -118,7 +118,7 @@ def take_over_index(shared: SharedIndex) -> bool:
     where = shared.folder / index.FOLDER
     with contextlib.closing(object_storage(shared.place)) as storage:
         publication, has = published(storage, shared.name(INDEX)), _record(where)
-    with contextlib.closing(reading.connect(shared.folder)) as connection:
+    with reading.opened(shared.folder) as connection:
         collection = index_rows.collection_key(connection)
     if publication is None or publication.note["collection"] != collection:
         return False
@@ -204,7 +204,7 @@ def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
                 return
             there = {file.name: file for file in earlier.files if file.name.endswith(SEGMENT_ENDINGS)}
         files = {name: there.get(name, path) for name, path in linked_files(folder, linked).items()}
-        with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
+        with reading.moment(folder) as connection:
             place = changes.place_of(connection, changes.INDEX)
             if place is None or state.position < place.position:
                 return

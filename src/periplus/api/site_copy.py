@@ -52,7 +52,7 @@ def export_site(folder: Path, target: Path, watch: Callable[[int, int], None] = 
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(f"{target} is there already: a copy is written into a new folder, or an empty one")
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
+    with reading.moment(folder) as connection:
         try:
             return _Copy(connection, target).write(watch)
         except OSError as error:

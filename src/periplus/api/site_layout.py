@@ -21,7 +21,7 @@ FORM = 1  # of the file; another one is laid out anew
 
 def layout_key(folder: Path, site: SiteKey, under: str) -> tuple[object, ...]:
     """What a drawing follows from. Raises NoCollection, StoreError."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+    with reading.opened(folder) as connection:
         return FORM, str(site), under, *stored_tables.version(connection)
 
 

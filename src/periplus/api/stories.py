@@ -86,7 +86,7 @@ def stories_and_state(
 ) -> tuple[Stories, StoriesState]:
     """What `stories_of` returns, and for which state of the collection that holds."""
     place = Path(folder)
-    with contextlib.closing(reading.connect(place)) as connection, reading.reading(), reading.snapshot(connection):
+    with reading.moment(place) as connection:
         pages = pages_of(connection, watch)
         # all that stories are made from: pages, and by the last visit redirects and feeds
         moment = moment_of(connection)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -92,6 +91,6 @@ def _with_copies(kind: KindIssues, issues: IssueTable, copies: dict[str, Archive
 
 def _first_seen(folder: Path, urls: Sequence[str]) -> list[tuple[str, float]]:
     """(URL, when it was first seen)."""
-    with contextlib.closing(reading.connect(folder)) as connection:
+    with reading.opened(folder) as connection:
         times = [(url, page_rows.first_seen(connection, url_id(Url(url)))) for url in urls]
     return [(url, moment) for url, moment in times if moment is not None]

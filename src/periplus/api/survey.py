@@ -437,7 +437,7 @@ class LinkChoice:
 
 def links(folder: Path, choice: LinkChoice) -> Iterator[Row]:
     """The rows of one of SURVEY_LINKS, page by page; streamed. Raises UsageError, NoCollection, StoreError."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
+    with reading.moment(folder) as connection:
         for _, row in _chosen(connection, folder, choice):
             yield row
 
@@ -454,7 +454,7 @@ def delete(place: Place, choice: LinkChoice) -> int:
         if isinstance(place, str):
             stack.enter_context(home_of(place).only_crawl())
         folder, follow = stack.enter_context(changing(place))
-        with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
+        with reading.moment(folder) as connection:
             keys = [key for key, _ in _chosen(connection, folder, choice)]
         connection = stack.enter_context(schema.writing(folder))
         stack.enter_context(follow(connection))
@@ -554,7 +554,7 @@ def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, 
     """
     units = campaign.units if campaign is not None else ()
     named = {name: unit.prefixes for unit in units for name in (unit.short, unit.name)}
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+    with reading.opened(folder) as connection:
         met = list(site_rows.site_names(connection).values())
         noted = {prefix for unit in units for prefix in unit.prefixes} | schema.marks(connection).keys()
     for name in sites:
@@ -579,5 +579,5 @@ def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, 
 
 def marks_in(folder: Path) -> dict[str, SiteMark]:
     """What was noted so far, by prefix. Raises NoCollection, StoreError."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+    with reading.opened(folder) as connection:
         return schema.marks(connection)

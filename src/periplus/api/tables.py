@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,7 @@ from periplus.api.positions import rows_with_positions
 from periplus.api.results import judged_pages, judged_stamp, stored_stories, stories_file, when_stored
 from periplus.api.segments import pages_within, require_segment, rules_at, rules_changed, segments_of
 from periplus.api.topics import topic_file, topic_of
-from periplus.errors import UsageError
+from periplus.errors import OutOfTime, UsageError
 from periplus.model.arrays import Ints, Mask
 from periplus.model.audit import Fault, FaultNote
 from periplus.model.tables import (
@@ -172,7 +173,8 @@ RESULT_TABLES = {
     )
 }
 TABLES = LEAFED | {table.name: table for table in (ISSUES, FAULTS)}
-READ_S = 10.0  # longest time of one screen
+READ_S = 10.0  # of CPU, for the rows of one screen
+FACETS_S = 2.0  # of CPU, for what rows have in common: the rows are shown without it
 AUDIT_S = 120.0  # of reading what an audit needs
 WRITE_S = 600.0  # of one file
 PAGES_REMEMBERED = 100  # of tables; whoever goes back, or watches what has ended, asks for the same again
@@ -190,7 +192,7 @@ class TablePage:
     rows: tuple[tuple[object, ...], ...]
     count: Count
     facets: tuple[TableFacet, ...]
-    sampled: int  # rows that the facets are counted of
+    sampled: int  # rows that the facets are counted of; 0 with rows: there was no time for facets
     unordered: bool  # they stand as they lie on disk, for there are too many
 
 
@@ -261,6 +263,7 @@ class Browser:
     _overviews: Background[_Key, Overview] = field(default_factory=lambda: Background(SUMS_REMEMBERED))
     _segments: Remembered[_Key, Segmentation | None] = field(default_factory=lambda: Remembered(REMEMBERED))
     indexes: InlinkIndexes = field(default_factory=InlinkIndexes)
+    cpu_s: Callable[[], float] = time.thread_time
 
     def table(self, folder: Path, name: str) -> Table:
         """One of a collection's tables, with segments where its rules name some. Raises UsageError."""
@@ -268,19 +271,21 @@ class Browser:
         return with_segments(table) if rules_at(folder) else table
 
     def page(self, folder: Path, name: str, query: TableQuery, columns: Sequence[str] = ()) -> TablePage:
-        """Raises UsageError, NoCollection, and StoreError when it takes longer than READ_S."""
+        """Raises UsageError, NoCollection, and OutOfTime when the rows take more CPU time than READ_S."""
         key = (_version(folder), _stamp(folder, name), name, query, tuple(columns))
         if (page := self._pages.get(key)) is not None:
             return page
         only, asked = _segment_apart(name, query)
         read = () if name == ISSUES.name else columns  # all: the places in sources are looked up by them
-        with self._opened(folder, name, only) as (connection, table), reading.limited(connection, READ_S):
-            page = leafed(connection, table, narrowed(folder, connection, name, asked, self.indexes), read)
+        with self._opened(folder, name, only) as (connection, table):
+            with reading.limited(connection, READ_S, self.cpu_s):
+                asked = narrowed(folder, connection, name, asked, self.indexes)
+            page = leafed(connection, table, asked, read, self.cpu_s)
         if name == ISSUES.name:
             page = _with_positions(folder, table, page, columns)
         if name == FAULTS.name and (segments := self.segments(folder)):
             page = replace(page, facets=(*page.facets, self._faults_by_segment(folder, segments)))
-        return self._pages.put(key, page)
+        return page if page.rows and not page.sampled else self._pages.put(key, page)
 
     def segments(self, folder: Path) -> Segmentation | None:
         """To which segment each URL of a collection belongs, as its rules are now; None: there are none.
@@ -291,7 +296,7 @@ class Browser:
             return None
 
         def make() -> Segmentation:
-            with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):
+            with reading.opened(folder, READ_S) as connection:
                 return segments_of(connection, rules)
 
         return self._segments.of(_version(folder), make)
@@ -348,11 +353,7 @@ class Browser:
         if only:
             require_segment(folder, only)
         if table.source:
-            with (
-                contextlib.closing(reading.connect(folder)) as connection,
-                reading.reading(),
-                reading.snapshot(connection),
-            ):
+            with reading.moment(folder) as connection:
                 if segments:
                     reading.name_segments(connection, segments.of)
                 yield connection, table
@@ -389,7 +390,7 @@ class Browser:
 
     def _noted(self, folder: Path) -> NotedCauses:
         """Every cause with its note. What a person notes takes no other audit."""
-        with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        with reading.opened(folder) as connection:
 
             def make() -> tuple[IssueTable, tuple[Causes, ...]]:
                 with reading.limited(connection, AUDIT_S), reading.snapshot(connection):
@@ -450,7 +451,7 @@ def _notes(connection: reading.Connection) -> tuple[FaultNote, ...]:
 
 def _version(folder: Path) -> _Key:
     """Of what the store has, and of the rules for it; another one after each change."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+    with reading.opened(folder) as connection:
         return (folder.resolve(), *stored_tables.version(connection), _notes(connection), rules_changed(folder))
 
 
@@ -470,15 +471,28 @@ def _with_positions(folder: Path, table: Table, page: TablePage, columns: Sequen
     return replace(page, columns=chosen, rows=tuple(tuple(row[place] for place in places) for row in rows))
 
 
-def leafed(connection: reading.Connection, table: Table, query: TableQuery, columns: Sequence[str] = ()) -> TablePage:
-    """One page of a table. Raises UsageError."""
-    sample = stored_tables.sample_of(connection, table, query, columns)
-    rows = tuple(stored_tables.rows_of(connection, table, query, columns, sample))
+def leafed(
+    connection: reading.Connection,
+    table: Table,
+    query: TableQuery,
+    columns: Sequence[str] = (),
+    cpu_s: Callable[[], float] = time.thread_time,
+) -> TablePage:
+    """One page of a table; without facets where they take more CPU time than FACETS_S. Raises UsageError, OutOfTime."""
+    try:
+        with reading.limited(connection, FACETS_S, cpu_s):
+            sample = stored_tables.sample_of(connection, table, query, columns)
+    except OutOfTime:
+        sample = stored_tables.NO_SAMPLE
+    with reading.limited(connection, READ_S, cpu_s):
+        rows = tuple(stored_tables.rows_of(connection, table, query, columns, sample))
     return TablePage(
         table.name,
         table.select(columns),
         rows,
-        sample.count,
+        sample.count
+        if sample is not stored_tables.NO_SAMPLE
+        else Count(query.first + len(rows), len(rows) == query.most),
         sample.facets if rows else (),
         sample.sampled,
         sample.count.capped and not query.sort and bool(table.order),

@@ -12,13 +12,23 @@ from typing import NamedTuple
 
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.topic.judging import content_text
-from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work, workable
+from periplus.api.crawling import (
+    CrawlEnd,
+    CrawlOrder,
+    Progress,
+    check_order,
+    judged,
+    leave_nothing,
+    open_run,
+    work,
+    workable,
+)
 from periplus.api.homes import address_of_copy, editing
 from periplus.api.rules import rules_text
 from periplus.api.topics import judge_of, topic_file
 from periplus.errors import PeriplusError, UsageError
 from periplus.model.frontier import READ, PageVisit
-from periplus.model.ports import RunStore
+from periplus.model.ports import CrawlHome, RunStore
 from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.present.wording import why_not
@@ -138,8 +148,9 @@ def crawl_topic(order: TopicalOrder, watch: Callable[[TopicalProgress], bool]) -
     queue_named(order.order)
     if not order.settings.storage.keep_text:
         raise UsageError("a topical crawl judges the texts that are stored: leave keep_text as it is")
-    with engine.home.only_crawl():
-        return _Run(order, engine, watch).run()
+    home = engine.home
+    with home.only_crawl():
+        return _Run(order, engine, home, watch).run()
 
 
 def _engine_order(order: TopicalOrder) -> CrawlOrder:
@@ -185,8 +196,10 @@ def text_of_visit(visit: PageVisit) -> str:
 
 
 class _Run:
-    def __init__(self, order: TopicalOrder, engine: CrawlOrder, watch: Callable[[TopicalProgress], bool]) -> None:
-        self._order, self._engine, self._watch = order, engine, watch
+    def __init__(
+        self, order: TopicalOrder, engine: CrawlOrder, home: CrawlHome, watch: Callable[[TopicalProgress], bool]
+    ) -> None:
+        self._order, self._engine, self._home, self._watch = order, engine, home, watch
         self._why = ""
         self._noted = 0  # pages, when the harvest was noted last
         self._points: list[HarvestPoint] = []  # that are noted, and not stored yet
@@ -195,7 +208,7 @@ class _Run:
         self._place = address_of_copy(folder) or folder
 
     def run(self) -> TopicalEnd:
-        clock, engine, home, began = SystemClock(), self._engine, self._engine.home, time.monotonic()
+        clock, engine, home, began = SystemClock(), self._engine, self._home, time.monotonic()
         went_on = home.prepare(engine.rules, clock.now())
         pages = engine.settings.budget.max_pages
         record = {"topic": self._order.topic, "topical_order": self._order.order, "topical_pages": pages}
@@ -222,8 +235,10 @@ class _Run:
         text = text or "nothing is left to fetch"
         home.end_run(run_id, state, text, clock.now())
         tally = self._policy.tally
-        self._note(tally, is_last=True)
-        end = CrawlEnd(run_id, state, text, counts, time.monotonic() - began, went_on)
+        left = state != "failed" or not leave_nothing(home, engine)
+        if left:
+            self._note(tally, is_last=True)
+        end = CrawlEnd(run_id, state, text, counts, time.monotonic() - began, went_on, is_kept=left)
         return TopicalEnd(end, tally, recall)
 
     def _tick(self, progress: Progress) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -110,7 +109,7 @@ def survey_of(
     now: when the results are made; 0: when the last run ended, so that the same collection gives the same results.
     Raises UsageError, NoCollection, StoreError.
     """
-    with contextlib.closing(reading.connect(Path(folder))) as connection, reading.reading():
+    with reading.opened(Path(folder)) as connection:
         return results(survey_rows_of(connection, units, order or SurveyOrder()), order or SurveyOrder(), now)
 
 
@@ -355,9 +354,7 @@ def pages_of_set(connection: reading.Connection, units: Sequence[Unit], name: st
 def external_links(folder: Path | str) -> Iterator[survey.ExternalLink]:
     """Every link between hosts with its anchor, position and page's title; streamed."""
     with (
-        contextlib.closing(reading.connect(Path(folder))) as connection,
-        reading.reading(),
-        reading.snapshot(connection),
+        reading.moment(Path(folder)) as connection,
     ):
         yield from survey.external_links(connection)
 

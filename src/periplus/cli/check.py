@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from periplus.acquire.folders import INDEX_FILES, is_path, starts_of
-from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, lines_of, notice, with_folders
+from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, advice, configure_logs, lines_of, notice, with_folders
 from periplus.cli.options import (
     LongCommand,
     Place,
@@ -148,7 +148,11 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     if not flags["offline"]:
         end, interrupted = _run(order, flags)
         if interrupted or not end.run_id:
-            say(f"{end.state.capitalize()}: {end.note}. The same command goes on.", "yellow")
+            failed = end.state == "failed"
+            say(
+                f"{end.state.capitalize()}: {end.note}. {advice(end.note) if failed else 'The same command goes on.'}",
+                "red" if failed else "yellow",
+            )
             sys.exit(INTERRUPTED if interrupted else EXIT[end.state])
     folder = collection_folder(place)
     note = (lambda sentence: None) if quiet else (lambda sentence: say(sentence, "yellow"))

@@ -225,7 +225,7 @@ def warc(files: tuple[Path, ...], collection: Place | None, starts: tuple[str, .
     if done.left_out:
         click.echo(f"Left out: {count_of(done.left_out, 'record')} without a usable answer, URL or date", err=True)
     if done.state == "failed":
-        raise StoreError(done.note)
+        raise StoreError(f"{done.note}. No collection was made: name archives that hold answers of the site.")
 
 
 @imports.command("results")

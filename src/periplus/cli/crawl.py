@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import shlex
-import shutil
 import signal
 import sys
 import time
@@ -34,7 +33,7 @@ from periplus.errors import NoCollection, PeriplusError, UsageError
 from periplus.masking import masked_command
 from periplus.model.frontier import TrapTally
 from periplus.model.visit import FETCHED
-from periplus.present.wording import duration, size, utc
+from periplus.present.wording import duration, job_remedy, size, utc
 from periplus.settings import DELAY_FLOOR_S, SUFFIX, Settings
 from periplus.urls.scope import site_name
 
@@ -176,8 +175,7 @@ def configure_logs(verbose: int) -> None:
 
 def _delete(folder: Path) -> None:
     """--fresh. Deletes only what a collection consists of, and says so first."""
-    from periplus.api.collection import contents
-    from periplus.store.sqlite.runs import only_crawl
+    from periplus.store.sqlite.runs import contents, delete, only_crawl
 
     parts = contents(folder)
     if not parts:
@@ -191,8 +189,7 @@ def _delete(folder: Path) -> None:
             ),
             "yellow",
         )
-        for path in parts:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        delete(parts)
 
 
 def _delete_stored(store: str) -> None:
@@ -244,7 +241,10 @@ def traps_left(traps: Sequence[TrapTally]) -> Iterator[str]:
 def summary(end: Any, place: str, following: str) -> None:
     """How a crawl ended. place: where it is kept; following: the command to go on with."""
     counts = end.counts
-    _say_end(end)
+    say_end(end)
+    if not end.is_kept:
+        say(f"Nothing was stored, so {place} was not kept.")
+        return
     read = sum(counts.by_reason.get(reason, 0) for reason in FETCHED)
     say(
         f"{counts.fetched:,} fetched in this run ({size(counts.wire_bytes)}); in all {read:,} read, "
@@ -265,10 +265,18 @@ def summary(end: Any, place: str, following: str) -> None:
     say(f"Kept in {place} — next: {following if read else following.replace('periplus map ', 'periplus status ')}")
 
 
-def _say_end(end: Any) -> None:
+def say_end(end: Any) -> None:
+    """How a run ended; of one that failed also what to do."""
     style = {"done": "green", "stopped": "yellow"}.get(end.state, "red")
     note = f": {end.note}" if end.note else ""
     say(f"{click.style(end.state.capitalize(), fg=style)}{note} — after {duration(end.elapsed_s)}")
+    if end.state == "failed":
+        say(advice(end.note))
+
+
+def advice(note: str) -> str:
+    """What to do after a run that failed."""
+    return job_remedy(note, "--allow-private", "--mine HOST --ignore-robots") or "The same command tries it again."
 
 
 # `periplus refresh`: brings a collection up to date, once or every so often.
@@ -376,7 +384,7 @@ def _unless_busy(once: Callable[[], str]) -> str:
 def _summary(done: Any, place: str, *, in_database: bool) -> None:
     """place: as a flag of a command."""
     end, counts = done.end, done.end.counts
-    _say_end(end)
+    say_end(end)
     say(
         ", ".join(
             f"{count:,} {finding.value}"

@@ -11,6 +11,7 @@ import os
 import shlex
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from io import TextIOWrapper
 from pathlib import Path
@@ -328,6 +329,8 @@ site_option = option("--site", "Which site, where the collection has several sta
 def collection_folder(named: Place | None) -> Path:
     """The folder named, or the only collection here, to be read; of one in a database its copy, as it stands now.
 
+    Collections without pages count only where there is no other.
+
     Raises NoCollection, saying what there is, and what `api.copies.copied` raises.
     """
     if isinstance(named, str):
@@ -337,6 +340,10 @@ def collection_folder(named: Place | None) -> Path:
         watch = Watch()
         return folder_of(named, lambda what, rows: watch(what, rows, 0))
     here = [named] if named is not None else sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_dir())
+    if len(here) > 1:
+        from periplus.store.sqlite.reading import is_unused
+
+        here = [folder for folder in here if not is_unused(folder, time.time())] or here
     if len(here) == 1:
         if (context := click.get_current_context(silent=True)) is not None:
             context.meta[COLLECTION] = here[0]

@@ -339,8 +339,8 @@ def run(place: Path | str, quiet: bool, verbose: int, **flags: Any) -> None:
     """
     from periplus.api.survey import DEFAULTS, change
     from periplus.api.survey import run as go_on
-    from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, notice
-    from periplus.cli.progress import campaign_display, say
+    from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, notice, say_end
+    from periplus.cli.progress import campaign_display
 
     if flags["max_pages"] is not None:
         raise UsageError("a survey's pages are counted over all its runs: say --pages, not --max-pages")
@@ -352,11 +352,7 @@ def run(place: Path | str, quiet: bool, verbose: int, **flags: Any) -> None:
     stopping = StopOnSignal()
     with campaign_display(lambda: stopping.asked, quiet=quiet) as watch:
         end = go_on(place, settings, watch)
-    say(
-        f"{end.state.capitalize()}"
-        + (f": {end.note}" if end.note else "")
-        + f" — {end.counts.fetched:,} pages in this run, {end.elapsed_s:.1f} s"
-    )
+    say_end(end)
     _show(place, sys.stderr)
     sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])
 

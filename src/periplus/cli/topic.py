@@ -433,10 +433,12 @@ def _show(display: Display, standing: TopicalProgress) -> None:
 
 def _tell(end: TopicalEnd, place: Place, name: str, topic_from: Path | None) -> None:
     gathered, counts = end.gathered, end.end.counts
-    say(
-        f"{end.end.state.capitalize()}: {end.end.note} — after {duration(end.end.elapsed_s)}",
-        "green" if end.end.state == "done" else "yellow",
-    )
+    from periplus.cli.crawl import say_end
+
+    say_end(end.end)
+    if not end.end.is_kept:
+        say(f"Nothing was stored, so {place} was not kept.")
+        return
     say(f"{counts.fetched:,} fetched in this run ({size(counts.wire_bytes)}), {counts.waiting:,} waiting.")
     say(f"Of {gathered.pages:,} pages in all runs {gathered.relevant:,} are relevant ({gathered.harvest:.1%}), of the "
 f"last {len(gathered.last):,} "

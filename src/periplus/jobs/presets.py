@@ -50,7 +50,7 @@ _FLAGS = {name: f"--{name.replace('_', '-')}" for name in (*_NUMBERS, "delay", *
 CONSENTS = {
     "consent_mine": "These sites are mine: they may be asked with less than half a second between two requests, "
     "and several at once.",
-    "consent_private": "They may lie on this machine or in this network, whose services a crawl then can reach.",
+    "consent_private": "These sites may lie on this machine or in this network: a crawl can then reach its services.",
 }
 LIFTED = "-"  # in place of a limit or pattern: none from now on
 
@@ -242,21 +242,21 @@ def folder_name(name: str) -> str:
 
 def flags(form: Form) -> tuple[str, ...]:
     """Limits and patterns as flags. Raises UsageError for what is none."""
+    least_s = 0.0 if form.get("consent_mine") == "yes" else _DELAY_S[0]
     words: list[str] = []
-    for name, value in everyday_values(form).items():
+    for name, value in everyday_values(form, least_s).items():
         flag = _FLAGS[name.removesuffix("_s")]
         words += [f"{flag}={one}" for one in value] if isinstance(value, list) else [flag, f"{value:.12g}"]
     return tuple(words)
 
 
-def everyday_values(form: Form) -> dict[str, Any]:
-    """The limits and patterns of a form as settings. Raises UsageError for what is none."""
+def everyday_values(form: Form, least_s: float = _DELAY_S[0]) -> dict[str, Any]:
+    """The limits and patterns of a form as settings. least_s: of the delay. Raises UsageError for what is none."""
     given = {name: text.strip() for name, text in form.items() if text.strip()}
     values: dict[str, Any] = {
         name: whole(form, name, least, least, most) for name, (least, most) in _NUMBERS.items() if name in given
     }
     if "delay" in given:
-        least_s = 0.0 if form.get("consent_mine") == "yes" else _DELAY_S[0]
         values["delay_s"] = decimal(form, "delay", 0, least_s, _DELAY_S[1])
     for name in _PATTERNS:
         if name in given:

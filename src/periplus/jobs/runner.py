@@ -89,7 +89,7 @@ ENDS = ("Failed:", "Suspicious:")  # of the line by which a crawl says how it en
 LOGS = "jobs"  # folder of what jobs printed, beside the queue
 # before a job whose process was killed (most often for want of memory) is tried again; doubled each time
 AGAIN_S = 20.0
-_TAIL_BYTES = 600
+_TAIL_BYTES = 4_000
 
 
 @frozen

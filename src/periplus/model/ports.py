@@ -460,6 +460,12 @@ class CrawlHome(Protocol):
 
     def end_run(self, run_id: int, state: str, note: str, now: float) -> None: ...
 
+    def discard(self) -> bool:
+        """Deletes the collection if `prepare` of this object made it and no page was stored since.
+
+        False: it stays. The caller holds `only_crawl` of this object.
+        """
+
     def pause(self, now: float) -> bool:
         """Has the crawl that goes on ask for nothing more until `resume`, its end, or the beginning of another.
 

@@ -223,12 +223,12 @@ def why_not(url: str, reason: str, rule: str) -> str:
 
 
 _REMEDIES = (  # why a job failed, or what its sentence has in it; what to do: the first that fits
-    (Reason.PRIVATE, "Start it anew with the consent for private addresses, if the network is yours."),
+    (Reason.PRIVATE, "If the network is yours, start it again with {private}."),
     ("(name not found", "Look whether the address is spelled right and this machine has a name server."),
     (Reason.ROBOTS_UNREACHABLE, "Look whether the server answers in a browser, then do it again."),
     (
         REASON_WORDS[Reason.ROBOTS],
-        "The site asks crawlers to stay away. If it is yours, start anew with the consent for your own site.",
+        "The site asks crawlers to stay away. If it is yours, start again with {own}.",
     ),
     (Reason.HOST_DOWN, "Look whether the server answers in a browser, then do it again."),
     (Reason.UNREACHABLE, "Look whether the server answers in a browser, then do it again."),
@@ -238,14 +238,22 @@ _REMEDIES = (  # why a job failed, or what its sentence has in it; what to do: t
         REASON_WORDS[Reason.REFUSED],
         "The server refuses crawlers or wants a password: ask its owner, or set auth in periplus.toml.",
     ),
-    (Reason.NOT_FOUND, "Nothing is at this address: start anew with another."),
+    (Reason.NOT_FOUND, "Nothing is at this address: start again with another."),
+    (Reason.REDIRECT, "Start again with the address that it redirects to."),
+    (": the archive", "Look whether the archive is there and has the site, then start again."),
     ("killed by SIGKILL", "It was ended from outside, often for want of memory: free some, then do it again."),
     ("killed by", "It was ended from outside: do it again, and it goes on where it was."),
     ("net is down", "This machine reached no other site: look at its network, then do it again."),
+    ("no page was read", "Look in a browser at what the address answers, then start again."),
 )
 
 
-def job_remedy(note: str) -> str:
-    """What to do about a job that failed, by the sentence of its error; empty where that says it itself."""
+def job_remedy(
+    note: str, private: str = "the consent for private addresses", own: str = "the consent for your own site"
+) -> str:
+    """What to do about a job that failed, by the sentence of its error; empty where that says it itself.
+
+    private, own: what consents where it is read.
+    """
     signs = ((f": {REASON_WORDS[why]}" if isinstance(why, Reason) else why, remedy) for why, remedy in _REMEDIES)
-    return next((remedy for sign, remedy in signs if sign in note), "")
+    return next((remedy for sign, remedy in signs if sign in note), "").format(private=private, own=own)

@@ -11,7 +11,7 @@ from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
 from periplus.ui import rendering
 from periplus.ui.routes import routes
 from periplus.ui.safety import LOGIN, Guard, NotAllowed, log_in, serve_until_stopped
-from periplus.ui.state import AppState, state_of
+from periplus.ui.state import AppState, BeingCopied, state_of
 
 _STATIC = {"ui.css": "text/css", "ui.js": "text/javascript", "site.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _STATUS: dict[type[PeriplusError], int] = {
@@ -55,9 +55,10 @@ def _refused(request: Request, error: Exception) -> Response:
     # the collection's screens stay at hand
     name = request.path_params.get("name", "")
     name = name if name in state_of(request).places.collections() else ""
-    return rendering.answer(
-        request, "error.html", {"title": "Request failed", "status": status, "name": name, "detail": str(error)}, status
-    )
+    values = {"title": "Request failed", "status": status, "name": name, "detail": str(error)}
+    if isinstance(error, BeingCopied) and request.method == "GET" and not rendering.wants_json(request):
+        return rendering.answer(request, "waiting.html", values | {"title": "Being copied"})
+    return rendering.answer(request, "error.html", values, status)
 
 
 def _missing(request: Request, error: Exception) -> Response:

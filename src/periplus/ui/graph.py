@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -160,7 +159,7 @@ def look(folder: Path, request: NeighbourRequest, indexes: InlinkIndexes) -> Aro
 
     Raises UsageError for a URL that the index does not know; NoCollection, StoreError.
     """
-    with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):
+    with reading.opened(folder, READ_S) as connection:
         if not request.url:
             starts = [start for run in runs.run_records(connection) for start in run.starts]
             if not starts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -30,13 +30,14 @@ from periplus.jobs.setting_fields import (
     with_login,
 )
 from periplus.model.job import Job, JobOrder, JobState
-from periplus.model.visit import Reason, State
+from periplus.model.visit import FETCHED, Reason, State
 from periplus.present.charts import Area, write_areas
 from periplus.present.curves import GRADE_LINES, trend_lines, write_run_lines
 from periplus.present.wording import why_waits
 from periplus.settings import SETTINGS_FILE, read_tables, segments_written
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
+from periplus.ui.start import allows_private, offered
 from periplus.ui.state import OPEN, AppState, MovingPart, now, place_of, state_of
 from periplus.ui.watching import Moment
 
@@ -107,15 +108,18 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
             if job.state is JobState.QUEUED
             else "Its first job " + ("begins." if job.state in OPEN else "ended without it.")
         )
-        return {"name": name, "moment": None, "job": job, "missing": missing, "figures": (), "hosts": (),
-            "overview": None, "left_out": (), "drawings": {}}  # fmt: skip
+        return {"name": name, "moment": None, "job": job, "missing": missing, "figures": (),
+            "failure": job.note if job.state is JobState.FAILED else "", "consents": offered(state), "read": 0,
+            "overview": None}  # fmt: skip
     moment = state.watchers.look(folder)
     hosts = [(host, why_waits(host, moment.state)) for host in moment.status.busiest]
     overview = None
-    if moment.state not in ("", "running", "paused"):
+    read = sum(tally.urls for tally in moment.status.counts if tally.reason in FETCHED)
+    if read and moment.state not in ("", "running", "paused"):
         overview = state.browser.overview(folder, WAIT_S if rendering.wants_json(request) and not wait_s else wait_s)
     values: dict[str, object] = {
         "name": name, "moment": moment, "job": job, "missing": "", "figures": figures(moment), "hosts": hosts,
+        "failure": moment.note if moment.state == "failed" else "", "consents": offered(state), "read": read,
         "overview": overview, "left_out": left_out(moment),
     }  # fmt: skip
     if not rendering.wants_json(request):
@@ -297,19 +301,32 @@ def stop(request: Request) -> Response:
 
 
 def resume(request: Request) -> Response:
-    """Goes on with a paused crawl; else with the collection's last one, with other limits where the form says some."""
+    """Goes on with a paused crawl; else with the collection's last one, with other limits where the form says some.
+
+    A first run that failed left no collection: its job is done again.
+    """
     state, form = state_of(request), form_of(request)
-    name, folder, place = place_of(request)
-    job = state.job_of(name)
+    name = request.path_params["name"]
+    job, consents = state.job_of(name), allows_private(state, form)
+    if job is not None and job.state not in OPEN and name not in state.places.collections():
+        state.add_job(_allowing(job.order) if consents else job.order)
+        return rendering.to_screen(name, "live")
+    _, folder, place = place_of(request)
     is_stopping = job is not None and job.state in OPEN and job.cancel_asked
     limits = ("max_pages", "max_depth", "delay", "exclude")
-    is_changed = any(text for field, text in form.items() if field in limits or field.startswith(PREFIX))
+    is_changed = consents or any(text for field, text in form.items() if field in limits or field.startswith(PREFIX))
     if is_changed or is_stopping or not homes.home_of(place).resume(now()):
         order = gone_on(_last_crawl(state, name, folder), form, local=not state.locks.others_can_ask)
         if is_changed:
             state.stop_jobs(name)
-        state.add_job(order)
+        state.add_job(_allowing(order) if consents else order)
     return rendering.to_screen(name, "live")
+
+
+def _allowing(order: JobOrder) -> JobOrder:
+    """The order, with consent to private addresses in each of its commands that asks any."""
+    first, *then = ((*one, "--allow-private") if _fetches(one) else one for one in (order.command, *order.then))
+    return replace(order, command=first, then=tuple(then))
 
 
 def _fetches(command: tuple[str, ...]) -> bool:

@@ -45,14 +45,14 @@ class Maps:
 
     def at_hand(self, folder: Path, site: str) -> Site | None:
         """The map, if it takes no time: it was just looked at, or its collection is small. Raises as `of`."""
-        with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        with reading.opened(folder) as connection:
             key = (folder.resolve(), site, *stored_tables.version(connection), rules_changed(folder))
             is_small = stored_tables.urls_seen(connection) <= SMALL_URLS
         return self.of(folder, site) if is_small else self._sites.get(key)
 
     def of(self, folder: Path, site: str) -> Site:
         """Raises UsageError where there is no map, NoCollection, StoreError."""
-        with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        with reading.opened(folder) as connection:
             key = (folder.resolve(), site, *stored_tables.version(connection), rules_changed(folder))
 
         def make() -> Site:
@@ -133,7 +133,7 @@ def link_table(folder: Path, choice: LinkChoice) -> LazyTable:
     table = SURVEY_LINKS.get(choice.kind)
     if table is None:
         raise UsageError(f"there are links of the kinds {', '.join(SURVEY_LINKS)}, not {choice.kind!r}")
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+    with reading.opened(folder) as connection:
         key = (folder.resolve(), stored_tables.version(connection), stored_survey.note(connection, PLAN), choice)
     return LazyTable(table, key, lambda: survey.links(folder, replace(choice, limit=LINKS)))
 
@@ -154,7 +154,7 @@ class Surveys:
 
         Raises UsageError, NoCollection, StoreError.
         """
-        with self._counted.lock, contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        with self._counted.lock, reading.opened(folder) as connection:
             plan, marks = stored_survey.note(connection, PLAN), schema.marks(connection)
             campaign = campaign_from(plan, folder)
             order = replace(order, title=campaign.title, item=campaign.item)

@@ -59,7 +59,7 @@ SCREENS = (
         "collections": list[str]}, role=Role.ADMINISTER),
     Screen("/search", pages.in_all, {"query": str, "results": list[pages.PageSearch], "at": int, "per": int}, _WORDS),
     Screen(_C + "/live", live.live, {"name": str, "missing": str, "figures": list[tuple[str, int, str]],
-        "overview": Overview | None}),
+        "failure": str, "read": int, "overview": Overview | None}),
     Screen(_C + "/settings", live.settings, {"name": str, "values": list[live.SettingValue], "file": str}),
     Screen(
         _C + "/t/{table}", tables.table,

@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -50,15 +51,11 @@ class CollectionRow:
 # what asks for a look comes first: by state, of those that there are
 STATES = ("killed", "failed", "suspicious", "running", "paused", "stopped", "done", "")
 MANY = 8  # collections: from so many on the list can be narrowed
+_SUMS = ("fetched", "known", "dead", "hosts", "size_bytes")
 _ORDERS: Mapping[str, Callable[[CollectionRow], Any]] = {
     "name": lambda row: row.name.casefold(),
     "state": lambda row: (not row.fault, STATES.index(row.state) if row.state in STATES else -1),
-    "fetched": lambda row: row.fetched,
-    "known": lambda row: row.known,
-    "dead": lambda row: row.dead,
-    "hosts": lambda row: row.hosts,
-    "size_bytes": lambda row: row.size_bytes,
-    "last": lambda row: row.last,
+    **{name: attrgetter(name) for name in (*_SUMS, "last")},
 }
 """By what the list may be ordered."""
 COLUMNS = (  # of the list: what it is ordered by, the word for it, and its classes
@@ -77,15 +74,8 @@ def ordered(rows: Iterable[CollectionRow], sort: str) -> list[CollectionRow]:
 
 def summed(rows: Sequence[CollectionRow]) -> CollectionRow:
     """All rows as one; last: of the latest run."""
-    return CollectionRow(
-        "",
-        fetched=sum(row.fetched for row in rows),
-        known=sum(row.known for row in rows),
-        dead=sum(row.dead for row in rows),
-        hosts=sum(row.hosts for row in rows),
-        size_bytes=sum(row.size_bytes for row in rows),
-        last=max((row.last for row in rows), default=0.0),
-    )
+    sums = {name: sum(getattr(row, name) for row in rows) for name in _SUMS}
+    return CollectionRow("", **sums, last=max((row.last for row in rows), default=0.0))
 
 
 def start(request: Request, refused: rendering.Refused | None = None) -> Response:
@@ -136,15 +126,21 @@ def offered(state: AppState) -> dict[str, str]:
     }
 
 
+def allows_private(state: AppState, form: Mapping[str, str]) -> bool:
+    """Whether a form consents to private addresses. Raises UsageError where others can ask this server."""
+    if form.get("consent_private") and state.locks.others_can_ask:
+        raise UsageError(
+            "private addresses are asked for only where this server listens on this machine alone: else write "
+            "allow_private = true into the periplus.toml beside the collections, or into the collection's own"
+        )
+    return form.get("consent_private") == "yes"
+
+
 def begin(request: Request) -> Response:
     """Asks for the job, and shows its collection as it comes."""
     state, form = state_of(request), form_of(request)
     try:
-        if form.get("consent_private") and state.locks.others_can_ask:
-            raise UsageError(
-                "private addresses are asked for only where this server listens on this machine alone: else write "
-                "allow_private = true into the collection's periplus.toml"
-            )
+        allows_private(state, form)
         job = job_request(form, read_presets(state.settings_files()), local=not state.locks.others_can_ask)
         if job.campaign is not None:
             survey.create(state.places.base / job.folder, job.campaign)

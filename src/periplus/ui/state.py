@@ -39,6 +39,10 @@ COPIES_REMEMBERED = 1_000  # that they were made
 COPY_WAIT_S = 10.0  # that a screen waits for its copy: 10,000 pages take a second or two
 
 
+class BeingCopied(StoreError):
+    """The copy of a collection in a database is not there yet: screens wait for it."""
+
+
 @frozen
 class Places:
     """Which collections this server shows, under which names.
@@ -73,7 +77,7 @@ class Places:
         """
         address = self.stored.get(folder)
         if address and self.copies.of(address, lambda: folder_of_place(address), COPY_WAIT_S) is None:
-            raise StoreError(
+            raise BeingCopied(
                 "The collection is being copied from its database; this screen reads the copy. Search, and the list of "
                 "collections, need none where readers share an index."
             )

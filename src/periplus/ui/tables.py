@@ -166,7 +166,11 @@ def of_screen(name: str, page: TablePage, columns: int) -> tuple[TablePage, list
 
 def waiting(request: Request, name: str, title: str) -> Response:
     """A screen that is being made beside this answer, which is asked for again until it is there."""
-    return rendering.answer(request, "waiting.html", {"title": title, "name": name})
+    detail = (
+        "What is wrong is being looked for, in all pages and links that are stored: some seconds for each ten thousand "
+        "addresses."
+    )
+    return rendering.answer(request, "waiting.html", {"title": title, "name": name, "detail": detail})
 
 
 def page_values(request: Request, page: TablePage, query: TableQuery, at: int) -> dict[str, object]:

@@ -4,7 +4,6 @@ for however many who watch.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import heapq
 import threading
@@ -193,6 +192,7 @@ class _Watch:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     run_id: int = -1
+    began: float = 0.0  # the run: one that failed first left nothing, and the next has its number
     last: int = 0  # visit
     asked: int = 0
     types: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -251,10 +251,11 @@ def _moment(folder: Path, watch: _Watch, now: float) -> Moment:
     with Collection(folder, time_limit_s=READ_S) as collection:
         status = collection.status(HOSTS)
     run = status.runs[-1] if status.runs else None
-    with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, READ_S):
-        run_id = run.id if run else 0
-        if run_id != watch.run_id:
-            before = listing.pages_before(connection, run.started if run else now, TREE_URLS)
+    with reading.opened(folder, READ_S) as connection:
+        run_id, began = (run.id, run.started) if run else (0, 0.0)
+        if (run_id, began) != (watch.run_id, watch.began):
+            watch.began = began
+            before = listing.pages_before(connection, began or now, TREE_URLS)
             watch.begin(run_id, listing.before_run(connection, run_id), before)
         behind = _take_new(watch, lambda last: listing.visits_after(connection, last, ROWS_A_STEP))
         newest = tuple(listing.newest(connection, run_id, NEWEST)) if behind else tuple(reversed(watch.newest))
@@ -333,7 +334,7 @@ class SurveyWatchers:
     def look(self, folder: Path) -> SurveyMoment:
         """Raises UsageError where there is no survey, NoCollection, StoreError."""
         watch = self._watches.of(folder.resolve(), _SurveyWatch)
-        with watch.lock, contextlib.closing(reading.connect(folder)) as connection, reading.reading():
+        with watch.lock, reading.opened(folder) as connection:
             plan = survey.note(connection, PLAN)
             if watch.moment is None or plan != watch.plan or time.monotonic() > watch.good_until:
                 began = time.monotonic()

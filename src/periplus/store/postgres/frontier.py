@@ -415,6 +415,7 @@ class DatabaseHome:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._patience_s = FIRST_PATIENCE_S
+        self._is_new = False
 
     def __str__(self) -> str:
         return str(self.address)
@@ -452,8 +453,9 @@ class DatabaseHome:
     def prepare(self, rules: str, now: float) -> bool:
         """The first crawl's rules hold until others are applied, which takes a copy: `api.changing.apply_now`."""
         with self._connected() as connection:
-            is_new = schema.create(connection, self.address.collection)
-            self._agree_on_segments(connection, is_new=is_new)
+            self._is_new = not schema.exists(connection)
+            schema.create(connection, self.address.collection)
+            self._agree_on_segments(connection)
             index_place.remember(connection, self.address.index)
             went_on = connection.execute("SELECT 1 FROM run LIMIT 1").fetchone() is not None
             statements = PostgresStatements(connection)
@@ -467,7 +469,7 @@ class DatabaseHome:
                 notes.put_note(statements, "rules_text", rules)
             return went_on
 
-    def _agree_on_segments(self, connection: Connection, *, is_new: bool) -> None:
+    def _agree_on_segments(self, connection: Connection) -> None:
         """Where the bytes of pages are kept is said once: workers on other machines take it from here."""
         place = self.address.segments
         if not place:
@@ -477,7 +479,7 @@ class DatabaseHome:
             raise UsageError(
                 f"{self} keeps its pages' bytes with segments={before}, not {place}: leave segments= out of the address"
             )
-        if not before and not is_new and connection.execute("SELECT 1 FROM body LIMIT 1").fetchone():
+        if not before and connection.execute("SELECT 1 FROM body LIMIT 1").fetchone():
             raise UsageError(
                 f"{self} keeps its pages' bytes in the database already: leave segments= out of the address"
             )
@@ -529,6 +531,22 @@ class DatabaseHome:
 
     def end_run(self, run_id: int, state: str, note: str, now: float) -> None:
         self._do_at(lambda statements, moment: runs.end(statements, run_id, state, note, moment))
+
+    def discard(self) -> bool:
+        """A collection with jobs, a survey, workers of other machines, or a shared index stays."""
+        find = (
+            "SELECT EXISTS (SELECT 1 FROM page) OR EXISTS (SELECT 1 FROM job)"
+            " OR EXISTS (SELECT 1 FROM meta WHERE name = 'survey')"
+            " OR EXISTS (SELECT 1 FROM worker WHERE lease_until >= extract(epoch FROM clock_timestamp()))"
+        )
+
+        def dropped(connection: Connection) -> bool:
+            is_unused = connection.execute(find).fetchone() == (False,)
+            if is_unused:
+                schema.drop(connection, self.address.collection)
+            return is_unused
+
+        return self._is_new and not self.address.index and self._do(dropped)
 
     def pause(self, now: float) -> bool:
         def paused(connection: Connection) -> bool:

@@ -85,7 +85,7 @@ class FolderRows:
 @contextlib.contextmanager
 def whole(folder: Path) -> Iterator[FolderRows]:
     """The collection as it stands when it is first asked. Raises NoCollection, StoreError."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.reading(), reading.snapshot(connection):
+    with reading.moment(folder) as connection:
         yield FolderRows(connection)
 
 

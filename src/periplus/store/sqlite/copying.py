@@ -234,7 +234,7 @@ def traced(folder: Path, connection: sqlite3.Connection, names: Iterable[str]) -
                 f"CREATE TEMP TRIGGER IF NOT EXISTS touched_{name}_{event} AFTER {event} ON main.{_stored(name)}"
                 f" BEGIN{noted} END"
             )
-    with contextlib.closing(reading.connect(folder)) as before, reading.snapshot(before):
+    with reading.moment(folder) as before:
         before.execute("SELECT 1 FROM meta").fetchone()  # the moment that it sees from here on
         before.execute("PRAGMA query_only = OFF")  # for `touch`; the file stays read-only
         yield before

@@ -458,21 +458,24 @@ class FolderHome:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._before: list[str] | None = None  # names in the folder before it was held; None: there was no folder
+        self._is_new = False
 
     def __str__(self) -> str:
         return f"{self._folder}/"
 
     def only_crawl(self) -> AbstractContextManager[None]:
         schema.refuse_network_disk(self._folder)
+        self._before = folder_runs.names_in(self._folder)
         return folder_runs.only_crawl(self._folder)
 
     def prepare(self, rules: str, now: float) -> bool:
-        is_there = schema.exists(self._folder)
-        if is_there:
-            aliases.reapply(self._folder, rules_of(rules), rules_key(rules), now)
-        else:
+        self._is_new = not schema.exists(self._folder)
+        if self._is_new:
             schema.create(self._folder)
-        return is_there
+        else:
+            aliases.reapply(self._folder, rules_of(rules), rules_key(rules), now)
+        return not self._is_new
 
     def rules_text(self) -> str:
         return ""
@@ -488,7 +491,7 @@ class FolderHome:
         return folder_runs.begin_run(self._folder, kind, starts, settings, now, further)
 
     def note(self, name: str) -> str:
-        with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection, reading.reading():
+        with reading.opened(self._folder) as connection:
             return notes.note(schema.SqliteStatements(connection), name)
 
     def change_note(self, name: str, changed: Callable[[str], str]) -> str:
@@ -500,9 +503,7 @@ class FolderHome:
         from periplus.store.sqlite import survey
 
         with (
-            contextlib.closing(reading.connect(self._folder)) as connection,
-            reading.reading(),
-            reading.snapshot(connection),
+            reading.moment(self._folder) as connection,
         ):
             yield survey.SurveyReader(connection)
 
@@ -518,6 +519,9 @@ class FolderHome:
 
     def end_run(self, run_id: int, state: str, note: str, now: float) -> None:
         folder_runs.end_run(self._folder, run_id, state, note, now)
+
+    def discard(self) -> bool:
+        return self._is_new and folder_runs.discard(self._folder, self._before)
 
     def pause(self, now: float) -> bool:
         with schema.writing(self._folder) as connection:
@@ -535,13 +539,13 @@ class FolderHome:
             notes.put_fault_note(schema.SqliteStatements(connection), note)
 
     def fault_notes(self) -> tuple[FaultNote, ...]:
-        with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection:
+        with reading.opened(self._folder) as connection:
             return notes.fault_notes(schema.SqliteStatements(connection))
 
     def runs(self) -> Sequence[RunRecord]:
-        with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection:
+        with reading.opened(self._folder) as connection:
             return folder_runs.run_records(connection)
 
     def findings(self, run_id: int) -> Mapping[RefreshFinding, int]:
-        with contextlib.closing(schema.connect(self._folder, read_only=True)) as connection:
+        with reading.opened(self._folder) as connection:
             return runs.findings(schema.SqliteStatements(connection), run_id)

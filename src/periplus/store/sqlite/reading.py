@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.children import process_lives
-from periplus.errors import StoreError, UsageError
+from periplus.errors import NoCollection, OutOfTime, StoreError, UsageError
 from periplus.model.page import LinkKind, Position
 from periplus.model.tables import VIEWS
 from periplus.model.visit import Purpose, Reason
@@ -64,8 +65,8 @@ def reading(limit_s: float = 0.0) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         if str(error) == "interrupted":
-            raise StoreError(
-                f"reading took longer than {limit_s:g} s and was stopped: ask for less, or allow more time"
+            raise OutOfTime(
+                f"reading took longer than {limit_s:g} s of CPU and was stopped: ask for less, or allow more time"
             ) from None
         raise StoreError(f"the collection cannot be read: {error}") from error
     except sqlite3.ProgrammingError as error:
@@ -88,14 +89,25 @@ def reading(limit_s: float = 0.0) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def limited(connection: sqlite3.Connection, limit_s: float) -> Iterator[None]:
-    """Stops what reads longer than limit_s seconds within, with StoreError; 0: no limit."""
+def limited(
+    connection: sqlite3.Connection, limit_s: float, cpu_s: Callable[[], float] = time.thread_time
+) -> Iterator[None]:
+    """Stops what reads for more than limit_s seconds of CPU within, with OutOfTime; 0: no limit.
+
+    cpu_s: CPU seconds of the thread that calls it. Wall time does not count: on a busy machine each question takes
+    long, and none is too large. A stream may be read by several threads, and each has the whole limit.
+    """
     if not limit_s:
         with reading():
             yield
         return
-    deadline = time.monotonic() + limit_s
-    connection.set_progress_handler(lambda: time.monotonic() > deadline, LIMIT_STEPS)
+    began: dict[int, float] = {}
+
+    def is_over() -> bool:
+        now = cpu_s()
+        return now - began.setdefault(threading.get_ident(), now) > limit_s
+
+    connection.set_progress_handler(is_over, LIMIT_STEPS)
     try:
         with reading(limit_s):
             yield
@@ -103,6 +115,16 @@ def limited(connection: sqlite3.Connection, limit_s: float) -> Iterator[None]:
         # closed meanwhile, by whoever stopped listening to a stream
         with contextlib.suppress(sqlite3.ProgrammingError):
             connection.set_progress_handler(None, 0)
+
+
+@contextlib.contextmanager
+def opened(folder: Path, limit_s: float = 0.0) -> Iterator[sqlite3.Connection]:
+    """A connection that only reads, closed at the end. limit_s: of CPU, see `limited`.
+
+    Raises NoCollection, StoreError.
+    """
+    with contextlib.closing(connect(folder)) as connection, limited(connection, limit_s):
+        yield connection
 
 
 @contextlib.contextmanager
@@ -115,6 +137,13 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("COMMIT")
 
 
+@contextlib.contextmanager
+def moment(folder: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that sees the collection as it is at the first statement. Raises as `opened`."""
+    with opened(folder) as connection, snapshot(connection):
+        yield connection
+
+
 def rows(cursor: sqlite3.Cursor) -> Iterator[tuple[object, ...]]:
     """A cursor's rows, a block at a time."""
     while block := cursor.fetchmany(BLOCK_ROWS):
@@ -125,6 +154,20 @@ def is_being_crawled(connection: sqlite3.Connection, now: float) -> bool:
     """Whether a worker of this machine lives and holds a lease; a run that was killed still stands as running."""
     workers = connection.execute("SELECT pid FROM worker WHERE lease_until >= ?", (now,)).fetchall()
     return any(process_lives(pid) for (pid,) in workers)
+
+
+def is_unused(folder: Path, now: float) -> bool:
+    """Whether a folder holds no collection, or one without a page, a survey and a crawl at work: one that was killed
+    before its first page. One that cannot be read counts as used.
+    """
+    find = "SELECT NOT EXISTS (SELECT 1 FROM page) AND NOT EXISTS (SELECT 1 FROM meta WHERE name = 'survey')"
+    try:
+        with opened(folder) as connection:
+            return connection.execute(find).fetchone() == (1,) and not is_being_crawled(connection, now)
+    except NoCollection:
+        return True
+    except StoreError:  # the command that reads it says why
+        return False
 
 
 def is_copy_of_running(connection: sqlite3.Connection, now: float) -> bool:
@@ -160,7 +203,7 @@ def wrong_value(folder: Path) -> str:
 
     Raises NoCollection, StoreError.
     """
-    with contextlib.closing(connect(folder)) as connection, limited(connection, LOOK_S), snapshot(connection):
+    with opened(folder, LOOK_S) as connection, snapshot(connection):
         there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         for table, columns in _columns().items():
             tests = {

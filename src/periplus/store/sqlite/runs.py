@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from periplus.children import private_files
@@ -77,6 +78,52 @@ def only_crawl(folder: Path) -> Iterator[None]:
             yield
     finally:
         os.close(file)
+
+
+def contents(folder: Path) -> list[Path]:
+    """The files that make up the collection in folder: what `--fresh` deletes.
+
+    Settings (periplus.toml) are not among them.
+    """
+    names = (
+        schema.DATABASE,
+        schema.DATABASE + "-wal",
+        schema.DATABASE + "-shm",
+        "write.lock",
+        "search",
+        "search.lock",
+        "vectors",
+        "links.book",
+        "stories.read",
+        "site.layout",
+    )
+    return [folder / name for name in names if (folder / name).exists()]
+
+
+def names_in(folder: Path) -> list[str] | None:
+    """None: there is no folder."""
+    return [path.name for path in folder.iterdir()] if folder.is_dir() else None
+
+
+def delete(paths: Iterable[Path]) -> None:
+    for path in paths:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def discard(folder: Path, before: Collection[str] | None) -> bool:
+    """Deletes a new collection without pages and survey; the caller holds `only_crawl`. False: it has some, and stays.
+
+    before: `names_in` the folder before it was made. What they name stays.
+    """
+    find = "SELECT EXISTS (SELECT 1 FROM page) OR EXISTS (SELECT 1 FROM meta WHERE name = 'survey')"
+    with contextlib.closing(schema.connect(folder)) as connection:
+        if connection.execute(find).fetchone()[0]:
+            return False
+    delete(path for path in (*contents(folder), folder / CRAWL_LOCK) if path.name not in (before or ()))
+    if before is None:
+        with contextlib.suppress(OSError):  # the user put something into it meanwhile
+            folder.rmdir()
+    return True
 
 
 def begin_run(

@@ -104,6 +104,10 @@ class TableSample:
     rows: tuple[tuple[object, ...], ...] | None = None
 
 
+NO_SAMPLE = TableSample(Count(0, True), 0, (), None)
+"""In place of one for which there was no time: rows then stand as they lie on disk."""
+
+
 def condition(table: Table, name: str, text: str) -> tuple[str, list[object]]:
     """A condition in SQL, and its values.
 

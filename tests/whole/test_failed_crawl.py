@@ -1,0 +1,167 @@
+"""A crawl that read no page leaves no collection, deletes nothing that was there before, and says what to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from served_interface import free_port
+from voyage import QUICK, Collection, crawled, settings_for
+
+from periplus.api import survey
+from periplus.api.crawling import CrawlOrder, crawl
+from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
+from periplus.cli.main import main
+from periplus.errors import StoreError
+from periplus.model.visit import Reason
+from periplus.model.web import Url
+from periplus.model.webometrics import Campaign
+from periplus.settings import settings_from
+from periplus.store.sqlite import reading, runs, schema
+from periplus.urls.units import unit_list
+from stored import NOW, page, stored
+from testweb import Page, Server, Site, Web, faults, serve
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[Server]:
+    sites = Web([Site(f"{name}.test") for name in ("good", "missing", "fails", "moved")])
+    for site in sites.sites.values():
+        site.add(Page("/", "Home", ("A home page.",)))
+    faults.status(sites.sites["missing.test"], "/", 404)
+    faults.status(sites.sites["fails.test"], "/", 500)
+    faults.redirect_away(sites.sites["moved.test"], "/", sites.sites["good.test"])
+    with serve(sites) as server:
+        yield server
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def crawl_of(folder: Path, start: str, **values: object):
+    order = CrawlOrder(folder, (Url(start),), settings_from({**QUICK, **values}))
+    return crawl(order, lambda progress: False)
+
+
+@pytest.mark.parametrize("host", ["missing", "fails", "moved"])
+def test_a_start_that_answers_no_page_leaves_nothing(tmp_path: Path, web: Server, host: str) -> None:
+    _, end = crawled(tmp_path / "c", web, f"{host}.test")
+    assert (end.state, end.is_kept, names(tmp_path)) == ("failed", False, [])
+
+
+def test_a_refused_address_and_a_closed_port_leave_nothing(tmp_path: Path) -> None:
+    refused = crawl_of(tmp_path / "c", "http://127.0.0.1:9/", allow_private=False)
+    assert refused.note == "no page was read; http://127.0.0.1:9/: private address, not asked"
+    closed = crawl_of(tmp_path / "c", f"http://127.0.0.1:{free_port()}/", retries=0)
+    assert (refused.state, closed.state, names(tmp_path)) == ("failed", "failed", [])
+
+
+def test_the_command_says_what_failed_why_and_what_to_do(here: Path) -> None:
+    (here / "empty" / "sub").mkdir(parents=True)
+    (here / "empty" / ".hidden").touch()
+    for words, code, sentence in (
+        (["crawl", "http://127.0.0.1:9/"], 4, "If the network is yours, start it again with --allow-private."),
+        (["check", "http://127.0.0.1:9/"], 4, "If the network is yours, start it again with --allow-private."),
+        (["crawl", "./empty"], 2, "./empty: there is no file in this folder to read"),
+    ):
+        ran = CliRunner().invoke(main, words)
+        assert (ran.exit_code, names(here)) == (code, ["empty"]), ran.output
+        assert sentence in ran.stderr and "Kept in" not in ran.stderr
+        assert code == 2 or "no page was read; http://127.0.0.1:9/: private address, not asked" in ran.stderr
+
+
+def test_what_was_there_before_stays(tmp_path: Path, web: Server) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    crawl_of(own, "http://127.0.0.1:9/", allow_private=False)
+    assert names(tmp_path) == ["own"], "a folder that was there"
+    for name in ("periplus.toml", "report.html", runs.CRAWL_LOCK, "vectors"):
+        (own / name).touch()
+    crawl_of(own, "http://127.0.0.1:9/", allow_private=False)
+    assert names(own) == sorted(["periplus.toml", "report.html", runs.CRAWL_LOCK, "vectors"])
+
+    kept, end = crawled(tmp_path / "good", web, "good.test")
+    assert end.is_kept
+    failed = crawl_of(kept.folder, "http://127.0.0.1:9/", allow_private=False)
+    assert (failed.is_kept, list(kept.titles.values())) == (True, ["Home"])
+    assert kept.urls["http://127.0.0.1:9/"].reason is Reason.PRIVATE
+
+
+def test_a_survey_that_read_nothing_stays_with_its_plan(tmp_path: Path) -> None:
+    """`survey create` made the collection, and a person wrote the plan in it."""
+    folder = tmp_path / "s"
+    survey.create(folder, Campaign(units=unit_list("http://127.0.0.1:9/"), pages=3))
+    end = survey.run(folder, settings_from({**QUICK, "allow_private": False}), lambda watched: False)
+    assert (end.state, end.is_kept) == ("failed", True)
+    assert survey.campaign_of(folder).pages == 3
+    assert not reading.is_unused(folder, NOW)
+
+
+def test_a_topical_crawl_that_read_nothing_leaves_nothing(tmp_path: Path) -> None:
+    settings = settings_from({**QUICK, "allow_private": False}, DEFAULTS)
+    order = TopicalOrder(tmp_path / "t", (Url("http://127.0.0.1:9/"),), "ships", lambda text: 1.0, settings)
+    end = crawl_topic(order, lambda progress: False).end
+    assert (end.state, end.is_kept, names(tmp_path)) == ("failed", False, [])
+
+
+def test_an_import_that_read_no_page_leaves_nothing(here: Path) -> None:
+    file, record = here / "a.warc", b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: https://e.org/\r\n"
+    answer = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\ngone"
+    record += b"WARC-Date: 2024-01-01T00:00:00Z\r\nWARC-Record-ID: <urn:uuid:1>\r\nContent-Type: application/http\r\n"
+    file.write_bytes(record + b"Content-Length: %d\r\n\r\n%s\r\n\r\n" % (len(answer), answer))
+    ran = CliRunner().invoke(main, ["import", "warc", "a.warc", "--start", "https://e.org/"])
+    assert ran.exit_code == 1 and "no page was read" in ran.stderr and "No collection was made" in ran.stderr, (
+        ran.output
+    )
+    assert names(here) == ["a.warc"]
+
+
+def test_an_error_before_the_first_page_leaves_nothing(tmp_path: Path, web: Server) -> None:
+    def broken(*run: object) -> tuple[str, float]:
+        raise StoreError("the disk is full")
+
+    order = CrawlOrder(tmp_path / "c", (Url(web.url("good.test")),), settings_for(web))
+    with pytest.raises(StoreError, match="the disk is full"):
+        crawl(order, lambda progress: False, broken)
+    assert names(tmp_path) == []
+
+
+def test_nothing_is_deleted_that_holds_a_page_or_a_survey(tmp_path: Path) -> None:
+    folder = stored(tmp_path / "c", {"https://e.org/": page("Home")}, ["https://e.org/"])
+    assert not runs.discard(folder, None)
+    assert list(Collection(folder).titles.values()) == ["Home"]
+    planned = tmp_path / "s"
+    survey.create(planned, Campaign(units=unit_list("https://e.org/")))
+    assert not runs.discard(planned, None), "a survey that was written while the crawl ran"
+
+
+def test_bare_commands_leave_collections_without_pages_aside(here: Path) -> None:
+    """As a crawl leaves them that was killed before its first page."""
+    for name in ("killed", "killed too"):
+        stored(here / f"{name}.periplus", {"https://e.org/": 404}, ["https://e.org/"], state="running")
+    (here / "settings.periplus").mkdir()
+    assert "several collections here" in CliRunner().invoke(main, ["status"]).stderr, "there is no better one"
+    stored(here / "good.periplus", {"https://e.org/": page("Home")}, ["https://e.org/"])
+    ran = CliRunner().invoke(main, ["status"])
+    assert ran.exit_code == 0 and ran.stdout.startswith("good.periplus: 1 URL")
+    folder = here / "planned.periplus"
+    survey.create(folder, Campaign(units=unit_list("https://e.org/")))
+    assert "good.periplus, planned.periplus. Choose one" in CliRunner().invoke(main, ["status"]).stderr
+
+
+def test_a_crawl_at_work_is_no_unused_collection(tmp_path: Path) -> None:
+    folder = stored(tmp_path / "c", {}, ["https://e.org/"], state="running")
+    assert reading.is_unused(folder, NOW)
+    with schema.writing(folder) as connection:
+        connection.execute("INSERT INTO worker VALUES ('w', ?, ?, ?, 0)", (os.getpid(), NOW, NOW + 60))
+    assert not reading.is_unused(folder, NOW)
