@@ -55,7 +55,7 @@ from periplus.ui.state import AppState, folder_of, now, place_of, state_of
 from periplus.ui.tables import columns_of, page_values, query_of, sent
 from periplus.ui.watching import SurveyMoment
 from periplus.urls.units import UnitChoice
-from periplus.values import frozen
+from periplus.values import Pairs, frozen
 
 READ_S = 3.0  # for one collection of the list
 SITES = 50  # that are shown while they change; all of them stand in the table
@@ -303,7 +303,7 @@ class SurveyView:
     sentence: str
     table: str
     columns: tuple[str, ...]
-    pictures: tuple[tuple[str, str], ...] = ()
+    pictures: Pairs = ()
 
 
 VIEWS = {

@@ -22,7 +22,7 @@ from periplus.model.tables import ColumnKind
 from periplus.present.writers import writer_named, writers
 from periplus.ui import rendering
 from periplus.ui.state import folder_of, state_of
-from periplus.values import frozen
+from periplus.values import Pairs, frozen
 
 ROWS = (50, 100, 250, 500)  # of one page
 RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format", "where", "is"})
@@ -41,9 +41,9 @@ class TableScreen:
     title: str
     table: str
     columns: tuple[str, ...]
-    fixed: tuple[tuple[str, str], ...] = ()
+    fixed: Pairs = ()
     sentence: str = ""
-    usual: tuple[tuple[str, str], ...] = ()  # conditions that hold unless the address names their column
+    usual: Pairs = ()  # conditions that hold unless the address names their column
 
 
 _LINK = ("source", "anchor", "target", "target_status", "kind", "position")
@@ -215,7 +215,7 @@ def tells(facet: TableFacet, asked: Mapping[str, str]) -> bool:
     return len(facet.values) > 1 or facet.name in asked
 
 
-def query_of(asked: Mapping[str, str], fixed: tuple[tuple[str, str], ...] = ()) -> tuple[TableQuery, int]:
+def query_of(asked: Mapping[str, str], fixed: Pairs = ()) -> tuple[TableQuery, int]:
     """(what is asked of a table, the page's number from 1). Raises UsageError."""
     given = tuple((column, text) for column, text in asked.items() if column not in RESERVED and text)
     per, at = whole(asked, "per", ROWS[0], 1, ROWS[-1]), whole(asked, "at", 1, 1, 10_000_000)

@@ -33,7 +33,7 @@ from periplus.model.web import Url
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.views import all_of, key_of, order_by, select, source_of, value_of
 from periplus.urls.canonical import url_id
-from periplus.values import frozen
+from periplus.values import Pairs, frozen
 
 COUNTED = 100_000  # rows after which counting stops: 20 ms
 SAMPLED = 10_000  # rows of which facets are told: 0.1 s; ids are hashes, so these are as good as drawn by lot
@@ -65,7 +65,7 @@ class TableQuery:
     numbers): no row answers whose value, or whose URL's id, is not among them, as somebody knows who has an index.
     """
 
-    conditions: tuple[tuple[str, str], ...] = ()
+    conditions: Pairs = ()
     text: str = ""
     sort: tuple[str, ...] = ()
     first: int = 0
