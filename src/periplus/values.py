@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar, dataclass_transform
 
 T = TypeVar("T")
+Row = tuple[object, ...]  # of a table
+JsonObject = dict[str, object]  # and what templates are filled with
 Pairs = tuple[tuple[str, str], ...]  # (name, value)
 Watch = Callable[[str, int, int], None]  # is told what is done, how many are, of how many
 

@@ -22,7 +22,7 @@ from periplus.model.tables import ColumnKind
 from periplus.present.writers import writer_named, writers
 from periplus.ui import rendering
 from periplus.ui.state import folder_of, state_of
-from periplus.values import Pairs, frozen
+from periplus.values import JsonObject, Pairs, frozen
 
 ROWS = (50, 100, 250, 500)  # of one page
 RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format", "where", "is"})
@@ -169,9 +169,9 @@ def waiting(request: Request, name: str, title: str) -> Response:
     return rendering.answer(request, "waiting.html", {"title": title, "name": name})
 
 
-def page_values(request: Request, page: TablePage, query: TableQuery, at: int) -> dict[str, object]:
+def page_values(request: Request, page: TablePage, query: TableQuery, at: int) -> JsonObject:
     """What every screen of a table shows; for people more than for programs."""
-    values: dict[str, object] = {
+    values: JsonObject = {
         "table": page.table, "columns": page.columns, "rows": page.rows, "count": page.count,
         "facets": [facet for facet in page.facets if tells(facet, request.query_params)],
         "conditions": list(query.conditions),
@@ -252,7 +252,7 @@ def compare(request: Request) -> Response:
     name, folder = folder_of(request)
     asked = request.query_params
     before, after = asked.get("before", "last-1"), asked.get("after", "last")
-    values: dict[str, object] = {"title": "Compare", "name": name, "before": before, "after": after, "comparison": None}
+    values: JsonObject = {"title": "Compare", "name": name, "before": before, "after": after, "comparison": None}
     with Collection(folder, time_limit_s=READ_S) as collection:
         runs = collection.runs()
         if len(runs) > 1 or "before" in asked:

@@ -16,7 +16,7 @@ from periplus.urls import hosts
 from periplus.urls.canonical import INDEX_FILE, TRACKING
 from periplus.urls.scope import site_key
 from periplus.urls.url_patterns import SESSION_NAMES, mask
-from periplus.values import Pairs
+from periplus.values import Pairs, Row
 
 COPY = "same bytes and links as"  # an alias elsewhere than at its page's place
 MOST_DIFFERENCES = 4  # that may be judged as one: more say that two addresses have little in common
@@ -234,7 +234,7 @@ def merged(pages: Iterable[AliasPage], starts: Set[Url], links_of: LinksOf) -> l
     https, names no index file, is nearest to the start: never the one that was fetched first. O(pages log pages).
     """
     by_url = {page.url: page for page in pages}
-    groups: dict[tuple[object, ...], list[Url]] = {}
+    groups: dict[Row, list[Url]] = {}
     for url, page in by_url.items():
         groups.setdefault((without(url, _plain_differences(url)), page.body), []).append(url)
     leader = {url: min(group) for group in groups.values() for url in group}
@@ -320,7 +320,7 @@ def _leader_of(leader: dict[Url, Url], url: Url) -> Url:
     return url
 
 
-def _oddity(page: AliasPage, doors: Set[tuple[str, bool]]) -> tuple[object, ...]:
+def _oddity(page: AliasPage, doors: Set[tuple[str, bool]]) -> Row:
     parts = shape(page.url)
     far = page.depth is None
     return (
