@@ -1,11 +1,16 @@
-"""The decorator that most values have."""
+"""What values are made with: the decorator of most, and names of types that many have."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar, dataclass_transform
 
 T = TypeVar("T")
+Row = tuple[object, ...]  # of a table
+JsonObject = dict[str, object]  # and what templates are filled with
+Pairs = tuple[tuple[str, str], ...]  # (name, value)
+Watch = Callable[[str, int, int], None]  # is told what is done, how many are, of how many
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))

@@ -218,7 +218,7 @@ def test_several_sites_are_mapped_one_at_a_time(tmp_path):
     web = {HOME: page("E", "/a"), "http://localhost:8000/": page("L", "/b", "https://e.org/a")}
     folder = stored(tmp_path, web, [HOME, "http://localhost:8000/"])
     with periplus.open(folder) as collection:
-        with pytest.raises(UsageError, match=r"e\.org, localhost:8000"):
+        with pytest.raises(UsageError, match=r"2 sites:\n  e\.org\n  localhost:8000"):
             collection.map()
         assert list(collection.map("localhost:8000").facts.url) == ["http://localhost:8000/", "http://localhost:8000/b"]
         assert list(collection.map("e.org").facts.url) == [HOME, "https://e.org/a"]

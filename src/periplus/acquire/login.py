@@ -18,7 +18,7 @@ from periplus.model.web import Origin, Url
 from periplus.urls.canonical import resolve
 from periplus.urls.hosts import host_name, is_within, origin_of, path_and_query, registered_domain
 from periplus.urls.user_patterns import UserPattern
-from periplus.values import frozen
+from periplus.values import Pairs, frozen
 
 MASKED = "[masked]"
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -84,7 +84,7 @@ class Login:
     headers: tuple[str, ...] = ()  # lines, sent with each request
     cookies: tuple[Cookie, ...] = ()
     form: Url | None = None
-    fields: tuple[tuple[str, str], ...] = ()
+    fields: Pairs = ()
     selector: str = ""  # which form of the page; empty: the one that has the fields
     check: Url | None = None  # a page that shows the sign; None: the one that signing in leads to
     signed_in: Sign = Sign()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +17,7 @@ from periplus.document.digest import without_marks
 from periplus.model.arrays import Floats, Floats32, Ints, Ints32, Mask, Unsigned32
 from periplus.model.story import DateOrigin, Order, Stories, Story, StoryPage
 from periplus.model.web import Url
+from periplus.values import Watch
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 # runs of five less. So pages are compared by containment (what they share of the smaller one's runs), from a tenth on,
 # and rare words confirm it.
 
-Watch = Callable[[str, int, int], None]  # is told (what is done, pages that it is done with, pages in all)
 
 PAGES_OF_SHINGLE = 300  # a run on more pages is a formula or a giant story, which has other runs too
 A_SITE = 3  # pages of one site on the average: a run on more of them is the site's own formula

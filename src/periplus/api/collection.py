@@ -29,7 +29,7 @@ from periplus.store.sqlite.listing import LinkFilter, PageFilter
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import address_of_path, as_file_links, folders_of, paths_shown
-from periplus.values import frozen
+from periplus.values import Watch, frozen
 
 if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
     from periplus.api.inlink_index import InlinkIndexes
@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when 
     from periplus.api.page import Page
     from periplus.api.searching import Search
     from periplus.api.site import Site
-    from periplus.api.templates import Templates, Watch
+    from periplus.api.templates import Templates
     from periplus.document.extraction import ExtractRule
     from periplus.model.comparison import Comparison
     from periplus.model.duplicates import Duplicates

@@ -158,8 +158,7 @@ def _from_fetched(links: LinkRows, urls: UrlRows) -> LinkRows:
     sources, targets = links.sources[fetched_links], links.targets[fetched_links]
     order = np.lexsort((targets, sources))
     sources, targets = sources[order], targets[order]
-    first = np.ones(len(sources), np.bool_)
-    first[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
+    first = site_rows.first_of_pairs(sources, targets)
     return LinkRows(sources[first], targets[first])
 
 

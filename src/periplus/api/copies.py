@@ -17,7 +17,7 @@ from periplus.masking import without_secrets
 from periplus.present.wording import size
 from periplus.settings import SETTINGS_FILE, SUFFIX, segments_written
 from periplus.store import runs
-from periplus.store.moving import WRITTEN_BACK, MovedBody, MovedTable, Row, changed_rows
+from periplus.store.moving import WRITTEN_BACK, MovedBody, MovedTable, changed_rows
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import hosts, index_place, schema
 from periplus.store.postgres.address import Address, address_of
@@ -30,6 +30,7 @@ from periplus.store.sqlite import copying as folder_copying
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.analysis_rows import take_results
 from periplus.store.sqlite.schema import SCHEMA_VERSION, WriteLock, drafted, exists, writing
+from periplus.values import Row
 
 # docs/decisions/0060. A copy is the collection as `move` makes one, in a folder that is kept. In its table meta stands
 # the moment of the database that it shows; what was written since is taken over before each question. Beside it lie the

@@ -48,7 +48,7 @@ from periplus.urls.hosts import host_key
 from periplus.urls.parameters import apply, rules_of
 from periplus.urls.parts import part_named, part_of
 from periplus.urls.scope import own_hosts, site_scope
-from periplus.values import frozen
+from periplus.values import Pairs, frozen
 
 if TYPE_CHECKING:
     from periplus.acquire.login import Login
@@ -90,7 +90,7 @@ class CrawlOrder:
     part: str = ""  # 2/4: the collection is the second of four that share a web; empty: as the collection is
     exchange: str = ""  # folder, or URL of object storage, where the parts hand URLs over; empty: as before
     until_all_done: bool = False  # a part that has nothing to do waits until no part has
-    further: tuple[tuple[str, str], ...] = ()  # (name, value): what else the workers of a kind of run choose by
+    further: Pairs = ()  # (name, value): what else the workers of a kind of run choose by
 
     @property
     def place(self) -> Path | str:

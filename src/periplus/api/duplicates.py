@@ -7,7 +7,7 @@ would make pages alike that share nothing else.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -33,13 +33,12 @@ from periplus.model.web import SiteKey, UrlId
 from periplus.store.bodies import pack_parts, unpack_parts
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.sqlite import reading, site_rows, text_rows
+from periplus.values import Watch
 
 NEAR = 0.8  # of the shingles that either page has
 LEAST_NEAR = 0.3  # below, most candidates are none, and what is found no copy
 AT_ONCE = 200
 _APART = (BlockKind.TITLE, BlockKind.ALT)  # not of a page's running text
-
-Watch = Callable[[str, int, int], None]  # (what is being done, pages done, pages in all)
 
 
 def _silent(what: str, done: int, total: int) -> None:

@@ -16,14 +16,13 @@ from periplus.analyse.engines.stages import (
     EngineChoice,
     StageParameters,
     StageResult,
-    Watch,
     chosen,
     compute,
 )
 from periplus.errors import ExtensionError, UsageError
 from periplus.extensions import extensions
 from periplus.extras import absence
-from periplus.values import frozen
+from periplus.values import Watch, frozen
 
 LOCAL = "local[*]"
 SPARK = "spark"

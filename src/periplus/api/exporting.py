@@ -16,7 +16,7 @@ from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Answer, ask
-from periplus.values import frozen
+from periplus.values import Row, frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +47,7 @@ class TableRows:
     """
 
     table: Table
-    rows: Iterator[tuple[object, ...]]
+    rows: Iterator[Row]
 
 
 @contextlib.contextmanager
@@ -110,7 +110,7 @@ def _stored_rows(place: Path | str, name: str, *, ranks: bool) -> Iterator[Table
         yield TableRows(exported, _rows(connection, Path(place), exported))
 
 
-def _structured_rows(pages: Iterator[PageBody]) -> Iterator[tuple[object, ...]]:
+def _structured_rows(pages: Iterator[PageBody]) -> Iterator[Row]:
     """What pages of HTML say to machines, read from their stored bytes, in the order of the pages."""
     from periplus.document import html
     from periplus.document.decode import decode
@@ -141,7 +141,7 @@ def exported_columns(place: Path | str, name: str, *, ranks: bool = True) -> tup
     return table.columns
 
 
-def _rows(connection: reading.Connection, folder: Path, exported: Table) -> Iterator[tuple[object, ...]]:
+def _rows(connection: reading.Connection, folder: Path, exported: Table) -> Iterator[Row]:
     from periplus.store.sqlite.listing import whole
 
     if exported is RANKED_PAGES:
@@ -153,7 +153,7 @@ def _rows(connection: reading.Connection, folder: Path, exported: Table) -> Iter
     return whole(connection, exported)
 
 
-def _chains(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
+def _chains(connection: reading.Connection) -> Iterator[Row]:
     from periplus.analyse.verdicts import RedirectColumns, chain_rows
     from periplus.store.sqlite.listing import redirect_hops, statuses_of, text_of
 
@@ -163,7 +163,7 @@ def _chains(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
         yield row.chain_id, row.order, text_of(connection, row.url_id), row.status, row.role.value
 
 
-def _ranked_pages(connection: reading.Connection) -> Iterator[tuple[object, ...]]:
+def _ranked_pages(connection: reading.Connection) -> Iterator[Row]:
     from periplus.store.sqlite.listing import whole
 
     ends, ranks = _ends(connection), _Ranks(connection)
@@ -207,7 +207,7 @@ class _Ranks:
                 (ids[order], (facts.inlinks[order], facts.outlinks[order], facts.rank[order], facts.score[order]))
             )
 
-    def of(self, identity: int) -> tuple[object, ...]:
+    def of(self, identity: int) -> Row:
         """(inlinks, outlinks, pagerank, link score); None for what is no page of a start's site."""
         for ids, values in self._parts:
             place = int(ids.searchsorted(identity))
@@ -216,7 +216,7 @@ class _Ranks:
         return (None,) * 4
 
 
-def issue_rows(connection: reading.Connection, folder: Path) -> Iterator[tuple[object, ...]]:
+def issue_rows(connection: reading.Connection, folder: Path) -> Iterator[Row]:
     """Rows of ISSUES."""
     from periplus.api import audit
     from periplus.api.positions import placed

@@ -12,7 +12,7 @@ from periplus.api.copies import brought_up
 from periplus.api.moving import Watch, moved_tables, silent
 from periplus.errors import StoreError
 from periplus.store.dialect import shard_of
-from periplus.store.moving import MovedTable, Row
+from periplus.store.moving import MovedTable
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import following, schema, table_rows
 from periplus.store.postgres.address import address_of
@@ -21,6 +21,7 @@ from periplus.store.segments import ENDING, copied_records, object_storage
 from periplus.store.sqlite import copying as folder_copying
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Follow
+from periplus.values import Row
 
 # docs/decisions/0062. A transaction on the copy notes which rows it writes and deletes. Before it ends, one of the
 # database takes the same rows over and ends: a kill between the two leaves a copy that is behind, as any copy may be,

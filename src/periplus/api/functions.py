@@ -23,7 +23,7 @@ from periplus.settings import SETTINGS_FILE, SUFFIX, read_settings, settings_fro
 from periplus.store.postgres.address import is_address
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_name
-from periplus.values import frozen
+from periplus.values import JsonObject, frozen
 
 if TYPE_CHECKING:  # loaded by whichever function needs them
     from periplus.api.checking import CheckEnd
@@ -305,7 +305,7 @@ def _place(folder: Path | str) -> Path | str:
     return str(folder) if is_address(str(folder)) else Path(folder)
 
 
-def _starts(start: str | Sequence[str], settings: dict[str, object]) -> tuple[tuple[Url, ...], dict[str, object]]:
+def _starts(start: str | Sequence[str], settings: JsonObject) -> tuple[tuple[Url, ...], JsonObject]:
     """Starts as URLs, and the settings with the local folders among them.
 
     Raises InvalidUrl, and UsageError where none is named.

@@ -23,7 +23,6 @@ from periplus.api.cache import Remembered
 from periplus.api.collection import Collection
 from periplus.api.functions import open_collection
 from periplus.api.topics import (
-    Watch,
     add_label,
     beginning_of,
     relearned,
@@ -36,6 +35,7 @@ from periplus.api.topics import (
 from periplus.errors import UsageError
 from periplus.model.topic import Example, Judged, Method, Topic, TopicReport
 from periplus.model.web import Url
+from periplus.values import Watch
 
 POOL = 600  # pages that are asked for: judged anew after each answer, a tenth of a second
 SESSIONS = 4  # that go on at a time, each of some 20 MB

@@ -21,6 +21,7 @@ from periplus.settings import SETTINGS_FILE, Identity, nearest, read_tables
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_name, is_within, origin_of
 from periplus.urls.user_patterns import UserPattern, user_pattern
+from periplus.values import Pairs
 
 KEYS = (
     "hosts", "form", "selector", "fields", "headers", "bearer", "basic", "cookies", "cookie_file", "check", "signed_in",
@@ -179,7 +180,7 @@ def login_of(table: Any, name: str, where: str, folder: Path, *, is_public: bool
     )  # fmt: skip
 
 
-def _fields(reader: _Reader) -> tuple[tuple[str, str], ...]:
+def _fields(reader: _Reader) -> Pairs:
     fields = reader.pairs("fields")
     return tuple(
         (name, reader.secret(f"fields.{name}", value, always=bool(_SECRET_FIELD.search(name))))

@@ -17,7 +17,7 @@ from periplus.model.collection import RunNote
 from periplus.settings import SETTINGS_FILE, SUFFIX, segments_written
 from periplus.store import runs as collection_runs
 from periplus.store.dialect import shard_of
-from periplus.store.moving import MovedBody, MovedTable, Row, Sum, summed
+from periplus.store.moving import MovedBody, MovedTable, Sum, summed
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import index_place, ledger, schema, table_rows
 from periplus.store.postgres.address import Address, address_of, is_address
@@ -30,7 +30,7 @@ from periplus.store.sqlite import copying as folder_copying
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.schema import SqliteStatements, drafted, exists, writing
 from periplus.urls.parameters import rules_key
-from periplus.values import frozen
+from periplus.values import Row, frozen
 
 # All of it enters the target in one transaction, is read back and compared with what left, table by table; only then it
 # is there. The source stays as it was, with a note where it went.

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -41,7 +41,7 @@ from periplus.present.stories import edition_values
 from periplus.present.wording import count_of
 from periplus.store.sqlite import portal_rows, reading, runs, schema, site_rows, text_rows
 from periplus.urls.canonical import url_id
-from periplus.values import frozen
+from periplus.values import Watch, frozen
 
 MANIFEST = ".periplus-files.json"  # what we wrote into the folder: nothing else there is ever replaced or deleted
 
@@ -350,7 +350,6 @@ def _sites(gathered: Mapping[str, object], entries: list[DeskEntry], decided: De
     )  # fmt: skip
 
 
-Watch = Callable[[str, int, int], None]  # is told (what goes on, how far, of how many)
 PORTAL_FOLDER = FOLDER  # within the collection's folder
 _ENTRY, _SITE = False, True
 # what each does to an entry, to a site; None: nothing is decided any longer

@@ -19,6 +19,7 @@ from periplus.model.web import Url
 from periplus.store.sqlite import page_rows, reading
 from periplus.store.sqlite.page_rows import Contents
 from periplus.urls.canonical import url_id
+from periplus.values import Row
 
 # they stand nowhere in a source
 OF_WHOLE_PAGES = HEADER_CODES | {
@@ -40,13 +41,11 @@ def some_looked_up(folder: Path, issues: Iterable[Issue]) -> list[Issue]:
         return list(with_positions(connection, issues))
 
 
-def rows_with_positions(
-    folder: Path, names: Sequence[str], rows: Sequence[tuple[object, ...]]
-) -> Iterator[tuple[object, ...]]:
+def rows_with_positions(folder: Path, names: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
     """Rows of ISSUES with their lines and columns. names: of their columns, with LOOKED_UP_BY and those two."""
     places = {name: names.index(name) for name in (*LOOKED_UP_BY, "line", "column")}
 
-    def issue_of(row: tuple[object, ...]) -> Issue:
+    def issue_of(row: Row) -> Issue:
         code, url, related, anchor, position, cause, detail = (str(row[places[name]] or "") for name in LOOKED_UP_BY)
         return Issue(code, issue_kinds()[code].grade, url, detail, related, anchor, position, cause)
 

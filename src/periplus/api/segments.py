@@ -22,7 +22,7 @@ from periplus.settings import (
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import listing, reading
 from periplus.urls.canonical import url_id
-from periplus.values import frozen
+from periplus.values import Row, frozen
 
 if TYPE_CHECKING:  # arrays: only where there are rules
     import numpy as np
@@ -223,7 +223,7 @@ class SegmentedRows:
         """The table with the columns of segments; as it is where there are no rules."""
         return with_segments(self.table) if self.segments else self.table
 
-    def rows(self, rows: Iterator[tuple[object, ...]], only: str = "") -> Iterator[tuple[object, ...]]:
+    def rows(self, rows: Iterator[Row], only: str = "") -> Iterator[Row]:
         """only: a segment; others' rows are left out. Raises UsageError for a table without pages in its rows."""
         names = self.table.names
         added = len(self.made.columns) - len(names)

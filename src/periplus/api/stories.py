@@ -22,7 +22,6 @@ from periplus.api.story_pages import (
     CandidatePages,
     Readings,
     Stored,
-    Watch,
     pages_of,
     read,
     store_readings,
@@ -46,7 +45,7 @@ from periplus.model.web import SiteKey, Url
 from periplus.store.column_files import ColumnFile
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.inlinks import InlinkIndexVersion, moment_of
-from periplus.values import frozen
+from periplus.values import Watch, frozen
 
 SEED = 1  # of the exchanges by chance: equal cascades give equal choices
 

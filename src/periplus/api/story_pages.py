@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -43,10 +43,9 @@ from periplus.store.crawl_reads import PageBlocks
 from periplus.store.sqlite import reading, site_rows, text_rows
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.text_rows import PageRow
-from periplus.values import frozen
+from periplus.values import Watch, frozen
 
 VERSION = 3  # of the file, and of all that makes what is in it: dates, words, stories; another one is made anew
-Watch = Callable[[str, int, int], None]  # is told (what is done, pages that it is done with, pages in all or 0)
 HTML = ("text/html", "application/xhtml+xml")
 MENUS = frozenset({Position.NAV, Position.HEADER, Position.FOOTER, Position.ASIDE})
 # a link on so many of a site's pages is the site's: a blogroll, an advertisement

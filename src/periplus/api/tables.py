@@ -53,7 +53,7 @@ from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.tables import LEAFED, Count, TableFacet, TableQuery
 from periplus.urls.scope import site_key
-from periplus.values import frozen
+from periplus.values import Row, frozen
 
 if TYPE_CHECKING:  # arrays
     from periplus.analyse.segments import Segmentation
@@ -189,14 +189,14 @@ class TablePage:
 
     table: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[object, ...], ...]
+    rows: tuple[Row, ...]
     count: Count
     facets: tuple[TableFacet, ...]
     sampled: int  # rows that the facets are counted of; 0 with rows: there was no time for facets
     unordered: bool  # they stand as they lie on disk, for there are too many
 
 
-_Key = tuple[object, ...]
+_Key = Row
 
 
 @frozen

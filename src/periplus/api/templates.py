@@ -38,9 +38,7 @@ from periplus.model.page import Block, Part
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.text_rows import SourceRow, pages_of, source_rows
-from periplus.values import frozen
-
-Watch = Callable[[str, int, int], None]  # (what is being done, pages done, pages in all)
+from periplus.values import Watch, frozen
 
 
 @frozen

@@ -7,7 +7,7 @@ import gzip
 import heapq
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,6 +24,7 @@ from periplus.store.crawl_reads import PageBlocks
 from periplus.store.sqlite import reading, schema, text_rows
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_key
+from periplus.values import Watch
 
 if TYPE_CHECKING:
     from periplus.analyse.topic.judging import Judge
@@ -36,8 +37,6 @@ WORDS_SHARE = 0.5  # of the best hit's score: a page with one of the words in pa
 FILE_BYTES = 20_000_000  # of an example file that are read: books have 1 MB
 FILES_MOST = 50_000
 PAGE_FILES = "https://files.invalid/"  # where files seem to lie, for their names' endings
-
-Watch = Callable[[str, int, int], None]  # what is done, how many, of how many
 
 
 def examples_from(collection: Collection, specs: Iterable[str], positive: bool, watch: Watch) -> Iterator[Example]:

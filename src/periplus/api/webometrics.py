@@ -62,7 +62,7 @@ from periplus.store.sqlite import reading, runs, schema, site_rows, survey
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import registered_domain
 from periplus.urls.units import UnitChoice, UnitsOfUrls, unit_of, units_of
-from periplus.values import frozen
+from periplus.values import Pairs, frozen
 
 FORMATS = {
     "report": ("html",),
@@ -242,7 +242,7 @@ def _method(rows: SurveyRows, order: SurveyOrder, now: float) -> MethodSheet:
     )
 
 
-def _parameters(order: SurveyOrder, last: RunRecord | None) -> tuple[tuple[str, str], ...]:
+def _parameters(order: SurveyOrder, last: RunRecord | None) -> Pairs:
     """How was counted, then every setting of the last run that is not as it ships."""
     rules, defaults = order.rules, as_values(Settings())
     counted = [

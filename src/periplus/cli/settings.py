@@ -30,6 +30,7 @@ from periplus.masking import masked_setting
 from periplus.present.tables import write_table
 from periplus.present.wording import count_of, number, size, visible
 from periplus.settings import SettingRow, as_values, read_files, read_presets, rows
+from periplus.values import Row
 
 # `periplus settings`: every setting with its flag, default and range.
 
@@ -88,7 +89,7 @@ def _effective_rows(folder: Path) -> Iterator[tuple[str, object, str]]:
         yield row.name, ", ".join(value) if row.many else value, sources.get(row.name, "default")
 
 
-def _preset_rows(folder: Path) -> Iterator[tuple[object, ...]]:
+def _preset_rows(folder: Path) -> Iterator[Row]:
     """Of each preset each of its settings. Raises UnknownSetting."""
     for preset in read_presets(settings_files(folder)).values():
         for name, given in preset.values.items():
@@ -109,7 +110,7 @@ def _extension_rows() -> Iterator[tuple[str, ...]]:
             yield f"periplus.{group}", extension.name, extension.package, fault
 
 
-def _cells(row: SettingRow) -> tuple[object, ...]:
+def _cells(row: SettingRow) -> Row:
     return row.name, row.flag, row.default, row.unit, _plain(value_range(row)), row.sentence
 
 

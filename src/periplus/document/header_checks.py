@@ -9,6 +9,7 @@ from functools import lru_cache
 from periplus.document.robots import parse_robots
 from periplus.document.static_checks import StaticNote
 from periplus.model.visit import Headers
+from periplus.values import Pairs
 
 HSTS_S = 15_552_000  # 180 days: below it Lighthouse and the Mozilla Observatory call it short
 COMPRESSED_FROM = 1_400  # bytes of a text: less fits into one packet either way; Lighthouse's threshold too
@@ -48,9 +49,7 @@ def page_header_notes(
 
 
 @lru_cache(maxsize=1_024)  # a site's pages share theirs
-def _of_header(
-    is_secure: bool, is_loopback: bool, is_long: bool, fields: tuple[tuple[str, str], ...]
-) -> tuple[StaticNote, ...]:
+def _of_header(is_secure: bool, is_loopback: bool, is_long: bool, fields: Pairs) -> tuple[StaticNote, ...]:
     """is_long: a text that is worth compressing."""
     headers = Headers(fields)
     notes = list(_of_safety(is_secure, tuple(", ".join(headers.all(name)) for name in _SAFETY)))

@@ -14,7 +14,7 @@ from math import inf, sqrt
 from isal import isal_zlib  # in a third of the time that zlib takes, 4 ms of a start
 
 from periplus.document.ngrams import SPACE, Ngrams, count_units
-from periplus.values import frozen
+from periplus.values import Pairs, frozen
 
 
 @frozen
@@ -177,7 +177,7 @@ def _scores(text: str) -> tuple[dict[str, float], int]:
 
 
 @cache
-def _classes(script: str) -> tuple[tuple[str, ...], tuple[float, ...], tuple[tuple[str, str], ...]]:
+def _classes(script: str) -> tuple[tuple[str, ...], tuple[float, ...], Pairs]:
     """The classes of a script, how much oftener the web has each, and those that go by another name."""
     languages = ALPHABETS[script].languages
     twins = tuple((language, _OTHER_NAMES[language]) for language in languages if language in _OTHER_NAMES)

@@ -20,7 +20,7 @@ from periplus.document.page_rules import MARKS
 from periplus.document.tree import PageTree, parse
 from periplus.model.page import NO_PUBLICATION, Publication
 from periplus.model.web import Url
-from periplus.values import frozen
+from periplus.values import JsonObject, frozen
 
 if TYPE_CHECKING:
     from periplus.model.story import PageDate
@@ -93,7 +93,7 @@ _ITEMS_AUTHOR = ("author", "schema:author", "dc:creator", "dcterms:creator", "cr
 class HeadWords(NamedTuple):
     """What a page says to machines apart from its text."""
 
-    things: Sequence[dict[str, object]] = ()  # objects of JSON-LD, outer ones first
+    things: Sequence[JsonObject] = ()  # objects of JSON-LD, outer ones first
     metas: Sequence[tuple[str, str]] = ()  # (name in lower case, content)
 
 
@@ -183,7 +183,7 @@ def page_date(evidence: DateEvidence) -> PageDate:
     return PageDate(evidence.first_seen, DateOrigin.FIRST_SEEN)
 
 
-def types_of(things: Iterable[dict[str, object]], written: Iterable[str]) -> str:
+def types_of(things: Iterable[JsonObject], written: Iterable[str]) -> str:
     """The types of things of JSON-LD and Microdata, each once, without their vocabulary."""
     names = dict[str, None]()
     for thing in things:
@@ -257,7 +257,7 @@ def _contents(rows: Sequence[tuple[str, str]], names: Sequence[str]) -> Iterator
         yield from by_name.get(name, ())
 
 
-def _of_things(things: Iterable[dict[str, object]], keys: Sequence[str]) -> Iterator[WrittenDate]:
+def _of_things(things: Iterable[JsonObject], keys: Sequence[str]) -> Iterator[WrittenDate]:
     """Dates of articles first, then those of whatever is not a part of the page."""
     later: list[WrittenDate] = []
     for thing in things:
@@ -437,7 +437,7 @@ def _clean(text: str) -> str:
     return re.sub(_SUFFIX, "", re.sub(_PREFIX, "", text))
 
 
-def _names_of_things(things: Sequence[dict[str, object]]) -> list[str]:
+def _names_of_things(things: Sequence[JsonObject]) -> list[str]:
     by_id = {str(thing["@id"]): thing for thing in reversed(things) if "@id" in thing and "name" in thing}
     for is_article in (True, False):
         for thing in things:
@@ -450,7 +450,7 @@ def _names_of_things(things: Sequence[dict[str, object]]) -> list[str]:
     return []
 
 
-def _values_of(value: object, by_id: dict[str, dict[str, object]]) -> Iterator[str]:
+def _values_of(value: object, by_id: dict[str, JsonObject]) -> Iterator[str]:
     """The names of an author or several, which may be described elsewhere, as one text."""
     names: list[str] = []
     for one in value if isinstance(value, list) else [value]:
@@ -491,7 +491,7 @@ def _bylines(lines: Sequence[str]) -> list[str]:
 
 def head_of(tree: PageTree) -> HeadWords:
     """JSON-LD and meta elements."""
-    things, metas = list[dict[str, object]](), list[tuple[str, str]]()
+    things, metas = list[JsonObject](), list[tuple[str, str]]()
     for node, mark, written in marks.heads(tree):
         name = written.strip().lower()
         if mark == JSON_LD:
@@ -529,14 +529,14 @@ def signs_of(tree: PageTree) -> Signs:
     return Signs(items, times, dates, links, names) if items or times or dates or links or names else NO_SIGNS
 
 
-def _objects(text: str) -> list[dict[str, object]]:
+def _objects(text: str) -> list[JsonObject]:
     """The objects of a JSON text, outer ones first; of what is none, none."""
     text = text.strip().removeprefix("<!--").removesuffix("-->").strip().rstrip(";")
     try:
         waiting = [json.loads(text, strict=False)]
     except (ValueError, RecursionError):
         return []
-    objects: list[dict[str, object]] = []
+    objects: list[JsonObject] = []
     for node in waiting:  # grows while it is walked
         if len(waiting) > JSON_NODES:
             break

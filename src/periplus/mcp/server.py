@@ -21,6 +21,7 @@ from periplus.mcp.answers import CELL_CHARS, NOTICE, Arguments, Served, Tool, sh
 from periplus.mcp.tools import answered, tools_of
 from periplus.settings import VERSION
 from periplus.ui.users import Role
+from periplus.values import JsonObject
 
 AT_ONCE = 4  # questions answered at a time: each reads a database of its own connection
 ABOUT = (
@@ -86,18 +87,18 @@ def _may_crawl(request: Any) -> bool:
     return request is None or bool(request.scope[ROLE].allows(Role.WORK))
 
 
-def server_of(served: Served) -> Server[dict[str, object]]:
+def server_of(served: Served) -> Server[JsonObject]:
     """A server that offers the tools over these collections, on whatever transport."""
     limiter = anyio.CapacityLimiter(AT_ONCE)
 
     async def list_tools(
-        context: ServerRequestContext[dict[str, object]], params: types.PaginatedRequestParams | None
+        context: ServerRequestContext[JsonObject], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         tools = tools_of(served, may_crawl=_may_crawl(context.request))
         return types.ListToolsResult(tools=[_described(tool) for tool in tools.values()])
 
     async def call_tool(
-        context: ServerRequestContext[dict[str, object]], params: types.CallToolRequestParams
+        context: ServerRequestContext[JsonObject], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         _log.info("tool %s", params.name)
         answer = partial(result_of, served, params.name, params.arguments or {}, may_crawl=_may_crawl(context.request))

@@ -18,7 +18,7 @@ from periplus.model.graph import LinkRows
 from periplus.model.page import LINK_KINDS, POSITIONS, Publication
 from periplus.model.ports import RunRecord
 from periplus.model.tables import Column, ColumnKind, Table, columns_of
-from periplus.values import frozen
+from periplus.values import Row, frozen
 
 if TYPE_CHECKING:
     import pyarrow
@@ -231,16 +231,16 @@ class WholeRows(Protocol):
     def redirects(self) -> LinkRows:
         """Where each URL that redirects leads, as last seen, and which page each alias is an address of."""
 
-    def urls(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
+    def urls(self, some: UrlPlaces) -> Sequence[Row]:
         """The columns of URLS that have an expression: id, text, the host's id, ...; times in milliseconds."""
 
-    def pages(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
+    def pages(self, some: UrlPlaces) -> Sequence[Row]:
         """The columns of PAGES, with the URL's id; times in milliseconds."""
 
     def links(self, some: UrlPlaces) -> Ints:
         """The columns of LINKS of these sources, with the URLs' ids, as int64[rows, 8]; times in milliseconds."""
 
-    def texts(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
+    def texts(self, some: UrlPlaces) -> Sequence[Row]:
         """(id, text, blocks, parts), as they are packed, of pages whose text was kept."""
 
 

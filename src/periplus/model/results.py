@@ -10,7 +10,7 @@ from periplus.model.duplicates import DuplicateGroup
 from periplus.model.page import MediaClass
 from periplus.model.visit import Reason, State
 from periplus.model.web import SiteKey, Url
-from periplus.values import frozen
+from periplus.values import Pairs, frozen
 
 OTHERS = -1  # in place of a page's index: the pages that a folded map does not name one by one
 
@@ -165,7 +165,7 @@ class About:
     damping: float
     rounds: int
     ties: str = "greater rank, then smaller URL"  # which of several parents a page hangs from
-    parameters: tuple[tuple[str, str], ...] = ()  # the run's settings that differ from the defaults
+    parameters: Pairs = ()  # the run's settings that differ from the defaults
 
 
 @frozen

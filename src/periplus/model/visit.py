@@ -6,7 +6,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from periplus.model.web import Url
-from periplus.values import frozen
+from periplus.values import Pairs, frozen
 
 
 class Purpose(StrEnum):
@@ -151,7 +151,7 @@ class Request:
 class Headers:
     """A response's header fields, in order, names in lower case, values as latin-1 text."""
 
-    fields: tuple[tuple[str, str], ...] = ()
+    fields: Pairs = ()
     status_line: str = ""  # as the server wrote it, "HTTP/1.1 200 OK"; empty when unknown
 
     def get(self, name: str, default: str = "") -> str:

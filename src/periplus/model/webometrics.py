@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from periplus.model.arrays import Ints, Ints32, Mask
 from periplus.model.survey import CompanionClass, DocumentModel, SiteStatus, Unit
-from periplus.values import frozen
+from periplus.values import Pairs, frozen
 
 RECENT_PAGES = 50  # the last yields say what a site still gives
 
@@ -282,11 +282,11 @@ class MethodSheet:
     """How the figures came about, so that they can be compared with others."""
 
     title: str
-    runs: tuple[tuple[str, str], ...]  # name of a run, its dates and state
+    runs: Pairs  # name of a run, its dates and state
     run: str  # the last one: every figure names it
     created: float
     model: DocumentModel
-    parameters: tuple[tuple[str, str], ...]
+    parameters: Pairs
     units: tuple[UnitRecord, ...]
     merged: int  # pages whose content another page of the unit has
     documents: int

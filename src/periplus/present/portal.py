@@ -21,6 +21,7 @@ from periplus.present.markup import bar, characters, environment, escaped
 from periplus.present.stories import dated, machine_dated, write_cascade_svg
 from periplus.present.tables import json_text
 from periplus.present.wording import iso, utc, visible
+from periplus.values import JsonObject
 
 if TYPE_CHECKING:
     import jinja2
@@ -343,7 +344,7 @@ def _text(value: str) -> str:
 
 def json_feed(edition: Edition) -> str:
     portal = edition.portal
-    value: dict[str, object] = {"version": "https://jsonfeed.org/version/1.1", "title": _plain(portal.title)}
+    value: JsonObject = {"version": "https://jsonfeed.org/version/1.1", "title": _plain(portal.title)}
     if portal.address:
         value |= {"home_page_url": _address(edition, FRONT), "feed_url": _address(edition, JSON_FEED)}
     if portal.lead:
@@ -354,9 +355,9 @@ def json_feed(edition: Edition) -> str:
     return json_text(value)
 
 
-def _item(edition: Edition, entry: Entry) -> dict[str, object]:
+def _item(edition: Edition, entry: Entry) -> JsonObject:
     first = entry.story.pages[0]
-    item: dict[str, object] = {"id": feed_id(edition, entry.key)}
+    item: JsonObject = {"id": feed_id(edition, entry.key)}
     if edition.portal.address:
         item["url"] = _address(edition, story_path(entry))
     item |= {

@@ -27,6 +27,7 @@ from periplus.present.report import (
     worst_first,
 )
 from periplus.present.wording import count_of, number, size, utc, visible
+from periplus.values import JsonObject
 
 CAUSES = 15  # of one kind that are named: a PDF does not turn pages or filter; `periplus check` lists all
 DEAD = 100
@@ -50,7 +51,7 @@ def write_report_pdf(data: ReportData | SitesReport, shown: Callable[[str], str]
     return made
 
 
-def _values(data: ReportData, shown: Callable[[str], str]) -> dict[str, object]:
+def _values(data: ReportData, shown: Callable[[str], str]) -> JsonObject:
     """What the sheet shows, as texts alone: they are set as they are, whatever they hold."""
 
     def address(url: str) -> str:
@@ -81,7 +82,7 @@ def _when(data: ReportData | SitesReport) -> str:
     return f"finished {utc(data.finished)}" if data.finished else "not finished: these are the figures so far"
 
 
-def _sums(data: SitesReport) -> dict[str, object]:
+def _sums(data: SitesReport) -> JsonObject:
     """The same of several sites: sums, what to repair first, a row a site."""
     rows = [
         (visible(site.site), *(number(value) for value in (urls_in(site, State.INDEXED), site.dead_urls)),
@@ -104,7 +105,7 @@ def _sums(data: SitesReport) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _kind(group: IssueGroup) -> dict[str, object]:
+def _kind(group: IssueGroup) -> JsonObject:
     count = count_of(group.total, "cause") + f", on {count_of(group.pages, 'page')}"
     return {
         "title": group.kind.title, "why": group.kind.why, "remedy": group.kind.remedy, "grade": group.grade.value,
@@ -112,7 +113,7 @@ def _kind(group: IssueGroup) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _causes(group: IssueGroup, address: Callable[[str], str]) -> dict[str, object]:
+def _causes(group: IssueGroup, address: Callable[[str], str]) -> JsonObject:
     named: Sequence[Fault] = group.faults[:CAUSES]
     causes = [
         {
@@ -132,7 +133,7 @@ def _first(fault: Fault, address: Callable[[str], str]) -> str:
     return address(first_address(fault)) if first_address(fault) != fault.cause else ""
 
 
-def _dead(dead: DeadLink, address: Callable[[str], str]) -> dict[str, object]:
+def _dead(dead: DeadLink, address: Callable[[str], str]) -> JsonObject:
     return {
         "url": address(dead.target), "what": failure(dead), "pages": count_of(dead.pages, "page"),
         "first": address(dead.holders[0].url) if dead.holders else "",

@@ -24,6 +24,7 @@ from periplus.present.draw import (
 )
 from periplus.present.tables import json_text
 from periplus.present.wording import cells, count_of, fit, iso, number, utc, visible
+from periplus.values import JsonObject
 
 ORDER_WORDS = {
     Order.DATES: "by dates",
@@ -152,7 +153,7 @@ def kinds(edition: Edition, waiting: bool) -> list[tuple[str, tuple[Entry, ...]]
     return kinds[1:2] if waiting else kinds
 
 
-def edition_values(edition: Edition, limit: int, waiting: bool) -> dict[str, object]:
+def edition_values(edition: Edition, limit: int, waiting: bool) -> JsonObject:
     """The edition for programs; times ISO 8601."""
     return {
         "portal": asdict(edition.portal),
@@ -165,7 +166,7 @@ def edition_values(edition: Edition, limit: int, waiting: bool) -> dict[str, obj
     }
 
 
-def _entry_json(entry: Entry, kind: str) -> dict[str, object]:
+def _entry_json(entry: Entry, kind: str) -> JsonObject:
     pages = [
         {
             "url": page.url,

@@ -18,8 +18,8 @@ from periplus.present.harvest import completeness_text, round_robin_text
 from periplus.present.markup import HtmlColumn, PagedTable, document, macros, sectioned, text
 from periplus.present.network import matrix_of, network_of, survey_caption, write_heat_map, write_network_svg
 from periplus.present.wording import count_of, number, utc
+from periplus.values import Row
 
-Row = tuple[object, ...]
 Values = dict[str, object]  # of a row, by column
 _RUN = columns_of("""
     run text: the run that the figures come from

@@ -15,6 +15,7 @@ from periplus.model.page import Part
 from periplus.present.markup import Html, document, macros, text
 from periplus.present.tables import aligned
 from periplus.present.wording import count_of, fit, number, short, size, visible
+from periplus.values import JsonObject
 
 METHOD_WORDS = {"shorkin": "Shorkin's rules", "site": "the marks stored with the pages"}
 
@@ -51,7 +52,7 @@ def template_lines(site: SiteTemplates, *, width: int = 100, most: int = 20) -> 
             yield f"    and {number(len(site.others) - len(shown))} more; --most -1 names all"
 
 
-def template_values(site: SiteTemplates) -> dict[str, object]:
+def template_values(site: SiteTemplates) -> JsonObject:
     """Everything, for JSON, in the order in which pages joined their templates."""
     return {
         "site": site.site,
@@ -70,7 +71,7 @@ def template_values(site: SiteTemplates) -> dict[str, object]:
     }
 
 
-def _page(page: TemplatePage) -> dict[str, object]:
+def _page(page: TemplatePage) -> JsonObject:
     return {
         "url": page.url,
         "title": page.title,

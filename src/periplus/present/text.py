@@ -19,7 +19,7 @@ from periplus.model.topic import TellingWord, Topic
 from periplus.present.markup import escaped
 from periplus.present.tables import aligned, json_text, write_table
 from periplus.present.wording import REASON_WORDS, count_of, fit, iso, number, size, utc, visible
-from periplus.values import frozen
+from periplus.values import JsonObject, frozen
 
 if TYPE_CHECKING:
     from periplus.model.page import PageSummary
@@ -386,7 +386,7 @@ def letter(notices: Sequence[Notice], address: str) -> tuple[str, str]:
     return f"Periplus: {title(notices[0])}{more}", "\n\n".join(parts) + "\n"
 
 
-def as_values(notice: Notice, address: str = "") -> dict[str, object]:
+def as_values(notice: Notice, address: str = "") -> JsonObject:
     """For programs. `id` is the same in each delivery: who has seen it needs not look again."""
     return {
         "id": notice.key, "kind": notice.kind.value, "collection": notice.collection, "made": iso(notice.made),
@@ -482,10 +482,10 @@ def topic_lines(topic: Topic) -> Iterator[str]:
         yield from wrap(f"Note: {visible(warning)}", LINE_CELLS, initial_indent="  ", subsequent_indent="    ")
 
 
-def topic_values(topic: Topic) -> dict[str, object]:
+def topic_values(topic: Topic) -> JsonObject:
     """For programs."""
     report, positives = topic.report, sum(mark.positive for mark in topic.examples)
-    values: dict[str, object] = {
+    values: JsonObject = {
         "name": topic.name, "method": topic.method.value, "positive_examples": positives,
         "negative_examples": len(topic.examples) - positives,
         "background_pages": topic.background, "words": len(topic.words),
@@ -502,5 +502,5 @@ def topic_values(topic: Topic) -> dict[str, object]:
     }
 
 
-def _word_values(word: TellingWord) -> dict[str, object]:
+def _word_values(word: TellingWord) -> JsonObject:
     return {**word._asdict(), "weight": round(word.weight, 4)}

@@ -15,6 +15,7 @@ from periplus.errors import StoreError
 from periplus.model.page import APART, BLOCK_KINDS, PARTS, POSITIONS, Blocks, Part
 from periplus.model.visit import Headers
 from periplus.store.corruption import reported, restored, second_restored
+from periplus.values import Pairs
 
 LEVEL = 3  # level 6 costs four times as much for a tenth less
 PAGES_FOR_DICTIONARY = 200  # below this a dictionary costs more than it saves
@@ -145,7 +146,7 @@ def unpack_headers(data: bytes | None) -> Headers:
     return Headers(tuple((name, value) for name, _, value in (line.partition(": ") for line in lines)), first)
 
 
-def header_fields(data: bytes, names: Collection[str]) -> tuple[tuple[str, str], ...]:
+def header_fields(data: bytes, names: Collection[str]) -> Pairs:
     """Of what `pack_headers` was given the fields with these names: a third of the time. Raises StoreError."""
     fields = (line.partition(": ") for line in _head_lines(data)[1:])
     return tuple([(name, value) for name, _, value in fields if name in names])

@@ -17,6 +17,7 @@ from periplus.store.ledger import AliasRow, FreshnessRow, HostRef, Ledger, Queue
 from periplus.store.rows import visit_row
 from periplus.store.url_state import FIELDS, RECHECK
 from periplus.urls.scope import site_key
+from periplus.values import Row
 
 _URL = "id, text, host_id, reason, depth, rule, status, in_sitemap, first_seen, visited"
 _CHANGED = "id, reason, depth, rule, status, in_sitemap, visited"
@@ -26,7 +27,7 @@ _PAST_URL = attrgetter("reason", "rule", "status", "depth")
 _TEXT = FIELDS.index("text_md5")
 
 
-def _columns(row: type[tuple[object, ...]]) -> str:
+def _columns(row: type[Row]) -> str:
     """The columns of a named tuple's table, behind the shard."""
     return ", ".join(row._fields[1:])  # type: ignore[attr-defined]  # of a NamedTuple
 
@@ -37,7 +38,7 @@ class LedgerTables:
     def __init__(self, statements: Statements, ledger: Ledger, run_started: float = 0.0) -> None:
         """run_started: URLs that were seen before have history; read where no trigger sees to that."""
         self._statements, self.ledger, self._run_started = statements, ledger, run_started
-        self._past: dict[int, tuple[object, ...]] = {}  # of URLs, as stored
+        self._past: dict[int, Row] = {}  # of URLs, as stored
 
     # loading ---------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import xxhash
 
 from periplus.model.collection import Exchange
 from periplus.model.web import Url, UrlId
-from periplus.values import frozen
+from periplus.values import Row, frozen
 
 WRITTEN_BACK = ("survey_mark", "portal", "portal_verdict", "portal_page", "portal_words", "certificate", "file")
 """What is changed in a database's copy and then in the database: what persons decide, certificates that a check saw.
@@ -40,8 +40,6 @@ OWN_META = frozenset(
 )
 LONG_BYTES = 64  # of which a checksum takes the digest
 _BITS = (1 << 64) - 1
-
-Row = tuple[object, ...]
 
 
 class MovedTable(NamedTuple):

@@ -15,7 +15,7 @@ from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, pack_blocks, pack_headers, pack_sent
 from periplus.store.url_state import FIELDS
 from periplus.urls.canonical import url_id
-from periplus.values import frozen
+from periplus.values import Row, frozen
 
 # Texts, for sqlite3 asks for an adapter first of what is not exactly a str, int or float: 300 ns in place of 70.
 _KINDS = tuple(kind.value for kind in LINK_KINDS)
@@ -57,7 +57,7 @@ def outcome_columns(outcome: Outcome) -> tuple[str, int, str]:
 
 
 # Rows of links are plain tuples: a named one takes .15 us more to make, of 60 links a page some 9 us of its commit.
-LinkValues = tuple[object, ...]
+LinkValues = Row
 LinkKey = tuple[int, str, str, int]  # (target, kind, position, nofollow): names a link of a page
 
 
@@ -168,7 +168,7 @@ class StoredPage(NamedTuple):
     types: str = ""
 
     @property
-    def past_fields(self) -> tuple[object, ...]:
+    def past_fields(self) -> Row:
         """The FIELDS that history keeps."""
         return _PAST_FIELDS(self)
 
@@ -181,7 +181,7 @@ RENDERING_COLUMNS = (
     " screenshot"
 )
 BAD_LINK_COLUMNS = "source, text, kind, position, anchor, why"
-_PAST_FIELDS: Callable[[StoredPage], tuple[object, ...]] = attrgetter(*FIELDS)
+_PAST_FIELDS: Callable[[StoredPage], Row] = attrgetter(*FIELDS)
 
 
 def page_row(completion: Completion, document: Document, body_id: int | None) -> StoredPage:
@@ -229,7 +229,7 @@ def page_row(completion: Completion, document: Document, body_id: int | None) ->
     )
 
 
-def rendering_row(shard: int, source: int, rendering: Rendering) -> tuple[object, ...]:
+def rendering_row(shard: int, source: int, rendering: Rendering) -> Row:
     """A row of `rendering`, behind its shard, by RENDERING_COLUMNS."""
     return (
         shard,

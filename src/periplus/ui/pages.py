@@ -28,7 +28,7 @@ from periplus.ui.maps import place_of
 from periplus.ui.state import folder_of, named_in, now, state_of
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_key
-from periplus.values import frozen
+from periplus.values import JsonObject, frozen
 
 VIEWS = {
     "": "What is known",
@@ -62,7 +62,7 @@ def page(request: Request) -> Response:
         if asked.get("raw"):
             return _raw(one, view)
         summary = one.summary()
-        values: dict[str, object] = {
+        values: JsonObject = {
             "title": summary.title or "Page",
             "name": name,
             "page": summary,
@@ -79,7 +79,7 @@ def page(request: Request) -> Response:
     return rendering.answer(request, "page.html", values)
 
 
-def _of_view(collection: Collection, page: Page, view: str, line: int, parts: Sequence[str]) -> dict[str, object]:
+def _of_view(collection: Collection, page: Page, view: str, line: int, parts: Sequence[str]) -> JsonObject:
     """What a view adds; where nothing was stored, why."""
     try:
         if view == "blocks":
@@ -109,7 +109,7 @@ def _of_view(collection: Collection, page: Page, view: str, line: int, parts: Se
     }
 
 
-def _place(request: Request, url: Url, *, wait: bool) -> dict[str, object]:
+def _place(request: Request, url: Url, *, wait: bool) -> JsonObject:
     """The page's place in its site's map; without waiting only where the map is at hand."""
     _, folder = folder_of(request)
     maps, site = state_of(request).maps, str(site_key(url))
@@ -121,7 +121,7 @@ def _place(request: Request, url: Url, *, wait: bool) -> dict[str, object]:
     return {"place": place, "no_place": "" if made is None or place else f"It is no page of the map of {made.key}."}
 
 
-def _blocks(page: Page, parts: Sequence[str]) -> dict[str, object]:
+def _blocks(page: Page, parts: Sequence[str]) -> JsonObject:
     """The blocks of those parts, of all where none is named, and how many there are of each part."""
     blocks, marks = page.blocks()[:BLOCKS], page.parts()[:BLOCKS]
     count = Counter(name for mark in marks for name, among in PART_CHOICES.items() if mark in among)
@@ -140,7 +140,7 @@ def _has(page: Page, view: str) -> bool:
     return bool({"sent": page.row.rendered, "screenshot": page.row.has_screenshot}.get(view, True))
 
 
-def _source(page: Page, content: bytes, line: int) -> dict[str, object]:
+def _source(page: Page, content: bytes, line: int) -> JsonObject:
     """line: that is marked, from 1; 0: none."""
     text = decoded(content, page.row.charset or "")
     ends = [0, *(end.end() for end in islice(_LINE_END.finditer(text[:SOURCE_CHARS]), line))]

@@ -26,6 +26,7 @@ from periplus.ui.live import jobs_about
 from periplus.ui.rendering import MEDIA, SANDBOX
 from periplus.ui.safety import files_of, form_of
 from periplus.ui.state import AppState, folder_of, now, place_of, state_of
+from periplus.values import JsonObject
 
 PER = 20  # entries of one page of the desk
 SITES = 60  # that are named on the desk; all of them stand in the table
@@ -42,7 +43,7 @@ def portals(request: Request, refused: rendering.Refused | None = None) -> Respo
     """The portals of a collection, and the form that begins one; with a form in the address, its command."""
     state = state_of(request)
     name, folder = folder_of(request)
-    values: dict[str, object] = {
+    values: JsonObject = {
         "title": "Portals", "name": name,
         "portals": [{"portal": one, "built": built} for one, built in work.portals(folder)],
         "topics": topic_names(folder), "periods": list(PERIODS),
@@ -86,7 +87,7 @@ def desk(request: Request) -> Response:
     entries = _entries(one, kind, request.query_params.get("q", ""))
     at = _at(request.query_params.get("at", ""), len(entries))
     counts = {kind: sum(entry.kind == kind for entry in one.entries) for kind in KINDS}
-    values: dict[str, object] = {
+    values: JsonObject = {
         "title": one.portal.title, "name": name, "portal": one.portal, "gathered": one.gathered,
         "built": one.built, "run": one.run,
         "covered": one.covered, "lacks": one.lacks, "decided": one.decided, "kind": kind, "counts": counts,
@@ -131,7 +132,7 @@ def _is_about(order: JobOrder, portal: str) -> bool:
     return any(command[0] == "portal" and command[2:3] == (portal,) for command in (order.command, *order.then))
 
 
-def _schedules(state: AppState, folder: Path, portal: str) -> list[dict[str, object]]:
+def _schedules(state: AppState, folder: Path, portal: str) -> list[JsonObject]:
     word = state.folder_word(folder)
     with state.queue() as queue:
         schedules = [one for one in queue.schedules() if _is_about(one.order, portal) and word in one.order.command]

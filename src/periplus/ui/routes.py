@@ -35,11 +35,12 @@ from periplus.ui.description import TEXT, Handler, Screen, described, one_of, wh
 from periplus.ui.safety import needing
 from periplus.ui.state import state_of
 from periplus.ui.users import Role
+from periplus.values import JsonObject
 
 _C = "/c/{name}"
 _TOPIC = "/c/{name}/topic/{topic}"
 _PORTAL = "/c/{name}/portal/{portal}"
-_ROWS = list[dict[str, object]]
+_ROWS = list[JsonObject]
 _SITE = {"site": (TEXT, "which site, where the collection has several")}
 _WORDS = {"q": (TEXT, "words, in the query language of docs/search.md")}
 
@@ -65,7 +66,7 @@ SCREENS = (
         _C + "/t/{table}", tables.table,
         {
             "name": str, "sentence": str, "table": str, "columns": list[Column], "rows": list[list[object]],
-            "count": dict[str, object], "facets": _ROWS, "conditions": list[list[str]],
+            "count": JsonObject, "facets": _ROWS, "conditions": list[list[str]],
         },
         {
             "q": (TEXT, "this text in addresses, titles or anchors"),

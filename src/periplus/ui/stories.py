@@ -28,6 +28,7 @@ from periplus.present.stories import ORDER_WORDS, dated, delay, write_cascade_sv
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about
 from periplus.ui.state import folder_of, state_of
+from periplus.values import JsonObject
 
 SHOWN = 30  # stories on the screen; all of them stand in the table
 SITES = 20  # chosen where nobody says how many
@@ -41,7 +42,7 @@ def stories(request: Request) -> Response:
     """The stories that were found last, and the sites that one would read to see most of them."""
     name, folder = folder_of(request)
     latest = stored_stories(folder)
-    values: dict[str, object] = {
+    values: JsonObject = {
         "title": "Stories", "name": name, "computed_at": when_stored(stories_file(folder)),
         "jobs": jobs_about(state_of(request), name, lambda order: order.kind == "stories"), "stories": [],
     }  # fmt: skip
@@ -55,7 +56,7 @@ def stories(request: Request) -> Response:
     return rendering.answer(request, "stories.html", values)
 
 
-def _row(number: int, story: Story) -> dict[str, object]:
+def _row(number: int, story: Story) -> JsonObject:
     return {
         "number": number,
         "title": story.title,
@@ -73,10 +74,10 @@ def find(request: Request) -> Response:
     return rendering.to_screen(name, "stories")
 
 
-def _reading(stories: Stories, asked: Mapping[str, str]) -> dict[str, object]:
+def _reading(stories: Stories, asked: Mapping[str, str]) -> JsonObject:
     """What the choice of sites says; or why there is none."""
     objective, most = _objective(asked)
-    values: dict[str, object] = {
+    values: JsonObject = {
         "objective": objective.value,
         "k": most,
         "objectives": {one.value: GOALS[one] for one in Objective},
@@ -157,7 +158,7 @@ def story(request: Request) -> Response:
         }
         for place, page in enumerate(one.pages)
     ]  # fmt: skip
-    values: dict[str, object] = {
+    values: JsonObject = {
         "title": one.title,
         "name": name,
         "number": number,
@@ -186,7 +187,7 @@ def keywords(request: Request) -> Response:
     of, query = request.query_params.get("of", "").split(), request.query_params.get("query", "").strip()
     if of and query:
         raise UsageError("name either pages or a site, or a query")
-    values: dict[str, object] = {
+    values: JsonObject = {
         "title": "Keywords",
         "name": name,
         "of": " ".join(of),

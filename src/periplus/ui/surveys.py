@@ -55,7 +55,7 @@ from periplus.ui.state import AppState, folder_of, now, place_of, state_of
 from periplus.ui.tables import columns_of, page_values, query_of, sent
 from periplus.ui.watching import SurveyMoment
 from periplus.urls.units import UnitChoice
-from periplus.values import frozen
+from periplus.values import JsonObject, Pairs, frozen
 
 READ_S = 3.0  # for one collection of the list
 SITES = 50  # that are shown while they change; all of them stand in the table
@@ -78,7 +78,7 @@ class SurveyRow:
     fault: str = ""
 
 
-FORM: dict[str, object] = {"rules": RULE_WORDS, "usual_pages": SURVEY_PAGES}  # what the form that makes one needs
+FORM: JsonObject = {"rules": RULE_WORDS, "usual_pages": SURVEY_PAGES}  # what the form that makes one needs
 
 
 def surveys(request: Request, refused: Refused | None = None) -> Response:
@@ -178,7 +178,7 @@ def _run_fields(asked: Mapping[str, str]) -> dict[str, str]:
     return {name: asked.get(name, "") for name in names}
 
 
-def values(request: Request) -> dict[str, object]:
+def values(request: Request) -> JsonObject:
     """What the moving part shows."""
     state = state_of(request)
     name, folder = folder_of(request)
@@ -194,7 +194,7 @@ def values(request: Request) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _campaign(campaign: Campaign) -> dict[str, object]:
+def _campaign(campaign: Campaign) -> JsonObject:
     return {
         "title": campaign.title, "sites": len(campaign.units), "rule": campaign.rule,
         "within": within_of(campaign), "item": campaign.item,
@@ -203,7 +203,7 @@ def _campaign(campaign: Campaign) -> dict[str, object]:
     }  # fmt: skip
 
 
-def harvest_figures(moment: SurveyMoment) -> dict[str, object]:
+def harvest_figures(moment: SurveyMoment) -> JsonObject:
     """The harvest's figures; its curves are the picture's."""
     harvest = moment.standing.harvest
     pages = harvest.total.pages[-1]
@@ -220,7 +220,7 @@ def _kinds(sites: tuple[SiteProgress, ...]) -> dict[str, int]:
     return dict(Counter(row.state.partition(":")[0] for row in sites).most_common())
 
 
-def _best(sites: tuple[SiteProgress, ...]) -> list[dict[str, object]]:
+def _best(sites: tuple[SiteProgress, ...]) -> list[JsonObject]:
     shown = sorted(sites, key=lambda row: (-row.links, -row.pages, row.short))[:SITES]
     return [{**row._asdict(), "share": row.share} for row in shown]
 
@@ -303,7 +303,7 @@ class SurveyView:
     sentence: str
     table: str
     columns: tuple[str, ...]
-    pictures: tuple[tuple[str, str], ...] = ()
+    pictures: Pairs = ()
 
 
 VIEWS = {
@@ -383,7 +383,7 @@ def view(request: Request) -> Response:
         raise NoCollection(f"there is no look at a survey called {shown!r}: choose among {', '.join(VIEWS)}")
     one, counted = VIEWS[shown], state_of(request).surveys.of(folder, order_of(asked))
     table = _table(request, one.table or asked.get("kind") or "external", counted)
-    values: dict[str, object] = {
+    values: JsonObject = {
         "title": one.title, "name": name, "view": shown,
         "caption": survey_caption(counted.results), "made": counted.made,
         **_figures(shown, counted), **_rows(request, table, one.columns),
@@ -411,7 +411,7 @@ def _table(request: Request, name: str, counted: Counted | None = None) -> LazyT
     return result_table(counted or state.surveys.of(folder, order_of(asked)), name)
 
 
-def _rows(request: Request, table: LazyTable, columns: tuple[str, ...]) -> dict[str, object]:
+def _rows(request: Request, table: LazyTable, columns: tuple[str, ...]) -> JsonObject:
     """A page of a table, as table screens have it."""
     query, at = _query(request)
     names, ticked = columns_of(request.query_params) or columns, TICKED.get(table.table.name)
@@ -430,7 +430,7 @@ def _query(request: Request) -> tuple[TableQuery, int]:
     return query_of({name: text for name, text in request.query_params.items() if name not in (*COUNTING, *LINKING)})
 
 
-def _figures(shown: str, counted: Counted) -> dict[str, object]:
+def _figures(shown: str, counted: Counted) -> JsonObject:
     """What a view says beside its table."""
     results = counted.results
     match shown:
@@ -474,7 +474,7 @@ def _decided(marks: Mapping[str, SiteMark]) -> list[SiteMark]:
     )[:MARKED]
 
 
-def _gains(companions: tuple[CompanionSite, ...]) -> list[dict[str, object]]:
+def _gains(companions: tuple[CompanionSite, ...]) -> list[JsonObject]:
     """What each communicator adds by itself to the connectivity of the survey's sites."""
     return [
         {

@@ -22,7 +22,7 @@ from periplus.model.tables import ColumnKind
 from periplus.present.writers import writer_named, writers
 from periplus.ui import rendering
 from periplus.ui.state import folder_of, state_of
-from periplus.values import frozen
+from periplus.values import JsonObject, Pairs, frozen
 
 ROWS = (50, 100, 250, 500)  # of one page
 RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format", "where", "is"})
@@ -41,9 +41,9 @@ class TableScreen:
     title: str
     table: str
     columns: tuple[str, ...]
-    fixed: tuple[tuple[str, str], ...] = ()
+    fixed: Pairs = ()
     sentence: str = ""
-    usual: tuple[tuple[str, str], ...] = ()  # conditions that hold unless the address names their column
+    usual: Pairs = ()  # conditions that hold unless the address names their column
 
 
 _LINK = ("source", "anchor", "target", "target_status", "kind", "position")
@@ -173,9 +173,9 @@ def waiting(request: Request, name: str, title: str) -> Response:
     return rendering.answer(request, "waiting.html", {"title": title, "name": name, "detail": detail})
 
 
-def page_values(request: Request, page: TablePage, query: TableQuery, at: int) -> dict[str, object]:
+def page_values(request: Request, page: TablePage, query: TableQuery, at: int) -> JsonObject:
     """What every screen of a table shows; for people more than for programs."""
-    values: dict[str, object] = {
+    values: JsonObject = {
         "table": page.table, "columns": page.columns, "rows": page.rows, "count": page.count,
         "facets": [facet for facet in page.facets if tells(facet, request.query_params)],
         "conditions": list(query.conditions),
@@ -219,7 +219,7 @@ def tells(facet: TableFacet, asked: Mapping[str, str]) -> bool:
     return len(facet.values) > 1 or facet.name in asked
 
 
-def query_of(asked: Mapping[str, str], fixed: tuple[tuple[str, str], ...] = ()) -> tuple[TableQuery, int]:
+def query_of(asked: Mapping[str, str], fixed: Pairs = ()) -> tuple[TableQuery, int]:
     """(what is asked of a table, the page's number from 1). Raises UsageError."""
     given = tuple((column, text) for column, text in asked.items() if column not in RESERVED and text)
     per, at = whole(asked, "per", ROWS[0], 1, ROWS[-1]), whole(asked, "at", 1, 1, 10_000_000)
@@ -256,7 +256,7 @@ def compare(request: Request) -> Response:
     name, folder = folder_of(request)
     asked = request.query_params
     before, after = asked.get("before", "last-1"), asked.get("after", "last")
-    values: dict[str, object] = {"title": "Compare", "name": name, "before": before, "after": after, "comparison": None}
+    values: JsonObject = {"title": "Compare", "name": name, "before": before, "after": after, "comparison": None}
     with Collection(folder, time_limit_s=READ_S) as collection:
         runs = collection.runs()
         if len(runs) > 1 or "before" in asked:

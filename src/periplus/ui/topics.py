@@ -25,7 +25,7 @@ from periplus.ui import rendering
 from periplus.ui.live import jobs_about, pushed
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, folder_of, place_of, state_of
-from periplus.values import frozen
+from periplus.values import JsonObject, frozen
 
 BEST = 12  # pages and words of each kind that are named on a topic's own screen
 BLOCKS, BLOCK_CHARS = 6, 500  # of a page that is to be labelled: what one reads in some seconds
@@ -52,7 +52,7 @@ def topics(request: Request, refused: rendering.Refused | None = None) -> Respon
     """The topics of a collection, and the form that makes one; with a form in the address, its command."""
     state = state_of(request)
     name, folder = folder_of(request)
-    values: dict[str, object] = {
+    values: JsonObject = {
         "title": "Topics", "name": name, "topics": [_row(folder, topic) for topic in topic_names(folder)],
         "methods": METHODS, "jobs": _jobs(state, name, ""),
     }  # fmt: skip
@@ -111,7 +111,7 @@ def topic(request: Request) -> Response:
     if request.query_params.get("show") == "crawl":
         line = order_lines(crawl_order(chosen, request.query_params, starts, state_of(request).folder_word(folder)))
     telling = learned.report.telling if learned.report else ()
-    values: dict[str, object] = {
+    values: JsonObject = {
         "title": chosen, "name": name, "topic": chosen, "facts": topic_values(learned),
         "labels": len(stored_labels(folder, chosen)),
         "for_it": [word for word in telling if word.weight > 0][:BEST],
@@ -121,7 +121,7 @@ def topic(request: Request) -> Response:
     return rendering.answer(request, "topic.html", values)
 
 
-def _judged(folder: Path, topic: str) -> dict[str, object]:
+def _judged(folder: Path, topic: str) -> JsonObject:
     """What was judged last: when, how many, the best; and whether the topic was learned anew since."""
     when = when_stored(judged_file(folder, topic))
     pages, relevant = 0, 0
@@ -133,7 +133,7 @@ def _judged(folder: Path, topic: str) -> dict[str, object]:
     return {"judged": when, "pages": pages, "relevant": relevant, "best": [_best(one) for one in best], "stale": stale}
 
 
-def _best(one: JudgedPage) -> dict[str, object]:
+def _best(one: JudgedPage) -> JsonObject:
     return {"url": one.page.url, "title": one.page.title, "probability": one.page.probability, "label": one.label}
 
 
@@ -144,7 +144,7 @@ def _starts(collection: Collection) -> tuple[Url, ...]:
     return tuple(map(Url, chosen.starts)) if chosen else ()
 
 
-def _moving_values(request: Request) -> dict[str, object]:
+def _moving_values(request: Request) -> JsonObject:
     """What changes while a topical crawl runs."""
     name, folder = folder_of(request)
     chosen = request.path_params["topic"]
@@ -209,7 +209,7 @@ def label(request: Request) -> Response:
     chosen = request.path_params["topic"]
     with state_of(request).labelling.of(folder, chosen, place) as session:
         page, report = session.asked(), session.report
-        values: dict[str, object] = {
+        values: JsonObject = {
             "title": f"Label: {chosen}", "name": name, "topic": chosen, "page": page,
             "scores": report and report.scores, "f_interval": report and report.f_interval,
             "answers": session.answers,

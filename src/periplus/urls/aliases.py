@@ -16,6 +16,7 @@ from periplus.urls import hosts
 from periplus.urls.canonical import INDEX_FILE, TRACKING
 from periplus.urls.scope import site_key
 from periplus.urls.url_patterns import SESSION_NAMES, mask
+from periplus.values import Pairs, Row
 
 COPY = "same bytes and links as"  # an alias elsewhere than at its page's place
 MOST_DIFFERENCES = 4  # that may be judged as one: more say that two addresses have little in common
@@ -38,10 +39,10 @@ class Shape(NamedTuple):
     www: bool
     host: str  # with its port, without `www.`
     path: str  # without `;name=value`, index file and last slash: empty for the root
-    path_parameters: tuple[tuple[str, str], ...]
+    path_parameters: Pairs
     index_file: str
     slash: bool
-    pairs: tuple[tuple[str, str], ...]  # of the query: (name, rest)
+    pairs: Pairs  # of the query: (name, rest)
 
 
 ORDER, WWW, SCHEME, SLASH = Difference("order"), Difference("www"), Difference("scheme"), Difference("slash")
@@ -55,7 +56,7 @@ def shape(url: Url) -> Shape:
     cut = address.index("/", start)
     host = address[start:cut]
     path = address[cut:]
-    extras: tuple[tuple[str, str], ...] = ()
+    extras: Pairs = ()
     if ";" in path:
         path, extras = _without_extras(path)
     index = INDEX_FILE.search(path)
@@ -77,7 +78,7 @@ def shape(url: Url) -> Shape:
     )
 
 
-def _without_extras(path: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _without_extras(path: str) -> tuple[str, Pairs]:
     segments, extras = [], []
     for segment in path.split("/"):
         plain, *more = segment.split(";")
@@ -119,7 +120,7 @@ def differences_between(one: Url, other: Url) -> frozenset[Difference] | None:
     return frozenset(differences) or None
 
 
-def _changed(a: tuple[tuple[str, str], ...], b: tuple[tuple[str, str], ...]) -> set[str]:
+def _changed(a: Pairs, b: Pairs) -> set[str]:
     """Names whose values are not the same in both."""
     if a == b:
         return set()
@@ -233,7 +234,7 @@ def merged(pages: Iterable[AliasPage], starts: Set[Url], links_of: LinksOf) -> l
     https, names no index file, is nearest to the start: never the one that was fetched first. O(pages log pages).
     """
     by_url = {page.url: page for page in pages}
-    groups: dict[tuple[object, ...], list[Url]] = {}
+    groups: dict[Row, list[Url]] = {}
     for url, page in by_url.items():
         groups.setdefault((without(url, _plain_differences(url)), page.body), []).append(url)
     leader = {url: min(group) for group in groups.values() for url in group}
@@ -319,7 +320,7 @@ def _leader_of(leader: dict[Url, Url], url: Url) -> Url:
     return url
 
 
-def _oddity(page: AliasPage, doors: Set[tuple[str, bool]]) -> tuple[object, ...]:
+def _oddity(page: AliasPage, doors: Set[tuple[str, bool]]) -> Row:
     parts = shape(page.url)
     far = page.depth is None
     return (

@@ -17,7 +17,7 @@ from periplus.model.web import HostKey, Url
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_name, registered_domain
 from periplus.urls.scope import site_key
-from periplus.values import frozen
+from periplus.values import Pairs, frozen
 
 if TYPE_CHECKING:  # a crawl starts without the values of surveys
     from periplus.model.arrays import Ints32
@@ -48,7 +48,7 @@ class UnitChoice:
     """
 
     met_by: str = "host"
-    platforms: tuple[tuple[str, str], ...] = tuple(PLATFORMS.items())
+    platforms: Pairs = tuple(PLATFORMS.items())
 
 
 @frozen

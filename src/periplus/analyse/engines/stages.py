@@ -23,7 +23,7 @@ from periplus.errors import StoreError
 from periplus.model.dataset import Manifest, parquet_module
 from periplus.model.tables import BOOLEAN, BYTES, INTEGER, REAL, TEXT, Column, columns_of
 from periplus.settings import VERSION
-from periplus.values import frozen
+from periplus.values import Watch, frozen
 
 RESULT_ROWS = 1 << 22  # of a file: some 40 MB of links, so that a cluster has tasks to give out
 
@@ -278,8 +278,6 @@ def parameters_of(stage: Stage, order: StageParameters) -> dict[str, float]:
     """What the stage itself depends on."""
     return {field.name: getattr(order, field.name) for field in fields(order) if field.name in stage.parameters}
 
-
-Watch = Callable[[str, int, int], None]  # (stage's sentence, stages done, stages in all)
 
 STREAM = "stream"  # the engine of one machine
 

@@ -31,6 +31,7 @@ from periplus.store.postgres.table_rows import (
     redirects,
     row_blocks,
 )
+from periplus.values import Row
 
 # as in the catalogue, and with the shard, without which a row of another table is not found by its key
 _SOURCES = {
@@ -65,10 +66,10 @@ class DatabaseRows:
         read_whole_tables(self._connection)
         return redirects(self._connection)
 
-    def urls(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
+    def urls(self, some: UrlPlaces) -> Sequence[Row]:
         return self._rows(_all_of(URLS), "(u.shard, u.id)", some)
 
-    def pages(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
+    def pages(self, some: UrlPlaces) -> Sequence[Row]:
         return self._rows(_all_of(PAGES), "(p.shard, p.url_id)", some)
 
     def links(self, some: UrlPlaces) -> Ints:
@@ -77,14 +78,14 @@ class DatabaseRows:
         blocks = number_blocks(self._connection, _all_of(LINKS) + _among("(l.shard, l.source)", some), width)
         return np.concatenate([np.zeros((0, width), np.int64), *blocks])
 
-    def texts(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
+    def texts(self, some: UrlPlaces) -> Sequence[Row]:
         find = (
             f"SELECT p.url_id, b.text, b.blocks, p.parts FROM {_SOURCES[PAGES]}"
             f" JOIN body b ON b.shard = p.shard AND b.id = p.body_id WHERE b.text IS NOT NULL AND {HAS_PAGE}"
         )
         return self._rows(find, "(p.shard, p.url_id)", some)
 
-    def _rows(self, find: str, key: str, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
+    def _rows(self, find: str, key: str, some: UrlPlaces) -> Sequence[Row]:
         look_up(self._connection)
         return self._connection.execute((find + _among(key, some)).encode()).fetchall()
 
@@ -177,7 +178,7 @@ class DatabaseResults:
             self._connection.execute(f"ALTER INDEX new_{name}_first RENAME TO {name}_first".encode())
 
 
-def result_notes(connection: Connection) -> list[tuple[object, ...]]:
+def result_notes(connection: Connection) -> list[Row]:
     """The rows of the table `result`, by name: what was computed, and when it was loaded. Of a user who may not read
     them none.
     """

@@ -19,7 +19,7 @@ from periplus.model.tables import any_of
 from periplus.model.visit import FETCHED
 from periplus.model.web import Url, UrlId
 from periplus.store.bodies import BodyCodec
-from periplus.store.moving import OWN_META, TABLES, WRITTEN_BACK, MovedBody, MovedTable, PageBody, Row
+from periplus.store.moving import OWN_META, TABLES, WRITTEN_BACK, MovedBody, MovedTable, PageBody
 from periplus.store.notes import note, put_note
 from periplus.store.postgres import ledger, page_links, schema
 from periplus.store.postgres.committing import run_of
@@ -27,7 +27,7 @@ from periplus.store.postgres.connection import LOCK_TIMEOUT_S, LOST, Connection,
 from periplus.store.postgres.ledger import DatabaseLedger
 from periplus.store.postgres.statements import PostgresStatements, copy_rows
 from periplus.store.segments import RecordPlace, SegmentReader
-from periplus.values import frozen
+from periplus.values import Row, frozen
 
 AT_ONCE = 5_000  # rows of a streaming cursor
 BODIES_AT_ONCE = 100

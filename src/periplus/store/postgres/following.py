@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from periplus.store.moving import MovedTable, Row
+from periplus.store.moving import MovedTable
 from periplus.store.notes import change_note, note
 from periplus.store.postgres import schema
 from periplus.store.postgres.connection import Connection, columns_of
 from periplus.store.postgres.copying import enter, enter_changes
 from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.segments import RecordPlace
+from periplus.values import Row
 
 HOLES = "holes"  # a note: the segments that hold bytes of pages that were deleted, a line each
 _ADD = "DO UPDATE SET value = {0}.value + excluded.value"

@@ -30,7 +30,7 @@ from periplus.store.sqlite.schema import writing
 from periplus.store.sqlite.site_rows import joined_links, link_blocks, number_blocks
 from periplus.store.sqlite.views import numeric
 from periplus.urls.canonical import url_id
-from periplus.values import frozen
+from periplus.values import Row, frozen
 
 _READ = any_of(READ)
 
@@ -58,10 +58,10 @@ class FolderRows:
     def redirects(self) -> LinkRows:
         return site_rows.redirects(self._connection)
 
-    def urls(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
+    def urls(self, some: UrlPlaces) -> Sequence[Row]:
         return self._of(numeric(URLS), "u.id", some).fetchall()
 
-    def pages(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
+    def pages(self, some: UrlPlaces) -> Sequence[Row]:
         return self._of(numeric(PAGES), "p.url_id", some).fetchall()
 
     def links(self, some: UrlPlaces) -> Ints:
@@ -69,7 +69,7 @@ class FolderRows:
         blocks = number_blocks(self._of(numeric(LINKS), "l.source", some), width)
         return np.concatenate([np.zeros((0, width), np.int64), *blocks])
 
-    def texts(self, some: UrlPlaces) -> Sequence[tuple[object, ...]]:
+    def texts(self, some: UrlPlaces) -> Sequence[Row]:
         find = (
             "SELECT p.url_id, b.text, b.blocks, p.parts FROM page p JOIN url u ON u.id = p.url_id"
             f" JOIN body b ON b.id = p.body_id WHERE b.text IS NOT NULL AND {HAS_PAGE}"
@@ -141,9 +141,7 @@ class FolderResults:
         self._connection.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?)", (*note, self._now))
 
 
-def take_results(
-    connection: sqlite3.Connection, notes: Sequence[tuple[object, ...]], tables: Iterable[ComputedTable]
-) -> None:
+def take_results(connection: sqlite3.Connection, notes: Sequence[Row], tables: Iterable[ComputedTable]) -> None:
     """Takes over what another store has, unless it is here. notes: rows of the table `result`. Within a transaction."""
     connection.execute(_TABLES)
     if connection.execute("SELECT * FROM result ORDER BY name").fetchall() != list(notes):
@@ -295,7 +293,7 @@ def page_links(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) ->
     return LinkRows(np.append(links.sources, pairs["first"]), np.append(links.targets, pairs["second"]))
 
 
-def site_pages(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) -> dict[int, tuple[object, ...]]:
+def site_pages(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) -> dict[int, Row]:
     """PAST_FIELDS of the site's pages, by id."""
     now = (
         f"SELECT u.id, {', '.join(f'p.{name}' for name in PAST_FIELDS)} FROM url u CROSS"
@@ -305,7 +303,7 @@ def site_pages(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) ->
         f"SELECT h.url_id, {', '.join(f'h.{name}' for name in PAST_FIELDS)}, min(h.run_id) FROM page_history h"
         " WHERE h.run_id > ? GROUP BY h.url_id"
     )
-    values: dict[int, tuple[object, ...]] = {row[0]: row[1:] for row in connection.execute(now, (site,))}
+    values: dict[int, Row] = {row[0]: row[1:] for row in connection.execute(now, (site,))}
     return values | {row[0]: row[1:-1] for row in connection.execute(then, (moment.run_id,)) if row[0] in values}
 
 

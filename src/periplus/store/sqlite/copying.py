@@ -22,11 +22,12 @@ from periplus.model.visit import FETCHED, Headers, Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, unpack_headers, unpack_sent
-from periplus.store.moving import FILES, OWN_META, MovedBody, MovedTable, PageBody, Row, exact
+from periplus.store.moving import FILES, OWN_META, MovedBody, MovedTable, PageBody, exact
 from periplus.store.sqlite import changes, page_links, reading, schema
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
 from periplus.store.sqlite.page_rows import Contents, answer
 from periplus.urls.scope import site_key
+from periplus.values import Row
 
 BODIES_AT_ONCE = 100
 _FILE_NAME = re.compile(r"topics/\w[\w.-]*")

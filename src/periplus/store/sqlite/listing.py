@@ -22,7 +22,7 @@ from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.runs import run_records
 from periplus.store.sqlite.views import order_by, select, value_of
 from periplus.urls.canonical import canonical, url_id
-from periplus.values import frozen
+from periplus.values import Row, frozen
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -59,7 +59,7 @@ class LinkFilter:
 
 def pages(
     connection: sqlite3.Connection, where: PageFilter, columns: Sequence[str] = (), table: Table = SEEN
-) -> Iterator[tuple[object, ...]]:
+) -> Iterator[Row]:
     """The URLs that pass a filter, by depth and URL, those without a depth last.
 
     columns: of the table, which is SEEN, perhaps with segments; none named: all. Raises UsageError for a filter or
@@ -95,7 +95,7 @@ def page_conditions(where: PageFilter) -> tuple[list[str], list[object]]:
 
 def links(
     connection: sqlite3.Connection, where: LinkFilter, columns: Sequence[str] = (), table: Table = LINKS
-) -> Iterator[tuple[object, ...]]:
+) -> Iterator[Row]:
     """The links that pass a filter, by source and target where one of them is named; else page by page, as stored.
 
     columns: of the table, which is LINKS, perhaps with segments; none named: all. Raises UsageError for a filter or
@@ -107,7 +107,7 @@ def links(
     return rows(connection.execute(find, (*values, where.limit)))
 
 
-def links_between(connection: sqlite3.Connection, sources: Sequence[int], target: int) -> Iterator[tuple[object, ...]]:
+def links_between(connection: sqlite3.Connection, sources: Sequence[int], target: int) -> Iterator[Row]:
     """Rows of LINKS from these URLs to one, in the order of the URLs."""
     find = select(LINKS, where=("l.source = ?", "l.target = ?"))
     for source in sources:
@@ -139,7 +139,7 @@ def link_conditions(where: LinkFilter) -> tuple[list[str], list[object]]:
     return [part for part, _ in parts], [value for _, values in parts for value in values]
 
 
-def bad_links(connection: sqlite3.Connection, source: str = "", limit: int = -1) -> Iterator[tuple[object, ...]]:
+def bad_links(connection: sqlite3.Connection, source: str = "", limit: int = -1) -> Iterator[Row]:
     """Rows of BAD_LINKS, page by page. source: of this page only."""
     conditions, values = (("b.source = ?",), [url_id(Url(source))]) if source else ((), [])
     return rows(connection.execute(f"{select(BAD_LINKS, where=conditions)} LIMIT ?", (*values, limit)))
@@ -183,7 +183,7 @@ def status_range(text: str) -> tuple[int, int]:
     return int(lowest), int(highest)
 
 
-def whole(connection: sqlite3.Connection, table: Table) -> Iterator[tuple[object, ...]]:
+def whole(connection: sqlite3.Connection, table: Table) -> Iterator[Row]:
     """Every row, in the order in which the table behind it lies on disk."""
     return _all_links(connection) if table is LINKS else rows(connection.execute(select(table)))
 
@@ -202,7 +202,7 @@ PAGES_AT_ONCE = 500  # whose links' targets are looked up together
 TARGETS_AT_HAND = 100_000  # of which is remembered what they are: 40 MB
 
 
-def _all_links(connection: sqlite3.Connection) -> Iterator[tuple[object, ...]]:
+def _all_links(connection: sqlite3.Connection) -> Iterator[Row]:
     """The same rows as `select` gives of LINKS, sooner: columns are taken apart here, and what is said of a target is
     looked up once for many links.
     """
@@ -219,7 +219,7 @@ def _all_links(connection: sqlite3.Connection) -> Iterator[tuple[object, ...]]:
         yield from _link_rows(some, [targets[target] for target in some.targets])
 
 
-def _link_rows(some: page_links.LinkColumns, targets: Sequence[tuple[Any, ...]]) -> Iterator[tuple[object, ...]]:
+def _link_rows(some: page_links.LinkColumns, targets: Sequence[tuple[Any, ...]]) -> Iterator[Row]:
     """targets: of each link its site's number, and _OF_TARGET."""
     source_sites, *of_source = (
         list(chain.from_iterable(map(repeat, values, some.many))) for values in zip(*some.pages, strict=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from periplus.errors import StoreError
 from periplus.model.job import Channel, Delivery, Notice, NoticeKind, Subscription
 from periplus.store.sqlite.schema import BUSY_TIMEOUT_S, refuse_network_disk
+from periplus.values import Row
 
 # States of a delivery: waiting -> sent | given up. Always: (1) a notice has one row, by its key, whoever finds it;
 # (2) what was told and the notice that tells it are stored in one transaction; (3) who takes a delivery puts it off
@@ -228,7 +229,7 @@ def _digest(texts: list[str]) -> str:
     return hashlib.sha256("\n".join(texts).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _subscription(row: tuple[object, ...]) -> Subscription:
+def _subscription(row: Row) -> Subscription:
     number, channel, target, kinds, collection, made = row
     # as the columns are
     return Subscription(
@@ -237,13 +238,13 @@ def _subscription(row: tuple[object, ...]) -> Subscription:
     )  # fmt: skip
 
 
-def _notice(row: tuple[object, ...]) -> Notice:
+def _notice(row: Row) -> Notice:
     number, key, kind, collection, made, subjects, count = row
     # as the columns are
     return Notice(number, key, NoticeKind(str(kind)), collection, made, tuple(json.loads(str(subjects))), count)  # type: ignore[arg-type]
 
 
-def _delivery(row: tuple[object, ...]) -> Delivery:
+def _delivery(row: Row) -> Delivery:
     # as the columns are
     return Delivery(_notice(row[:7]), _subscription(row[7:13]), *row[13:14], *row[14:])  # type: ignore[arg-type]
 

@@ -30,6 +30,7 @@ from periplus.store.page_links import (
     unpacked,
 )
 from periplus.store.rows import LinkChanges, LinkKey, NewLinks
+from periplus.values import Row
 
 # Targets are decimal numbers, of one width: `substr` takes a part of a BLOB without a walk through what is before.
 # SQLite before 3.42 has no function but `json_each` that takes JSON apart in a view which is not trusted.
@@ -78,7 +79,6 @@ PERHAPS_TO = f"(SELECT source FROM page_links WHERE instr(targets, CAST(printf('
 # in JSON a tab, which stands before fragments, is two signs
 PERHAPS_WITH_FRAGMENTS = r"(SELECT source FROM page_links WHERE instr(words, '\t'))"
 TO_TARGET = f"link WHERE target = ?1 AND source IN {PERHAPS_TO.format('?1')}"
-Row = tuple[object, ...]
 _STORE = f"INSERT INTO page_links ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 

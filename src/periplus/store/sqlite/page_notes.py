@@ -12,6 +12,7 @@ from periplus.model.visit import Certificate, Headers
 from periplus.model.web import SiteKey, Url
 from periplus.store.bodies import header_fields, unpack_headers
 from periplus.store.sqlite.reading import SITE_OF_URL
+from periplus.values import Pairs
 
 _HTML = "('text/html', 'application/xhtml+xml')"
 _IS_READ = f"{SITE_OF_URL} AND u.reason IN ('ok', 'partial', 'noindex') AND u.status = 200 AND p.media_type IN {_HTML}"
@@ -23,7 +24,7 @@ class Answered(NamedTuple):
 
     url_id: int
     url: Url
-    fields: tuple[tuple[str, str], ...]
+    fields: Pairs
     media_type: str
     size: int  # of the body, inflated
 

@@ -33,7 +33,7 @@ from periplus.model.web import Url
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.views import all_of, key_of, order_by, select, source_of, value_of
 from periplus.urls.canonical import url_id
-from periplus.values import frozen
+from periplus.values import Pairs, Row, frozen
 
 COUNTED = 100_000  # rows after which counting stops: 20 ms
 SAMPLED = 10_000  # rows of which facets are told: 0.1 s; ids are hashes, so these are as good as drawn by lot
@@ -65,7 +65,7 @@ class TableQuery:
     numbers): no row answers whose value, or whose URL's id, is not among them, as somebody knows who has an index.
     """
 
-    conditions: tuple[tuple[str, str], ...] = ()
+    conditions: Pairs = ()
     text: str = ""
     sort: tuple[str, ...] = ()
     first: int = 0
@@ -101,7 +101,7 @@ class TableSample:
     facets: tuple[TableFacet, ...]
     keys: list[object] | None
     # those asked for, where the sample met them; None: they are still to be found
-    rows: tuple[tuple[object, ...], ...] | None = None
+    rows: tuple[Row, ...] | None = None
 
 
 NO_SAMPLE = TableSample(Count(0, True), 0, (), None)
@@ -203,7 +203,7 @@ def rows_of(
     query: TableQuery,
     names: Sequence[str] = (),
     sample: TableSample | None = None,
-) -> Iterator[tuple[object, ...]]:
+) -> Iterator[Row]:
     """The rows asked for, with the columns named, or all.
 
     sample: of the same rows; spares a second search. Raises UsageError.
@@ -247,7 +247,7 @@ def sample_of(
     shown = [value_of(table, column.name) for column in table.select(names)] if brings else []
     looked_at = [key or "NULL", *(value_of(table, column.name) for column in facets), *shown]
     keys: list[object] = []
-    page: list[tuple[object, ...]] = []
+    page: list[Row] = []
     tallies = [Counter[object]() for _ in facets]
     find = f"SELECT {', '.join(looked_at)} FROM {source_of(table)} WHERE {where} LIMIT ?"
     for number, *shared in rows(connection.execute(find, (*values, most))):
