@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -28,7 +30,9 @@ Follow = Callable[[Connection], AbstractContextManager[object]]
 # of SQLite's primary codes; others say nothing of the file
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 BLOCK_ROWS = 2_000  # fetched at once: rows stream, and a call a row would cost a third more
-LIMIT_STEPS = 20_000  # SQLite's steps between two looks at the clock: some 2 ms
+WATCH_S = 0.05  # between two looks at the clock and at temporary files
+MOST_TEMPORARY_BYTES = 2 << 30  # of sorts and of what is made unique: some 20 million rows of links
+_TEMPORARY = "etilqs_"  # SQLite's name for files that it deletes when it has opened them
 SITE_OF_URL = "u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
 
 
@@ -58,15 +62,13 @@ def name_segments(connection: sqlite3.Connection, segment_of: Callable[[int | No
 
 
 @contextlib.contextmanager
-def reading(limit_s: float = 0.0) -> Iterator[None]:
-    """Translates SQLite's errors. limit_s: what `limited` set, to be named."""
+def reading(limits: Sequence[str] = ()) -> Iterator[None]:
+    """Translates SQLite's errors. limits: what `limited` notes when it stops a statement."""
     try:
         yield
     except sqlite3.OperationalError as error:
-        if str(error) == "interrupted":
-            raise StoreError(
-                f"reading took longer than {limit_s:g} s and was stopped: ask for less, or allow more time"
-            ) from None
+        if str(error) == "interrupted" and limits:
+            raise StoreError(f"{limits[0]}: ask for less, or allow more time") from None
         raise StoreError(f"the collection cannot be read: {error}") from error
     except sqlite3.ProgrammingError as error:
         if "closed" not in str(error):
@@ -89,20 +91,49 @@ def reading(limit_s: float = 0.0) -> Iterator[None]:
 
 @contextlib.contextmanager
 def limited(connection: sqlite3.Connection, limit_s: float) -> Iterator[None]:
-    """Stops what reads longer than limit_s seconds within, with StoreError; 0: no limit."""
+    """Stops what reads longer than limit_s seconds within, or fills temporary files, with StoreError; 0: no limit.
+
+    A thread interrupts: one step of SQLite may take long, so that a count of steps tells no time.
+    """
     if not limit_s:
         with reading():
             yield
         return
-    deadline = time.monotonic() + limit_s
-    connection.set_progress_handler(lambda: time.monotonic() > deadline, LIMIT_STEPS)
+    ended, stopped = threading.Event(), list[str]()
+    watch = threading.Thread(target=_watch, args=(connection, limit_s, ended, stopped), daemon=True)
+    watch.start()
     try:
-        with reading(limit_s):
+        with reading(stopped):
             yield
     finally:
-        # closed meanwhile, by whoever stopped listening to a stream
-        with contextlib.suppress(sqlite3.ProgrammingError):
-            connection.set_progress_handler(None, 0)
+        ended.set()
+        watch.join()  # an interruption that comes later would meet the next statement
+
+
+def _watch(connection: sqlite3.Connection, limit_s: float, ended: threading.Event, stopped: list[str]) -> None:
+    """Interrupts what runs beyond a limit, again and again: between two statements there is nothing to interrupt."""
+    deadline = time.monotonic() + limit_s
+    while not ended.wait(WATCH_S):
+        if time.monotonic() > deadline:
+            stopped.append(f"reading took longer than {limit_s:g} s and was stopped")
+        elif temporary_bytes() > MOST_TEMPORARY_BYTES:
+            stopped.append(
+                f"reading filled more than {MOST_TEMPORARY_BYTES >> 20} MiB of temporary files and was stopped"
+            )
+        if stopped:
+            with contextlib.suppress(sqlite3.ProgrammingError):  # closed meanwhile, as a stream that nobody reads
+                connection.interrupt()
+
+
+def temporary_bytes() -> int:
+    """Bytes of SQLite's temporary files that this process has open; 0 where the system does not list them."""
+    size = 0
+    with contextlib.suppress(OSError):
+        for file in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(OSError):  # closed meanwhile
+                if _TEMPORARY in str(file.readlink()):
+                    size += file.stat().st_size
+    return size
 
 
 @contextlib.contextmanager
@@ -210,7 +241,7 @@ def _tests(table: str, column: str, kind: str) -> Iterable[tuple[str, str]]:
 
 
 # a longer text or blob is refused, such as zeroblob(1e9): nothing stops one step of SQLite
-LONGEST_VALUE_BYTES = 64_000_000
+LONGEST_VALUE_BYTES = 4_000_000
 _ALLOWED = frozenset(
     {
         sqlite3.SQLITE_SELECT,
@@ -252,7 +283,7 @@ def ask(connection: sqlite3.Connection, question: str, limit_s: float, most: int
 
 def _streamed(connection: sqlite3.Connection, question: str, limit_s: float, most: int) -> Iterator[tuple[object, ...]]:
     """First the names of the columns, then the rows."""
-    with limited(connection, limit_s):
+    with limited(connection, limit_s or math.inf):  # the bound on temporary files holds without a limit of time
         with _understood():
             cursor = connection.execute(question)
         if cursor.description is None:
