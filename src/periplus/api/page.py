@@ -103,10 +103,11 @@ class Page:
     def as_it_was(self, place_of: Callable[[Url, str], str]) -> tuple[bytes, str]:
         """It as a browser is to show it, and its media type: HTML, CSS and SVG in UTF-8, other files as they came.
 
+        Without scripts.
         place_of: the address of what was kept, of a URL and a fragment; URLs of anything else become whole. Raises
         UsageError where no bytes were kept.
         """
-        from periplus.document.rewriting import rewritten_css, rewritten_html
+        from periplus.document.rewriting import rewritten_css, rewritten_html, rewritten_xml
 
         body, media_type = self.rendered(), self.row.media_type or "application/octet-stream"
         if media_type not in ("text/css", "text/html", "application/xhtml+xml", "image/svg+xml"):
@@ -114,9 +115,13 @@ class Page:
         text, _ = decode(body, self.row.charset or "", media_type)
         if media_type == "text/css":
             return rewritten_css(text, self._change("", place_of)).encode("utf-8", "replace"), media_type
-        is_xml = media_type != "text/html"
-        changed = rewritten_html(text, lambda base: self._change(base, place_of), is_xml=is_xml)
-        return changed.encode("utf-8", "replace"), media_type
+
+        def change(base: str) -> Callable[[str], str | None]:
+            return self._change(base, place_of)
+
+        if media_type != "text/html":
+            return rewritten_xml(text, change), media_type
+        return rewritten_html(text, change, with_scripts=False).encode("utf-8", "replace"), media_type
 
     def _change(self, base: str, place_of: Callable[[Url, str], str]) -> Callable[[str], str | None]:
         start = self.url
