@@ -9,12 +9,13 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from periplus.document.decode import decode
-from periplus.document.rewriting import Change, rewritten_css, rewritten_html, rewritten_xml
-from periplus.errors import InvalidUrl, StoreError, UsageError
+from periplus.document.rewriting import resolved, rewritten_css, rewritten_html, rewritten_xml
+from periplus.errors import StoreError, UsageError
 from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
 from periplus.present.copied_site import NOT_KEPT_COLUMNS, NotKept, front_page, not_kept_page
@@ -23,15 +24,14 @@ from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.copying import other_addresses, with_bodies
 from periplus.store.sqlite.listing import redirect_hops
 from periplus.store.sqlite.page_rows import Contents, briefs
-from periplus.urls.canonical import resolve, url_id
-from periplus.urls.files import ENDINGS, FileNames
+from periplus.urls.canonical import url_id
+from periplus.urls.files import FileNames
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_name
 
 PAGES = frozenset({"text/html", "application/xhtml+xml"})
 SCRIPTS = frozenset({"text/javascript", "application/javascript", "application/x-javascript"})
 _HAS_SCRIPTS = re.compile(r"<script|\son[a-z]+\s*=|javascript:", re.IGNORECASE)
-_BEFORE_MARKUP = b"\xef\xbb\xbf\xff\xfe \t\r\n"  # with zeros between in UTF-16
 OWN = ("index.html", "not-kept.html", "not-kept.csv")
 SHOWN = 5_000  # rows of not-kept.html: a browser shows so many at once
 
@@ -126,48 +126,32 @@ class _Copy:
         return SiteCopy(self._target, pages, len(self._files) - pages, len(not_kept), size, self._with_scripts)
 
     def _rewritten(self, url: Url, path: str, media_type: str, charset: str, body: bytes) -> bytes:
-        is_xml = _is_xml(media_type, body)
+        is_xml = media_type.endswith(("/xml", "+xml"))
         if not is_xml and media_type not in ("text/html", "text/css"):
             return body
         text, _ = decode(body, charset, media_type)
+        change = resolved(url, partial(self._place, path))
         if media_type == "text/css":
-            sheet = rewritten_css(text, self._change(url, path, ""))
+            sheet = rewritten_css(text, change(""))
             return (sheet if sheet.isascii() else f'@charset "utf-8";\n{sheet}').encode("utf-8", "replace")
         policy = _policy(url, self._scripts and not is_xml)
-
-        def change(base: str) -> Change:
-            return self._change(url, path, base)
-
         if is_xml:
             return rewritten_xml(text, change, policy)
         changed = rewritten_html(text, change, policy, with_scripts=self._scripts)
         self._with_scripts += self._scripts and _HAS_SCRIPTS.search(changed) is not None
         return changed.encode("utf-8", "replace")
 
-    def _change(self, url: Url, path: str, base: str) -> Change:
-        """What changes URLs of a file: to a relative path if their target is in the copy, else to the whole address."""
-        start, folder = url, posixpath.dirname(path)
-        with contextlib.suppress(InvalidUrl):
-            start = resolve(base, url)[0] if base else url
-
-        def change(written: str) -> str | None:
-            if not written.strip() or (written.startswith("#") and start == url):
-                return None
-            try:
-                target, fragment = resolve(written, start)
-            except InvalidUrl:  # mailto:, data:, javascript:
-                return None
-            behind = f"#{fragment}" if fragment else ""
-            other = self._paths.get(url_id(target))
-            if other is None:
-                if host_key(target) in self._hosts:
-                    self._missing[target] += 1
-                return target + behind
-            if other == path and behind:
-                return behind
-            return quote(posixpath.relpath(other, folder), safe="/~!$'()*+,;=@&") + behind
-
-        return change
+    def _place(self, path: str, target: Url, fragment: str) -> str:
+        """In a file at path: a relative path where the target is in the copy, else its whole address."""
+        behind = f"#{fragment}" if fragment else ""
+        other = self._paths.get(url_id(target))
+        if other is None:
+            if host_key(target) in self._hosts:
+                self._missing[target] += 1
+            return target + behind
+        if other == path and behind:
+            return behind
+        return quote(posixpath.relpath(other, posixpath.dirname(path)), safe="/~!$'()*+,;=@&") + behind
 
     def _not_kept(self) -> list[NotKept]:
         rows = []
@@ -195,17 +179,6 @@ class _Copy:
             lines.writerows(
                 (row.url, row.reason.value if row.reason else "", row.status or "", row.links) for row in not_kept
             )
-
-
-def _is_xml(media_type: str, body: bytes) -> bool:
-    """Whether a browser may read a file as XML: by its type, or by its content where no ending tells the type.
-
-    Elements of SVG and XHTML, which alone have scripts, are there only where their namespace is named.
-    """
-    if media_type.endswith(("/xml", "+xml")):
-        return True
-    plain = body.replace(b"\0", b"") if media_type not in ENDINGS else b""
-    return plain.lstrip(_BEFORE_MARKUP)[:1] == b"<" and b"xmlns" in plain
 
 
 def _policy(url: Url, scripts: bool) -> str:

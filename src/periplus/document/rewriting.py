@@ -12,6 +12,9 @@ from periplus.document.canonical_xml import without_doctype, xml_of_xml
 from periplus.document.headers import refresh_target
 from periplus.document.link_rows import of_srcset
 from periplus.document.page_rules import SOURCES
+from periplus.errors import InvalidUrl
+from periplus.model.web import Url
+from periplus.urls.canonical import resolve
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -54,6 +57,27 @@ _FRAMES = tuple(_HTML_NAME + name for name in ("iframe", "frame", "object", "emb
 _DECLARED = re.compile(r"""<!ENTITY\s+([^\s&;<>"']{1,100})\s+["']([^"'<>&%]{0,100})["']\s*>""")
 _REFERENCE = re.compile(r"&([^\s&;<>\"']{1,100});")
 _OUTSIDE = re.compile(r"https?:|//|\\", re.IGNORECASE)  # in a style or attribute: it may be asked of the web
+
+
+def resolved(url: Url, place: Callable[[Url, str], str]) -> Callable[[str], Change]:
+    """What changes the URLs of a page, by its base as written. place: what stands for a URL and a fragment."""
+
+    def with_base(base: str) -> Change:
+        start = url
+        with contextlib.suppress(InvalidUrl):
+            start = resolve(base, url)[0] if base else url
+
+        def change(written: str) -> str | None:
+            if not written.strip() or (written.startswith("#") and start == url):
+                return None
+            try:
+                return place(*resolve(written, start))
+            except InvalidUrl:  # mailto:, data:, javascript:
+                return None
+
+        return change
+
+    return with_base
 
 
 class _Attribute(NamedTuple):

@@ -128,11 +128,9 @@ def _watch(connection: sqlite3.Connection, limit_s: float, ended: threading.Even
 def temporary_bytes() -> int:
     """Bytes of SQLite's temporary files that this process has open; 0 where the system does not list them."""
     size = 0
-    with contextlib.suppress(OSError):
-        for file in Path("/proc/self/fd").iterdir():
-            with contextlib.suppress(OSError):  # closed meanwhile
-                if _TEMPORARY in str(file.readlink()):
-                    size += file.stat().st_size
+    for file in Path("/proc/self/fd").glob("*"):
+        with contextlib.suppress(OSError):  # closed meanwhile
+            size += file.stat().st_size if _TEMPORARY in str(file.readlink()) else 0
     return size
 
 
