@@ -22,7 +22,12 @@ HTML = "text/html"
         ("https://e.org/a.php?x=1", HTML, "e.org/a.php~x=1.html"),
         ("https://e.org/?q=a/b", HTML, "e.org/index~026bd41f0740.html"),
         ("http://e.org:8080/v1.2", HTML, "e.org-8080/v1.2.html"),
-        ("http://[::1]:80/", HTML, "--1/index.html"),
+        ("http://[::1]:80/", HTML, "_--1/index.html"),
+        ("https://e.org/-rf", HTML, "e.org/_-rf.html"),
+        ("https://e.org/=1+1/--x?x=1", "text/markdown", "e.org/_=1+1/_--x~x=1.md"),
+        ("https://-e.org/", HTML, "_-e.org/index.html"),
+        ("https://e.org/a.html", "application/x-what", "e.org/a.html.bin"),
+        ("https://e.org/a.XHT?x", "application/rss+xml", "e.org/a.XHT~x"),
         ("https://e.org/s.css?v=3", "text/css", "e.org/s~v=3.css"),
         ("https://e.org/p.PNG", "image/png", "e.org/p.PNG"),
         ("https://e.org/photo", "image/jpeg", "e.org/photo.jpg"),
@@ -73,7 +78,7 @@ def test_what_is_taken_is_given_to_no_url():
     assert FileNames(("e.org/index.html",)).of(canonical("https://e.org/"), HTML) != "e.org/index.html"
 
 
-PLACES = st.text(st.sampled_from("aAbB.~ %:?*/\\éß你\u202e\x01"), max_size=12)
+PLACES = st.text(st.sampled_from("aAbB.~-= %:?*/\\éß你\u202e\x01"), max_size=12)
 
 
 @given(st.lists(st.tuples(PLACES, PLACES, st.sampled_from([HTML, "text/css", "x/y"])), max_size=8, unique=True))
@@ -88,6 +93,11 @@ def test_every_url_has_a_safe_name_of_its_own(parts):
     assert len(set(folded)) == len(files)
     for file in files:
         for place in file.split("/"):
-            assert place not in ("", ".", "..") and place[-1] not in ". " and len(place.encode()) <= 255
+            assert (
+                place not in ("", ".", "..")
+                and place[0] not in "-="
+                and place[-1] not in ". "
+                and len(place.encode()) <= 255
+            )
             assert not re.search(r'[<>:"|?*\\\x00-\x1f]', place)
         assert not any(other.startswith(file.casefold() + "/") for other in folded)

@@ -1,15 +1,24 @@
 """A copy on disk: links lead to files, what is not there is said, and a check of it finds nothing newly broken."""
 
+import contextlib
 import csv
+import html
 import os
 import shutil
+import socket
+import threading
 
 import pytest
 from click.testing import CliRunner
+from test_archive_files import warc
+from test_ui_as_it_was import typed
 
+import browser
+from periplus.api.archives import import_archives
 from periplus.api.site_copy import export_site
 from periplus.cli.main import main
 from periplus.errors import UsageError
+from periplus.settings import settings_from
 from stored import page, stored
 
 HEAD = '<link rel=stylesheet href="/s.css"><style>body{background:url(bg.png)}</style>'
@@ -108,6 +117,122 @@ def test_hostile_addresses_stay_in_the_folder_and_text_stays_text(tmp_path):
     done = export_site(folder, tmp_path / "copy")
     assert {path.name for path in tmp_path.iterdir()} == {"c", "copy"} and done.pages >= 1
     assert "<b>" not in read(done, "not-kept.html") and "<script>" not in read(done, "not-kept.html")
+
+
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" onload="hit(\'svg\')"><script>hit("svg")</script></svg>'
+ACTIVE = {
+    "https://e.org/": '<p onclick="hit()">x<script src="/s.js"></script><a href="javascript:hit()">y</a>'
+    "<a href=-rf>z</a>",
+    "https://e.org/-rf": "<title>none</title>",
+    "https://e.org/s.js": ("text/javascript", "hit('js')"),
+    "https://e.org/p.svg": ("image/svg+xml", SVG),
+    "https://e.org/feed.html": ("application/rss+xml", "\ufeff\n" + SVG),
+}
+
+
+@pytest.fixture(scope="module")
+def active(tmp_path_factory):
+    """With scripts wherever they may stand."""
+    where = tmp_path_factory.mktemp("active")
+    sites = {url: one if isinstance(one, tuple) else ("text/html", one) for url, one in ACTIVE.items()}
+    answers = (typed(url, media_type, body) for url, (media_type, body) in sites.items())
+    (where / "x.warc.gz").write_bytes(warc(*answers))
+    settings = settings_from({"keep_parts": True})
+    import_archives(where / "c", (where / "x.warc.gz",), ("https://e.org/",), settings)
+    return where / "c"
+
+
+def test_each_page_has_a_policy_that_keeps_its_scripts_from_the_web(active, tmp_path):
+    done = export_site(active, tmp_path / "copy")
+    assert done.with_scripts == 1
+    home = read(done, "e.org/index.html")
+    assert home.startswith('<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="default-src ')
+    policy = html.unescape(home.partition('content="')[2].partition('"')[0])
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["connect-src"] == rules["script-src"].replace("'self' file: 'unsafe-inline' 'unsafe-eval'", "'none'")
+    assert "http" not in rules["script-src"] + rules["frame-src"] + rules["object-src"]
+    assert {word for word in rules["default-src"].split() if "/" in word} == {"http://e.org", "https://e.org"}
+    for path in ("index.html", "not-kept.html"):
+        assert 'http-equiv="Content-Security-Policy" content="default-src \'none\'' in read(done, path)
+
+
+def test_svg_and_xml_keep_no_script_and_names_are_no_options(active, tmp_path):
+    done = export_site(active, tmp_path / "copy")
+    assert "hit" not in read(done, "e.org/p.svg") + read(done, "e.org/feed.html.bin")
+    assert (done.folder / "e.org" / "_-rf.html").is_file()
+    assert 'href="_-rf.html"' in read(done, "e.org/index.html")
+
+
+def test_without_scripts_none_is_left(active, tmp_path):
+    done = export_site(active, tmp_path / "copy", scripts=False)
+    assert done.with_scripts == 0
+    assert not [path for path in done.folder.rglob("*") if path.is_file() and b"hit" in path.read_bytes()]
+    assert not (done.folder / "e.org" / "s.js").exists()
+    assert "script-src &#x27;none&#x27;" in read(done, "e.org/index.html")
+
+
+def test_the_command_warns_of_scripts_and_leaves_them_out(active, tmp_path):
+    run = CliRunner().invoke
+    ended = run(main, ["export", "site", str(tmp_path / "copy"), "-c", str(active)])
+    assert "Warning: 1 page of it may run scripts of the site; --no-scripts leaves them out" in ended.output
+    ended = run(main, ["export", "site", str(tmp_path / "other"), "-c", str(active), "--no-scripts"])
+    assert ended.exit_code == 0 and "scripts" not in ended.output
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(not browser.PROGRAM, reason="no Chromium here: make test-browser")
+@pytest.mark.parametrize("scripts", [False, True])
+def test_a_copy_that_is_opened_from_disk_reaches_no_other_host(tmp_path, scripts):
+    """Beacons of scripts, pictures, styles, frames, refreshes and hints, in HTML, XHTML, SVG and what looks like it."""
+    asked: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        beacon = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+        def listen() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    asked.append(b"a connection")
+                    with connection:
+                        asked.append(connection.recv(1000))
+
+        threading.Thread(target=listen, daemon=True).start()
+        run = (
+            f"new Image().src='{beacon}image';fetch('{beacon}fetch');navigator.sendBeacon('{beacon}beacon');"
+            "document.title='ran'"
+        )
+        parts = f"""<img src="{beacon}img"><link rel=preconnect href="{beacon}"><iframe src="{beacon}frame"></iframe>
+            <object data="{beacon}object"></object><meta http-equiv=refresh content="1;url={beacon}refresh">
+            <p style="background:url({beacon}style)">p<script>{run}</script><img src=/none onerror="{run}">
+            <embed src=/p.svg><iframe src=/p.svg></iframe><object data=/f.rtf></object>"""
+        strict = f"""<html xmlns="http://www.w3.org/1999/xhtml"><body><img src="{beacon}img"/><script>{run}</script>
+            <iframe src="{beacon}frame"/></body></html>"""
+        picture = f"""<svg xmlns="http://www.w3.org/2000/svg" xmlns:h="http://www.w3.org/1999/xhtml" onload="{run}"
+            ><script>{run}</script><image href="{beacon}image"/><style>@import url({beacon}style);</style>
+            <h:script>{run}</h:script><h:iframe src="{beacon}frame"/><h:img src="x" onerror="{run}"/>
+            <rect fill="url({beacon}fill#a)"/></svg>"""
+        answers = (
+            typed("https://e.org/", "text/html", parts),
+            typed("https://e.org/strict", "application/xhtml+xml", strict),
+            typed("https://e.org/p.svg", "image/svg+xml", picture),
+            typed("https://e.org/broken.svg", "image/svg+xml", picture.removesuffix("</svg>") + "<a x>"),
+            typed("https://e.org/f.rtf", "application/rtf", picture),
+            typed("https://e.org/f.html", "application/rtf", parts),
+            typed("https://e.org/feed", "application/rss+xml", picture),
+        )
+        (tmp_path / "x.warc.gz").write_bytes(warc(*answers))
+        settings = settings_from({"keep_parts": True})
+        import_archives(tmp_path / "c", (tmp_path / "x.warc.gz",), ("https://e.org/",), settings)
+        done = export_site(tmp_path / "c", tmp_path / "copy", scripts=scripts)
+        files = sorted(path for path in done.folder.rglob("*") if path.is_file())
+        assert len(files) == len(answers) + 3
+        with browser.Browser.started() as shown:
+            for file in files:
+                shown.open(file.as_uri())
+                shown.value("new Promise(done => setTimeout(done, 300))")
+                ran = shown.value("document.title") == "ran"
+                assert ran == (scripts and file.name == "index.html" and file.parent.name == "e.org"), file
+    assert asked == []
 
 
 def test_a_folder_that_holds_something_is_refused(folder, tmp_path):

@@ -1,7 +1,9 @@
 """`periplus sql`: any question, no harm, and an end in time."""
 
+import contextlib
 import sqlite3
 import threading
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -9,7 +11,7 @@ from click.testing import CliRunner
 from periplus.api.exporting import asked
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
-from periplus.store.sqlite import schema
+from periplus.store.sqlite import reading, schema
 from stored import page, stored
 
 
@@ -59,8 +61,9 @@ def test_questions_may_join_recur_and_look_into_the_schema(folder):
         "",
         "SELECT zeroblob(1000000000)",
         "SELECT randomblob(2000000000)",
-        "SELECT url FROM urls WHERE url <> hex(randomblob(60000000))",
-        pytest.param("SELECT '" + "x" * 65_000_000 + "'", id="a statement of 65 MB"),
+        "SELECT zeroblob(4000001)",
+        "SELECT url FROM urls WHERE url <> hex(randomblob(3000000))",
+        pytest.param("SELECT '" + "x" * 4_100_000 + "'", id="a statement of more than 4 MB"),
     ],
 )
 def test_what_does_more_than_read_is_refused(folder, statement, tmp_path, monkeypatch):
@@ -80,6 +83,32 @@ def test_a_question_that_takes_too_long_is_stopped(folder):
         answers(folder, endless, time_limit_s=0.05)
     with pytest.raises(StoreError, match=r"longer than 0\.05 s"):  # also while its rows are read
         answers(folder, endless.replace("count(*)", "i"), time_limit_s=0.05)
+
+
+LARGE = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300) "
+
+
+def test_a_statement_of_few_and_long_steps_is_stopped_too(folder):
+    """Of 3,000 steps, which move 1 GB: whoever counts steps never looks at the clock."""
+    with pytest.raises(StoreError, match=r"longer than 0\.01 s"):
+        answers(folder, f"{LARGE} SELECT max(length(hex(randomblob(1900000)) || i)) FROM n", time_limit_s=0.01)
+
+
+def test_a_statement_that_fills_the_disk_is_stopped_also_without_a_limit_of_time(folder, monkeypatch):
+    monkeypatch.setattr(reading, "temporary_bytes", lambda: reading.MOST_TEMPORARY_BYTES + 1)
+    with pytest.raises(StoreError, match="2048 MiB of temporary files"):
+        answers(folder, f"{LARGE} SELECT max(length(hex(randomblob(1900000)) || i)) FROM n", time_limit_s=0)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system does not list open files")
+def test_temporary_files_are_counted_while_they_are_open(folder):
+    before = reading.temporary_bytes()
+    with contextlib.closing(reading.connect(folder)) as connection:
+        rows = connection.execute(f"{LARGE} SELECT DISTINCT i, hex(randomblob(500000)) FROM n")
+        assert len(rows.fetchmany(100)) == 100
+        assert reading.temporary_bytes() > before + 10_000_000
+        rows.close()
+    assert reading.temporary_bytes() == before
 
 
 def test_rows_may_be_limited(folder):

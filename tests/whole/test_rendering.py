@@ -400,6 +400,11 @@ HOSTILE = {
     "document.createElement('div'); e.append(n); e = n; }",
     "workers without end": "for (let i = 0; i < 200; i++) new Worker(URL.createObjectURL(new Blob(['for (;;) {}'])))",
     "moves for ever": "location.href = '/?' + Math.random()",
+    "dialogs while it is parsed": "setTimeout(() => { for (let i = 0; i < 50; i++) alert(i); }, 50);"
+    "setTimeout(() => { for (let i = 0; i < 50; i++) confirm(i); }, 80); const until = Date.now() + 500;"
+    "while (Date.now() < until);",
+    "grows beyond the limit of its size": "const p = document.createElement('p'); p.textContent = 'x'.repeat(2e6);"
+    "document.body.prepend(p)",
 }
 
 
@@ -410,23 +415,31 @@ class TestHostilePages:
     def test_cost_themselves_and_no_other(self, tmp_path, monkeypatch, name):
         from periplus.acquire import rendering
 
-        for bound, value in (("OWN_TIME_S", 3.0), ("READ_TIME_S", 2.0), ("MOST_REQUESTS", 20)):
+        for bound, value in (("OWN_TIME_S", 8.0), ("READ_TIME_S", 4.0), ("MOST_REQUESTS", 20)):
             monkeypatch.setattr(rendering, bound, value)
         site = Site("a.test")
         site.add(Page("/", "Home"))
-        bad = f"<!DOCTYPE html><html lang=en><title>Bad</title><p>as sent</p><script>{HOSTILE[name]}</script>"
+        head, rest = (
+            "<!DOCTYPE html><html lang=en><title>Bad</title><p>as sent</p>",
+            '<p>to the end</p><a href="/x">x</a>',
+        )
+        bad = f'{head}<a href="/good">good</a><script>{HOSTILE[name]}</script>{rest * 500}<a href="/last">last</a>'
         site.answer("/bad", Answer(200, bad.encode()))
         site.answer("/good", Answer(200, SHELL.replace(b"/app.js", b"/good.js")))
         script = b"document.getElementById('root').innerHTML = '<h1>Good</h1><p>and more words to read</p>'"
         site.answer("/good.js", Answer(200, script, media_type=SCRIPT), linked_from=None)
         with serve(site) as server:
-            collection, end = crawled(tmp_path / "c", server, "a.test", render="always", delay_s=0.0, mine=("a.test",))
+            values = {"render": "always", "delay_s": 0.0, "mine": ("a.test",), "inflated_bytes": 1_000_000}
+            collection, end = crawled(tmp_path / "c", server, "a.test", **values)
             assert end.state == "done", end
             with Reader(collection.folder) as reader:
                 assert "Good" in reader.page(server.url("a.test", "/good")).text(ALL_PARTS)
                 text = reader.page(server.url("a.test", "/bad")).text(ALL_PARTS)
                 assert "as sent" in text
+                assert "to the end" in text
                 assert name != "hides itself" or "in truth" in text
+            linked = {target for source, target, *_ in collection.links if source == server.url("a.test", "/bad")}
+            assert {server.url("a.test", path) for path in ("/good", "/x", "/last")} <= linked, "it has what was sent"
             assert collection.sane() == []
 
     def test_the_profile_of_a_killed_crawl_is_removed_by_the_next_browser(self, tmp_path, monkeypatch):

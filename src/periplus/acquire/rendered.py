@@ -142,8 +142,8 @@ def completion_of_page(page: PageInHand, rendered: Rendered, discovery: Discover
         shown = replace(visit, outcome=replace(visit.outcome, body=rendering.html))
         read = replace(discovery.of(lease, task, shown), rendering=rendering)
         bounds = tuple(f"rendered as far as its bounds: {bound}" for bound in rendering.bounds)
-        if rendering.leads_to:
-            read = replace(read, candidates=(*read.candidates, *discovery.of_script(rendering.leads_to, task.request)))
+    if rendered.leads_to:
+        read = replace(read, candidates=(*read.candidates, *discovery.of_script(rendered.leads_to, task.request)))
     document = read.document and replace(read.document, bounds=(*read.document.bounds, *bounds))
     if document is not None and rendering is not None:
         document = replace(document, charset=Charset("utf-8", "browser"))

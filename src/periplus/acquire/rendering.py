@@ -2,9 +2,9 @@
 
 States of a page:  waiting -> open -> loading -> settled -> (scrolled -> settled)* -> read; from each of them -> failed.
 Always:  (1) a browser is asked for nothing that `Renderer` was not given, and reaches nothing else;  (2) a page that
-takes longer, asks for more or grows larger than its bounds is read as it stands, or fails, alone;  (3) a browser that
-dies or falls silent costs its pages one more attempt;  (4) every page that was begun ends, as a `Rendering` or
-a reason.
+takes longer or asks for more than its bounds is read as it stands, if all that was sent was parsed, or fails, alone;
+(3) a browser that dies or falls silent costs its pages one more attempt;  (4) every page that was begun ends, as a
+`Rendering` or a reason.
 Not its business: which pages are rendered, and when a host may be asked: see `worker`.
 """
 
@@ -96,11 +96,12 @@ class RenderJob:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A job's end. rendering None: there is none, and why says why."""
+    """A job's end. rendering None: there is none, and why says why. leads_to: where a script went on to, or nowhere."""
 
     job: RenderJob
     rendering: Rendering | None
     why: str = ""
+    leads_to: str = ""
 
 
 class _Page:
@@ -111,7 +112,7 @@ class _Page:
         self.context_id = self.target_id = self.session = ""
         self.began = self.active_at = now
         self.own_s, self.looked_at = 0.0, now
-        self.loaded = self.document_given = False
+        self.loaded = self.document_given = self.parsed = False
         self.reading_since = math.inf
         self.stopped = self.ended = False
         self.dialogs = self.requests = self.part_bytes = self.refused = 0
@@ -185,6 +186,8 @@ class _Page:
             case "Fetch.requestPaused":
                 self.active_at = now
                 self._on_request(event, session, now)
+            case "Page.domContentEventFired":
+                self.parsed = self.document_given
             case "Page.loadEventFired":
                 self.active_at, self.loaded = now, True
             case "Page.frameStoppedLoading" if event.get("frameId") == self.target_id and self.document_given:
@@ -358,8 +361,10 @@ class _Page:
         if not value["url"].startswith(("http:", "https:")):
             self.fail("the browser showed a page of its own in its place")
             return
-        if value["cut"]:
-            self.bounds.append("size")
+        if value["cut"] or not self.parsed:  # the sent page has more
+            bound = (*self.bounds, "its script leads elsewhere")[0]
+            self.fail("it grew too large" if value["cut"] else f"it was not parsed to its end: {bound}")
+            return
         timed = self.delayed_s <= DELAYED_S  # else it tells our delay, not the page's
         rendering = Rendering(
             html=("\ufeff" + value["html"]).encode("utf-8", "replace"),
@@ -376,10 +381,10 @@ class _Page:
             shift=value["cls"] if timed else None,
             screenshot=self.screenshot,
         )
-        self.end(Rendered(self.job, rendering))
+        self.end(Rendered(self.job, rendering, "", self.leads_to))
 
     def fail(self, why: str) -> None:
-        self.end(Rendered(self.job, None, why))
+        self.end(Rendered(self.job, None, why, self.leads_to))
 
     def end(self, rendered: Rendered | None) -> None:
         """Closes it. None: it is tried again."""

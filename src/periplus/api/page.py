@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import fields
 from itertools import islice
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from periplus.document.decode import decode
 from periplus.document.understand import canonical_xml
-from periplus.errors import InvalidUrl, UsageError
+from periplus.errors import UsageError
 from periplus.model.page import ALL_PARTS, IS_TEXT, TEXT_PARTS, Blocks, PageSummary, Part
 from periplus.model.tables import LINKS, PAGE, Row, row_maker
 from periplus.model.visit import Fetched, Headers, Reason, State
@@ -19,7 +18,7 @@ from periplus.store.sqlite import listing, page_rows
 from periplus.store.sqlite.listing import LinkFilter
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.reading import Connection
-from periplus.urls.canonical import resolve, url_id
+from periplus.urls.canonical import url_id
 
 if TYPE_CHECKING:
     from periplus.api.marks import SiteSample
@@ -103,38 +102,28 @@ class Page:
     def as_it_was(self, place_of: Callable[[Url, str], str]) -> tuple[bytes, str]:
         """It as a browser is to show it, and its media type: HTML, CSS and SVG in UTF-8, other files as they came.
 
+        Without scripts.
         place_of: the address of what was kept, of a URL and a fragment; URLs of anything else become whole. Raises
         UsageError where no bytes were kept.
         """
-        from periplus.document.rewriting import rewritten_css, rewritten_html
+        from periplus.document.rewriting import resolved, rewritten_css, rewritten_html, rewritten_xml
 
         body, media_type = self.rendered(), self.row.media_type or "application/octet-stream"
         if media_type not in ("text/css", "text/html", "application/xhtml+xml", "image/svg+xml"):
             return body, media_type
         text, _ = decode(body, self.row.charset or "", media_type)
-        if media_type == "text/css":
-            return rewritten_css(text, self._change("", place_of)).encode("utf-8", "replace"), media_type
-        is_xml = media_type != "text/html"
-        changed = rewritten_html(text, lambda base: self._change(base, place_of), is_xml=is_xml)
-        return changed.encode("utf-8", "replace"), media_type
 
-    def _change(self, base: str, place_of: Callable[[Url, str], str]) -> Callable[[str], str | None]:
-        start = self.url
-        with contextlib.suppress(InvalidUrl):
-            start = resolve(base, self.url)[0] if base else self.url
-
-        def change(written: str) -> str | None:
-            if not written.strip() or written.startswith("#"):
-                return None
-            try:
-                target, fragment = resolve(written, start)
-            except InvalidUrl:  # mailto:, data:, javascript:
-                return None
+        def place(target: Url, fragment: str) -> str:
             if page_rows.is_shown(self._connection, url_id(target)):
                 return place_of(target, fragment)
             return f"{target}#{fragment}" if fragment else target
 
-        return change
+        change = resolved(self.url, place)
+        if media_type == "text/css":
+            return rewritten_css(text, change("")).encode("utf-8", "replace"), media_type
+        if media_type != "text/html":
+            return rewritten_xml(text, change), media_type
+        return rewritten_html(text, change, with_scripts=False).encode("utf-8", "replace"), media_type
 
     def blocks(self) -> Blocks:
         """Its blocks in their order. Raises UsageError where there are none."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from periplus.document.decode import decode
-from periplus.document.rewriting import Change, rewritten_css, rewritten_html
-from periplus.errors import InvalidUrl, StoreError, UsageError
+from periplus.document.rewriting import resolved, rewritten_css, rewritten_html, rewritten_xml
+from periplus.errors import StoreError, UsageError
 from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
 from periplus.present.copied_site import NOT_KEPT_COLUMNS, NotKept, front_page, not_kept_page
@@ -22,39 +23,52 @@ from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.copying import other_addresses, with_bodies
 from periplus.store.sqlite.listing import redirect_hops
 from periplus.store.sqlite.page_rows import Contents, briefs
-from periplus.urls.canonical import resolve, url_id
+from periplus.urls.canonical import url_id
 from periplus.urls.files import FileNames
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_name
 
-PAGES = frozenset({"text/html", "application/xhtml+xml", "image/svg+xml"})
+PAGES = frozenset({"text/html", "application/xhtml+xml"})
+SCRIPTS = frozenset({"text/javascript", "application/javascript", "application/x-javascript"})
+_HAS_SCRIPTS = re.compile(r"<script|\son[a-z]+\s*=|javascript:", re.IGNORECASE)
 OWN = ("index.html", "not-kept.html", "not-kept.csv")
 SHOWN = 5_000  # rows of not-kept.html: a browser shows so many at once
 
 
 @dataclass(frozen=True, slots=True)
 class SiteCopy:
-    """What was written. parts: styles, scripts, pictures and other files; not_kept: addresses of its hosts."""
+    """What was written. parts: styles, scripts, pictures and other files; not_kept: addresses of its hosts.
+
+    with_scripts: pages in which scripts may run.
+    """
 
     folder: Path
     pages: int
     parts: int
     not_kept: int
     size_bytes: int
+    with_scripts: int = 0
 
 
-def export_site(folder: Path, target: Path, watch: Callable[[int, int], None] = lambda done, count: None) -> SiteCopy:
+def export_site(
+    folder: Path,
+    target: Path,
+    watch: Callable[[int, int], None] = lambda done, count: None,
+    *,
+    scripts: bool = True,
+) -> SiteCopy:
     """Writes every page and part whose bytes were kept as files below target, with links among them made relative.
 
     What is not there keeps its address on the web, and stands in not-kept.html. watch: called with the number of files
-    written, and how many there will be. Raises UsageError where target holds something or nothing was kept, StoreError,
-    NoCollection.
+    written, and how many there will be. A policy in each page lets no script reach the web; scripts: whether pages of
+    HTML keep theirs. SVG and XML have no place for a policy, and keep none. Raises UsageError where target holds
+    something or nothing was kept, StoreError, NoCollection.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(f"{target} is there already: a copy is written into a new folder, or an empty one")
     with reading.moment(folder) as connection:
         try:
-            return _Copy(connection, target).write(watch)
+            return _Copy(connection, target, scripts).write(watch)
         except OSError as error:
             raise StoreError(
                 f"{target} cannot be written: {error.strerror or error}. Is the disk full, or the folder read-only?"
@@ -64,10 +78,12 @@ def export_site(folder: Path, target: Path, watch: Callable[[int, int], None] = 
 class _Copy:
     """One copy under way."""
 
-    def __init__(self, connection: reading.Connection, target: Path) -> None:
-        self._connection, self._target = connection, target
+    def __init__(self, connection: reading.Connection, target: Path, scripts: bool) -> None:
+        self._connection, self._target, self._scripts = connection, target, scripts
+        self._with_scripts = 0
         names = FileNames(OWN)
-        self._files = [(*row, names.of(row[1], row[2])) for row in with_bodies(connection)]
+        rows = (row for row in with_bodies(connection) if scripts or row[2] not in SCRIPTS)
+        self._files = [(*row, names.of(row[1], row[2])) for row in rows]
         if not self._files:
             raise UsageError(
                 "the collection holds no bytes of pages: it was crawled without --keep-bodies, or is empty"
@@ -103,45 +119,38 @@ class _Copy:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
             size += len(data)
-            pages += media_type in PAGES - {"image/svg+xml"}
+            pages += media_type in PAGES
         not_kept = self._not_kept()
         self._write_own(not_kept, pages)
-        return SiteCopy(self._target, pages, len(self._files) - pages, len(not_kept), size)
+        return SiteCopy(self._target, pages, len(self._files) - pages, len(not_kept), size, self._with_scripts)
 
     def _rewritten(self, url: Url, path: str, media_type: str, charset: str, body: bytes) -> bytes:
-        if media_type not in PAGES and media_type != "text/css":
+        is_xml = media_type.endswith(("/xml", "+xml"))
+        if not is_xml and media_type not in ("text/html", "text/css"):
             return body
         text, _ = decode(body, charset, media_type)
+        change = resolved(url, partial(self._place, path))
         if media_type == "text/css":
-            sheet = rewritten_css(text, self._change(url, path, ""))
+            sheet = rewritten_css(text, change(""))
             return (sheet if sheet.isascii() else f'@charset "utf-8";\n{sheet}').encode("utf-8", "replace")
-        changed = rewritten_html(text, lambda base: self._change(url, path, base), is_xml=media_type != "text/html")
+        policy = _policy(url, self._scripts and not is_xml)
+        if is_xml:
+            return rewritten_xml(text, change, policy)
+        changed = rewritten_html(text, change, policy, with_scripts=self._scripts)
+        self._with_scripts += self._scripts and _HAS_SCRIPTS.search(changed) is not None
         return changed.encode("utf-8", "replace")
 
-    def _change(self, url: Url, path: str, base: str) -> Change:
-        """What changes URLs of a file: to a relative path if their target is in the copy, else to the whole address."""
-        start, folder = url, posixpath.dirname(path)
-        with contextlib.suppress(InvalidUrl):
-            start = resolve(base, url)[0] if base else url
-
-        def change(written: str) -> str | None:
-            if not written.strip() or (written.startswith("#") and start == url):
-                return None
-            try:
-                target, fragment = resolve(written, start)
-            except InvalidUrl:  # mailto:, data:, javascript:
-                return None
-            behind = f"#{fragment}" if fragment else ""
-            other = self._paths.get(url_id(target))
-            if other is None:
-                if host_key(target) in self._hosts:
-                    self._missing[target] += 1
-                return target + behind
-            if other == path and behind:
-                return behind
-            return quote(posixpath.relpath(other, folder), safe="/~!$'()*+,;=@&") + behind
-
-        return change
+    def _place(self, path: str, target: Url, fragment: str) -> str:
+        """In a file at path: a relative path where the target is in the copy, else its whole address."""
+        behind = f"#{fragment}" if fragment else ""
+        other = self._paths.get(url_id(target))
+        if other is None:
+            if host_key(target) in self._hosts:
+                self._missing[target] += 1
+            return target + behind
+        if other == path and behind:
+            return behind
+        return quote(posixpath.relpath(other, posixpath.dirname(path)), safe="/~!$'()*+,;=@&") + behind
 
     def _not_kept(self) -> list[NotKept]:
         rows = []
@@ -169,3 +178,17 @@ class _Copy:
             lines.writerows(
                 (row.url, row.reason.value if row.reason else "", row.status or "", row.links) for row in not_kept
             )
+
+
+def _policy(url: Url, scripts: bool) -> str:
+    """The Content-Security-Policy of a page: files beside it, and what its own host has of pictures, styles and fonts.
+
+    `file:` and 'self' are the copy, from disk and from a server. No script asks the web for anything.
+    """
+    host = urlsplit(url).netloc
+    script_sources = "'self' file: 'unsafe-inline' 'unsafe-eval'" if scripts else "'none'"
+    return (
+        f"default-src 'self' file: data: blob: http://{host} https://{host} 'unsafe-inline'; connect-src 'none'; "
+        f"script-src {script_sources}; "
+        "frame-src 'self' file:; object-src 'self' file:; base-uri 'none'"
+    )

@@ -148,15 +148,17 @@ def wacz(place: Path | str, output: Path | None) -> None:
 
 @export.command()
 @click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
+@option("--no-scripts", "Leave scripts out: elements, attributes, javascript: links and files.", bool)
 @place_option
-def site(place: Path | str, target: Path) -> None:
+def site(place: Path | str, target: Path, no_scripts: bool) -> None:
     """A copy in a FOLDER that any browser reads without a server.
 
     Links and parts of pages lead to the files beside them; names are those that every file system takes. What was not
-    kept keeps its address on the web, and not-kept.html lists it.
+    kept keeps its address on the web, and not-kept.html lists it. A policy in each page keeps its scripts from the web;
+    SVG and XML have none.
 
     \b
-    periplus export site copy -c example.org.periplus
+    periplus export site copy -c example.org.periplus --no-scripts
     periplus check ./copy
     """
     from periplus.api.site_copy import export_site
@@ -164,12 +166,17 @@ def site(place: Path | str, target: Path) -> None:
 
     watch = Watch()
     folder = collection_folder(place)
-    done = export_site(folder, target, lambda files, count: watch("Writing files", files, count))
+    done = export_site(
+        folder, target, lambda files, count: watch("Writing files", files, count), scripts=not no_scripts
+    )
     counts = f"{count_of(done.pages, 'page')}, {count_of(done.parts, 'part')}, {number(done.size_bytes)} bytes"
     click.echo(f"Written to {target}: {counts}", err=True)
     if done.not_kept:
         count = count_of(done.not_kept, "address", "addresses")
         click.echo(f"Not in it: {count} that its pages lead to, listed in {target / 'not-kept.html'}", err=True)
+    if done.with_scripts:
+        count = count_of(done.with_scripts, "page")
+        click.echo(f"Warning: {count} of it may run scripts of the site; --no-scripts leaves them out", err=True)
 
 
 @export.command()

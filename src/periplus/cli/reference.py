@@ -19,7 +19,8 @@ from periplus.settings import ABOUT, PRESETS, VERSION, SettingRow, Settings, row
 _SQL = """# Asking a collection in SQL
 
 A collection is one SQLite file, `collection.db`. `periplus sql "SELECT ..."` asks it: it only reads, and stops after 10 s unless
-`--time-limit` says otherwise. Any other program that opens SQLite files may read it too, while a crawl goes on:
+`--time-limit` says otherwise, or at 2 GiB of temporary files (sorts, `DISTINCT`). A value may have 4 MB. Any other program that
+opens SQLite files may read it too, while a crawl goes on:
 
 ```text
 datasette serve example.org.periplus/collection.db

@@ -1,15 +1,23 @@
-"""URLs in HTML and CSS changed where they stand; all else of a page stays as it was written."""
+"""URLs in HTML, CSS and XML changed, and scripts taken out: pages as they are shown away from their servers."""
 
 from __future__ import annotations
 
+import contextlib
 import html
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from periplus.document.canonical_xml import without_doctype, xml_of_xml
 from periplus.document.headers import refresh_target
 from periplus.document.link_rows import of_srcset
 from periplus.document.page_rules import SOURCES
+from periplus.errors import InvalidUrl
+from periplus.model.web import Url
+from periplus.urls.canonical import resolve
+
+if TYPE_CHECKING:
+    from lxml import etree
 
 # Tags and their attributes as a browser's tokenizer finds them: HTML Living Standard, 13.2.5. What stands in comments,
 # scripts and elements of text alone is no tag.
@@ -33,7 +41,43 @@ _URLS = frozenset((source.tag, source.attribute) for source in SOURCES) | {("lin
 # of a part that is a file now: what would keep a browser from taking it
 _GUARDS = frozenset({"integrity", "crossorigin", "nonce"})
 _CHARSET = re.compile(r"charset\s*=\s*[^\s;\"']+", re.IGNORECASE)
-_XML_DECLARATION = re.compile(r"""(<\?xml\s[^>]*?encoding\s*=\s*)(?:"[^">]*"|'[^'>]*')""")
+# What may stand before the first element. A comment of no length (`<!-->`) ends it: what is put too early does no harm.
+_PROLOGUE = re.compile(r"(?:[\s\ufeff]|<!--(?!-?>)(?:(?!--!?>).)*--!?>|<\?[^>]*>|<!(?!--)[^>]*>)*", re.DOTALL)
+_HINTS = frozenset({"preconnect", "dns-prefetch"})  # no policy holds for them
+# of a value without white space; the second alternative: one of several that an animation gives an attribute
+_SCRIPT_URL = re.compile(r"(?:^[\x00-\x20]*|;)(?:javascript|vbscript):", re.IGNORECASE)
+_HTML_NAME, _SVG_NAME, _XLINK_NAME = (
+    "{http://www.w3.org/1999/xhtml}",
+    "{http://www.w3.org/2000/svg}",
+    "{http://www.w3.org/1999/xlink}",
+)
+_SCRIPTS = tuple(space + name for space in (_HTML_NAME, _SVG_NAME) for name in ("script", "handler", "listener"))
+# they open documents of their own, or change what a page is: where no policy can stand they go
+_FRAMES = tuple(_HTML_NAME + name for name in ("iframe", "frame", "object", "embed", "applet", "meta", "link"))
+_DECLARED = re.compile(r"""<!ENTITY\s+([^\s&;<>"']{1,100})\s+["']([^"'<>&%]{0,100})["']\s*>""")
+_REFERENCE = re.compile(r"&([^\s&;<>\"']{1,100});")
+_OUTSIDE = re.compile(r"https?:|//|\\", re.IGNORECASE)  # in a style or attribute: it may be asked of the web
+
+
+def resolved(url: Url, place: Callable[[Url, str], str]) -> Callable[[str], Change]:
+    """What changes the URLs of a page, by its base as written. place: what stands for a URL and a fragment."""
+
+    def with_base(base: str) -> Change:
+        start = url
+        with contextlib.suppress(InvalidUrl):
+            start = resolve(base, url)[0] if base else url
+
+        def change(written: str) -> str | None:
+            if not written.strip() or (written.startswith("#") and start == url):
+                return None
+            try:
+                return place(*resolve(written, start))
+            except InvalidUrl:  # mailto:, data:, javascript:
+                return None
+
+        return change
+
+    return with_base
 
 
 class _Attribute(NamedTuple):
@@ -51,34 +95,100 @@ class _Tag(NamedTuple):
     text_end: int  # where the text of a script or style ends; else as end
 
 
-def rewritten_html(text: str, change: Callable[[str], Change], *, is_xml: bool = False) -> str:
+def rewritten_html(text: str, change: Callable[[str], Change], policy: str = "", *, with_scripts: bool = True) -> str:
     """A page with other URLs, as it is to be written in UTF-8.
 
     change: from the page's base as written (empty: it has none) to what changes its URLs. The base itself goes, and
-    what a file cannot obey: a Content-Security-Policy, integrity and crossorigin. is_xml: it is XHTML, not HTML. Total;
-    O(characters).
+    what a file cannot obey: a Content-Security-Policy, integrity and crossorigin; so do refreshes that lead to the web.
+    policy: the Content-Security-Policy that it gets. Without scripts, elements and attributes of scripts and URLs that
+    run one go; only a policy is a wall, for a browser may read hostile markup otherwise. Total; O(characters).
     """
     tags = list(_tags(text))
     base = next((value for tag in tags if tag.name == "base" for value in _values(tag, "href")), "")
     changed = change(base)
-    edits: list[tuple[int, int, str]] = []
-    has_charset = False
+    start = _PROLOGUE.match(text)
+    place = start.end() if start else 0
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">' if policy else ""
+    edits = [(place, place, '<meta charset="utf-8">' + meta)]
     for tag in tags:
-        if tag.name == "meta":
-            edits += _meta_edits(tag, changed)
-            has_charset |= any(
-                attribute.name == "charset" or _CHARSET.search(attribute.value) for attribute in tag.attributes
-            )
-        else:
-            edits += _tag_edits(tag, changed)
+        if tag.name == "script" and not with_scripts:
+            edits.append((tag.start, tag.text_end, ""))
+            continue
+        edits += _meta_edits(tag, changed) if tag.name == "meta" else _tag_edits(tag, changed, with_scripts)
         if tag.name == "style" and tag.text_end > tag.end:
             edits.append((tag.end, tag.text_end, rewritten_css(text[tag.end : tag.text_end], changed)))
-    if not has_charset and not is_xml:
-        place = next(
-            (tag.end for tag in tags if tag.name == "head"), next((tag.end for tag in tags if tag.name == "html"), 0)
-        )
-        edits.append((place, place, '<meta charset="utf-8">'))
-    return _XML_DECLARATION.sub(r'\1"utf-8"', _edited(text, edits), count=1)
+    return _edited(text, edits)
+
+
+def rewritten_xml(text: str, change: Callable[[str], Change], policy: str = "") -> bytes:
+    """A document in XML (SVG, XHTML, a feed) with other URLs and without scripts, in UTF-8.
+
+    change, policy: as for `rewritten_html`; only XHTML has a place for a policy. Elsewhere nothing stays that asks the
+    web for a part. Written anew from its tree, without document type and processing instructions, so that no browser
+    reads it otherwise. Empty where nothing of it can be read.
+    """
+    from lxml import etree  # 0.2 s
+
+    root = _root(text)
+    if root is None or root.tag in (*_SCRIPTS, *_FRAMES):
+        return b""
+    has_policy = bool(policy) and root.tag == f"{_HTML_NAME}html"
+    etree.strip_elements(root, *_SCRIPTS, *(() if has_policy else _FRAMES), with_tail=False)
+    changed = change(next((element.get("href", "") for element in root.iter(f"{_HTML_NAME}base")), ""))
+    for element in root.iter(f"{_HTML_NAME}*", f"{_SVG_NAME}*"):
+        _change_element(element, changed, is_guarded=has_policy)
+    if has_policy:
+        head = root.find(f"{_HTML_NAME}head")
+        if head is None:
+            head = etree.Element(f"{_HTML_NAME}head")
+            root.insert(0, head)
+        meta = {"http-equiv": "Content-Security-Policy", "content": policy}
+        head.insert(0, etree.Element(f"{_HTML_NAME}meta", meta))
+    return etree.tostring(root, encoding="utf-8", xml_declaration=True, with_tail=False)
+
+
+def _root(text: str) -> etree._Element | None:
+    """The element of a document, made well-formed where it is not: a browser shows what stands before a mistake.
+
+    Of its own entities the short ones of plain text are resolved, which name namespaces in SVG of Adobe Illustrator.
+    """
+    from lxml import etree
+
+    declared = dict[str, str](_DECLARED.findall(text))
+    text = _REFERENCE.sub(lambda name: declared.get(name[1], name[0]), text) if declared else text
+    data = xml_of_xml(text)
+    if data is None:
+        parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True)
+        with contextlib.suppress(etree.XMLSyntaxError):  # there is no element
+            found = etree.fromstring(without_doctype(text).encode("utf-8", "replace"), parser)
+            # strictly once more: of names that are none a browser may think otherwise than this parser
+            data = None if found is None else xml_of_xml(etree.tostring(found, encoding="unicode", with_tail=False))
+    parser = etree.XMLParser(remove_pis=True, resolve_entities=False, huge_tree=True)
+    return None if data is None else etree.fromstring(data, parser)
+
+
+def _change_element(element: etree._Element, change: Change, *, is_guarded: bool) -> None:
+    """Gives an element of SVG or XHTML other URLs. is_guarded: a policy keeps it from asking the web."""
+    name = str(element.tag).rpartition("}")[2]
+    for key, value in dict[str, str](element.attrib).items():  # type: ignore[arg-type]  # bytes, say the stubs
+        local = key.rpartition("}")[2]
+        shown = f"xlink:{local}" if key.startswith(_XLINK_NAME) else local
+        new = _new_value(name, _Attribute(shown, value, 0, 0), change) or value
+        plain = "".join(value.split())
+        if (
+            local.startswith("on")
+            or local == "http-equiv"
+            or (name == "base" and local == "href")
+            or _SCRIPT_URL.search(plain)
+            or (name == "use" and plain.startswith("data:"))
+            or ((not is_guarded or name == "iframe") and name != "a" and _OUTSIDE.search(new))
+        ):
+            del element.attrib[key]
+        else:
+            element.set(key, new)
+    if name == "style" and element.text:
+        sheet = rewritten_css(element.text, change)
+        element.text = "" if not is_guarded and _OUTSIDE.search(sheet) else sheet
 
 
 def rewritten_css(sheet: str, change: Change) -> str:
@@ -143,17 +253,27 @@ def _values(tag: _Tag, name: str) -> Iterator[str]:
     return (attribute.value for attribute in tag.attributes if attribute.name == name)
 
 
-def _tag_edits(tag: _Tag, change: Change) -> Iterator[tuple[int, int, str]]:
+def _tag_edits(tag: _Tag, change: Change, with_scripts: bool) -> Iterator[tuple[int, int, str]]:
     is_changed = False
+    is_hint = tag.name == "link" and not _HINTS.isdisjoint(" ".join(_values(tag, "rel")).lower().split())
     for attribute in tag.attributes:
-        new = _new_value(tag.name, attribute, change)
-        if new is not None and new != attribute.value:
-            is_changed |= (tag.name, attribute.name) in _URLS
-            yield attribute.start, attribute.end, f'{attribute.name}="{html.escape(new)}"'
+        name, new = attribute.name, _new_value(tag.name, attribute, change)
+        if (tag.name, name) == ("iframe", "src") and _OUTSIDE.match(new or ""):
+            name = "data-src"  # a browser connects to the server of a frame before it asks the policy
+        if (is_hint and name == "href") or (not with_scripts and _runs(attribute)):
+            yield attribute.start, attribute.end, ""
+        elif new is not None and (new != attribute.value or name != attribute.name):
+            is_changed |= (tag.name, name) in _URLS
+            yield attribute.start, attribute.end, f'{name}="{html.escape(new)}"'
         elif tag.name == "base" and attribute.name == "href":
             yield attribute.start, attribute.end, ""
     if is_changed:
         yield from ((one.start, one.end, "") for one in tag.attributes if one.name in _GUARDS)
+
+
+def _runs(attribute: _Attribute) -> bool:
+    """Whether it holds a script."""
+    return attribute.name.startswith("on") or _SCRIPT_URL.match("".join(attribute.value.split())) is not None
 
 
 def _new_value(tag: str, attribute: _Attribute, change: Change) -> str | None:
@@ -182,17 +302,21 @@ def _with_list(value: str, change: Change) -> str:
 def _meta_edits(tag: _Tag, change: Change) -> Iterator[tuple[int, int, str]]:
     """A refresh leads elsewhere, the charset is UTF-8, a policy for the web is none for files."""
     equivalent = next(_values(tag, "http-equiv"), "").strip().lower()
+    content = next(_values(tag, "content"), "")
+    target = refresh_target(content) if equivalent == "refresh" else ""
+    other = change(target) if target else None
     for attribute in tag.attributes:
         new: str | None = None
         if attribute.name == "charset":
             new = "utf-8"
-        elif attribute.name == "http-equiv" and equivalent == "content-security-policy":
+        elif attribute.name == "http-equiv" and (
+            equivalent == "content-security-policy" or (other or "").startswith(("http:", "https:"))
+        ):
             new = "x-" + equivalent
         elif attribute.name == "content" and equivalent == "content-type":
             new = _CHARSET.sub("charset=utf-8", attribute.value)
-        elif attribute.name == "content" and equivalent == "refresh" and (target := refresh_target(attribute.value)):
-            other = change(target)
-            new = None if other is None else f"{attribute.value.partition(';')[0].partition(',')[0]}; url={other}"
+        elif attribute.name == "content" and other is not None:
+            new = f"{content.partition(';')[0].partition(',')[0]}; url={other}"
         if new is not None:
             yield attribute.start, attribute.end, f'{attribute.name}="{html.escape(new)}"'
 

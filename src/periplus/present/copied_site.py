@@ -70,6 +70,7 @@ def _text(value: str) -> str:
 
 def _page(title: str, body: str) -> str:
     return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" '
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\"><meta name=\"viewport\" "
         f'content="width=device-width"><title>{_text(title)}</title><style>{_STYLE}</style></head><body>{body}</body></html>\n'
     )

@@ -45,6 +45,9 @@ ENDINGS = {
 """Of media types, the endings by which a browser knows a file of them; the first is added where there is none."""
 
 
+_OPENED_AS_PAGES = frozenset({"html", "htm", "xhtml", "xht", "shtml", "shtm", "mht", "mhtml", "svgz", "hta"})
+
+
 class FileNames:
     """Gives each URL a path of its own, whatever the case of letters; the same URLs in the same order get the same."""
 
@@ -102,6 +105,8 @@ def _name(name: str, query: str, media_type: str) -> str:
     if query:
         text = _safe(_text(query))
         stem += "~" + (text if len(text) <= 40 and text == _text(query) else _digest(query))
+    if not endings and stem.rpartition(".")[2].lower() in _OPENED_AS_PAGES:
+        return _safe(stem + ".bin")  # its server did not say that it is a page, but its name would
     return _safe(stem) + (ending or (endings[0] if endings else ""))
 
 
@@ -114,12 +119,12 @@ def _text(place: str) -> str:
 
 
 def _safe(name: str) -> str:
-    """A name of one place in a path that every file system takes; empty stays empty."""
+    """A name of one place in a path that every file system takes, and no program as an option; empty stays empty."""
     safe = _FORBIDDEN.sub("_", name)
     if len(safe.encode()) > PLACE_BYTES:
         safe = safe.encode()[: PLACE_BYTES - 20].decode("utf-8", "ignore") + "~" + _digest(name)
     safe = re.sub(r"[. ]+$", lambda match: "_" * len(match[0]), safe)
-    return "_" + safe if _DEVICES.match(safe) or safe.startswith("~") else safe
+    return "_" + safe if _DEVICES.match(safe) or safe.startswith(("~", "-", "=")) else safe
 
 
 def _folded(path: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sqlite3
 import threading
 import time
@@ -29,7 +30,10 @@ Follow = Callable[[Connection], AbstractContextManager[object]]
 # of SQLite's primary codes; others say nothing of the file
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 BLOCK_ROWS = 2_000  # fetched at once: rows stream, and a call a row would cost a third more
-LIMIT_STEPS = 20_000  # SQLite's steps between two looks at the clock: some 2 ms
+LIMIT_STEPS = 20_000  # of SQLite between two looks at the CPU time: some 2 ms
+WATCH_S = 0.05  # between two looks at the clock and at temporary files
+MOST_TEMPORARY_BYTES = 2 << 30  # of sorts and of what is made unique: some 20 million rows of links
+_TEMPORARY = "etilqs_"  # SQLite's name for files that it deletes when it has opened them
 SITE_OF_URL = "u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
 
 
@@ -59,15 +63,13 @@ def name_segments(connection: sqlite3.Connection, segment_of: Callable[[int | No
 
 
 @contextlib.contextmanager
-def reading(limit_s: float = 0.0) -> Iterator[None]:
-    """Translates SQLite's errors. limit_s: what `limited` set, to be named."""
+def reading(limits: Sequence[str] = ()) -> Iterator[None]:
+    """Translates SQLite's errors. limits: what `limited` notes when it stops a statement."""
     try:
         yield
     except sqlite3.OperationalError as error:
-        if str(error) == "interrupted":
-            raise OutOfTime(
-                f"reading took longer than {limit_s:g} s of CPU and was stopped: ask for less, or allow more time"
-            ) from None
+        if str(error) == "interrupted" and limits:
+            raise OutOfTime(f"{limits[0]}: ask for less, or allow more time") from None
         raise StoreError(f"the collection cannot be read: {error}") from error
     except sqlite3.ProgrammingError as error:
         if "closed" not in str(error):
@@ -92,29 +94,74 @@ def reading(limit_s: float = 0.0) -> Iterator[None]:
 def limited(
     connection: sqlite3.Connection, limit_s: float, cpu_s: Callable[[], float] = time.thread_time
 ) -> Iterator[None]:
-    """Stops what reads for more than limit_s seconds of CPU within, with OutOfTime; 0: no limit.
+    """Stops what reads for more than limit_s seconds of CPU within, or fills temporary files; 0: no limit.
 
     cpu_s: CPU seconds of the thread that calls it. Wall time does not count: on a busy machine each question takes
-    long, and none is too large. A stream may be read by several threads, and each has the whole limit.
+    long, and none is too large. A stream may be read by several threads, and each has the whole limit. SQLite asks
+    every LIMIT_STEPS steps; a thread interrupts steps that take longer than that. Raises OutOfTime.
     """
     if not limit_s:
         with reading():
             yield
         return
-    began: dict[int, float] = {}
+    ended, stopped = threading.Event(), list[str]()
+    began = {threading.get_native_id(): cpu_s()}
+    late = f"reading took longer than {limit_s:g} s of CPU and was stopped"
 
     def is_over() -> bool:
         now = cpu_s()
-        return now - began.setdefault(threading.get_ident(), now) > limit_s
+        if now - began.setdefault(threading.get_native_id(), now) > limit_s:
+            stopped.append(late)
+        return bool(stopped)
 
+    def reason() -> str:
+        spent = {thread: spent_s(thread) for thread in list(began)}
+        if any(now - firsts.setdefault(thread, now) > limit_s for thread, now in spent.items()):
+            return late
+        full = temporary_bytes() > MOST_TEMPORARY_BYTES
+        return f"reading filled more than {MOST_TEMPORARY_BYTES >> 20} MiB of temporary files and was stopped" * full
+
+    firsts: dict[int, float] = {}
+    watch = threading.Thread(target=_watch, args=(connection, reason, ended, stopped), daemon=True)
+    watch.start()
     connection.set_progress_handler(is_over, LIMIT_STEPS)
     try:
-        with reading(limit_s):
+        with reading(stopped):
             yield
     finally:
-        # closed meanwhile, by whoever stopped listening to a stream
-        with contextlib.suppress(sqlite3.ProgrammingError):
+        ended.set()
+        watch.join()  # an interruption that comes later would meet the next statement
+        with contextlib.suppress(sqlite3.ProgrammingError):  # closed meanwhile
             connection.set_progress_handler(None, 0)
+
+
+def _watch(
+    connection: sqlite3.Connection, reason: Callable[[], str], ended: threading.Event, stopped: list[str]
+) -> None:
+    """Interrupts what runs beyond a limit, again and again: between two statements there is nothing to interrupt."""
+    while not ended.wait(WATCH_S):
+        if why := reason():
+            stopped.append(why)
+        if stopped:
+            with contextlib.suppress(sqlite3.ProgrammingError):  # closed meanwhile, as a stream that nobody reads
+                connection.interrupt()
+
+
+def spent_s(thread: int) -> float:
+    """CPU seconds of a thread of this process, by its native id; 0 where the system does not tell, or it has ended."""
+    try:
+        return int(Path(f"/proc/self/task/{thread}/schedstat").read_text("ascii").split()[0]) / 1e9
+    except (OSError, ValueError):
+        return 0.0
+
+
+def temporary_bytes() -> int:
+    """Bytes of SQLite's temporary files that this process has open; 0 where the system does not list them."""
+    size = 0
+    for file in Path("/proc/self/fd").glob("*"):
+        with contextlib.suppress(OSError):  # closed meanwhile
+            size += file.stat().st_size if _TEMPORARY in str(file.readlink()) else 0
+    return size
 
 
 @contextlib.contextmanager
@@ -253,7 +300,7 @@ def _tests(table: str, column: str, kind: str) -> Iterable[tuple[str, str]]:
 
 
 # a longer text or blob is refused, such as zeroblob(1e9): nothing stops one step of SQLite
-LONGEST_VALUE_BYTES = 64_000_000
+LONGEST_VALUE_BYTES = 4_000_000
 _ALLOWED = frozenset(
     {
         sqlite3.SQLITE_SELECT,
@@ -295,7 +342,7 @@ def ask(connection: sqlite3.Connection, question: str, limit_s: float, most: int
 
 def _streamed(connection: sqlite3.Connection, question: str, limit_s: float, most: int) -> Iterator[tuple[object, ...]]:
     """First the names of the columns, then the rows."""
-    with limited(connection, limit_s):
+    with limited(connection, limit_s or math.inf):  # the bound on temporary files holds without a limit of time
         with _understood():
             cursor = connection.execute(question)
         if cursor.description is None:
