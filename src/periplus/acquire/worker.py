@@ -35,6 +35,7 @@ from periplus.acquire.politeness import (
     suspended,
 )
 from periplus.acquire.robots_gate import RobotsGate
+from periplus.acquire.second_look import FirstAnswers, second_look
 from periplus.acquire.session import LoginSessions
 from periplus.acquire.signing_in import SigningIn, WaysOfHosts
 from periplus.model.frontier import (
@@ -140,6 +141,7 @@ class Worker:
         # (monotonic time, host id); entries of hosts that moved on are passed over
         self._due: list[tuple[float, int]] = []
         self._flights: dict[Request, HeldHost] = {}
+        self._first_answers: FirstAnswers = {}
         self._rendering = deps.rendering
         self._sessions: SigningIn | None = None
         if deps.sessions is not None:
@@ -562,6 +564,12 @@ class Worker:
     def _conclude(self, host: HeldHost, read: Completion) -> None:
         """A page that was read: to what learns from it, and to be stored."""
         request, task = read.visit.request, read.task
+        if task.recheck and (read.document or read.candidates):
+            read = second_look(read, self._store.shown(read.lease, task.url_id), self._first_answers)
+            if read.retry_in_s:
+                self._discovery.forget()  # what this answer would have offered the next one offers
+                self._finish(host, read)
+                return
         if read.document is not None and not task.recheck:  # a page seen before teaches nothing new
             self._deps.aliases.learn(request.url, read.document)
             lesson = host.traps.learn(request.url, task.doubt, read.document, read.candidates)

@@ -537,6 +537,11 @@ class Document:
     publication: Publication = NO_PUBLICATION
 
     @property
+    def robots(self) -> str:
+        """What the page asks of robots, as it is stored: `noindex,nofollow`."""
+        return ",".join(["noindex"] * self.noindex + ["nofollow"] * self.nofollow)
+
+    @property
     def text(self) -> str:
         """What it says: all blocks but the title and what stands for images, parted by line feeds."""
         return self.blocks.text

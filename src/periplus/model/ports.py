@@ -273,6 +273,9 @@ class CrawlStore(Protocol):
         has to be asked for what others wait for (PRIORITY_FIRST).
         """
 
+    def shown(self, lease: Lease, url_id: UrlId) -> Sequence[str]:
+        """What is stored of a page of the leased host: fields, text, and the targets of its links, sorted."""
+
     def urgent(self, host_ids: Sequence[int]) -> frozenset[int]:
         """Those of the hosts that have to be asked for something that another host's robots.txt depends on."""
 

@@ -106,6 +106,23 @@ class CrawlReads(RunReads, Protocol):
 
         return self.read(stored)
 
+    def shown(self, lease: Lease, url_id: UrlId) -> Sequence[str]:
+        """What is stored of a page of the leased host: fields, text, and the targets of its links, sorted."""
+
+        def stored(statements: Statements) -> list[str]:
+            dialect = statements.dialect
+            here = dialect.placed(dialect.shard_of(lease.site), url_id)
+            page = (
+                "SELECT media_type, language, title, description, h1, canonical, robots, text"
+                f" FROM page LEFT JOIN body b ON {dialect.beside('b', 'page')}b.id = body_id WHERE {dialect.here_of('page')}url_id = ?"
+            )
+            links = f"SELECT text FROM url WHERE id IN (SELECT target FROM link WHERE {dialect.here}source = ?)"
+            *fields, text = next(iter(statements.rows(page, here)), [None])
+            shown = BodyCodec().unpack(text, None).decode() if text else ""
+            return [*fields, shown, *sorted(target for (target,) in statements.rows(links, here))]
+
+        return self.read(stored)
+
     def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
         """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""
 
