@@ -7,17 +7,19 @@ two answers share none of the words that are not stored: what both show has chan
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from periplus.model.frontier import Completion
 from periplus.model.visit import Headers, Unchanged
-from periplus.model.web import UrlId
+from periplus.model.web import Url, UrlId
+from periplus.urls.url_patterns import plain
 
 AGAIN_S = 1.5  # until the second answer: a clock that shows seconds goes on
 MOST_FIRST = 20_000  # first answers kept at a time, some 40 MB; further pages count as changed
 _NUMBERED = re.compile(r"(\w*\d[\w.,:-]*)")  # numbers, times, tokens
 
+_FIELDS = 8  # of what a page shows, before the targets of its links
 FirstAnswers = dict[UrlId, frozenset[int]]  # words of pages that are not stored, as hashes of (place, word)
 
 
@@ -45,3 +47,17 @@ def _shown(read: Completion) -> Sequence[str]:
         return ["", getattr(read.visit.outcome, "target", "")]
     fields = (page.media_type, page.language, page.title, page.description, page.h1, page.canonical, page.robots)
     return [*fields, page.text, *sorted(set(page.links.targets))]
+
+
+def with_stored_sessions(read: Completion, stored: Sequence[str], is_twin: Callable[[Url], object]) -> Completion:
+    """Links that differ from stored ones in a session id alone, as they are stored: they make no new addresses.
+
+    is_twin: whether the detector of traps knows that the page was read under another session id.
+    """
+    if (page := read.document) is None or not (twins := set(filter(is_twin, page.links.targets))):
+        return read
+    former = {plain(Url(target)).url: Url(target) for target in stored[_FIELDS:]}
+    targets = tuple(former.get(plain(one).url, one) if one in twins else one for one in page.links.targets)
+    candidates = tuple(one for one in read.candidates if one.url not in twins.difference(targets))
+    links = replace(page.links, targets=targets)
+    return replace(read, document=replace(page, links=links), candidates=candidates)

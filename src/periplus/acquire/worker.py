@@ -35,7 +35,7 @@ from periplus.acquire.politeness import (
     suspended,
 )
 from periplus.acquire.robots_gate import RobotsGate
-from periplus.acquire.second_look import FirstAnswers, second_look
+from periplus.acquire.second_look import FirstAnswers, second_look, with_stored_sessions
 from periplus.acquire.session import LoginSessions
 from periplus.acquire.signing_in import SigningIn, WaysOfHosts
 from periplus.model.frontier import (
@@ -565,7 +565,9 @@ class Worker:
         """A page that was read: to what learns from it, and to be stored."""
         request, task = read.visit.request, read.task
         if task.recheck and (read.document or read.candidates):
-            read = second_look(read, self._store.shown(read.lease, task.url_id), self._first_answers)
+            stored = self._store.shown(read.lease, task.url_id)
+            read = with_stored_sessions(read, stored, lambda target: host.traps.admit(target, 0))
+            read = second_look(read, stored, self._first_answers)
             if read.retry_in_s:
                 self._discovery.forget()  # what this answer would have offered the next one offers
                 self._finish(host, read)

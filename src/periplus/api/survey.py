@@ -243,7 +243,7 @@ class _Run:
             if waits and not (self._why or note):
                 self._chosen = _companions(store, policy, self._campaign)
             self._counts, self._waiting = store.counts(), not store.idle(time.time())
-            reason, rule = store.url_state(order.starts[0])
+            reason, rule = store.states([order.starts[0]])[order.starts[0]]
         finally:
             store.close()
         self._first = why_not(order.starts[0], reason, rule)

@@ -212,7 +212,7 @@ class _Run:
             note, _ = work(store, engine, run_id, self._tick, self._policy)
             self._policy.learn(store.visits(self._policy.mark, texts=True))
             counts, waiting = store.counts(), not store.idle(clock.now())
-            reason, rule = store.url_state(self._order.seeds[0])
+            reason, rule = store.states([self._order.seeds[0]])[self._order.seeds[0]]
             recall = self._recall(store)
         finally:
             store.close()

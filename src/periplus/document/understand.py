@@ -21,7 +21,7 @@ from periplus.model.page import LINK_KIND_CODES, NO_BLOCKS, Document, LinkKind, 
 from periplus.model.visit import Fetched
 from periplus.model.web import Url
 from periplus.urls import hosts
-from periplus.urls.url_patterns import session_values
+from periplus.urls.url_patterns import plain
 
 _CANONICAL = LINK_KIND_CODES[LinkKind.CANONICAL]
 MOST_SESSION_VALUES = 32  # of one page: a site that gives out session ids gives one with each answer
@@ -136,7 +136,7 @@ def without_session_values(words: bytes, url: Url, links: Links) -> bytes:
         value
         for address in addresses
         if "?" in address or ";" in address or "/(" in address
-        for value in session_values(address)
+        for value in plain(address).values
     }
     for value in sorted(values, key=len, reverse=True)[:MOST_SESSION_VALUES]:
         words = words.replace(value.encode("utf-8", "surrogatepass"), b"")

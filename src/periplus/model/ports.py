@@ -354,9 +354,6 @@ class RunStore(CrawlStore, VisitReader, Protocol):
     def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
         """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""
 
-    def url_state(self, url: Url) -> tuple[Reason, str]:
-        """How a known URL stands, and by which rule."""
-
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
         """(url, depth, in sitemap) of the URLs that stand at one of these reasons,
         none of which means that they were fetched.
