@@ -189,6 +189,7 @@ class Worker:
                 return
             for response in self._transport.wait(min(pause, self._until_commit(), self._until_rendering())):
                 self._arrive(response)
+                self._commit_if_due()  # many answers at once may take seconds to read
             if self._rendering is not None:
                 self._render(self._rendering)
 

@@ -124,7 +124,7 @@ class CrawlEnd:
     counts: RunCounts
     elapsed_s: float
     went_on: bool  # the collection held an unfinished crawl before
-    traps: tuple[TrapTally, ...] = ()  # patterns of URLs that were left out as endless series
+    traps: tuple[TrapTally, ...] = ()  # URL patterns left out as endless series; of a refresh those that grew
     part: str = ""  # of a web that several collections share: others may hand it more
 
 
@@ -220,11 +220,12 @@ def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool], labour: L
     run_id = home.begin_run(order.kind, order.starts, order.settings, clock.now())
     store = home.store(run_id, order.settings)
     try:
+        known_traps = store.traps() if order.kind == REFRESH else ()
         open_run(store, order, clock.now())
         stop_note, elapsed_s = labour(store, order, run_id, watch)
         counts = store.counts()
         state, note = verdict(store, order, stop_note)
-        traps = tuple(store.traps())
+        traps = tuple(tally for tally in store.traps() if tally not in known_traps)
     finally:
         store.close()
     home.end_run(run_id, state, note, clock.now())
