@@ -17,7 +17,7 @@ from periplus.document.reader import Reader, tree_of
 from periplus.errors import InvalidUrl
 from periplus.model.audit import FragmentVerdict
 from periplus.model.frontier import PRIORITY_CHECK, Completion, Lease, Look, SideRequest, Task
-from periplus.model.page import Document
+from periplus.model.page import HTML_TYPES, Document
 from periplus.model.ports import Response
 from periplus.model.visit import (
     Cause,
@@ -232,7 +232,6 @@ def bug(lease: Lease, task: Task, visit: Visit, detail: str) -> Completion:
 # `api.audit`.
 
 LOOK_CHARS = 20_000  # of a text that are kept: an error page has rarely more than 3,000
-_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 def check_of(lease: Lease, task: Task, visit: Visit, settings: Settings) -> Completion:
@@ -267,7 +266,7 @@ def look_at(fetched: Fetched, fragments: list[str]) -> Look:
     """What was fetched, as far as a check needs it. fragments: to be looked for, percent-encoded."""
     media_type, charset = type_of(fetched.headers)
     media_type = media_type or sniffed_media_type(fetched.body)
-    if media_type not in _HTML_TYPES or fetched.cut is Cut.NOT_WANTED:
+    if media_type not in HTML_TYPES or fetched.cut is Cut.NOT_WANTED:
         return Look(media_type, "", "", "", tuple((fragment, FragmentVerdict.UNKNOWN) for fragment in fragments))
     text, _ = decode(fetched.body, charset, media_type)
     tree = tree_of(text)

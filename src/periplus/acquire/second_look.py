@@ -18,35 +18,29 @@ from periplus.urls.url_patterns import plain
 AGAIN_S = 1.5  # until the second answer: a clock that shows seconds goes on
 MOST_FIRST = 20_000  # first answers kept at a time, some 40 MB; further pages count as changed
 _NUMBERED = re.compile(r"(\w*\d[\w.,:-]*)")  # numbers, times, tokens
-
 _FIELDS = 8  # of what a page shows, before the targets of its links
+
 FirstAnswers = dict[UrlId, frozenset[int]]  # words of pages that are not stored, as hashes of (place, word)
 
 
 def second_look(read: Completion, stored: Sequence[str], first: FirstAnswers) -> Completion:
     """The answer of a refresh, as `Unchanged` where it is volatile; with a wait where it must be asked once more.
 
-    stored: what `_shown` would give of the page as stored. first: kept by the caller; a kill costs the request alone.
+    stored: see `CrawlStore.shown`. first: kept by the caller; a kill costs the request alone.
     """
-    before, now = (_NUMBERED.split("\n".join(parts)) for parts in (stored, _shown(read)))
-    page, words = read.task.url_id, frozenset(map(hash, {*enumerate(now)} - {*enumerate(before)}))
-    once = first.pop(page, None)
+    page, shown = read.document, ["", getattr(read.visit.outcome, "target", "")]
+    if page is not None:
+        fields = page.media_type, page.language, page.title, page.description, page.h1, page.canonical, page.robots
+        shown = [*fields, page.text, *sorted(set(page.links.targets))]
+    before, now = (_NUMBERED.split("\n".join(parts)) for parts in (stored, shown))
+    once = first.pop(read.task.url_id, None)
+    words = frozenset(map(hash, {*enumerate(now)} - {*enumerate(before)}))
     if not words or before[::2] != now[::2] or (words & once if once else len(first) >= MOST_FIRST):
         return read
     if not once:
-        first[page] = words
-    unchanged = Unchanged(getattr(read.visit.outcome, "headers", Headers()), 200)
-    visit = replace(read.visit, outcome=unchanged)
+        first[read.task.url_id] = words
+    visit = replace(read.visit, outcome=Unchanged(getattr(read.visit.outcome, "headers", Headers()), 200))
     return replace(read, visit=visit, document=None, candidates=(), retry_in_s=0.0 if once else AGAIN_S)
-
-
-def _shown(read: Completion) -> Sequence[str]:
-    """What can change of a page; of a redirect its target."""
-    page = read.document
-    if page is None:
-        return ["", getattr(read.visit.outcome, "target", "")]
-    fields = (page.media_type, page.language, page.title, page.description, page.h1, page.canonical, page.robots)
-    return [*fields, page.text, *sorted(set(page.links.targets))]
 
 
 def with_stored_sessions(read: Completion, stored: Sequence[str], is_twin: Callable[[Url], object]) -> Completion:
@@ -58,6 +52,5 @@ def with_stored_sessions(read: Completion, stored: Sequence[str], is_twin: Calla
         return read
     former = {plain(Url(target)).url: Url(target) for target in stored[_FIELDS:]}
     targets = tuple(former.get(plain(one).url, one) if one in twins else one for one in page.links.targets)
-    candidates = tuple(one for one in read.candidates if one.url not in twins.difference(targets))
-    links = replace(page.links, targets=targets)
-    return replace(read, document=replace(page, links=links), candidates=candidates)
+    candidates = tuple(one for one in read.candidates if one.url in targets or one.url not in twins)
+    return replace(read, document=replace(page, links=replace(page.links, targets=targets)), candidates=candidates)

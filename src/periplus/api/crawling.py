@@ -235,8 +235,8 @@ def _crawl_alone(order: CrawlOrder, watch: Callable[[Progress], bool], labour: L
 def verdict(store: RunStore, order: CrawlOrder, stop_note: str) -> tuple[str, str]:
     """(state, note) of a run whose work is over. stop_note: why it was stopped; empty: it was not."""
     waiting = not store.idle(SystemClock().now())
-    reason, rule = store.states([order.starts[0]])[order.starts[0]]
-    first = why_not(order.starts[0], reason, rule)
+    start = order.starts[0]
+    first = why_not(start, *store.states([start])[start])
     counts = store.counts()
     if order.part and not stop_note and set(counts.by_reason) <= {Reason.OTHER_PART, Reason.SCOPE, Reason.RESOURCE}:
         return "done", f"nothing of part {order.part} was met"

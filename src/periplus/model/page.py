@@ -256,6 +256,7 @@ def link_codes(kinds: frozenset[LinkKind]) -> frozenset[int]:
 
 
 NO_LINKS = Links()
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 @frozen
