@@ -92,3 +92,13 @@ def test_what_both_answers_show_in_place_of_what_is_stored_has_changed(before, o
 )
 def test_a_page_with_other_words_or_none_is_taken_as_it_is(before, once):
     assert judged(before, once, once) == "as it is"
+
+
+def test_without_a_first_answer_a_page_is_not_asked_for_for_ever():
+    """Its host went to another worker each time."""
+    attempts = [bool(second_look(answer("<p>2", attempt), stored("<p>1"), {}).retry_in_s) for attempt in range(6)]
+    assert attempts == [True] * 4 + [False] * 2
+
+
+def test_a_word_of_a_million_letters_is_passed_over_once():
+    assert judged(f"<p>{'a' * 1_000_000} 1", f"<p>{'a' * 1_000_000} 2", f"<p>{'a' * 1_000_000} 3") == "unchanged"

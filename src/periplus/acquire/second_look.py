@@ -17,7 +17,8 @@ from periplus.urls.url_patterns import plain
 
 AGAIN_S = 1.5  # until the second answer: a clock that shows seconds goes on
 MOST_FIRST = 20_000  # first answers kept at a time, some 40 MB; further pages count as changed
-_NUMBERED = re.compile(r"(\w*\d[\w.,:-]*)")  # numbers, times, tokens
+MOST_ATTEMPTS = 3  # first answers of a page: a host that changes its worker leaves the former's behind
+_NUMBERED = re.compile(r"(\b\w*\d[\w.,:-]*)")  # numbers, times, tokens; without `\b` a long word takes quadratic time
 _FIELDS = 8  # of what a page shows, before the targets of its links
 
 FirstAnswers = dict[UrlId, frozenset[int]]  # words of pages that are not stored, as hashes of (place, word)
@@ -35,7 +36,8 @@ def second_look(read: Completion, stored: Sequence[str], first: FirstAnswers) ->
     before, now = (_NUMBERED.split("\n".join(parts)) for parts in (stored, shown))
     once = first.pop(read.task.url_id, None)
     words = frozenset(map(hash, {*enumerate(now)} - {*enumerate(before)}))
-    if not words or before[::2] != now[::2] or (words & once if once else len(first) >= MOST_FIRST):
+    is_last = len(first) >= MOST_FIRST or read.task.request.attempt > MOST_ATTEMPTS
+    if not words or before[::2] != now[::2] or (words & once if once else is_last):
         return read
     if not once:
         first[read.task.url_id] = words
