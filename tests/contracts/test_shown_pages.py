@@ -6,7 +6,7 @@ import pytest
 
 from contracts.crawl_values import batch, candidate, completion, get, take
 from contracts.crawl_worlds import PostgresWorld, SqliteWorld
-from periplus.acquire.second_look import second_look
+from periplus.acquire.fetch import second_look
 from periplus.document.understand import understand
 from periplus.model.visit import Fetched, Headers, Reason, Redirected
 from periplus.urls.canonical import url_id

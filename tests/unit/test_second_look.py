@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from periplus.acquire.second_look import AGAIN_S, second_look
+from periplus.acquire.fetch import AGAIN_S, second_look
 from periplus.document.understand import understand
 from periplus.model.frontier import Completion, Lease, Task
 from periplus.model.visit import Fetched, Headers, Redirected, Request, Unchanged, Visit

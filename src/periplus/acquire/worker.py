@@ -21,7 +21,18 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from periplus.acquire.discovery import Aliases, Discovery
-from periplus.acquire.fetch import bug, check_of, completion_of, reason_of, recognised, visit_of, with_its_cookies
+from periplus.acquire.fetch import (
+    FirstAnswers,
+    bug,
+    check_of,
+    completion_of,
+    reason_of,
+    recognised,
+    second_look,
+    visit_of,
+    with_its_cookies,
+    with_stored_sessions,
+)
 from periplus.acquire.politeness import (
     AddressTurns,
     HeldHost,
@@ -35,7 +46,6 @@ from periplus.acquire.politeness import (
     suspended,
 )
 from periplus.acquire.robots_gate import RobotsGate
-from periplus.acquire.second_look import FirstAnswers, second_look, with_stored_sessions
 from periplus.acquire.session import LoginSessions
 from periplus.acquire.signing_in import SigningIn, WaysOfHosts
 from periplus.model.frontier import (
