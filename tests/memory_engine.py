@@ -144,12 +144,6 @@ def write_map(task: StageTask, rows: Ints) -> None:
     task.write("map", dict(zip(("url", "depth", "parent", "below", "place"), rows.T.copy(), strict=True)))
 
 
-def invalid_links(links: LinksOfDomains) -> Ints:
-    """Indices of the links from an indexed page to an invalid URL, by target, then source. O(m log m)."""
-    rows = np.flatnonzero(links.indexed[links.sources] & links.invalid[links.targets])
-    return rows[np.lexsort((links.sources[rows], links.targets[rows]))]
-
-
 def broken(task: StageTask) -> None:
     import pyarrow as pa
 

@@ -32,7 +32,7 @@ from periplus.acquire.fetch import (
     visit_of,
     with_its_cookies,
     with_stored_sessions,
-)
+)  # fmt: skip
 from periplus.acquire.politeness import (
     AddressTurns,
     HeldHost,
@@ -44,7 +44,7 @@ from periplus.acquire.politeness import (
     started,
     surplus_hosts,
     suspended,
-)
+)  # fmt: skip
 from periplus.acquire.robots_gate import RobotsGate
 from periplus.acquire.session import LoginSessions
 from periplus.acquire.signing_in import SigningIn, WaysOfHosts
@@ -58,7 +58,7 @@ from periplus.model.frontier import (
     SideRequest,
     Task,
     TrapMemory,
-)
+)  # fmt: skip
 from periplus.model.ports import (
     Clock,
     CrawlScope,
@@ -68,7 +68,7 @@ from periplus.model.ports import (
     Response,
     Transport,
     TrapDetection,
-)
+)  # fmt: skip
 from periplus.model.visit import BESIDE, CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
 from periplus.model.web import HostKey, Url, UrlId
 from periplus.settings import Settings
