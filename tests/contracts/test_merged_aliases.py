@@ -68,7 +68,7 @@ def test_pages_of_the_same_bytes_become_addresses_of_one(world):
         read(store, lot)
     assert store.merge_aliases() == 4
     assert store.counts().by_reason == {"ok": 3, "alias": 4}
-    assert [store.url_state(url) for url in (A, X, W, A + "b", A + "f/y", A + "g/y", A + "g/z")] == [
+    assert [store.states([url])[url] for url in (A, X, W, A + "b", A + "f/y", A + "g/y", A + "g/z")] == [
         (Reason.OK, ""),
         (Reason.ALIAS, f"same bytes as {A}"),
         (Reason.ALIAS, f"same bytes as {A}"),

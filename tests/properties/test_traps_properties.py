@@ -24,7 +24,7 @@ from periplus.schedule.traps import (
     _spelled,
 )
 from periplus.urls.canonical import canonical
-from periplus.urls.url_patterns import ROOT, plain, session_values, url_patterns, with_wider
+from periplus.urls.url_patterns import ROOT, plain, url_patterns, with_wider
 from unit.test_traps import HOST, Host, Past, Web, candidate, crawl, document
 
 SEGMENT = st.sampled_from(["a", "b", "c", "1", "22", "x7", "%D0%9F", "", "page.html", "0123456789abcdef01"])
@@ -58,7 +58,7 @@ def test_plain_is_idempotent(url):
 
 @given(PATHS)
 def test_values_that_may_be_a_sessions_are_those_that_plain_takes_out(url):
-    assert bool(session_values(url)) == bool(plain(url).names)
+    assert bool(plain(url).values) == bool(plain(url).names)
 
 
 @given(PATHS)

@@ -22,7 +22,7 @@ from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.schedule.traps import CONFIRMATIONS, FRESH_LETTERS, WIDER, TrapDetector
 from periplus.urls.canonical import url_id
-from periplus.urls.url_patterns import session_values
+from periplus.urls.url_patterns import plain
 
 HOST = "https://w.example"
 WORDS = [
@@ -85,7 +85,7 @@ def document(
 ) -> Document:
     """A page as `understand` gives it, as far as the detector looks."""
     words = text
-    for value in {value for link in (url, *links) for value in session_values(Url(link))}:
+    for value in {value for link in (url, *links) for value in plain(Url(link)).values}:
         words = words.replace(value, "")
     digest = md5(words.encode(), usedforsecurity=False).digest()
     rows = Links.of(

@@ -11,7 +11,6 @@ from periplus.urls.url_patterns import (
     is_paging,
     mask,
     plain,
-    session_values,
     url_patterns,
     with_wider,
 )
@@ -89,7 +88,7 @@ def test_ours_what_may_be_a_session_token(path, bare, names):
     found = plain(Url("https://a.example" + path))
     assert (found.url, found.names) == ("https://a.example" + bare, names)
     assert not found.names or found.well_known == (found.names != "v")
-    assert bool(session_values(Url("https://a.example" + path))) == bool(names)
+    assert bool(found.values) == bool(names)
 
 
 def test_families_know_their_relations():

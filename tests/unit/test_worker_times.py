@@ -98,7 +98,9 @@ def settings() -> Settings:
     )
 
 
-def crawled(folder: Path, clock: FakeClock, meddle, turns: int = 100_000, script=answer) -> WatchedTransport:
+def crawled(
+    folder: Path, clock: FakeClock, meddle, turns: int = 100_000, script=answer, kind=WatchedTransport
+) -> WatchedTransport:
     """A crawl of all pages by one worker, in as much time as it takes;
     meddle(place) is called at each turn of the store.
 
@@ -117,7 +119,7 @@ def crawled(folder: Path, clock: FakeClock, meddle, turns: int = 100_000, script
 
     scope = site_scope(STARTS, chosen.scope)
     store.offer(Discovery(scope, chosen).of_starts(STARTS), (), clock.now())
-    transport = WatchedTransport(clock, script, proof=proof, ages=[])
+    transport = kind(clock, script, proof=proof, ages=[])
     sense = lambda memory, past: TrapDetector(0, memory, past)  # noqa: E731
     deps = WorkerDeps(
         Meddling(store, watched),
@@ -348,3 +350,26 @@ def test_a_pause_longer_than_the_lease_starts_nothing_and_keeps_the_worker(tmp_p
     assert min(gaps(transport)) >= DELAY_S - 1e-6
     assert len(transport.started) == HOSTS * (1 + PAGES), "nothing was asked twice"
     assert not home.resume(clock.now()), "nothing is left of the pause"
+
+
+@pytest.mark.parametrize("reading_s", [0.0, 0.4])
+def test_an_answer_is_stored_within_a_second_however_long_others_take_to_be_read(tmp_path, reading_s) -> None:
+    """So a kill costs what is in flight and the answers of one second."""
+    clock, unstored, worst = FakeClock(), [], []
+
+    class Slow(WatchedTransport):
+        def wait(self, timeout_s: float):
+            for response in super().wait(timeout_s):
+                unstored.append(clock.monotonic())
+                yield response
+                clock.seconds += reading_s
+
+    def meddle(place: str) -> None:
+        if place == "before commit" and unstored:
+            worst.append(clock.monotonic() - unstored[0])
+            unstored.clear()
+
+    transport = crawled(tmp_path, clock, meddle, kind=Slow)
+    assert len(transport.started) >= HOSTS * PAGES
+    assert max(worst) <= 1.0
+    assert not unstored

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from periplus.acquire.inflating import inflate
@@ -17,7 +19,7 @@ from periplus.document.reader import Reader, tree_of
 from periplus.errors import InvalidUrl
 from periplus.model.audit import FragmentVerdict
 from periplus.model.frontier import PRIORITY_CHECK, Completion, Lease, Look, SideRequest, Task
-from periplus.model.page import Document
+from periplus.model.page import HTML_TYPES, Document
 from periplus.model.ports import Response
 from periplus.model.visit import (
     Cause,
@@ -34,10 +36,20 @@ from periplus.model.visit import (
     Unchanged,
     Visit,
 )
+from periplus.model.web import Url, UrlId
 from periplus.settings import FetchLimits, Politeness, Settings
 from periplus.urls.canonical import resolve, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_key
+from periplus.urls.url_patterns import plain
+
+AGAIN_S = 1.5  # until the second answer: a clock that shows seconds goes on
+MOST_FIRST = 20_000  # first answers kept at a time, some 40 MB; further pages count as changed
+MOST_ATTEMPTS = 3  # first answers of a page: a host that changes its worker leaves the former's behind
+_NUMBERED = re.compile(r"(\b\w*\d[\w.,:-]*)")  # numbers, times, tokens; without `\b` a long word takes quadratic time
+_FIELDS = 8  # of what a page shows, before the targets of its links
+
+FirstAnswers = dict[UrlId, frozenset[int]]  # words of pages that are not stored, as hashes of (place, word)
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 REFUSALS = frozenset({401, 403, 407, 429, 451, 999})  # 999: what LinkedIn and its kind answer to programs
@@ -232,7 +244,6 @@ def bug(lease: Lease, task: Task, visit: Visit, detail: str) -> Completion:
 # `api.audit`.
 
 LOOK_CHARS = 20_000  # of a text that are kept: an error page has rarely more than 3,000
-_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 def check_of(lease: Lease, task: Task, visit: Visit, settings: Settings) -> Completion:
@@ -267,7 +278,7 @@ def look_at(fetched: Fetched, fragments: list[str]) -> Look:
     """What was fetched, as far as a check needs it. fragments: to be looked for, percent-encoded."""
     media_type, charset = type_of(fetched.headers)
     media_type = media_type or sniffed_media_type(fetched.body)
-    if media_type not in _HTML_TYPES or fetched.cut is Cut.NOT_WANTED:
+    if media_type not in HTML_TYPES or fetched.cut is Cut.NOT_WANTED:
         return Look(media_type, "", "", "", tuple((fragment, FragmentVerdict.UNKNOWN) for fragment in fragments))
     text, _ = decode(fetched.body, charset, media_type)
     tree = tree_of(text)
@@ -285,3 +296,40 @@ def look_at(fetched: Fetched, fragments: list[str]) -> Look:
 
 
 _THERE = frozenset({FragmentVerdict.FOUND, FragmentVerdict.TOP})
+
+# A second look: a refresh that finds a page as it was but for words with digits asks for it once more. The page is
+# unchanged when the two answers share none of the words that are not stored: what both show has changed.
+
+
+def second_look(read: Completion, stored: Sequence[str], first: FirstAnswers) -> Completion:
+    """The answer of a refresh, as `Unchanged` where it is volatile; with a wait where it must be asked once more.
+
+    stored: see `CrawlStore.shown`. first: kept by the caller; a kill costs the request alone.
+    """
+    page, shown = read.document, ["", getattr(read.visit.outcome, "target", "")]
+    if page is not None:
+        fields = page.media_type, page.language, page.title, page.description, page.h1, page.canonical, page.robots
+        shown = [*fields, page.text, *sorted(set(page.links.targets))]
+    before, now = (_NUMBERED.split("\n".join(parts)) for parts in (stored, shown))
+    once = first.pop(read.task.url_id, None)
+    words = frozenset(map(hash, {*enumerate(now)} - {*enumerate(before)}))
+    is_last = len(first) >= MOST_FIRST or read.task.request.attempt > MOST_ATTEMPTS
+    if not words or before[::2] != now[::2] or (words & once if once else is_last):
+        return read
+    if not once:
+        first[read.task.url_id] = words
+    visit = replace(read.visit, outcome=Unchanged(getattr(read.visit.outcome, "headers", Headers()), 200))
+    return replace(read, visit=visit, document=None, candidates=(), retry_in_s=0.0 if once else AGAIN_S)
+
+
+def with_stored_sessions(read: Completion, stored: Sequence[str], is_twin: Callable[[Url], object]) -> Completion:
+    """Links that differ from stored ones in a session id alone, as they are stored: they make no new addresses.
+
+    is_twin: whether the detector of traps knows that the page was read under another session id.
+    """
+    if (page := read.document) is None or not (twins := set(filter(is_twin, page.links.targets))):
+        return read
+    former = {plain(Url(target)).url: Url(target) for target in stored[_FIELDS:]}
+    targets = tuple(former.get(plain(one).url, one) if one in twins else one for one in page.links.targets)
+    candidates = tuple(one for one in read.candidates if one.url in targets or one.url not in twins)
+    return replace(read, document=replace(page, links=replace(page.links, targets=targets)), candidates=candidates)

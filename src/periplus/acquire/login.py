@@ -13,6 +13,7 @@ from periplus.document import html
 from periplus.document.decode import decode
 from periplus.document.headers import media_type, sniffed_media_type
 from periplus.errors import InvalidUrl, PeriplusError
+from periplus.model.page import HTML_TYPES
 from periplus.model.visit import Fetched, Headers, Redirected, Visit
 from periplus.model.web import Origin, Url
 from periplus.urls.canonical import resolve
@@ -21,7 +22,6 @@ from periplus.urls.user_patterns import UserPattern
 from periplus.values import Pairs, frozen
 
 MASKED = "[masked]"
-_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 # a sign within a script is none that a reader sees
 _UNSEEN = re.compile(r"<(script|style|template)\b.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
 _LABELS = ("value", "title", "aria-label", "alt")  # what is read of a button or picture that has no text
@@ -261,7 +261,7 @@ def tree_of(fetched: Fetched) -> html.Tree:
 
 
 def _is_html(fetched: Fetched) -> bool:
-    return (media_type(fetched.headers)[0] or sniffed_media_type(fetched.body)) in _HTML_TYPES
+    return (media_type(fetched.headers)[0] or sniffed_media_type(fetched.body)) in HTML_TYPES
 
 
 def seen_instead(visit: Visit) -> str:

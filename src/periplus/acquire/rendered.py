@@ -13,7 +13,7 @@ from periplus.acquire.rendering import ClosedOrigins, Rendered, Renderer, Render
 from periplus.document.headers import media_type as declared_type
 from periplus.document.headers import media_type_of
 from periplus.model.frontier import Candidate, Completion, Task
-from periplus.model.page import Charset
+from periplus.model.page import HTML_TYPES, Charset
 from periplus.model.ports import Clock
 from periplus.model.visit import Cut, Fetched, Purpose, Request, Visit
 from periplus.model.web import HostKey, Origin, Url
@@ -22,7 +22,6 @@ from periplus.urls.hosts import host_key, origin_of
 from periplus.urls.url_patterns import ROOT, url_patterns
 from periplus.values import frozen
 
-HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 MOST_PATTERNS = 10_000  # that are remembered to need a browser
 
 

@@ -21,7 +21,18 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from periplus.acquire.discovery import Aliases, Discovery
-from periplus.acquire.fetch import bug, check_of, completion_of, reason_of, recognised, visit_of, with_its_cookies
+from periplus.acquire.fetch import (
+    FirstAnswers,
+    bug,
+    check_of,
+    completion_of,
+    reason_of,
+    recognised,
+    second_look,
+    visit_of,
+    with_its_cookies,
+    with_stored_sessions,
+)  # fmt: skip
 from periplus.acquire.politeness import (
     AddressTurns,
     HeldHost,
@@ -33,7 +44,7 @@ from periplus.acquire.politeness import (
     started,
     surplus_hosts,
     suspended,
-)
+)  # fmt: skip
 from periplus.acquire.robots_gate import RobotsGate
 from periplus.acquire.session import LoginSessions
 from periplus.acquire.signing_in import SigningIn, WaysOfHosts
@@ -47,7 +58,7 @@ from periplus.model.frontier import (
     SideRequest,
     Task,
     TrapMemory,
-)
+)  # fmt: skip
 from periplus.model.ports import (
     Clock,
     CrawlScope,
@@ -57,7 +68,7 @@ from periplus.model.ports import (
     Response,
     Transport,
     TrapDetection,
-)
+)  # fmt: skip
 from periplus.model.visit import BESIDE, CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
 from periplus.model.web import HostKey, Url, UrlId
 from periplus.settings import Settings
@@ -140,6 +151,7 @@ class Worker:
         # (monotonic time, host id); entries of hosts that moved on are passed over
         self._due: list[tuple[float, int]] = []
         self._flights: dict[Request, HeldHost] = {}
+        self._first_answers: FirstAnswers = {}
         self._rendering = deps.rendering
         self._sessions: SigningIn | None = None
         if deps.sessions is not None:
@@ -187,6 +199,7 @@ class Worker:
                 return
             for response in self._transport.wait(min(pause, self._until_commit(), self._until_rendering())):
                 self._arrive(response)
+                self._commit_if_due()  # many answers at once may take seconds to read
             if self._rendering is not None:
                 self._render(self._rendering)
 
@@ -562,6 +575,14 @@ class Worker:
     def _conclude(self, host: HeldHost, read: Completion) -> None:
         """A page that was read: to what learns from it, and to be stored."""
         request, task = read.visit.request, read.task
+        if task.recheck and (read.document or read.candidates):
+            stored = self._store.shown(read.lease, task.url_id)
+            read = with_stored_sessions(read, stored, lambda target: host.traps.admit(target, 0))
+            read = second_look(read, stored, self._first_answers)
+            if read.retry_in_s:
+                self._discovery.forget()  # what this answer would have offered the next one offers
+                self._finish(host, read)
+                return
         if read.document is not None and not task.recheck:  # a page seen before teaches nothing new
             self._deps.aliases.learn(request.url, read.document)
             lesson = host.traps.learn(request.url, task.doubt, read.document, read.candidates)

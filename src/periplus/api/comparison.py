@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,14 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from periplus.analyse.comparison import changed_links, compare
-from periplus.analyse.linkgraph import distinct_sorted, hierarchical_map, link_graph, places, places_in_sorted, resolved
+from periplus.analyse.linkgraph import hierarchical_map, link_graph, places, places_in_sorted, resolved
 from periplus.analyse.pagerank import pagerank
 from periplus.api.facts import Start, chosen_start, chosen_starts, run_name, starts_of
 from periplus.errors import UsageError
-from periplus.model.arrays import Ints, Mask
+from periplus.model.arrays import Ints
 from periplus.model.audit import Grade, Issue
 from periplus.model.comparison import FIELDS, Comparison, RunView
 from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
+from periplus.model.page import HTML_TYPES
 from periplus.model.ports import RunRecord
 from periplus.model.results import SiteMap
 from periplus.model.visit import FETCHED, STATE_OF, Reason, State
@@ -32,8 +32,6 @@ from periplus.values import frozen
 _DEAD = [
     reason for reason in Reason if STATE_OF[reason] is State.INVALID and reason not in (Reason.BUG, Reason.PRIVATE)
 ]
-_LAST = re.compile(r"last(?:-([0-9]{1,6}))?")
-_HTML = frozenset({"text/html", "application/xhtml+xml"})
 # issues that a page's own fields tell
 _ABSENT = {"title-missing": "title", "description-missing": "description", "h1-missing": "h1"}
 
@@ -97,7 +95,7 @@ def _run_ends(folder: Path, before: str, after: str, other: Path | None) -> Iter
 def _compared(first: _End, start: Start, second: _End, their: Start) -> Comparison:
     views = _view(first, start), _view(second, their)
     came, went = changed_links(views[0].links, views[1].links)
-    ids = distinct_sorted(np.concatenate([came.sources, came.targets, went.sources, went.targets])).tolist()
+    ids = {*np.concatenate([came.sources, came.targets, went.sources, went.targets]).tolist()}
     texts: dict[int, Url] = {
         identity: url for end in (first, second) for identity, url in analysis_rows.texts_of(end.connection, ids)
     }
@@ -118,14 +116,10 @@ def chosen_run(records: Sequence[RunRecord], text: str) -> RunRecord:
         choices = f"run {records[0].id} is the only one, and two are compared; `periplus refresh` makes another"
     else:
         choices = f"choose among {', '.join(str(record.id) for record in records[-20:])}, last, last-1"
-    match = _LAST.fullmatch(text)
-    if match:
-        back = int(match[1] or 0)
-        if back < len(records):
-            return records[-1 - back]
-    for record in records:
-        if str(record.id) == text:
-            return record
+    named = {f"last-{back}": record for back, record in enumerate(reversed(records))}
+    named |= {"last": records[-1]} | {str(record.id): record for record in records}
+    if text in named:
+        return named[text]
     raise UsageError(f"there is no run {text!r}: {choices}")
 
 
@@ -143,10 +137,7 @@ def _view(end: _End, start: Start) -> RunView:
     site_map = _map(graph, start.home_id)
     fields, kinds = _fields(graph, site_map, urls, analysis_rows.site_pages(connection, start.site, moment))
     dead = analysis_rows.ids_at(connection, _DEAD, past)
-    issues = [
-        *_absent(graph, fields, kinds),
-        *_broken(links, moved, dead, dict(analysis_rows.texts_of(connection, _ends(links, moved, dead)))),
-    ]
+    issues = [*_absent(graph, fields, kinds), *_broken(connection, links, moved, dead)]
     reasons = dict(zip(urls.rows.texts, (REASONS[code].value for code in urls.rows.reasons.tolist()), strict=True))
     return RunView(run_name(record), record.started, record.state, graph, site_map, fields, links, issues, reasons)
 
@@ -186,37 +177,25 @@ def _fields(
     if site_map is not None:
         # that no link leads to stand in none
         columns["depth"] = ["" if depth < 0 else depth for depth in site_map.depth.tolist()]
-    return {name: columns[name] for name in FIELDS if name in columns}, [page["media_type"] in _HTML for page in past]
+    return {name: columns[name] for name in FIELDS if name in columns}, [
+        page["media_type"] in HTML_TYPES for page in past
+    ]
 
 
 def _absent(graph: LinkGraph, fields: dict[str, list[object]], html: list[bool]) -> Iterator[Issue]:
     """Pages that say nothing where search engines look."""
-    asked = (
-        np.array(html, np.bool_)
-        & graph.indexed
-        & np.array([reason != Reason.NOINDEX for reason in fields["reason"]], np.bool_)
-    )
+    fetched = np.flatnonzero(np.array(html, np.bool_) & graph.indexed).tolist()
     for code, field in _ABSENT.items():
-        for at in np.flatnonzero(asked).tolist():
-            if not fields[field][at]:
+        for at in fetched:
+            if not fields[field][at] and fields["reason"][at] != Reason.NOINDEX:
                 yield Issue(code, Grade.WARNING, graph.pages[at])
 
 
-def _ends(links: LinkRows, moved: LinkRows, dead: Ints) -> list[int]:
-    """The URLs that broken links name."""
-    hit = _is_broken(links, moved, dead)
-    ends: list[int] = distinct_sorted(np.concatenate([links.sources[hit], links.targets[hit]])).tolist()
-    return ends
-
-
-def _is_broken(links: LinkRows, moved: LinkRows, dead: Ints) -> Mask:
-    ends, leads = resolved(links.targets, moved)
-    broken: Mask = ~leads | (places_in_sorted(dead, ends) >= 0)
-    return broken
-
-
-def _broken(links: LinkRows, moved: LinkRows, dead: Ints, texts: dict[int, Url]) -> Iterator[Issue]:
+def _broken(connection: reading.Connection, links: LinkRows, moved: LinkRows, dead: Ints) -> Iterator[Issue]:
     """Links that lead nowhere, at once or by redirects."""
-    hit = _is_broken(links, moved, dead)
-    for source, target in zip(links.sources[hit].tolist(), links.targets[hit].tolist(), strict=True):
+    ends, leads = resolved(links.targets, moved)
+    hit = ~leads | (places_in_sorted(dead, ends) >= 0)
+    sources, targets = links.sources[hit].tolist(), links.targets[hit].tolist()
+    texts = dict(analysis_rows.texts_of(connection, {*sources, *targets}))
+    for source, target in zip(sources, targets, strict=True):
         yield Issue("broken-link", Grade.ERROR, texts[source], related=texts[target])

@@ -125,7 +125,7 @@ class CrawlEnd:
     counts: RunCounts
     elapsed_s: float
     went_on: bool  # the collection held an unfinished crawl before
-    traps: tuple[TrapTally, ...] = ()  # patterns of URLs that were left out as endless series
+    traps: tuple[TrapTally, ...] = ()  # URL patterns left out as endless series; of a refresh those that grew
     part: str = ""  # of a web that several collections share: others may hand it more
     is_kept: bool = True  # False: no page was read, and the collection that the run made is deleted again
 
@@ -238,11 +238,12 @@ def _crawl_alone(order: CrawlOrder, home: CrawlHome, watch: Callable[[Progress],
     run_id = home.begin_run(order.kind, order.starts, order.settings, clock.now())
     store = home.store(run_id, order.settings)
     try:
+        known_traps = store.traps() if order.kind == REFRESH else ()
         open_run(store, order, clock.now())
         stop_note, elapsed_s = labour(store, order, run_id, watch)
         counts = store.counts()
         state, note = verdict(store, order, stop_note)
-        traps = tuple(store.traps())
+        traps = tuple(tally for tally in store.traps() if tally not in known_traps)
     finally:
         store.close()
     home.end_run(run_id, state, note, clock.now())
@@ -254,8 +255,8 @@ def _crawl_alone(order: CrawlOrder, home: CrawlHome, watch: Callable[[Progress],
 def verdict(store: RunStore, order: CrawlOrder, stop_note: str) -> tuple[str, str]:
     """(state, note) of a run whose work is over. stop_note: why it was stopped; empty: it was not."""
     waiting = not store.idle(SystemClock().now())
-    reason, rule = store.url_state(order.starts[0])
-    first = why_not(order.starts[0], reason, rule)
+    start = order.starts[0]
+    first = why_not(start, *store.states([start])[start])
     counts = store.counts()
     if order.part and not stop_note and set(counts.by_reason) <= {Reason.OTHER_PART, Reason.SCOPE, Reason.RESOURCE}:
         return "done", f"nothing of part {order.part} was met"

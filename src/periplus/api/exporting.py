@@ -11,6 +11,7 @@ from periplus.api.extracting import extract_rules_at, extracted_at, with_values
 from periplus.api.homes import folder_of, rows_of
 from periplus.api.segments import SegmentedRows, require_segment, rules_at, segments_at
 from periplus.errors import UsageError
+from periplus.model.page import HTML_TYPES
 from periplus.model.tables import CHAINS, EXPORTS, ISSUES, PAGES, RANKED_PAGES, STRUCTURED, Column, Table, with_segments
 from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.postgres.address import is_address
@@ -117,7 +118,7 @@ def _structured_rows(pages: Iterator[PageBody]) -> Iterator[Row]:
     from periplus.document.structured import values_of
 
     for page in pages:
-        if page.media_type in html.HTML_TYPES:
+        if page.media_type in HTML_TYPES:
             text, _ = decode(page.body, page.charset, page.media_type)
             for value in values_of(html.parse(text), page.url):
                 yield (page.url, *value)

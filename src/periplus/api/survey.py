@@ -243,10 +243,10 @@ class _Run:
             if waits and not (self._why or note):
                 self._chosen = _companions(store, policy, self._campaign)
             self._counts, self._waiting = store.counts(), not store.idle(time.time())
-            reason, rule = store.url_state(order.starts[0])
+            start = order.starts[0]
+            self._first = why_not(start, *store.states([start])[start])
         finally:
             store.close()
-        self._first = why_not(order.starts[0], reason, rule)
         return note
 
     def _companions_wait(self) -> bool:

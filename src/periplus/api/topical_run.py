@@ -225,11 +225,11 @@ class _Run:
             note, _ = work(store, engine, run_id, self._tick, self._policy)
             self._policy.learn(store.visits(self._policy.mark, texts=True))
             counts, waiting = store.counts(), not store.idle(clock.now())
-            reason, rule = store.url_state(self._order.seeds[0])
+            seed = self._order.seeds[0]
+            first = why_not(seed, *store.states([seed])[seed])
             recall = self._recall(store)
         finally:
             store.close()
-        first = why_not(self._order.seeds[0], reason, rule)
         spent = f"max-pages {pages} are fetched" if pages and counts.fetched >= pages else ""
         state, text = judged(counts, waiting, self._why or note or spent, first)
         text = text or "nothing is left to fetch"

@@ -314,8 +314,9 @@ def refresh(place: Place, everything: bool, every: float | None, **flags: Any) -
     """Bring a collection up to date: fetch again only what changed.
 
     Asks each page's server whether it changed, by the settings of the last crawl or refresh; follows new links, closes
-    those that vanished, keeps what was. A page found unchanged is due less often, one that changed more often.
-    Afterwards: `periplus diff`.
+    those that vanished, keeps what was. A page found unchanged is due less often, one that changed more often. A page
+    that differs in numbers or tokens alone is asked for twice: what differs between two answers (session ids, clocks,
+    counters) is no change. Afterwards: `periplus diff`.
     """
     from periplus.api.crawling import check_order, refresh_order
     from periplus.api.crawling import refresh as run

@@ -17,6 +17,7 @@ from periplus.document import html, whitespace
 from periplus.document.decode import decode
 from periplus.errors import UsageError
 from periplus.extras import extra_needed
+from periplus.model.page import HTML_TYPES
 from periplus.model.tables import TEXT, Column, Table
 from periplus.settings import nearest, rules_table
 from periplus.urls.user_patterns import user_pattern
@@ -184,7 +185,7 @@ _CHOICE = f"choose one of {', '.join(_KINDS)}"
 def extracted(rules: Sequence[ExtractRule], body: bytes, charset: str, media_type: str) -> tuple[str | None, ...]:
     """What each rule takes from a page; total on any bytes."""
     text, _ = decode(body, charset, media_type)
-    tree = html.parse(text) if media_type in html.HTML_TYPES else None
+    tree = html.parse(text) if media_type in HTML_TYPES else None
     source = ParsedPage(text, tree, media_type == "application/json" or media_type.endswith("+json"))
     return tuple(rule.value(source) for rule in rules)
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     Element: TypeAlias = turbohtml.Element
     MicrodataItem: TypeAlias = turbohtml.MicrodataItem
     RdfaItem: TypeAlias = turbohtml.RdfaItem
-HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 def parse(text: str) -> Tree:

@@ -16,7 +16,7 @@ from periplus.document.reader import Reader, is_unfollowed, names_of_places, rea
 from periplus.document.tree import PageTree
 from periplus.errors import InvalidUrl
 from periplus.model.audit import FragmentVerdict
-from periplus.model.page import POSITIONS, LinkKind, Position
+from periplus.model.page import HTML_TYPES, POSITIONS, LinkKind, Position
 from periplus.model.web import Url
 from periplus.urls.canonical import canonical, resolve
 
@@ -52,7 +52,6 @@ def urls(sheet: str) -> Iterator[tuple[str, bool]]:
 
 
 DIRECTIVE = ":~:"  # Text Fragments, 3.3: what follows is for the browser, never for the page
-_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown"})
 # GitHub and GitLab write ids with this before them and leave the rest to a script: every such link would look broken.
 _SCRIPTED_PREFIX = "user-content-"
@@ -84,7 +83,7 @@ def fragment_verdict(
     and `#/way` or `#!way` that of a script; `#//` is no such way. Source: HTML Living Standard, 7.4.6.4; Text Fragments
     (WICG), 3.3 to 3.5.
     """
-    if media_type not in _HTML_TYPES | _MARKDOWN_TYPES:
+    if media_type not in HTML_TYPES | _MARKDOWN_TYPES:
         return FragmentVerdict.UNKNOWN
     place, mark, directive = fragment.partition(DIRECTIVE)
     verdict = _of_place(place, anchors)

@@ -16,7 +16,7 @@ from periplus.document.page_rules import ROLES, SOURCES
 from periplus.document.static_checks import name_of, noted_elements
 from periplus.errors import InvalidUrl
 from periplus.model.audit import Issue
-from periplus.model.page import POSITIONS, Position
+from periplus.model.page import HTML_TYPES, POSITIONS, Position
 from periplus.model.web import Url
 from periplus.urls.canonical import identity, resolve
 
@@ -78,7 +78,7 @@ def positions_of(page: PageSource, issues: Sequence[Issue]) -> list[LineColumn |
     if page.media_type == _SHEET:
         links = _Links([_Written(None, url) for url, _ in urls(text)], page.url, page)
         return [_in_text(text, link.text) if (link := links.of(issue)) else None for issue in issues]
-    if convert is None and page.media_type not in html.HTML_TYPES:
+    if convert is None and page.media_type not in HTML_TYPES:
         return [None for _ in issues]
     markup = text if convert is None else convert(text).html
     tree = html.parse_with_positions(markup)

@@ -21,7 +21,7 @@ from periplus.model.page import LINK_KIND_CODES, NO_BLOCKS, Document, LinkKind, 
 from periplus.model.visit import Fetched
 from periplus.model.web import Url
 from periplus.urls import hosts
-from periplus.urls.url_patterns import session_values
+from periplus.urls.url_patterns import plain
 
 _CANONICAL = LINK_KIND_CODES[LinkKind.CANONICAL]
 MOST_SESSION_VALUES = 32  # of one page: a site that gives out session ids gives one with each answer
@@ -128,15 +128,11 @@ def without_session_values(words: bytes, url: Url, links: Links) -> bytes:
     """The text without the session ids of its page's own address and links, which some pages show:
     they are other ones on each visit.
     """
-    addresses = (url, *links.targets)
-    joined = "\n".join(addresses)
-    if "?" not in joined and ";" not in joined and "/(" not in joined:
-        return words
     values = {
         value
-        for address in addresses
+        for address in (url, *links.targets)
         if "?" in address or ";" in address or "/(" in address
-        for value in session_values(address)
+        for value in plain(address).values
     }
     for value in sorted(values, key=len, reverse=True)[:MOST_SESSION_VALUES]:
         words = words.replace(value.encode("utf-8", "surrogatepass"), b"")

@@ -259,6 +259,7 @@ def link_codes(kinds: frozenset[LinkKind]) -> frozenset[int]:
 
 
 NO_LINKS = Links()
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 @frozen
@@ -538,6 +539,11 @@ class Document:
     needs_script: bool = False  # it is an empty shell: what it shows is made by a script in a browser
     xml: tuple[bytes, str] | None = None  # as canonical XML, and the media type of that, where it was asked for
     publication: Publication = NO_PUBLICATION
+
+    @property
+    def robots(self) -> str:
+        """What the page asks of robots, as it is stored: `noindex,nofollow`."""
+        return ",".join(["noindex"] * self.noindex + ["nofollow"] * self.nofollow)
 
     @property
     def text(self) -> str:

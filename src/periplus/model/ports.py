@@ -273,6 +273,9 @@ class CrawlStore(Protocol):
         has to be asked for what others wait for (PRIORITY_FIRST).
         """
 
+    def shown(self, lease: Lease, url_id: UrlId) -> Sequence[str]:
+        """What is stored of a page of the leased host: fields, text, and the targets of its links, sorted."""
+
     def urgent(self, host_ids: Sequence[int]) -> frozenset[int]:
         """Those of the hosts that have to be asked for something that another host's robots.txt depends on."""
 
@@ -350,9 +353,6 @@ class RunStore(CrawlStore, VisitReader, Protocol):
 
     def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
         """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""
-
-    def url_state(self, url: Url) -> tuple[Reason, str]:
-        """How a known URL stands, and by which rule."""
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
         """(url, depth, in sitemap) of the URLs that stand at one of these reasons,

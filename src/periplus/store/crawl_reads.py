@@ -30,7 +30,6 @@ from periplus.store.dialect import Dialect, Row, Statements
 from periplus.store.ledger_tables import shard_of_origin
 from periplus.store.notes import note
 from periplus.urls.canonical import url_id
-from periplus.urls.scope import site_key
 
 if TYPE_CHECKING:
     from periplus.model.results import StateTally
@@ -106,6 +105,24 @@ class CrawlReads(RunReads, Protocol):
 
         return self.read(stored)
 
+    def shown(self, lease: Lease, url_id: UrlId) -> Sequence[str]:
+        """What is stored of a page of the leased host: fields, text, and the targets of its links, sorted."""
+
+        def stored(statements: Statements) -> list[str]:
+            dialect = statements.dialect
+            here = dialect.placed(dialect.shard_of(lease.site), url_id)
+            page = (
+                "SELECT media_type, language, title, description, h1, canonical, robots, text"
+                f" FROM page LEFT JOIN body b ON {dialect.beside('b', 'page')}b.id = body_id"
+                f" WHERE {dialect.here_of('page')}url_id = ?"
+            )
+            links = f"SELECT text FROM url WHERE id IN (SELECT target FROM link WHERE {dialect.here}source = ?)"
+            *fields, text = next(iter(statements.rows(page, here)), [None])
+            shown = BodyCodec().unpack(text, None).decode() if text else ""
+            return [*fields, shown, *sorted(target for (target,) in statements.rows(links, here))]
+
+        return self.read(stored)
+
     def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
         """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""
 
@@ -144,16 +161,6 @@ class CrawlReads(RunReads, Protocol):
             return RunCounts(tallies.get("known", 0), waiting, fetched, wire_bytes, by_reason)
 
         return self.read(counted)
-
-    def url_state(self, url: Url) -> tuple[Reason, str]:
-        """How a known URL stands, and by which rule."""
-
-        def stored(statements: Statements) -> tuple[Reason, str]:
-            shard = statements.dialect.shard_of(site_key(url))
-            ((reason, rule),) = statements.at("reason, rule", "url", "id", [(shard, url_id(url))])
-            return Reason(reason), rule
-
-        return self.read(stored)
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
         """(url, depth, in sitemap) of the URLs that stand at one of these reasons, none of which means that they were

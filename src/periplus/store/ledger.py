@@ -187,7 +187,7 @@ class Ledger:
             self.sums.counts["fetched"] += 1
             self.sums.counts["wire_bytes"] += visit.wire_bytes
             self.sums.fetched[host] += 1
-        is_news = True
+        is_news = not isinstance(visit.outcome, Unchanged)
         if completion.reason is not None and task.url_id:
             is_news = self._settle(completion, completion.reason, shard, body_id)
         elif completion.reason is None and (task.host_id, task.priority, task.seq) in self.taken:

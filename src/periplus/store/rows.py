@@ -193,7 +193,6 @@ def page_row(completion: Completion, document: Document, body_id: int | None) ->
     # a body that we did not read: the server's word for its length
     if not size and declared.isascii() and declared.isdigit():
         size = int(declared[:18])
-    directives = (("noindex", document.noindex), ("nofollow", document.nofollow))
     return StoredPage(
         url_id=completion.task.url_id,
         fetched=visit.started,
@@ -208,7 +207,7 @@ def page_row(completion: Completion, document: Document, body_id: int | None) ->
         description=document.description,
         h1=document.h1,
         canonical=document.canonical,
-        robots=",".join(name for name, is_given in directives if is_given),
+        robots=document.robots,
         cut=outcome.cut.value if isinstance(outcome, Fetched) else "",
         last_modified=document.last_modified,
         expires=document.expires,

@@ -37,65 +37,51 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?=[a-fA-F]*[0-9])[0-9a-fA-F]{12,}(?![0-9A-Za-z])")
 _TOKEN = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[0-9A-Za-z_.~-]{16,}\Z")  # 16 characters: 64 bits in hexadecimal
 _SESSION_TOKEN = re.compile(r"[0-9A-Za-z_.~!-]{6,}\Z")  # behind a session's name: story ids such as sid=421 are shorter
-_PATH_SESSION = re.compile(r";(jsessionid|phpsessid|sid)=[^;/?]*", re.IGNORECASE)
-_COOKIELESS = re.compile(r"/\([A-Z]\([0-9a-z]{24}\)\)(?=/)")  # ASP.NET: /(S(lit3py55t21z5v55vlm25s55))/page.aspx
+# within a path: `;jsessionid=...`, and ASP.NET's `/(S(lit3py55t21z5v55vlm25s55))/page.aspx`
+_PATH_SESSION = re.compile(r";(?i:(jsessionid|phpsessid|sid))=([^;/?]*)|/(\([A-Z]\([0-9a-z]{24}\)\))(?=/)")
 
 
 @frozen
 class Plain:
     """A URL without what may be a session's token.
 
-    names: what was taken out, sorted, joined by "&"; empty when nothing was.
+    names: what was taken out, sorted, joined by "&"; empty when nothing was. values: the tokens.
     """
 
     url: Url
     names: str
     well_known: bool  # each name is one of SESSION_NAMES; else a parameter whose value merely looks like a token
+    values: tuple[str, ...] = ()
 
 
 def plain(url: Url) -> Plain:
     """The URL without session tokens: a guess, to be confirmed by equal contents before anything is built on it."""
     head, mark, query = url.partition("?")
-    names: list[str] = []
+    names, values, pairs, well_known = set[str](), list[str](), list[str](), True
     if ";" in head or "/(" in head:
-        head, names = _without_path_session(head)
-    pairs = []
-    well_known = True
+        for name, value, cookieless in _PATH_SESSION.findall(head):
+            names.add(name.lower() or "cookieless")
+            values.append(value or cookieless)
+        head = _PATH_SESSION.sub("", head)
     for pair in query.split("&") if mark else ():
         name, _, value = pair.partition("=")
         is_named = _is_session_name(name) and _SESSION_TOKEN.match(value) is not None
         if is_named or (len(value) >= 16 and _TOKEN.match(value)):
-            names.append(name.lower())
+            names.add(name.lower())
+            values.append(value)
             well_known = well_known and is_named
         else:
             pairs.append(pair)
     if not names:
         return Plain(url, "", False)
-    return Plain(Url(head + ("?" + "&".join(pairs) if pairs else "")), "&".join(sorted(set(names))), well_known)
-
-
-def session_values(url: Url) -> list[str]:
-    """The values in a URL that may be a session's: those that `plain` takes out."""
-    head, _, query = url.partition("?")
-    values = [match[0].partition("=")[2] for match in _PATH_SESSION.finditer(head)] if ";" in head else []
-    values += [match[0][1:] for match in _COOKIELESS.finditer(head)] if "/(" in head else []
-    for pair in query.split("&") if query else ():
-        name, _, value = pair.partition("=")
-        if (len(value) >= 16 and _TOKEN.match(value)) or (_is_session_name(name) and _SESSION_TOKEN.match(value)):
-            values.append(value)
-    return values
+    return Plain(
+        Url(head + ("?" + "&".join(pairs) if pairs else "")), "&".join(sorted(names)), well_known, tuple(values)
+    )
 
 
 def _is_session_name(name: str) -> bool:
     name = name.lower()
     return name in SESSION_NAMES or name.startswith("aspsessionid")
-
-
-def _without_path_session(head: str) -> tuple[str, list[str]]:
-    names = [match[1].lower() for match in _PATH_SESSION.finditer(head)]
-    shorter = _PATH_SESSION.sub("", head)
-    without, count = _COOKIELESS.subn("", shorter)
-    return without, names + ["cookieless"] * count
 
 
 def url_patterns(url: Url) -> tuple[str, ...]:
@@ -126,7 +112,7 @@ def _placed(head: str) -> tuple[tuple[str, tuple[str, ...]], str]:
     if start < 0:
         return ("/", (ROOT,)), ""
     if ";" in head or "/(" in head:
-        head = _without_path_session(head)[0]
+        head = _PATH_SESSION.sub("", head)
     head = head.rstrip("/") if head.endswith("/") and len(head) > start + 1 else head
     cut = max(head.rfind("/"), start) + 1
     return _directories(head[start:cut]), head[cut:]
